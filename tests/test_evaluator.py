@@ -248,7 +248,6 @@ class _Falsy:
 )  # fmt: skip
 @pytest.mark.parametrize("kind", ["add_custom_node", "add_existence_node"])
 def test_custom_nodes_take_any_object(kind, result, passed):
-    """What is true to Python has passed; the leaf is critical and decided at once, by the script."""
     evaluator = started()
     node = getattr(evaluator, kind)(result, "given", "a name is given")
     assert (node.score, node.status) == ((1.0, "passed") if passed else (0.0, "failed"))

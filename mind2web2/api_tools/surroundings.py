@@ -1,4 +1,4 @@
-"""What the tools of an eval script find around them: the run's network, and answers of services."""
+"""The surroundings of an eval script's tools: the run's network, and answers of services."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mind2web2.judge.services import AnswerRequest, AskService, ServiceRequest
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a run gives to the tools of its scripts.
+    """The parts that a run gives to the tools of its scripts.
 
     Args:
         network: of downloads; ``None`` for the default, by which only the public internet can be reached.

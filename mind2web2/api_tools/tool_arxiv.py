@@ -56,7 +56,7 @@ def parse_arxiv_id(text: str) -> ArxivId | None:
 
 
 def id_from_pdf_link(link: str) -> ArxivId | None:
-    """Return the paper whose PDF the link serves, ``None`` if it is no such link."""
+    """Return the paper whose PDF the link serves, ``None`` if it is not such a link."""
     return _id_from_link(link.strip(), {"pdf"})
 
 
@@ -330,7 +330,7 @@ def _bounded_session() -> requests.Session:
 
 
 def feed_problem(content: bytes) -> str | None:
-    """Return why content is no proper answer, ``None`` for one that is."""
+    """Return why content is not a proper answer, ``None`` for one that is."""
     if _FEED_START.search(content) is None or not content.rstrip().endswith(b"</feed>"):
         return "the answer is not a whole Atom feed"
     if b"arxiv.org/api/errors" in content:

@@ -219,7 +219,7 @@ def _is_blank(address: str | None) -> bool:
 
 
 def _can_pass(error: Exception) -> bool:
-    """Whether the same request may succeed in a moment."""
+    """Tells whether the same request may succeed in a moment."""
     from googlemaps import exceptions
 
     if isinstance(error, exceptions.ApiError):

@@ -59,7 +59,7 @@ class Fact(BaseModel):
 
 
 class CaseHeader(BaseModel):
-    """What stands before the answer's text, between lines of ``---``."""
+    """The head of a case, between lines of ``---`` before the answer's text."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -137,7 +137,7 @@ class BrokenCase:
 
 @dataclass(frozen=True)
 class CaseOutcome:
-    """What became of a case; ``differs`` says where it is not as expected."""
+    """The outcome of a case; ``differs`` says where it is not as expected."""
 
     name: str
     expected: float

@@ -90,7 +90,7 @@ class CaseResult:
 
 @dataclass(frozen=True)
 class TaskRehearsal:
-    """What the rehearsal of a task found; ``error`` says why there was none."""
+    """The findings of a task's rehearsal; ``error`` says why there was none."""
 
     task_id: str
     structure: Structure = field(default_factory=Structure)

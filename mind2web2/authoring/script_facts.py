@@ -1,4 +1,4 @@
-"""What an eval script's syntax says, without running it: calls that build the tree, claims, extractions."""
+"""Facts from an eval script's syntax, without running it: calls that build the tree, claims, extractions."""
 
 from __future__ import annotations
 

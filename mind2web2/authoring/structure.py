@@ -1,4 +1,4 @@
-"""What a rubric's structure shows without an author's help and without a model."""
+"""Findings from a rubric's structure, without an author's help and without a model."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class JudgePrice:
 
 @dataclass
 class Structure:
-    """What the structure part of a rehearsal found.
+    """The findings of a rehearsal's structure part.
 
     Args:
         scores: of the worlds, by name.

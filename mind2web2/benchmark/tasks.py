@@ -67,9 +67,13 @@ class Task:
 def read_task_list(path: Path) -> list[Task]:
     """Return the tasks of a list in its order: one id a line, or CSV with a column ``task_id``.
 
+    A folder of scripts is a list of their tasks.
+
     Raises:
         UsageError: it cannot be read, names no task, names one twice, or has other columns.
     """
+    if path.is_dir():
+        return [Task(task_id) for task_id in _script_ids([path])]
     try:
         text = read_regular_file(path).decode("utf-8-sig")
     except OSError as error:
@@ -108,6 +112,18 @@ def read_task_list(path: Path) -> list[Task]:
             )
         seen[task.task_id] = number
     return [task for _, task in rows]
+
+
+def _script_ids(folders: Sequence[Path]) -> list[str]:
+    """Return the tasks that have a script or a rubric file in the folders, in natural order."""
+    found: set[str] = set()
+    for folder in folders:
+        if folder.is_dir():
+            scripts = (
+                path for path in folder.iterdir() if path.suffix in SCRIPT_SUFFIXES
+            )
+            found |= {path.stem for path in scripts}
+    return sorted(found, key=natural_key)
 
 
 def _csv_tasks(text: str, path: Path) -> Iterator[tuple[int, Task]]:
@@ -175,19 +191,16 @@ def find_tasks(
     versions = paths.script_versions() if paths.eval_scripts_root.is_dir() else []
     if task_list is None:
         folders = [paths.eval_scripts_root / version for version in versions]
-        scripts = [
-            path
-            for folder in folders
-            for path in folder.iterdir()
-            if path.suffix in SCRIPT_SUFFIXES
-        ]
-        for task_id in sorted({path.stem for path in scripts}, key=natural_key):
+        for task_id in _script_ids(folders or [paths.eval_scripts_root]):
             found.setdefault(task_id, Task(task_id))
     if not found:
         raise UsageError(
             f"no tasks under {tasks_root} and {paths.eval_scripts_root}: download them by {program()} get"
         )
-    return [_with_script(task, paths) if versions else task for task in found.values()]
+    has_scripts = paths.eval_scripts_root.is_dir()
+    return [
+        _with_script(task, paths) if has_scripts else task for task in found.values()
+    ]
 
 
 def questions_of(tasks: Iterable[Task]) -> dict[str, str]:

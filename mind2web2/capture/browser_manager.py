@@ -359,7 +359,7 @@ class PageTries:
 
 
 def _addresses(url: str) -> tuple[str, ...]:
-    """Return the addresses to open, in this order; none where the URL is no web address."""
+    """Return the addresses to open, in this order; none if the URL is not a web address."""
     address = normalize_url_for_browser(url)
     if lookup_key(url) is None or split_url(address).scheme not in {"http", "https"}:
         return ()

@@ -193,7 +193,7 @@ def _candidates() -> Iterator[BrowserProgram]:
         ("chromium-*/*/chrome", False),
         ("chromium-*/*/*.app/Contents/MacOS/*", False),
     ):
-        # Of several, the newest: their numbers have as many digits.
+        # The newest of several is last, since their numbers have as many digits.
         for path in sorted(folder.glob(pattern), reverse=True):
             if path.is_file() and os.access(path, os.X_OK):
                 yield BrowserProgram(path, is_headless_only)
@@ -596,7 +596,7 @@ def _limit_if(kind: bytes, pid: int, max_bytes: int) -> None:
             .replace(b"\0", b" ")
             .split()
         ):
-            # What is written to, such as heaps and stacks: of mere addresses a browser reserves terabytes.
+            # Heaps and stacks, which are written to, count; a browser reserves terabytes of mere addresses.
             _, hard = resource.prlimit(pid, resource.RLIMIT_DATA)
             limit_bytes = (
                 max_bytes if hard == resource.RLIM_INFINITY else min(max_bytes, hard)

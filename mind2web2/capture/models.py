@@ -152,7 +152,7 @@ class RefusedConnection(BaseModel):
 
 
 class Review(BaseModel):
-    """What a person decided about a stored page.
+    """A person's decision about a stored page.
 
     Args:
         decision: ``right`` or ``wrong``, whether the page shows what it should; ``uploaded`` by the person.
@@ -278,7 +278,7 @@ class RenderedPdf:
 
     @property
     def is_cut(self) -> bool:
-        """Whether some page lacks its image or its text."""
+        """Tells whether some page lacks its image or its text."""
         return (
             min(len(self.images), self.text_page_count - len(self.unreadable_pages))
             < self.page_count

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pypdfium2  # type: ignore[import-untyped]  # it ships without types
     from PIL import Image
 
-# Of 255: lighter text may vanish on paper, fainter text vanishes anywhere.
+# On a scale of 255. Lighter text may vanish on paper, fainter text vanishes anywhere.
 _LIGHT = 128
 _FAINT = 13
 _SAME_GREY = 8

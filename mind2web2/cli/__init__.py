@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import errno
 import io
+import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -24,35 +26,24 @@ from mind2web2.utils.values import one_of
 _DESCRIPTION = """\
 Find out whether an AI search agent's cited answers are true.
 
-  mind2web2 example                   write an example project and evaluate it, offline
-  mind2web2 get                       download tasks and eval scripts
-  mind2web2 tasks                     list the tasks that are there
-  mind2web2 answers import AGENT F    store answers from a file
-  mind2web2 new TASK                  write a task of your own
-  mind2web2 rehearse TASK             try a task without a judge, before agents answer it
-  mind2web2 rubric show FILE          show or convert tasks written as rubric files
-  mind2web2 lint                      find faults of eval scripts and rubric files
-  mind2web2 cache AGENT               store the pages that the agent's answers cite
-  mind2web2 pages import AGENT FILE   store pages that the agent saw (JSON lines, WARC, MHTML, PDF)
-  mind2web2 check-judge               find out how often a judge is right
-  mind2web2 evaluate AGENT            judge the agent's answers and show the scores
-  mind2web2 serve                     score single answers over HTTP, as a training run's reward
-  mind2web2 merge FOLDER --into DIR   bring the results of several machines together
-  mind2web2 show AGENT TASK ANSWER    show why an answer has its score
-  mind2web2 view                      look at all results in the browser
-  mind2web2 audit AGENT               compare the judge with people's labels
-  mind2web2 report AGENT -o FILE      write them into one HTML file
-  mind2web2 metrics AGENT             average the agent's scores
-  mind2web2 export AGENT -o FILE      write results as a table: CSV, JSON lines or Parquet
-  mind2web2 leaves                    show which leaves of a rubric tell something
-  mind2web2 compare AGENT AGENT       test whether agents differ by more than chance
-  mind2web2 rejudge AGENT             judge again, to see how far the judge varies
-  mind2web2 verify-results AGENT      check that every score is correct and up to date
-  mind2web2 judgments export AGENT F  write the judge's replies to a file, so that others can replay them
-  mind2web2 judgments import AGENT F  read the judge's replies from such a file
-  mind2web2 validate AGENT            check the agent's answers before they are handed in
-  mind2web2 submit AGENT              pack answers, pages, results and judgments into one file
-  mind2web2 plugins                   list the plugins that are there
+start
+  mind2web2 example              write an example project and evaluate it, offline
+write a task
+  mind2web2 new TASK             write a task of your own
+  mind2web2 rehearse TASK        try a task without a judge, before agents answer it
+judge
+  mind2web2 check-judge          find out how often a judge is right
+  mind2web2 cache AGENT          store the pages that the agent's answers cite
+  mind2web2 evaluate AGENT       judge the agent's answers and show the scores
+look
+  mind2web2 show AGENT           show why an answer has its score
+  mind2web2 view                 look at all results in the browser
+decide
+  mind2web2 compare AGENT AGENT  test whether agents differ by more than chance
+  mind2web2 report AGENT         write the results into one HTML file
+
+  mind2web2 more                 list all other commands
+  mind2web2 COMMAND --help       explain a command
 """
 
 
@@ -78,8 +69,10 @@ _MODULES = {
     **dict.fromkeys(("metrics", "compare"), "results.metrics"),
     **{"rejudge": "results.rejudge", "verify-results": "results.verify_results"},
     **dict.fromkeys(("judgments", "merge"), "results.transfer"),
-    "plugins": "plugins",
+    **{"more": "more", "plugins": "plugins"},
 }
+# The commands that --help shows.
+FIRST_COMMANDS = frozenset(re.findall(r"(?m)^  mind2web2 ([a-z-]+)", _DESCRIPTION))
 
 
 # Commands of earlier versions, and what to do without them.
@@ -105,13 +98,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     given = sys.argv[1:] if arguments is None else arguments
     word = given[0] if given else ""
-    if not word or word.startswith("-"):
+    if not word:
+        parser.print_help()
+        return 0
+    if word.startswith("-"):
         # Nothing but --help and --version is possible.
-        parser.add_argument(
-            "command",
-            metavar="COMMAND",
-            help="one of these; each has a --help of its own",
-        )
+        parser.add_argument("command", metavar="COMMAND", help=argparse.SUPPRESS)
         return _run(parser, given)
     _check_command(parser, word)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -171,7 +163,7 @@ def cache_all_main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(parser: CommandParser, arguments: Sequence[str] | None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # An output that cannot show a character, or half a surrogate pair, is no reason to stop.
+        # An output that cannot show a character, or half a surrogate pair, does not stop the command.
         sys.stdout.reconfigure(errors="backslashreplace")
     options = parser.parse_args(arguments)
     run: Handler = options.run

@@ -1,4 +1,4 @@
-"""What a terminal shows while answers are judged and pages are captured."""
+"""The live display of a terminal while answers are judged and pages are captured."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class LiveDisplay(ABC):
 
     @abstractmethod
     def totals_line(self) -> str:
-        """Return the state of the run in one line, for outputs that are no terminal."""
+        """Return the state of the run in one line, for outputs that are not a terminal."""
 
     async def __aenter__(self) -> Self:
         if self._live is not None:

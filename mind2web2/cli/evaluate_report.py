@@ -1,4 +1,4 @@
-"""What a run would take (``--estimate``), and the tables and warnings at its end."""
+"""The price of a run before it begins (``--estimate``), and the tables and warnings at its end."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
@@ -22,20 +22,12 @@ from mind2web2.judge.usage import RunUsage, TaskUsage
 from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.settings import endpoint_of
 from mind2web2.rubric.verdicts import CASCADE_RULE
-from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.runs.agent_summary import AgentSummary
 from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.runs.answers import RunFolders, TaskWork
-from mind2web2.runs.claim_facts import (
-    decisive_suspects,
-    decisive_troubles,
-    flagged_pages,
-    is_shown_in_part,
-    unavailable_pages,
-)
+from mind2web2.runs.caution_facts import CautionFacts
 from mind2web2.runs.freshness import Conditions, newest_judge
 from mind2web2.runs.provenance import JudgeRecord
-from mind2web2.runs.result_file import ResultFile
 from mind2web2.runs.session import first_endpoint_of, judge_settings
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.dollars import dollars, dollars_as_given
@@ -462,7 +454,6 @@ _ON_PRIVATE_NETWORK = (
     "on this machine or its network:"
     " add --allow_private_network where you trust the answers"
 )
-_SCORES = {"passed": 1.0, "failed": 0.0, "skipped": 0.0, "initialized": 0.0}
 
 
 def cautions(outcomes: Sequence[AnswerOutcome], recapture: str) -> list[str]:
@@ -471,7 +462,7 @@ def cautions(outcomes: Sequence[AnswerOutcome], recapture: str) -> list[str]:
     lines = [
         _unavailable_line(results),
         _suspect_line(results, recapture),
-        *(line for found in results for line in _answer_lines(found)),
+        *(line for found in results for line in found.notes),
         _partly_shown_line(results),
         _downloads_line(results),
         _declined_line(results),
@@ -482,9 +473,8 @@ def cautions(outcomes: Sequence[AnswerOutcome], recapture: str) -> list[str]:
     return [line for line in lines if line]
 
 
-def lasting_cautions(outcomes: Sequence[AnswerOutcome]) -> list[str]:
+def lasting_cautions(results: Sequence[CautionFacts]) -> list[str]:
     """Return the cautions about stored results that the table of doubtful verdicts does not count."""
-    results = _scored(outcomes)
     lines = [
         _unavailable_line(results),
         _downloads_line(results),
@@ -493,36 +483,14 @@ def lasting_cautions(outcomes: Sequence[AnswerOutcome]) -> list[str]:
     return [line for line in lines if line]
 
 
-class _Scored(NamedTuple):
-    task_id: str
-    answer_name: str
-    result: ResultFile
-    leaves: Sequence[WrittenNode]
-
-    @property
-    def name(self) -> str:
-        return f"{self.task_id}/{self.answer_name}"
+def _scored(outcomes: Iterable[AnswerOutcome]) -> list[CautionFacts]:
+    return [each.facts for each in outcomes if each.facts is not None]
 
 
-def _scored(outcomes: Iterable[AnswerOutcome]) -> list[_Scored]:
-    return [
-        _Scored(each.task_id, each.answer_name, each.result, list(each.result.leaves()))
-        for each in outcomes
-        if each.result is not None
-    ]
-
-
-def _unavailable_line(results: Sequence[_Scored]) -> str | None:
-    judged = {
-        (one.task_id, url)
-        for one in results
-        for leaf in one.leaves
-        for url in unavailable_pages(leaf)
-    }
-    read = [(one.task_id, url) for one in results for url in one.result.unread_pages()]
-    refused = {
-        (one.task_id, url) for one in results for url in one.result.refused_pages()
-    }
+def _unavailable_line(results: Sequence[CautionFacts]) -> str | None:
+    judged = {(one.task_id, url) for one in results for url in one.unavailable}
+    read = [(one.task_id, url) for one in results for url in one.unread]
+    refused = {(one.task_id, url) for one in results for url in one.refused_pages}
     pages = judged | set(read)
     if not pages:
         return None
@@ -534,22 +502,12 @@ def _unavailable_line(results: Sequence[_Scored]) -> str | None:
     return "; ".join(parts)
 
 
-def _suspect_line(results: Sequence[_Scored], recapture: str) -> str | None:
+def _suspect_line(results: Sequence[CautionFacts], recapture: str) -> str | None:
     # One entry a claim, so that the counts add up.
-    kinds = Counter(
-        " and ".join(sorted(troubles))
-        for found in results
-        for leaf in found.leaves
-        if (troubles := decisive_troubles(leaf))
-    )
+    kinds = Counter(kinds for found in results for kinds in found.troubles)
     if not kinds:
         return None
-    urls = [
-        url
-        for found in results
-        for leaf in found.leaves
-        for url in decisive_suspects(leaf)
-    ]
+    urls = [url for found in results for url in found.suspects]
     option = "--allow_private_network"
     if option not in recapture and any(map(is_private_url, urls)):
         recapture = f"{recapture} {option}"
@@ -559,38 +517,9 @@ def _suspect_line(results: Sequence[_Scored], recapture: str) -> str | None:
     )
 
 
-def _answer_lines(found: _Scored) -> Iterator[str]:
-    name, result = found.name, found.result
-    errors = [
-        leaf.id
-        for leaf in found.leaves
-        if leaf.evidence and leaf.evidence.decided_by == "error"
-    ]
-    if errors:
-        yield f"{name}: failed because of an error, see its log: {', '.join(errors)}"
-    if contradictory := [leaf.id for leaf in found.leaves if _is_contradictory(leaf)]:
-        yield f"{name}: the script has set a score that contradicts the status: {', '.join(contradictory)}"
-    if not found.leaves:
-        yield f"{name}: its script returned a score without a rubric tree, which cannot be checked"
-    if (by_tree := result.other_score_by_tree) is not None:
-        score = f"its script returned the score {result.final_score:g}"
-        yield f"{name}: {score}, but its rubric tree has {by_tree:g}"
-    if result.doubts:
-        yield f"{name}: in doubt, the next run judges it again: {'; '.join(result.doubts)}"
-
-
-def _is_contradictory(leaf: WrittenNode) -> bool:
-    # The script's own decision, before a sequence overrode it.
-    score, status = leaf.verdict
-    return status in _SCORES and score != _SCORES[status]
-
-
-def _partly_shown_line(results: Iterable[_Scored]) -> str | None:
-    if not (
-        count := sum(
-            is_shown_in_part(leaf) for found in results for leaf in found.leaves
-        )
-    ):
+def _partly_shown_line(results: Iterable[CautionFacts]) -> str | None:
+    count = sum(found.partly_shown for found in results)
+    if not count:
         return None
     return (
         f"{counted(count, 'claim')} judged without all images of a page, as the judge is shown fewer; the "
@@ -598,11 +527,9 @@ def _partly_shown_line(results: Iterable[_Scored]) -> str | None:
     )
 
 
-def _downloads_line(results: Iterable[_Scored]) -> str | None:
+def _downloads_line(results: Iterable[CautionFacts]) -> str | None:
     files = {
-        (found.task_id, url)
-        for found in results
-        for url in found.result.refused_downloads()
+        (found.task_id, url) for found in results for url in found.refused_downloads
     }
     if not files:
         return None
@@ -612,10 +539,10 @@ def _downloads_line(results: Iterable[_Scored]) -> str | None:
     )
 
 
-def _declined_line(results: Iterable[_Scored]) -> str | None:
+def _declined_line(results: Iterable[CautionFacts]) -> str | None:
     tasks, kinds = Counter[str](), Counter[str]()
     for found in results:
-        votes, extractions = found.result.declined_counts()
+        votes, extractions = found.declined
         tasks[found.task_id] += votes + extractions
         kinds.update(votes=votes, extractions=extractions)
     if not tasks.total():
@@ -627,12 +554,11 @@ def _declined_line(results: Iterable[_Scored]) -> str | None:
     )
 
 
-def _misquoted_line(results: Iterable[_Scored]) -> str | None:
+def _misquoted_line(results: Iterable[CautionFacts]) -> str | None:
     tasks, matches = Counter[str](), Counter[str]()
     for found in results:
-        counts = found.result.quote_counts()
-        tasks[found.task_id] += counts["not_found"]
-        matches.update(counts)
+        tasks[found.task_id] += found.quotes["not_found"]
+        matches.update(found.quotes)
     if not tasks.total():
         return None
     return (
@@ -644,10 +570,10 @@ def _misquoted_line(results: Iterable[_Scored]) -> str | None:
 def flagged_line(outcomes: Sequence[AnswerOutcome]) -> str | None:
     """Return how many answers, pages and claims were flagged; ``None`` where none was."""
     results = _scored(outcomes)
-    answers = {found.name for found in results if found.result.answer_flags}
-    pages = {(found.task_id, url) for found in results for url in _flagged_pages(found)}
+    answers = {found.name for found in results if found.is_flagged}
+    pages = {(found.task_id, url) for found in results for url in found.flagged_pages}
     claims = {
-        (found.task_id, claim) for found in results for claim in _flagged_claims(found)
+        (found.task_id, claim) for found in results for claim in found.flagged_claims
     }
     amounts = {"answer": len(answers), "page": len(pages), "claim": len(claims)}
     parts = [counted(amount, noun) for noun, amount in amounts.items() if amount]
@@ -664,24 +590,11 @@ def flagged_line(outcomes: Sequence[AnswerOutcome]) -> str | None:
     )
 
 
-def _flagged_pages(found: _Scored) -> Iterator[str]:
-    for record in found.result.extractions:
-        if record.page is not None and record.page.flags:
-            yield str(record.url)
-    for leaf in found.leaves:
-        yield from flagged_pages(leaf)
-
-
-def _flagged_claims(found: _Scored) -> Iterator[str]:
-    evidences = [leaf.evidence for leaf in found.leaves if leaf.evidence is not None]
-    return (str(evidence.claim) for evidence in evidences if evidence.flags)
-
-
-def _fault_lines(results: Iterable[_Scored]) -> Iterator[str]:
+def _fault_lines(results: Iterable[CautionFacts]) -> Iterator[str]:
     """Yield the mistakes of scripts that may have cost answers points, each once for all its answers."""
     answers: dict[tuple[str, str], list[str]] = {}
     for found in results:
-        for fault in found.result.faults_of_script():
+        for fault in found.faults:
             answers.setdefault((found.task_id, fault), []).append(found.name)
     for (_, fault), names in sorted(
         answers.items(), key=lambda item: natural_key(item[0][0])
@@ -701,16 +614,14 @@ def _by_name(amounts: Counter[str]) -> str:
 
 def clock_line(outcomes: Sequence[AnswerOutcome]) -> str | None:
     """Return which scripts read the clock, and on which dates, in one line."""
-    scripts: set[str] = set()
-    dates: set[str] = set()
-    is_fixed = True
-    for outcome in outcomes:
-        made_from = None if outcome.result is None else outcome.result.provenance
-        clock = None if made_from is None else made_from.inputs.clock
-        if made_from is not None and clock is not None and clock.is_read:
-            scripts.add(outcome.task_id)
-            dates.add(clock.date)
-            is_fixed = is_fixed and made_from.inputs.as_of is not None
+    clocks = [
+        (each.task_id, each.clock)
+        for each in _scored(outcomes)
+        if each.clock is not None
+    ]
+    scripts = {task_id for task_id, _ in clocks}
+    dates = {date for _, (date, _) in clocks}
+    is_fixed = all(is_fixed for _, (_, is_fixed) in clocks)
     if not scripts:
         return None
     reads = "1 script reads" if len(scripts) == 1 else f"{len(scripts)} scripts read"

@@ -47,7 +47,12 @@ from mind2web2.runs.answers import RunFolders, TaskWork
 from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.freshness import changed_scripts
 from mind2web2.runs.paths import paths_of
-from mind2web2.runs.results import PROGRESS_NAME, write_file
+from mind2web2.runs.results import (
+    PROGRESS_NAME,
+    answer_results_dir,
+    latest_result,
+    write_file,
+)
 from mind2web2.runs.run import (
     AnswerRunner,
     ProgressFile,
@@ -91,7 +96,9 @@ class _Run:
     console: Console
     budget: Budget | None
     elsewhere: Elsewhere | None = None
-    progress: RunProgress = field(default_factory=RunProgress)
+    progress: RunProgress = field(
+        default_factory=lambda: RunProgress(lets_results_go=True)
+    )
     # Once they exist: the judge's use, and the actions that keep it when the run is stopped.
     usages: list[RunUsage] = field(default_factory=list)
     on_stop: list[Callable[[], None]] = field(default_factory=list)
@@ -102,7 +109,7 @@ class _Run:
 
     def report_stop(self) -> None:
         """Print how far the run has come, and write state that is only in memory."""
-        done = sum(outcome.result is not None for outcome in self.progress.outcomes)
+        done = sum(outcome.has_result for outcome in self.progress.outcomes)
         total = sum(len(task.answers) for task in self.work)
         then = "so far is kept: the same command continues from here."
         if self.settings.overwrite:
@@ -183,8 +190,7 @@ async def _connected_session(run: _Run) -> int:
     async with nullcontext() if machines is None else machines.connected():
         outcomes = await _run_session_and_report(run)
     is_complete = (
-        all(outcome.result is not None for outcome in outcomes)
-        and not run.progress.problems
+        all(outcome.has_result for outcome in outcomes) and not run.progress.problems
     )
     return 0 if is_complete else 1
 
@@ -327,10 +333,17 @@ def _print_reused(run: _Run, outcomes: Sequence[AnswerOutcome]) -> None:
     from mind2web2.cli.results.show import stored_values
 
     for outcome in outcomes:
-        if outcome.reused and outcome.result is not None:
+        folder = answer_results_dir(
+            run.folders.eval_results_root,
+            run.folders.agent_name,
+            outcome.task_id,
+            outcome.answer_name,
+        )
+        found = latest_result(folder) if outcome.reused else None
+        if found is not None:
             name = f"{outcome.task_id}/{outcome.answer_name}"
             run.print(f"{name}: reused, the script did not run; stored values:")
-            for text in stored_values(outcome.result):
+            for text in stored_values(found.content):
                 run.print(f"  {text}")
 
 

@@ -22,6 +22,7 @@ from mind2web2.runs.settings import (
     SETTINGS,
     RunSettings,
     all_settings,
+    provider,
     provider_names,
 )
 from mind2web2.utils import values
@@ -52,6 +53,9 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
 _SAME_WORD = 0.8
 
 
+# A command with no more options shows all of them in its help.
+_MOST_SHOWN = 20
+
 _IN_PROCESSES = (
     "scripts always run in processes of their own: leave it out (to stop a script at a line: "
     "docs/eval-scripts.md#debug-a-script)"
@@ -67,16 +71,52 @@ _GONE = {
 
 
 class CommandParser(argparse.ArgumentParser):
-    """A parser that takes ``--like-this`` for ``--like_this``, and each single-valued option once."""
+    """A parser that takes ``--like-this`` for ``--like_this``, and each single-valued option once.
+
+    The help of a command with many options shows the common ones; ``--help all`` shows all.
+    """
 
     def __init__(self, **keywords: Any) -> None:
+        keywords["add_help"] = False
         super().__init__(formatter_class=_HelpFormatter, allow_abbrev=False, **keywords)
+        self.add_argument(
+            "-h", "--help", action=_HelpAction, nargs="?", help=argparse.SUPPRESS
+        )
+        # The options that only --help all shows.
+        self.rare: list[argparse.Action] = []
         # Names of tasks and answers may begin with a dash: only known options are read as options.
         self._negative_number_matcher = re.compile("-[^-]")
         self.register("action", "append_distinct", _AppendDistinct)
         self.register("action", None, _StoreOnce)
         self.register("action", "store", _StoreOnce)
         self.register("type", Path, argument(values.local_path))
+
+    def format_help(self) -> str:
+        """Return the whole help; its usage has no list of options."""
+        formatter = self._get_formatter()
+        places = [
+            formatter._format_args(action, action.metavar or action.dest)
+            for action in self._get_positional_actions()
+            if action.help != argparse.SUPPRESS
+        ]
+        self.usage = " ".join(["%(prog)s [options]", *places])
+        return super().format_help()
+
+    def format_short_help(self) -> str:
+        """Return the help without the rare options."""
+        options = [action for action in self._actions if action.option_strings]
+        rare = self.rare if len(options) > _MOST_SHOWN else []
+        helps = {action: action.help for action in rare}
+        for action in rare:
+            action.help = argparse.SUPPRESS
+        try:
+            text = self.format_help()
+        finally:
+            for action, help_text in helps.items():
+                action.help = help_text
+        if not rare:
+            return text
+        return f"{text}\n{self.prog} --help all shows {len(rare)} more options.\n"
 
     def error(self, message: str) -> NoReturn:
         """Print one line, without the usage, and exit."""
@@ -119,6 +159,22 @@ class CommandParser(argparse.ArgumentParser):
             if close is not None:
                 return f": did you mean {close}?"
         return ""
+
+
+class _HelpAction(argparse.Action):
+    """Print the help, with ``all`` that of all options, and exit."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: Any,  # noqa: ARG002 (argparse's signature)
+        values: Any,
+        option_string: str | None = None,  # noqa: ARG002 (likewise)
+    ) -> None:
+        assert isinstance(parser, CommandParser)
+        text = parser.format_help() if values == "all" else parser.format_short_help()
+        sys.stdout.write(text)
+        parser.exit()
 
 
 class _StoreOnce(argparse.Action):
@@ -253,7 +309,11 @@ def add_settings(
             groups[setting.group] = parser.add_argument_group(
                 setting.group, GROUP_HELPS.get(setting.group)
             )
-        _add_setting(group or groups[setting.group], setting, defaults.value(name))
+        added = _add_setting(
+            group or groups[setting.group], setting, defaults.value(name)
+        )
+        if isinstance(parser, CommandParser) and not setting.is_common:
+            parser.rare += added
         taken |= {name}
     parser.set_defaults(base=defaults, takes=taken)
 
@@ -263,7 +323,7 @@ def asking_providers(help_text: str = "") -> Setting:
     return replace(
         SETTINGS["llm_provider"],
         help=help_text or JUDGE_HELP,
-        parse=values.one_of(provider_names()),
+        parse=provider,
         choices=provider_names,
     )
 
@@ -272,9 +332,11 @@ def _add_setting(
     group: argparse._ArgumentGroup | argparse.ArgumentParser,
     setting: Setting,
     default: object,
-) -> None:
+) -> list[argparse.Action]:
+    """Add the options of a setting, and return them."""
     if not setting.has_option:
-        return
+        return []
+    added = []
     options = len(setting.flags) + (setting.parse is not None)
     target = group.add_mutually_exclusive_group() if options > 1 else group
     if setting.parse is not None:
@@ -283,25 +345,30 @@ def _add_setting(
             parse = argument(_proxy_url)
         if setting.is_secret:
             parse = _secret(parse)
-        target.add_argument(
-            setting.option,
-            action=_action(setting),
-            dest=setting.name,
-            metavar=setting.value_name,
-            type=parse,
-            default=argparse.SUPPRESS,
-            help=_help(setting, default),
+        added.append(
+            target.add_argument(
+                setting.option,
+                action=_action(setting),
+                dest=setting.name,
+                metavar=setting.value_name,
+                type=parse,
+                default=argparse.SUPPRESS,
+                help=_help(setting, default),
+            )
         )
     for name, flag in setting.flags.items():
-        target.add_argument(
-            name,
-            action="store",
-            nargs=0,
-            dest=setting.name,
-            const=flag.value,
-            default=argparse.SUPPRESS,
-            help=flag.help.replace("%", "%%"),
+        added.append(
+            target.add_argument(
+                name,
+                action="store",
+                nargs=0,
+                dest=setting.name,
+                const=flag.value,
+                default=argparse.SUPPRESS,
+                help=flag.help.replace("%", "%%"),
+            )
         )
+    return added
 
 
 def _action(setting: Setting) -> str:

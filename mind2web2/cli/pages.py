@@ -230,7 +230,7 @@ def _add_browser_options(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True)
 class _Caching:
-    """What a command stores, and how: the settings that it shares with runs, and its own."""
+    """The storage settings of a command: those that it shares with runs, and its own."""
 
     settings: RunSettings
     is_llm_asked: bool

@@ -40,7 +40,7 @@ class RehearsalDisplay(LiveDisplay):
         yield from ()
 
     def state(self) -> RenderableType:
-        """Return the same as for outputs that are no terminal."""
+        """Return the same as for outputs that are not a terminal."""
         return Text(self.totals_line())
 
     def totals_line(self) -> str:

@@ -127,7 +127,7 @@ def run(options: argparse.Namespace) -> int:
     from mind2web2.cli.console import plain_console
     from mind2web2.cli.rehearsing import rehearsal_plans, rehearse_all
 
-    # A model in mind2web2.toml is no wish to pay for one.
+    # A model in mind2web2.toml does not mean that the user wants to pay for one here.
     is_judged = given_settings(options).judge_model is not None
     if not is_judged:
         _refuse_judge_options(options.pages, options.missing_pages)

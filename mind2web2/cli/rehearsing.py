@@ -19,7 +19,7 @@ from mind2web2.runs.settings import RunSettings
 from mind2web2.scripts.aliases import own_script_aliases
 from mind2web2.utils.workers import MAX_WORKERS, run_in_worker
 
-# Of a task with all its answers: stops what no time limit within the process reaches.
+# The limit of a task with all its answers stops what no time limit within the process reaches.
 _TASK_TIMEOUT_S = 600.0
 
 

@@ -5,28 +5,28 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mind2web2.cli.options import given_settings
 from mind2web2.errors import UsageError
+from mind2web2.runs.file_prices import (
+    FILE_NAME,
+    check_keys,
+    file_content,
+    prices_in,
+)
 from mind2web2.runs.setting import Setting
 from mind2web2.runs.settings import SERVER_NAMES, RunSettings, all_settings
-from mind2web2.utils.entry_points import removed_plugin
 from mind2web2.utils.json_fields import JsonObject
-from mind2web2.utils.near_names import did_you_mean
 
 if TYPE_CHECKING:
     from mind2web2.llm_client.prices import OwnPrice
     from mind2web2.utils.path_config import PathConfig
 
-FILE_NAME = "mind2web2.toml"
-_PRICES = {"input": "input_usd", "cached_input": "cached_usd", "output": "output_usd"}
-_MAX_PRICE_USD = 1e9
-_EXAMPLE = '[prices."MODEL"] with input and output in dollars per million tokens'
-# Of a base URL: user and password, and the query.
+# User and password, and the query, of a base URL.
 _SECRET_PARTS = re.compile(r"(?<=//)[^/]*@|(?<=[\w/])\?[^,]*")
 
 
@@ -136,16 +136,10 @@ def _set_aliases(aliases: Mapping[str, str]) -> None:
 
 
 def _read(path: Path) -> tuple[JsonObject, dict[str, OwnPrice], dict[str, str]]:
-    import tomllib
-
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise UsageError(f"cannot read {FILE_NAME}: {reason}") from error
+    content = dict(file_content(path))
     known = file_settings()
-    _check_keys(content, [*known, "prices", "scripts"], FILE_NAME)
-    prices = _prices_in(content.pop("prices", {}))
+    check_keys(content, [*known, "prices", "scripts"], FILE_NAME)
+    prices = prices_in(content.pop("prices", {}))
     aliases = _aliases_in(content.pop("scripts", {}))
     settings = {name: _checked(known[name], value) for name, value in content.items()}
     return settings, prices, aliases
@@ -172,36 +166,11 @@ def _checked(setting: Setting, value: object) -> Any:
         raise UsageError(f"{FILE_NAME}: {name}: {error}") from error
 
 
-def _prices_in(prices: object) -> dict[str, OwnPrice]:
-    from mind2web2.llm_client.prices import OwnPrice
-
-    if not isinstance(prices, dict) or not all(
-        isinstance(price, dict) for price in prices.values()
-    ):
-        raise UsageError(f"{FILE_NAME}: prices: write {_EXAMPLE}")
-    own = {}
-    for model, price in prices.items():
-        where = f"{FILE_NAME}: prices of {model}"
-        if any(isinstance(amount, dict) for amount in price.values()):
-            raise UsageError(
-                f'{where}: write a name with a dot in quotes: [prices."{_dotted(model, price)}"]'
-            )
-        _check_keys(price, _PRICES, where)
-        if not {"input", "output"} <= price.keys() or not all(
-            map(_is_price, price.values())
-        ):
-            raise UsageError(f"{where}: write {_EXAMPLE}")
-        own[model] = OwnPrice(
-            **{_PRICES[kind]: float(amount) for kind, amount in price.items()}
-        )
-    return own
-
-
 def _aliases_in(given: object) -> dict[str, str]:
     example = 'write [scripts] with aliases = {their_name = "mind2web2"}'
     if not isinstance(given, dict):
         raise UsageError(f"{FILE_NAME}: scripts: {example}")
-    _check_keys(given, ["aliases"], f"{FILE_NAME}: scripts")
+    check_keys(given, ["aliases"], f"{FILE_NAME}: scripts")
     aliases: dict[str, str] = given.get("aliases", {})
     is_sound = isinstance(aliases, dict) and all(
         name.isidentifier() and isinstance(target, str) and target.isidentifier()
@@ -210,38 +179,3 @@ def _aliases_in(given: object) -> dict[str, str]:
     if not is_sound:
         raise UsageError(f"{FILE_NAME}: scripts: {example}")
     return aliases
-
-
-def _dotted(name: str, table: JsonObject) -> str:
-    """Return the model's name, which TOML has split at its dots."""
-    part = next(
-        (part for part, inner in table.items() if isinstance(inner, dict)), None
-    )
-    if part is None:
-        return name
-    return _dotted(f"{name}.{part}", table[part])
-
-
-def _is_price(value: object) -> bool:
-    return (
-        isinstance(value, int | float)
-        and not isinstance(value, bool)
-        and 0 <= value <= _MAX_PRICE_USD
-    )
-
-
-def _check_keys(found: Iterable[str], known: Iterable[str], where: str) -> None:
-    names = list(known)
-    for name in found:
-        if name in names:
-            continue
-        if plugin := removed_plugin(f"--{name}"):
-            raise UsageError(f"{where}: {name} needs the plugin {plugin}")
-        if name == "no_screenshots":
-            cure = "write max_images = 0"
-        elif re.search("key|secret|token$", name, re.IGNORECASE):
-            cure = "API keys come from environment variables, such as OPENAI_API_KEY"
-        else:
-            known_names = f"known are {', '.join(names)}"
-            cure = did_you_mean(name.replace("-", "_"), names, known_names)
-        raise UsageError(f"{where}: unknown key {name}: {cure}")

@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 # The lower of both providers' limits; the bytes leave room for what an upload adds.
 MOST_REQUESTS_A_FILE = 50_000
 MOST_BYTES_A_FILE = 190_000_000
-# Of results, on average: more than the longest output of any model in JSON.
+# An average of results: more than the longest output of any model in JSON.
 _MOST_BYTES_A_REPLY = 1_000_000
 
 _NAME = "mind2web2_job"

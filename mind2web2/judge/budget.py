@@ -24,7 +24,7 @@ from mind2web2.utils.dollars import dollars, dollars_as_given
 
 log = logging.getLogger(__name__)
 
-# Of a reply, until the first replies: a short verdict, and the hidden reasoning before it.
+# The guess for a reply until the first replies: a short verdict, and the hidden reasoning before it.
 _FIRST_OUTPUT_TOKENS = 1000
 # Until so many replies, the requests in flight must fit even if the estimates are wrong by this factor. In
 # batch mode waiting for the first replies would take a day.
@@ -100,7 +100,7 @@ class Budget:
             is_known = requests.expectation.replies >= _ENOUGH_REPLIES
             caution = 1.0 if is_known else self._caution
             needed_usd = (self._reserved_usd() + expected_usd) * caution
-            # Caution alone is no reason to take what other machines need.
+            # Caution alone does not justify taking what other machines need.
             missing_usd = (needed_usd if caution == 1.0 else expected_usd) - left_usd
             if (
                 self._refusal is None

@@ -374,7 +374,7 @@ class CachingJudge:
             raise
         self._breaker.note_reply()
         permit.settle(sent.replies or [reply.usage])
-        # A refusal of the images is no judgment yet.
+        # A refusal of the images does not decide the question yet.
         cost_usd = self._count(
             reply, sent, source[0], judgments=int(outcome != "fewer_images")
         )

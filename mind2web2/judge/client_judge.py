@@ -53,8 +53,12 @@ class ClientProvider:
 
     @cached_property
     def endpoint(self) -> str:
-        """Return the client's class and an id, as two clients of a class may judge differently."""
+        """Return the client's class with its judge's name, or an id: two objects may judge differently."""
         kind = type(self._client)
+        # A client of a caller's may say which judge it asks.
+        named = getattr(self._client, "endpoint", None)
+        if isinstance(named, str):
+            return f"client {kind.__module__}.{kind.__qualname__} {named}"
         return f"client {kind.__module__}.{kind.__qualname__} {_identity(self._client)}"
 
     async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:

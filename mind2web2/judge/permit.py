@@ -23,7 +23,7 @@ _ENOUGH_ANSWERS = 10
 
 @dataclass(frozen=True, slots=True)
 class AnswerLimits:
-    """What every request for one answer meets.
+    """The limits that every request for one answer meets.
 
     Args:
         places: the run's limit of requests in flight.

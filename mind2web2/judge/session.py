@@ -1,4 +1,4 @@
-"""What judges of one answer share: failures, notes, and questions that are sent more than once."""
+"""The state that judges of one answer share: failures, notes, and questions that are sent more than once."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ from mind2web2.utils.mounts import network_file_system
 
 log = logging.getLogger(__name__)
 
-# Of the last checks of judges, among the folders of agents, whose names do not begin with a dot.
+# The last checks of judges stand among the folders of agents, whose names do not begin with a dot.
 CHECKS_FOLDER = ".judge_checks"
 
 

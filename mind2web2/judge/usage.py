@@ -1,4 +1,4 @@
-"""What judgments cost: requests, tokens and dollars by task and run."""
+"""The cost of judgments: requests, tokens and dollars by task and run."""
 
 from __future__ import annotations
 

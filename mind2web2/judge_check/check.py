@@ -240,7 +240,7 @@ class Checking:
         capture: SharedCaptures | None,
         case: LabelledClaim | LabelledForm,
     ) -> CaseOutcome:
-        # Of its own for each case: after a failure a session asks nothing more.
+        # Each case has a session, since a session asks nothing more after a failure.
         session = AnswerJudge(judge, SOURCE, case.id, self.limit)
         context = EvaluationContext(
             judge=session,

@@ -1,4 +1,4 @@
-"""Whether a judge is good enough for scores, by its check on the labelled set (docs/trust.md)."""
+"""The fitness of a judge for scores, by its check on the labelled set (docs/trust.md)."""
 
 from __future__ import annotations
 

@@ -443,7 +443,7 @@ def judge_error(
     if failure.is_final:
         cure = f"check {service.address_name}"
     text = f"{where}: {cure}: {failure}"
-    # Of the others, a firewall may reject one request for its content.
+    # A firewall may reject a single request with one of the others for its content.
     if failure.is_for_all or failure.is_final or failure.status in (402, 403, 404):
         return JudgeAccessError(text, is_for_all=failure.is_for_all)
     return JudgeRequestError(text)

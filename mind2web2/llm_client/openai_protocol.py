@@ -234,7 +234,7 @@ def read_models(content: bytes) -> list[str]:
     """Return the names in a server's list of models.
 
     Raises:
-        RequestFailedError: it is no such list.
+        RequestFailedError: it is not such a list.
     """
     try:
         return [model.id for model in _Models.model_validate_json(content).data]
@@ -252,7 +252,7 @@ def read_completion(content: bytes, secrets: tuple[str, ...] = ()) -> Completion
     """Return the completion in the body of a successful reply.
 
     Raises:
-        RequestFailedError: it is no chat completion; a retry may succeed.
+        RequestFailedError: it is not a chat completion; a retry may succeed.
     """
     content = reply_without_secrets(content, secrets)
     try:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from mind2web2.llm_client.chat import Usage
 
-# Of the usual price, at OpenAI and at Azure.
+# The share of the usual price at OpenAI and at Azure.
 BATCH_PRICE_SHARE = 0.5
 
 # Below every model's surcharge for long prompts, so that totals of many requests are priced as such.

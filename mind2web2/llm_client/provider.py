@@ -110,7 +110,7 @@ def is_reasoning_model(model: str) -> bool:
 
 @dataclass
 class _ImagesTaken:
-    """What a model is known to take.
+    """The images that a model is known to take.
 
     Args:
         most: the largest number of images that it has taken.
@@ -323,7 +323,7 @@ def _fewer(failure: RequestFailedError, count: int) -> int:
     """Return the number of images that a refusal allows, or half of those sent."""
     if count > 1 and re.search(r"\b(?:one|single) image", failure.words):
         return 1
-    # The largest: "too many images and documents: 120 + 0 > 100". A size in bytes is no number of images.
+    # The largest: "too many images and documents: 120 + 0 > 100". A size in bytes is not a number of images.
     named = (
         []
         if failure.status == BODY_TOO_LARGE

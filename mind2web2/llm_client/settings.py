@@ -16,7 +16,7 @@ from mind2web2.errors import UsageError
 from mind2web2.llm_client.failures import Service
 from mind2web2.utils.entry_points import loaded_part
 
-# Unless an option names another.
+# An option may name another.
 DEFAULT_JUDGE_MODEL = "o4-mini"
 _MAX_SHOWN_CHARS = 200
 

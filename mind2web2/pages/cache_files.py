@@ -62,7 +62,6 @@ _log = logging.getLogger(__name__)
 _MAIN_SUFFIX: dict[PageKind, str] = {"web": ".txt", "pdf": ".pdf"}
 # A capture keeps four million characters, a download 100 MB.
 _MAX_BYTES = {".txt": 64 * 1024**2, ".jpg": 128 * 1024**2, ".pdf": 128 * 1024**2}
-_FETCH_TRIES = 3
 _PAGE_FILE = re.compile(r"[0-9a-f]{32}\.(?:txt|jpg|pdf)")
 _DATA_URL = re.compile(r"data:[^,]*?(;base64)?,", re.IGNORECASE)
 

@@ -36,7 +36,7 @@ from mind2web2.pages.found_pages import (
 from mind2web2.pages.stored_files import file_names_in
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.aio import all_or_first_error
-from mind2web2.utils.entry_points import hook_names, loaded_part
+from mind2web2.utils.entry_points import hook_names, loaded_part, removed_plugin
 from mind2web2.utils.files import links_in, read_regular_file
 from mind2web2.utils.names import check_name
 
@@ -313,9 +313,14 @@ def reader_of(path: Path, url: str | None) -> FoundPages:
     name = path.name.lower().removesuffix(".gz")
     if name.endswith((".jsonl", ".ndjson", ".json")):
         return lambda: _json_pages(path)
-    importer: Importer | None = loaded_part("page_importers", name.rpartition(".")[2])
+    ending = name.rpartition(".")[2]
+    importer: Importer | None = loaded_part("page_importers", ending)
     if importer is not None:
         return importer(path, url)
+    if plugin := removed_plugin(f".{ending}"):
+        raise UsageError(
+            f"{path}: to import a .{ending} file needs the plugin {plugin}"
+        )
     endings = "".join(f", .{ending}" for ending in hook_names("page_importers"))
     raise UsageError(f"{path} is none of .jsonl{endings}, or a cache folder")
 

@@ -23,7 +23,7 @@ _RECENT = timedelta(days=30)
 
 
 class PagesOfOthers:
-    """What the other agents of a cache root have of the same tasks.
+    """The pages that the other agents of a cache root have of the same tasks.
 
     Args:
         with_private_network: also pages of private addresses, as a capture of this run may visit them.
@@ -47,7 +47,7 @@ class PagesOfOthers:
             # A capture of this run would be refused.
             if not self._with_private_network and _is_private(url, record):
                 continue
-            # What a person or a file put in its place may be one agent's own view.
+            # A page that a person or a file put in its place may be one agent's own view.
             is_capture = record.reviewed is None and record.imported_from is None
             if is_capture and record.captured_at >= oldest:
                 return cache
@@ -73,7 +73,7 @@ class PagesOfOthers:
         return self._caches[folder]
 
 
-# What cannot be read is that agent's trouble: this one captures the page.
+# If the other agent's page cannot be read, this one captures the page.
 
 
 def _readable_cache(folder: Path) -> CacheFileSys | None:

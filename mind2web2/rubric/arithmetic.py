@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from mind2web2.rubric.verdicts import Outcome, gate_then_average
 from mind2web2.rubric.written_tree import WrittenNode
 
-# Of more children, the scores are counted.
+# If there are more children, the scores are counted.
 _MOST_NAMED = 8
 _MOST_GATES_NAMED = 3
 # Results have scores as they were written; sums may differ by their last digits.

@@ -596,7 +596,7 @@ class VerificationNode:
         outcomes = aggregate(self)
         if mutate:
             for node in self.walk():
-                # A derived value is no new verdict.
+                # A derived value does not make a new verdict.
                 node._score, node._status = outcomes[id(node)]
             self._remembered = (self._tree.version, outcomes[id(self)].score)
         return outcomes[id(self)].score

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -28,6 +28,7 @@ from mind2web2.pages.library import PageLibrary
 from mind2web2.prompts import flags_of
 from mind2web2.rubric.written_tree import TREE_FORMAT
 from mind2web2.runs.answers import AnswerJob, AnswerSetting, read_answer
+from mind2web2.runs.caution_facts import CautionFacts
 from mind2web2.runs.freshness import Conditions, held_result, moment_of, provenance_now
 from mind2web2.runs.overwriting import list_overwritten
 from mind2web2.runs.provenance import JudgeRecord, Provenance, served_by
@@ -206,6 +207,7 @@ class AnswerOutcome:
         changed: why an earlier result no longer holds, in one line; ``None`` where there was none.
         earlier_result: without a result, the newest result file when the evaluation began; a later file is
             another process's, and counts.
+        reduced: the facts of a result that was let go of, and its score.
     """
 
     task_id: str
@@ -215,11 +217,34 @@ class AnswerOutcome:
     reused: bool = False
     changed: str | None = None
     earlier_result: str | None = None
+    reduced: tuple[CautionFacts, float | None] | None = None
+
+    @property
+    def has_result(self) -> bool:
+        """Tell whether there is a result, here or in its file alone."""
+        return self.result is not None or self.reduced is not None
 
     @property
     def score(self) -> float | None:
         """Return the root's score, ``None`` without a result."""
+        if self.reduced is not None:
+            return self.reduced[1]
         return None if self.result is None else self.result.final_score
+
+    @property
+    def facts(self) -> CautionFacts | None:
+        """Return the facts that cautions need, ``None`` without a result."""
+        if self.reduced is not None:
+            return self.reduced[0]
+        if self.result is None:
+            return None
+        return CautionFacts.of(self.task_id, self.answer_name, self.result)
+
+    def without_result(self) -> AnswerOutcome:
+        """Return the outcome without the result, which is in its file, but with its facts."""
+        if self.facts is None:
+            return self
+        return replace(self, result=None, reduced=(self.facts, self.score))
 
 
 async def reuse_or_evaluate(job: AnswerJob, run: RunParts) -> AnswerOutcome | None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+
+from pydantic import BaseModel, ConfigDict
 
 from mind2web2.runs.audited import (
     JudgeQuality,
@@ -15,68 +14,53 @@ from mind2web2.runs.audited import (
     judge_quality,
     label_verdicts,
 )
-from mind2web2.runs.corrected import CorrectedScore, corrected_score
-from mind2web2.runs.drawn_labels import drawn_labels
+from mind2web2.runs.corrections import CorrectionFigures, correction_by_labels
 from mind2web2.runs.labels import LabelFile, auditors
 from mind2web2.statistics.agreement import Figures
 
+# Nobody reads a claim and a page in less time.
+QUICK_S = 0.5
 
-@dataclass(frozen=True, slots=True)
-class AuditReport:
-    """What labels say of a judge.
+
+class AuditorFigures(BaseModel):
+    """One auditor's blind labels and the judge.
 
     Args:
-        quality: by auditor, from blind labels.
-        pairs: of auditors, with the number of leaves that both decided.
-        score: corrected by the blind labels of all auditors that are a sample of all answers.
-        not_counting: by auditor, why the labels do not correct the score.
-        settled: with the labels of the second pass in place of the blind ones; ``None`` without any.
+        quick: leaves that were labelled within ``QUICK_S`` seconds, as ``task/answer/leaf``.
     """
 
+    model_config = ConfigDict(frozen=True)
+
+    auditor: str
+    quality: JudgeQuality
+    quick: tuple[str, ...]
+
+
+class AuditorPair(BaseModel):
+    """How far two auditors agree on the leaves that both decided."""
+
+    model_config = ConfigDict(frozen=True)
+
+    auditors: tuple[str, str]
+    leaves: int
+    figures: Figures
+
+
+class AuditReport(BaseModel):
+    """The figures of a judge by labels, as ``mind2web2 audit --json`` prints them.
+
+    Args:
+        score: corrected by the whole answers that auditors labelled.
+        second_pass: with the labels of the second pass in place of the blind ones; ``None`` without any.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
     agent: str
-    quality: Mapping[str, JudgeQuality]
-    pairs: Mapping[tuple[str, str], tuple[int, Figures]]
-    score: CorrectedScore | None
-    not_counting: Mapping[str, str]
-    settled: JudgeQuality | None
-    settled_score: CorrectedScore | None
-
-    def summary(self) -> dict[str, Any]:
-        """Return it as ``mind2web2 audit --json`` prints it."""
-        return {
-            "agent": self.agent,
-            "auditors": {name: _quality(found) for name, found in self.quality.items()},
-            "between_auditors": [
-                {
-                    "auditors": [*names],
-                    "leaves": shared,
-                    **{
-                        key: asdict(getattr(figures, key))
-                        for key in ("agreement", "kappa", "ac1")
-                    },
-                }
-                for names, (shared, figures) in self.pairs.items()
-            ],
-            "score": None if self.score is None else self.score.summary(),
-            "not_counting": dict(self.not_counting),
-            "second_pass": None
-            if self.settled is None
-            else {
-                **_quality(self.settled),
-                "score": None
-                if self.settled_score is None
-                else self.settled_score.summary(),
-            },
-        }
-
-
-def _quality(found: JudgeQuality) -> dict[str, Any]:
-    counts = {
-        "labels": found.labels,
-        "undecidable": found.undecidable,
-        "stale": found.stale,
-    }
-    return counts | asdict(found.figures)
+    auditors: tuple[AuditorFigures, ...]
+    between_auditors: tuple[AuditorPair, ...]
+    score: CorrectionFigures | None
+    second_pass: JudgeQuality | None
 
 
 def audit_report(
@@ -91,35 +75,28 @@ def audit_report(
     if not any(blind.values()):
         return None
     answers = audited_answers(eval_results_root, agent)
-    drawn = drawn_labels(files, agent, answers)
+    by_auditor = []
+    for name, labels in blind.items():
+        verdicts = label_verdicts(answers, [labels])
+        quick = ["/".join(one.name) for one in labels.values() if one.seconds < QUICK_S]
+        quality = judge_quality(answers, verdicts, len(labels))
+        by_auditor.append(
+            AuditorFigures(auditor=name, quality=quality, quick=tuple(quick))
+        )
+    pairs = []
+    for one, other in combinations(files, 2):
+        leaves, figures = between_auditors(answers, files[one], files[other])
+        pairs.append(AuditorPair(auditors=(one, other), leaves=leaves, figures=figures))
     second = {name: file.second() for name, file in files.items()}
     settled = None
-    settled_score = None
     if any(second.values()):
-        settled = label_verdicts(
-            answers, [{**blind[name], **second[name]} for name in files]
-        )
-        settled_labels = []
-        for name, labels in drawn.by_auditor.items():
-            again = {seen: second[name].get(seen, labels[seen]) for seen in labels}
-            settled_labels.append(again)
-        settled_score = corrected_score(
-            answers, label_verdicts(answers, settled_labels)
-        )
+        labels_now = [{**blind[name], **second[name]} for name in files]
+        settled = judge_quality(answers, label_verdicts(answers, labels_now))
+    correction = correction_by_labels(answers, audits_root, agent) if answers else None
     return AuditReport(
         agent=agent,
-        quality={
-            name: judge_quality(answers, label_verdicts(answers, [labels]), len(labels))
-            for name, labels in blind.items()
-        },
-        pairs={
-            (one, other): between_auditors(answers, files[one], files[other])
-            for one, other in combinations(files, 2)
-        },
-        score=corrected_score(
-            answers, label_verdicts(answers, list(drawn.by_auditor.values()))
-        ),
-        not_counting=drawn.reasons,
-        settled=None if settled is None else judge_quality(answers, settled),
-        settled_score=settled_score,
+        auditors=tuple(by_auditor),
+        between_auditors=tuple(pairs),
+        score=None if correction is None else correction.figures(),
+        second_pass=settled,
     )

@@ -62,7 +62,7 @@ def _corrected(correction: Correction | NoCorrection | None) -> str:
         return "not corrected for the judge's errors"
     these = _within(correction.these_tasks, "these tasks")
     if correction.value is None:
-        return f"by {correction.by}, no value better than the judge's{these}"
+        return "not corrected for the judge's errors"
     return f"corrected by {correction.by}: {correction.value:.4f}{these}"
 
 

@@ -1,28 +1,27 @@
-"""The corrected score of an agent: by labels of people, else by a strong judge's sample of answers."""
+"""The corrected score of an agent: by whole answers that people labelled, else that a strong judge judged."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
-from typing import TypedDict
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from mind2web2.runs.audited import (
-    AuditedAnswer,
-    audited_answers,
-    judged_cells,
-    label_verdicts,
-)
-from mind2web2.runs.corrected import corrected_score, interval_summary, spanned
-from mind2web2.runs.drawn_labels import drawn_labels
+from mind2web2.runs.audited import AuditedAnswer, audited_answers, label_verdicts
+from mind2web2.runs.labelled_answers import LabelledScore, score_by_labels
 from mind2web2.runs.labels import LabelFile, auditors
-from mind2web2.runs.provenance import Premises
 from mind2web2.runs.results import latest_results, write_file
+from mind2web2.runs.sample_basis import (
+    AnswerBasis,
+    AnswerName,
+    SampledFrom,
+    difference,
+    listed_differences,
+)
 from mind2web2.statistics.agreement import Cells, figures_of
 from mind2web2.statistics.correction import (
     CorrectedDifference,
@@ -30,32 +29,44 @@ from mind2web2.statistics.correction import (
     corrected_difference,
 )
 from mind2web2.statistics.paired import Estimate, share_difference
-from mind2web2.statistics.sampled_answers import JudgedTwice, corrected_by_answers
+from mind2web2.statistics.sampled_answers import (
+    JudgedTwice,
+    corrected_by_answers,
+    sampling_order,
+)
 from mind2web2.statistics.uncertainty import Interval
 from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.program import program
 from mind2web2.utils.text import counted
 
 SAMPLE_NAME = "sample.json"
-# A task and an answer, the latter without ``.md``.
-AnswerName = tuple[str, str]
+# People make mistakes as well: the figure shows what so many wrong labels do.
+WRONG_LABELS = 0.05
+# Auditors take answers in one order, so that their labels are of the same answers.
+_AUDIT_SEED = 0
+_DIGITS = 6
 
 
-class SampleRecord(BaseModel):
+def population_of(
+    answers: Sequence[AuditedAnswer], seed: int = _AUDIT_SEED
+) -> SampledFrom:
+    """Return all these answers in the order in which a sample takes them."""
+    basis = {one.name: one.basis for one in answers}
+    order = sampling_order([*basis], seed)
+    return SampledFrom(order=tuple(order), basis=tuple(basis[name] for name in order))
+
+
+class SampleRecord(SampledFrom):
     """A strong judge's sample of an agent's answers, ``rejudged/<judge>/1/<agent>/sample.json``.
 
     Args:
-        order: all answers that had a score, in the order in which the sample takes them.
         size: how many are in the sample.
         target: the reach at which the sample was to end; ``None`` where its size was chosen.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     judge: str
     seed: int
     created: str
-    order: tuple[AnswerName, ...]
     size: int
     target: float | None = None
 
@@ -64,17 +75,17 @@ class SampleRecord(BaseModel):
         cls,
         judge: str,
         seed: int,
-        order: Sequence[AnswerName],
+        population: SampledFrom,
         size: int,
         target: float | None = None,
     ) -> SampleRecord:
         """Return the record of a sample that is drawn now."""
-        created = datetime.now(UTC).isoformat(timespec="seconds")
         return cls(
+            order=population.order,
+            basis=population.basis,
             judge=judge,
             seed=seed,
-            created=created,
-            order=tuple(order),
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
             size=size,
             target=target,
         )
@@ -85,62 +96,118 @@ class SampleRecord(BaseModel):
         write_file(agent_folder / SAMPLE_NAME, self.model_dump_json(indent=2) + "\n")
 
 
-class CorrectionJson(TypedDict):
-    """``Correction`` or ``NoCorrection`` as ``--json`` prints it."""
+class Ends(BaseModel):
+    """The ends of an interval as ``--json`` prints them."""
+
+    model_config = ConfigDict(frozen=True)
+
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, found: Interval | None) -> Ends | None:
+        """Return the ends of an interval."""
+        if found is None:
+            return None
+        return cls(low=round(found.low, _DIGITS), high=round(found.high, _DIGITS))
+
+
+class CorrectionFigures(BaseModel):
+    """An agent's corrected score, or the reason why there is none, as ``--json`` prints it.
+
+    Args:
+        by: who corrects.
+        raw: partial completion by the judge.
+        sampled: the number of answers in the sample, of so many.
+        to_halve: how many more answers halve the interval of these tasks.
+        weight_of_judge: of the judge's scores in the corrected one.
+        if_undecidable: the corrected score with undecidable leaves as not supported, and as supported.
+        if_labels_are_wrong: the corrected score if one label in twenty is wrong; ``None`` without labels.
+    """
+
+    model_config = ConfigDict(frozen=True)
 
     by: str
     raw: float
-    corrected: float | None
-    these_tasks: dict[str, float] | None
-    tasks_at_large: dict[str, float] | None
-    sampled: int
+    corrected: float | None = None
+    these_tasks: Ends | None = None
+    tasks_at_large: Ends | None = None
+    sampled: int = 0
     of: int
-    unit: str
-    weight_of_judge: float | None
-    reason: str | None
+    to_halve: int | None = None
+    weight_of_judge: float | None = None
+    if_undecidable: tuple[float, float] | None = None
+    if_labels_are_wrong: float | None = None
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """An agent's score, corrected by people or by a strong judge.
+    """An agent's score, corrected by whole answers that people labelled or a strong judge judged.
 
     Args:
         by: who corrects.
-        mean: with the judge's scores.
-        highest: the same with the leaves that nothing decides as passed: behind gates that fail wrongly.
-        value: the corrected score; ``None`` where there is none better than the judge's.
-        cells: the verdicts of the judge and of who corrects, by task, as all leaves would have them.
-        weight: of the judge's scores; ``None`` where labels of leaves correct them.
+        low: with leaves that nobody decides as not supported, and ``high`` with these as supported.
+        weight: of the judge's scores.
+        cells: the verdicts of the judge and of who corrects, by task.
+        wrong_labels: what the score changes by if ``WRONG_LABELS`` of the labels are wrong.
     """
 
     by: str
     mean: CorrectedMean
-    highest: CorrectedMean
-    value: float | None
-    these_tasks: Interval | None
-    tasks_at_large: Interval | None
+    low: CorrectedMean
+    high: CorrectedMean
+    weight: float
     cells: Mapping[str, Cells]
-    weight: float | None
+    wrong_labels: float | None = None
 
     @property
-    def unit(self) -> str:
-        """Return what is sampled."""
-        return "leaves" if self.weight is None else "answers"
+    def value(self) -> float | None:
+        """Return the corrected score, ``None`` where the sample has too few tasks."""
+        return self.mean.estimate if self.mean.is_enough else None
 
-    def summary(self) -> CorrectionJson:
-        """Return it as ``--json`` prints it."""
-        return {
-            "by": self.by,
-            "raw": round(self.mean.raw, 6),
-            "corrected": None if self.value is None else round(self.value, 6),
-            "these_tasks": interval_summary(self.these_tasks),
-            "tasks_at_large": interval_summary(self.tasks_at_large),
-            "sampled": self.mean.labels,
-            "of": self.mean.population,
-            "unit": self.unit,
-            "weight_of_judge": None if self.weight is None else round(self.weight, 4),
-            "reason": None,
-        }
+    @property
+    def these_tasks(self) -> Interval | None:
+        """Return the interval of the score that the whole sample frame would give."""
+        return _spanned(self.low.these_tasks, self.high.these_tasks)
+
+    @property
+    def tasks_at_large(self) -> Interval | None:
+        """Return the interval of that score over all tasks of the kind."""
+        return _spanned(self.low.tasks_at_large, self.high.tasks_at_large)
+
+    def figures(self) -> CorrectionFigures:
+        """Return it as it is published."""
+        value = self.value
+        extremes = None
+        if self.low is not self.high:
+            extremes = (
+                round(self.low.estimate, _DIGITS),
+                round(self.high.estimate, _DIGITS),
+            )
+        if_wrong = None
+        if self.wrong_labels is not None and value is not None:
+            if_wrong = round(min(1.0, max(0.0, value + self.wrong_labels)), _DIGITS)
+        return CorrectionFigures(
+            by=self.by,
+            raw=round(self.mean.raw, _DIGITS),
+            corrected=None if value is None else round(value, _DIGITS),
+            these_tasks=Ends.of(self.these_tasks),
+            tasks_at_large=Ends.of(self.tasks_at_large),
+            sampled=self.mean.labels,
+            of=self.mean.population,
+            to_halve=self.mean.to_halve if self.mean.is_enough else None,
+            weight_of_judge=round(self.weight, 4),
+            if_undecidable=extremes,
+            if_labels_are_wrong=if_wrong,
+        )
+
+
+def _spanned(low: Interval | None, high: Interval | None) -> Interval | None:
+    """Return the interval from the low end of one to the high end of the other."""
+    if low is None or high is None:
+        return None
+    return Interval(low.low, high.high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,20 +236,10 @@ class NoCorrection:
             scores[one.task].append(one.score)
         return cls(by, fmean(map(fmean, scores.values())), len(answers), reason)
 
-    def summary(self) -> CorrectionJson:
-        """Return it as ``--json`` prints it."""
-        return {
-            "by": self.by,
-            "raw": round(self.raw, 6),
-            "corrected": None,
-            "these_tasks": None,
-            "tasks_at_large": None,
-            "sampled": 0,
-            "of": self.of,
-            "unit": "answers",
-            "weight_of_judge": None,
-            "reason": self.reason,
-        }
+    def figures(self) -> CorrectionFigures:
+        """Return it as it is published."""
+        raw = round(self.raw, _DIGITS)
+        return CorrectionFigures(by=self.by, raw=raw, of=self.of, reason=self.reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,40 +263,136 @@ def correction_of(
     if not names and not samples:
         return None
     answers = audited_answers(roots.eval_results, agent, tasks)
-    found = [_corrected_by_labels(answers, roots.audits, agent, names)]
+    if not answers:
+        return None
+    found = [correction_by_labels(answers, roots.audits, agent)]
     found += [correction_by_sample(answers, folder, agent) for folder in samples]
     corrections = [one for one in found if isinstance(one, Correction)]
     enough = [one for one in corrections if one.mean.is_enough]
-    # A reason says what to do, which too few labels do not.
+    # A reason says what to do, which too small a sample does not.
     reasons = [one for one in found if isinstance(one, NoCorrection)]
     in_order: list[Correction | NoCorrection] = [*enough, *reasons, *corrections]
     return in_order[0] if in_order else None
 
 
-def _corrected_by_labels(
-    answers: Sequence[AuditedAnswer], audits: Path, agent: str, names: Sequence[str]
-) -> Correction | NoCorrection | None:
-    files = {name: LabelFile(audits, agent, name) for name in names}
-    drawn = drawn_labels(files, agent, answers)
-    counting = [name for name, labels in drawn.by_auditor.items() if labels]
-    verdicts = label_verdicts(answers, list(drawn.by_auditor.values()))
-    found = corrected_score(answers, verdicts)
-    if found is None:
-        for name, reason in drawn.reasons.items():
-            return NoCorrection.for_reason(f"labels of {name}", answers, reason)
+# By labels of people
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledAnswers:
+    """The whole answers that auditors labelled, which are a sample of all answers.
+
+    Args:
+        by: the auditors.
+        scores: by the labels; none where the labels are no sample.
+        reason: why they correct nothing, ``None`` where they do.
+    """
+
+    by: str
+    scores: Mapping[AnswerName, LabelledScore]
+    reason: str | None = None
+
+
+def labelled_answers(
+    answers: Sequence[AuditedAnswer], audits: Path, agent: str
+) -> LabelledAnswers | None:
+    """Return the answers that people labelled as a whole, ``None`` where nobody has labelled any leaf."""
+    files = {name: LabelFile(audits, agent, name) for name in auditors(audits, agent)}
+    labels = {name: file.blind() for name, file in files.items()}
+    if not any(labels.values()):
         return None
-    leaves = [leaf for answer in answers for leaf in answer.leaves]
-    cells, _ = judged_cells(leaves, verdicts)
-    return Correction(
-        by=f"labels of {', '.join(counting)}",
-        mean=found.mean,
-        highest=found.highest,
-        value=found.value,
-        these_tasks=found.these_tasks,
-        tasks_at_large=found.tasks_at_large,
-        cells=cells,
-        weight=None,
+    by = f"labels of {', '.join(name for name, own in labels.items() if own)}"
+    go_on = f"go on with `{program()} view {agent} --audit {next(iter(files))}`"
+    populations = [
+        one for file in files.values() if (one := file.sampled_from()) is not None
+    ]
+    if not populations:
+        reason = (
+            f"the labels are of single leaves, and count for agreement alone: {go_on}"
+        )
+        return LabelledAnswers(by, {}, reason)
+    now = _basis_of(answers)
+    changes = [one.changed(now) for one in populations]
+    if None not in changes:
+        return LabelledAnswers(by, {}, f"{changes[0]}: {go_on}")
+    order = populations[changes.index(None)].order
+    verdicts = label_verdicts(answers, [*labels.values()])
+    by_name = {one.name: one for one in answers}
+    scores: dict[AnswerName, LabelledScore] = {}
+    for name in order:
+        if name not in by_name:
+            continue
+        score = score_by_labels(by_name[name], verdicts)
+        if score is None:
+            break
+        scores[name] = score
+    if not scores:
+        reason = f"no answer has labels of all its leaves: {go_on}"
+        return LabelledAnswers(by, {}, reason)
+    return LabelledAnswers(by, scores)
+
+
+def correction_by_labels(
+    answers: Sequence[AuditedAnswer], audits: Path, agent: str
+) -> Correction | NoCorrection | None:
+    """Return the score corrected by whole answers that people labelled; ``None`` without labels."""
+    found = labelled_answers(answers, audits, agent)
+    if found is None:
+        return None
+    if found.reason is not None:
+        return NoCorrection.for_reason(found.by, answers, found.reason)
+    scores = found.scores
+    mean, weight = _corrected(
+        answers, {name: one.middle for name, one in scores.items()}
     )
+    low = high = mean
+    if any(one.low != one.high for one in scores.values()):
+        low, _ = _corrected(answers, {name: one.low for name, one in scores.items()})
+        high, _ = _corrected(answers, {name: one.high for name, one in scores.items()})
+    changes: dict[str, list[float]] = defaultdict(list)
+    for (task, _), one in scores.items():
+        changes[task].append(WRONG_LABELS * one.if_all_wrong)
+    on = f"on {mean.labels} of {counted(mean.population, 'answer')}"
+    return Correction(
+        by=f"{found.by} {on}",
+        mean=mean,
+        low=low,
+        high=high,
+        weight=weight,
+        cells=_cells_by_labels(answers, audits, agent),
+        wrong_labels=fmean(map(fmean, changes.values())),
+    )
+
+
+def _corrected(
+    answers: Sequence[AuditedAnswer], exact: Mapping[AnswerName, float]
+) -> tuple[CorrectedMean, float]:
+    twice = [JudgedTwice(one.task, one.score, exact.get(one.name)) for one in answers]
+    return corrected_by_answers(twice)
+
+
+def _basis_of(answers: Iterable[AuditedAnswer]) -> dict[AnswerName, AnswerBasis | None]:
+    return {one.name: one.basis for one in answers}
+
+
+def _cells_by_labels(
+    answers: Sequence[AuditedAnswer], audits: Path, agent: str
+) -> dict[str, Cells]:
+    labels = [
+        LabelFile(audits, agent, name).blind() for name in auditors(audits, agent)
+    ]
+    passes = label_verdicts(answers, labels).passes
+    found: dict[str, Cells] = {}
+    for answer in answers:
+        for leaf in answer.leaves:
+            if leaf.name in passes and not leaf.is_skipped:
+                found.setdefault(answer.task, Cells()).add(
+                    leaf.passed, passes[leaf.name]
+                )
+    return found
+
+
+# By a strong judge
 
 
 def correcting_files(roots: CorrectionRoots, agent: str) -> list[Path]:
@@ -285,36 +438,29 @@ def correction_by_sample(
     if record is None:
         return None
     drawn = set(record.order[: record.size])
-    if not any((one.task, one.answer) in drawn for one in answers):
+    if not any(one.name in drawn for one in answers):
         return None
     strong = {
-        (one.task, one.answer): one
-        for one in audited_answers(folder, agent)
-        if (one.task, one.answer) in drawn
+        one.name: one for one in audited_answers(folder, agent) if one.name in drawn
     }
-    pairs = [(one, strong.get((one.task, one.answer))) for one in answers]
-    sampled = [(one, other) for one, other in pairs if other is not None]
+    sampled = [(one, strong[one.name]) for one in answers if one.name in strong]
     reason = _not_random(answers, record, sampled)
     if reason is not None:
         repeat = f"`{program()} rejudge {agent} --judge_model STRONG --sample N`"
-        reason = f"{reason} repeat {repeat}"
-        return NoCorrection.for_reason(record.judge, answers, reason)
-    twice = [
-        JudgedTwice(one.task, one.score, None if other is None else other.score)
-        for one, other in pairs
-    ]
-    mean, weight = corrected_by_answers(twice)
+        return NoCorrection.for_reason(
+            record.judge, answers, f"{reason} repeat {repeat}"
+        )
+    exact = {name: one.score for name, one in strong.items()}
+    mean, weight = _corrected(answers, exact)
     if record.target is not None and mean.labels < mean.population:
         mean = replace(mean, least_reach=record.target)
     return Correction(
         by=f"{record.judge} on {mean.labels} of {counted(mean.population, 'answer')}",
         mean=mean,
-        highest=mean,
-        value=mean.estimate if mean.is_enough else None,
-        these_tasks=mean.these_tasks,
-        tasks_at_large=mean.tasks_at_large,
-        cells=_cells(sampled),
+        low=mean,
+        high=mean,
         weight=weight,
+        cells=_cells(sampled),
     )
 
 
@@ -327,54 +473,32 @@ def _not_random(
 
     The command to repeat follows the reason.
     """
-    known = set(record.order)
-    others = [one for one in answers if (one.task, one.answer) not in known]
-    if others:
-        outside = f"{counted(len(others), 'answer')} of {len(answers)}"
-        return f"{outside} came after the sample or were outside of it:"
+    changed = record.changed(_basis_of(answers))
+    if changed is not None:
+        return f"{changed}:"
     drawn = set(record.order[: record.size])
-    size = sum((one.task, one.answer) in drawn for one in answers)
-    of_sample = f"of {counted(size, 'sampled answer')}"
+    size = sum(one.name in drawn for one in answers)
     if len(sampled) < size:
+        of_sample = f"of {counted(size, 'sampled answer')}"
         return f"{size - len(sampled)} {of_sample} have no score by {record.judge}:"
-    outdated = _outdated(sampled)
-    if not outdated:
+    outdated = listed_differences(
+        ((one.name, difference(one.basis, other.basis)) for one, other in sampled), size
+    )
+    if outdated is None:
         return None
-    causes = ", ".join(f"{cause}: {count}" for cause, count in outdated.items())
-    premises = f"were judged on other premises than the results ({causes}):"
-    return f"{outdated.total()} {of_sample} {premises} evaluate results that are out of date, then"
-
-
-def _outdated(pairs: Iterable[tuple[AuditedAnswer, AuditedAnswer]]) -> Counter[str]:
-    """Return how many answers two judges did not judge alike, by the cause."""
-    causes: Counter[str] = Counter()
-    for one, other in pairs:
-        cause = _other_premise(one.premises, other.premises)
-        if cause is not None:
-            causes[cause] += 1
-    return causes
-
-
-def _other_premise(one: Premises | None, other: Premises | None) -> str | None:
-    if one is None or other is None:
-        return "not recorded"
-    if one.answer_sha256 != other.answer_sha256:
-        return "another text of the answer"
-    if one.script_sha256 != other.script_sha256:
-        return "another script"
-    if one.settings_sha256 != other.settings_sha256:
-        return "other prompts or default settings"
-    return None
+    return f"by {record.judge}, {outdated}: evaluate results that are out of date, then"
 
 
 def _cells(pairs: Iterable[tuple[AuditedAnswer, AuditedAnswer]]) -> dict[str, Cells]:
     found: dict[str, Cells] = {}
     for one, other in pairs:
-        strong = {leaf.name: leaf.passed for leaf in other.leaves}
+        strong = {
+            leaf.name: leaf.passed for leaf in other.leaves if not leaf.is_skipped
+        }
         for leaf in one.leaves:
-            if leaf.name in strong:
+            if leaf.name in strong and not leaf.is_skipped:
                 found.setdefault(one.task, Cells()).add(
-                    leaf.passed, float(strong[leaf.name]), 1.0
+                    leaf.passed, float(strong[leaf.name])
                 )
     return found
 
@@ -395,77 +519,58 @@ def cost_of_sample(
     return None
 
 
-class CorrectedPairJson(TypedDict):
-    """``CorrectedPair`` as ``mind2web2 compare --corrected --json`` prints it."""
-
-    first: CorrectionJson
-    second: CorrectionJson
-    raw_difference: float
-    corrected_difference: float | None
-    these_tasks: dict[str, float] | None
-    tasks_at_large: dict[str, float] | None
-    wrong_passes: dict[str, float | None]
-    wrong_failures: dict[str, float | None]
+# Two agents
 
 
-@dataclass(frozen=True, slots=True)
-class CorrectedPair:
-    """Two agents' corrected scores over the same tasks: the second minus the first.
+class CorrectedPair(BaseModel):
+    """Two agents' corrected scores over the same tasks, as ``compare --corrected --json`` prints them.
+
+    Differences are the second minus the first.
 
     Args:
         wrong_passes: the difference of the judge's error rates by agent: a bias that could turn a ranking.
     """
 
-    first: Correction
-    second: Correction
-    difference: CorrectedDifference
+    model_config = ConfigDict(frozen=True)
+
+    agents: tuple[str, str]
+    first: CorrectionFigures
+    second: CorrectionFigures
+    raw_difference: float
+    corrected_difference: float | None
+    these_tasks: Ends | None
+    tasks_at_large: Ends | None
     wrong_passes: Estimate
     wrong_failures: Estimate
 
-    def summary(self) -> CorrectedPairJson:
-        """Return it as ``mind2web2 compare --corrected --json`` prints it."""
-        corrected = self.difference.value
-        return {
-            "first": self.first.summary(),
-            "second": self.second.summary(),
-            "raw_difference": round(self.difference.raw, 6),
-            "corrected_difference": None if corrected is None else round(corrected, 6),
-            "these_tasks": interval_summary(self.difference.these_tasks),
-            "tasks_at_large": interval_summary(self.difference.tasks_at_large),
-            "wrong_passes": _rate(self.wrong_passes),
-            "wrong_failures": _rate(self.wrong_failures),
-        }
 
-
-def _rate(found: Estimate) -> dict[str, float | None]:
-    values = {"value": found.value, "low": found.low, "high": found.high}
-    return {
-        name: None if value is None else round(value, 6)
-        for name, value in values.items()
-    }
-
-
-def corrected_pair(first: Correction, second: Correction) -> CorrectedPair:
+def corrected_pair(
+    agents: tuple[str, str], first: Correction, second: Correction
+) -> CorrectedPair:
     """Compare two agents. Raises ValueError: their tasks differ."""
     one, other = figures_of(first.cells), figures_of(second.cells)
+    found = _difference(first, second)
+    value = found.value
     return CorrectedPair(
-        first,
-        second,
-        _difference(first, second),
-        share_difference(one.wrong_passes, other.wrong_passes),
-        share_difference(one.wrong_failures, other.wrong_failures),
+        agents=agents,
+        first=first.figures(),
+        second=second.figures(),
+        raw_difference=round(found.raw, _DIGITS),
+        corrected_difference=None if value is None else round(value, _DIGITS),
+        these_tasks=Ends.of(found.these_tasks),
+        tasks_at_large=Ends.of(found.tasks_at_large),
+        wrong_passes=share_difference(one.wrong_passes, other.wrong_passes),
+        wrong_failures=share_difference(one.wrong_failures, other.wrong_failures),
     )
 
 
 def _difference(first: Correction, second: Correction) -> CorrectedDifference:
-    """Return the difference; its intervals allow for either verdict on leaves that nothing decides."""
+    """Return the difference; its intervals allow for either verdict on leaves that nobody decides."""
     found = corrected_difference(first.mean, second.mean)
-    least = corrected_difference(first.highest, second.mean)
-    most = corrected_difference(first.mean, second.highest)
-    has_values = first.value is not None and second.value is not None
-    return CorrectedDifference(
-        raw=found.raw,
-        value=found.value if has_values else None,
-        these_tasks=spanned(least.these_tasks, most.these_tasks),
-        tasks_at_large=spanned(least.tasks_at_large, most.tasks_at_large),
+    least = corrected_difference(first.high, second.low)
+    most = corrected_difference(first.low, second.high)
+    return replace(
+        found,
+        these_tasks=_spanned(least.these_tasks, most.these_tasks),
+        tasks_at_large=_spanned(least.tasks_at_large, most.tasks_at_large),
     )

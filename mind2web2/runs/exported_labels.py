@@ -15,6 +15,7 @@ from mind2web2.pages.crawl import AgentCache
 from mind2web2.pages.library import PageLibrary, PageRequest
 from mind2web2.rubric.verdicts import Evidence, PageCheck
 from mind2web2.runs.audited import AuditedAnswer, JudgedLeaf, audited_answers
+from mind2web2.runs.corrections import labelled_answers
 from mind2web2.runs.labels import LabelFile, Labels, auditors
 from mind2web2.runs.results import answer_dir
 from mind2web2.utils.files import read_regular_file, write_whole
@@ -27,11 +28,12 @@ log = logging.getLogger(__name__)
 UNDECIDED = "undecidable, or auditors are divided"
 CHANGED = "a page has changed or is gone"
 NO_ANSWER = "the text of the answer is gone"
+PART_OF_ANSWER = "its answer has no labels of all leaves, or was not drawn at random"
 
 
 @dataclass(frozen=True)
 class ExportedLabels:
-    """What was written.
+    """The record of an export.
 
     Args:
         left_out: labelled leaves without a row, by the reason.
@@ -66,11 +68,19 @@ class LabelExport:
         given = [
             LabelFile(self.audits_root, self.agent, name).blind() for name in names
         ]
+        answers = audited_answers(self.paths.eval_results_root, self.agent)
+        found = labelled_answers(answers, self.audits_root, self.agent)
+        whole = {} if found is None else found.scores
         rows = []
-        for answer in audited_answers(self.paths.eval_results_root, self.agent):
+        for answer in answers:
             for leaf in answer.leaves:
                 labels = _labels_of(leaf, given)
-                if labels and (row := await self._row(answer, leaf, labels)):
+                if not labels or leaf.is_skipped:
+                    continue
+                if answer.name not in whole:
+                    # Other leaves are no sample of all, and would give a judge's errors the wrong weight.
+                    self.left_out[PART_OF_ANSWER] += 1
+                elif row := await self._row(answer, leaf, labels):
                     rows.append(row)
         lines = [row.model_dump_json(exclude_defaults=True) + "\n" for row in rows]
         self._write(self.path, "".join(lines))

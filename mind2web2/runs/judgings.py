@@ -246,7 +246,7 @@ def repeatability(judgings: Sequence[Judging]) -> Repeatability:
     for leaf in places:
         passed = sum(judging.leaves[leaf].passed for judging in judgings)
         ever += 0 < passed < len(judgings)
-        # Of all pairs of judgments, those that differ.
+        # The share of pairs of judgments that differ.
         flipped = (
             passed
             * (len(judgings) - passed)

@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from mind2web2.errors import ResultWriteError
+from mind2web2.runs.sample_basis import SampledFrom
 from mind2web2.utils.files import read_regular_file
 
 Verdict = Literal["y", "n", "u"]
@@ -31,6 +32,7 @@ class Label(BaseModel):
     Args:
         seen_sha256: of the claim and the pages, which is all that a label rests on.
         is_second: given in the second pass, with the judge's reasons in view.
+        is_taken_back: the label before it does not count.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -44,6 +46,7 @@ class Label(BaseModel):
     seconds: float = 0.0
     seen_sha256: str
     is_second: bool = False
+    is_taken_back: bool = False
     created: str
 
     @property
@@ -52,32 +55,12 @@ class Label(BaseModel):
         return LeafName(self.task, self.answer, self.leaf)
 
 
-class LeafSample(BaseModel):
-    """The leaves that an auditor is asked about: a line of the file before the labels of them.
-
-    Args:
-        drawn_from: all answers, by task and name, whose leaves had a chance to be in it.
-        leaves: in the order in which they are shown.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    drawn_from: tuple[tuple[str, str], ...]
-    leaves: tuple[LeafName, ...]
-
-
-class LabelledSample(NamedTuple):
-    """A sample as far as the auditor came; ``drawn`` is ``None`` for labels of earlier versions."""
-
-    drawn: LeafSample | None
-    reached: set[LeafName]
-
-
 # By leaf, and by what a person saw of it.
 Labels = Mapping[tuple[LeafName, str], Label]
 
 
-_LINE: TypeAdapter[Label | LeafSample] = TypeAdapter(Label | LeafSample)
+# Other lines are samples of leaves, of earlier versions.
+_LINE: TypeAdapter[Label | SampledFrom] = TypeAdapter(Label | SampledFrom)
 
 
 class LabelFile:
@@ -96,6 +79,7 @@ class LabelFile:
         note: str = "",
         seconds: float = 0.0,
         is_second: bool = False,
+        is_taken_back: bool = False,
     ) -> Label:
         """Write a label to the disk and return it. Raises ResultWriteError: it cannot be written."""
         made = Label(
@@ -106,21 +90,21 @@ class LabelFile:
             seconds=round(seconds, 1),
             seen_sha256=seen_sha256,
             is_second=is_second,
+            is_taken_back=is_taken_back,
             created=datetime.now(UTC).isoformat(timespec="seconds"),
         )
         self._write(made)
         return made
 
-    def begin(self, drawn: LeafSample) -> None:
-        """Write the sample that the next labels are of, unless the last ones are of the same.
+    def begin(self, population: SampledFrom) -> None:
+        """Write which answers the next labels are a sample of, unless the last ones are of the same.
 
         Raises ResultWriteError: it cannot be written.
         """
-        samples = [line for line in self._lines() if isinstance(line, LeafSample)]
-        if not samples or samples[-1] != drawn:
-            self._write(drawn)
+        if self.sampled_from() != population:
+            self._write(population)
 
-    def _write(self, content: Label | LeafSample) -> None:
+    def _write(self, content: Label | SampledFrom) -> None:
         line = content.model_dump_json().encode("utf-8", "backslashreplace") + b"\n"
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -135,7 +119,7 @@ class LabelFile:
             raise ResultWriteError.at(self.path, error) from error
 
     def blind(self) -> Labels:
-        """Return the first label of each leaf: it was given without the judge's verdict."""
+        """Return the first label of each leaf that was not taken back, made without the judge's verdict."""
         return self._first(is_second=False)
 
     def second(self) -> Labels:
@@ -145,32 +129,21 @@ class LabelFile:
     def _first(self, is_second: bool) -> Labels:
         found: dict[tuple[LeafName, str], Label] = {}
         for line in self._lines():
-            if isinstance(line, Label) and line.is_second is is_second:
-                found.setdefault((line.name, line.seen_sha256), line)
+            if not isinstance(line, Label) or line.is_second is not is_second:
+                continue
+            place = (line.name, line.seen_sha256)
+            if line.is_taken_back:
+                found.pop(place, None)
+            else:
+                found.setdefault(place, line)
         return found
 
-    def samples(self) -> list[LabelledSample]:
-        """Return the samples with what was labelled of them.
+    def sampled_from(self) -> SampledFrom | None:
+        """Return the answers that the latest labels are a sample of, ``None`` where no label is."""
+        found = [line for line in self._lines() if isinstance(line, SampledFrom)]
+        return found[-1] if found else None
 
-        Of leaves that had a label before, those count that come before the last leaf that was labelled as
-        part of the sample: behind it, they would be too many.
-        """
-        earlier = LabelledSample(None, set())
-        found = [earlier]
-        leaves: tuple[LeafName, ...] = ()
-        for line in self._lines():
-            if isinstance(line, LeafSample):
-                leaves = line.leaves
-                found.append(LabelledSample(line, set()))
-            elif line.is_second:
-                continue
-            elif len(found) == 1:
-                earlier.reached.add(line.name)
-            elif line.name in leaves:
-                found[-1].reached.update(leaves[: leaves.index(line.name) + 1])
-        return [one for one in found if one.reached]
-
-    def _lines(self) -> Iterable[Label | LeafSample]:
+    def _lines(self) -> Iterable[Label | SampledFrom]:
         if not self.path.is_file():
             return
         for line in read_regular_file(self.path).splitlines():
@@ -193,7 +166,7 @@ def auditors(root: Path, agent: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """What labels say of leaves.
+    """The verdicts of auditors on leaves.
 
     Args:
         passes: 1 where most auditors support the claim, 0 where most do not, 0.5 where as many do as do not.

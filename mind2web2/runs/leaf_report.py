@@ -240,7 +240,7 @@ def task_report(
         figures: of the task among all tasks; ``None`` where it has no scores.
     """
     trees = [dict(_paths(each.result)) for each in found]
-    # By their ids in memory: a leaf of one result is no leaf of another.
+    # By their ids in memory: each result has its own leaves.
     matter = set[int]().union(*(_matter(each.result) for each in found))
     paths = list(dict.fromkeys(path for tree in trees for path in tree))
     columns = {path: [tree.get(path) for tree in trees] for path in paths}

@@ -33,7 +33,7 @@ class RemoteFolders(Protocol):
         """Bring the changes of all such folders back to where they belong, at the end of a command."""
 
 
-# Those that this command works on.
+# The folders that this command works on.
 _in_use: list[RemoteFolders] = []
 
 
@@ -47,12 +47,13 @@ def take_away_changes() -> None:
         _in_use.pop().take_away()
 
 
-def _folders_of(scheme: str) -> RemoteFolders:
+def _folders_of(root: str) -> RemoteFolders:
+    scheme = root.partition("://")[0]
     folders: RemoteFolders | None = loaded_part("folders", scheme)
     if folders is None:
         plugin = removed_plugin(f"{scheme}://")
         why = f"needs the plugin {plugin}" if plugin else "is not a folder"
-        raise UsageError(f"{scheme}://... {why}: name a folder of this machine")
+        raise UsageError(f"{root} {why}: name a folder of this machine")
     return folders
 
 
@@ -67,15 +68,17 @@ def paths_of(settings: RunSettings, agents: Iterable[str] = ()) -> PathConfig:
     roots: dict[str, Path | str | None] = {
         name: getattr(settings, name) for name in FOLDER_NAMES
     }
-    schemes = {
-        root.partition("://")[0] for root in roots.values() if isinstance(root, str)
+    by_scheme = {
+        root.partition("://")[0]: root
+        for root in roots.values()
+        if isinstance(root, str)
     }
-    if schemes:
+    if by_scheme:
         names = sorted(
             name.rstrip("/") for name in {settings.agent_name, *agents} if name
         )
-        for scheme in schemes:
-            folders = _folders_of(scheme)
+        for root in by_scheme.values():
+            folders = _folders_of(root)
             if folders not in _in_use:
                 _in_use.append(folders)
             roots = {**folders.bring(roots, names, settings.task_ids)}

@@ -107,7 +107,7 @@ class Served(BaseModel):
 
 
 class Premises(NamedTuple):
-    """What two judges need alike, so that their scores of an answer differ by the judges alone."""
+    """The fields that two judges need alike, so that their scores of an answer differ by the judges alone."""
 
     answer_sha256: str
     script_sha256: str

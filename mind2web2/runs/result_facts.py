@@ -1,4 +1,4 @@
-"""What one result says about its making and its verdicts, in short; pure."""
+"""The facts of one result about its making and its verdicts, in short; pure."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ class Barred(BaseModel):
 
 
 class RunRecord(BaseModel):
-    """When and how fast a result was made.
+    """The time at which a result was made, and how long that took.
 
     Args:
         created: UTC, ISO 8601, like ``judged_from`` and ``judged_to``, the first and last judgment.
@@ -178,7 +178,7 @@ class ResultPart(BaseModel):
 
 
 class _StatedVersions(BaseModel):
-    """Whether a provenance, sound or not, names library versions."""
+    """Tells whether a provenance, sound or not, names library versions."""
 
     versions: object = None
 

@@ -103,13 +103,22 @@ def blocked(
 ) -> set[int]:
     """Return the leaves that fail, by ``id(leaf)``, with those that are then skipped by name."""
     failed = set(failing_leaves)
-    named = {
-        id(leaf): () if leaf.evidence is None else leaf.evidence.prerequisites
-        for leaf in leaves
-    }
-    if not any(named.values()):
+    if not any(map(_prerequisites, leaves)):
         # Other prerequisites are the gates and sequences that aggregation applies itself.
         return failed
+    return failed | skipped_behind(root, leaves, failed)
+
+
+def _prerequisites(leaf: WrittenNode) -> Sequence[str]:
+    return () if leaf.evidence is None else leaf.evidence.prerequisites
+
+
+def skipped_behind(
+    root: WrittenNode, leaves: Sequence[WrittenNode], failing_leaves: Iterable[int]
+) -> set[int]:
+    """Return the leaves that are skipped, by ``id(leaf)``, if these fail."""
+    first = set(failing_leaves)
+    failed = set(first)
     by_id: dict[str, list[WrittenNode]] = defaultdict(list)
     for node in root.walk():
         by_id[node.id].append(node)
@@ -123,13 +132,13 @@ def blocked(
             if id(leaf) in skipped
             or any(
                 id(node) in failing
-                for name in named[id(leaf)]
+                for name in _prerequisites(leaf)
                 for node in by_id.get(name, ())
             )
         }
         is_changed = not found <= failed
         failed |= found
-    return failed
+    return failed - first
 
 
 def _with_failed_leaf(root: WrittenNode, failed: set[int]) -> set[int]:

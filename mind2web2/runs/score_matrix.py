@@ -257,7 +257,7 @@ def _version_warnings(answers: Sequence[ScoredAnswer], done: str) -> Iterator[st
         for name, version in answer.facts.versions.items():
             versions[name][version] += 1
     mixed = sorted(name for name, found in versions.items() if len(found) > 1)
-    # Of this package first: it decides how a judge is asked.
+    # The version of this package comes first, since it decides how a judge is asked.
     mixed.sort(key=lambda name: name != "mind2web2")
     if mixed:
         listed = "; ".join(f"{name} {_counted(versions[name])}" for name in mixed)

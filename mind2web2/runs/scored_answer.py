@@ -29,7 +29,7 @@ class FirstJudge:
 
 @dataclass(frozen=True, slots=True)
 class ResultFacts:
-    """What one result says about its making and its verdicts.
+    """The facts of one result about its making and its verdicts.
 
     Args:
         judge: model and parameters; ``None`` where it names no judge.

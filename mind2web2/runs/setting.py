@@ -52,6 +52,7 @@ class Setting:
         is_distinct: it may be repeated with other values only.
         is_secret: the value may hold a password.
         in_file: ``None`` for a setting of the command line alone.
+        is_common: shown by ``--help``; the others by ``--help all``.
         has_option: whether the command line has it too.
         see: the place in the docs that has the details.
         name: of the field in ``RunSettings``; it and ``default``, the field's, are filled in.
@@ -69,6 +70,7 @@ class Setting:
     is_distinct: bool = False
     is_secret: bool = False
     in_file: InFile | None = None
+    is_common: bool = False
     has_option: bool = True
     see: str = ""
     name: str = ""
@@ -94,11 +96,17 @@ def setting(default: Value, declared: Setting) -> Value:
     return made
 
 
-def flag(help: str, *, group: str = "", in_file: InFile | None = None) -> bool:
+def flag(
+    help: str,
+    *,
+    group: str = "",
+    in_file: InFile | None = None,
+    is_common: bool = False,
+) -> bool:
     """Declare a setting that is off unless its option is given."""
-    return setting(
-        False, Setting(flags={"": Flag(True, help)}, group=group, in_file=in_file)
-    )
+    flags = {"": Flag(True, help)}
+    declared = Setting(flags=flags, group=group, in_file=in_file, is_common=is_common)
+    return setting(False, declared)
 
 
 @cache

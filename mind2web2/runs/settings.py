@@ -168,19 +168,31 @@ def engine_names() -> tuple[str, ...]:
     return tuple(dict.fromkeys((PLAIN, *hook_names("engines"))))
 
 
-def _provider(text: str) -> str:
-    return values.one_of((*provider_names(), REPLAY))(text)
+def provider(text: str) -> str:
+    """Return the name of a provider of judges."""
+    _check_is_there(text)
+    return values.one_of(provider_names())(text)
+
+
+def _provider_or_replay(text: str) -> str:
+    return text if text == REPLAY else provider(text)
+
+
+def _check_is_there(value: str) -> None:
+    """Raise ``ValueError`` for a value that needs a plugin which is not installed."""
+    if plugin := removed_plugin(value):
+        raise ValueError(f"{value} needs the plugin {plugin}")
 
 
 def _provider_in_file(text: str) -> str:
+    _check_is_there(text)
     if text not in provider_names():
         raise ValueError(f"{text!r} is none of {', '.join(provider_names())}")
     return text
 
 
 def _engine(text: str) -> str:
-    if plugin := removed_plugin(text):
-        raise ValueError(f"{text} needs the plugin {plugin}")
+    _check_is_there(text)
     return values.one_of(engine_names())(text)
 
 
@@ -209,6 +221,7 @@ class RunSettings:
             "the agent, a folder under answers/",
             parse=str,
             metavar="NAME",
+            is_common=True,
         ),
     )
     task_ids: tuple[str, ...] = setting(
@@ -220,6 +233,7 @@ class RunSettings:
             option="--task_id",
             is_repeated=True,
             default_text="all that have answers",
+            is_common=True,
         ),
     )
     answer_folder: Path | str | None = setting(
@@ -274,6 +288,7 @@ class RunSettings:
             parse=values.filled,
             metavar="V",
             default_text="the newest dated one that has the task, then the undated ones",
+            is_common=True,
         ),
     )
     task_list: Path | None = setting(
@@ -300,11 +315,12 @@ class RunSettings:
         "openai",
         Setting(
             f"{JUDGE_HELP}; replay answers from stored judgments alone",
-            parse=_provider,
+            parse=_provider_or_replay,
             choices=lambda: (*provider_names(), REPLAY),
             group=_JUDGE,
             in_file=InFile('"openai"', (str,), _provider_in_file),
             see="#judges",
+            is_common=True,
         ),
     )
     judge_model: str | None = setting(
@@ -316,6 +332,7 @@ class RunSettings:
             group=_JUDGE,
             default_text=f"{DEFAULT_JUDGE_MODEL}; replay: the one stored",
             in_file=InFile('"gpt-5-mini"', (str,)),
+            is_common=True,
         ),
     )
     judge_base_url: tuple[str, ...] = setting(
@@ -331,6 +348,7 @@ class RunSettings:
             in_file=InFile('"http://localhost:8000/v1"', (str, list), _servers_in_file),
             is_secret=True,
             see="#several-servers",
+            is_common=True,
         ),
     )
     judge_pool: Path | None = setting(
@@ -458,6 +476,7 @@ class RunSettings:
             group=_JUDGE,
             default_text="the agent's own under eval_results/",
             see="cost-and-speed.md#several-machines",
+            is_common=True,
         ),
     )
 
@@ -502,6 +521,7 @@ class RunSettings:
             metavar="N",
             group=_LIMITS,
             in_file=InFile("60", (int,)),
+            is_common=True,
         ),
     )
     ahead: Literal["nothing", "values", "gates"] | None = setting(
@@ -563,6 +583,7 @@ class RunSettings:
         "by --ahead, and how many cited pages are not cached; asks, runs and writes nothing, and "
         "needs no key",
         group=_COSTS,
+        is_common=True,
     )
     max_cost: float | None = setting(
         None,
@@ -574,6 +595,7 @@ class RunSettings:
             metavar="USD",
             group=_COSTS,
             in_file=InFile("20", (int, float)),
+            is_common=True,
         ),
     )
 
@@ -617,6 +639,7 @@ class RunSettings:
         "capture nothing, and copy no page of another agent: a page that is not there counts as "
         "unavailable, and claims on it fail",
         group=_PAGES,
+        is_common=True,
     )
     headed: bool = flag("capture in a browser with a window", group=_PAGES)
     cdp_url: str | None = setting(
@@ -669,12 +692,13 @@ class RunSettings:
         "also pages and downloads on private, loopback and link-local addresses, which are refused otherwise",
         group=_PAGES,
         in_file=InFile("true", (bool,)),
+        is_common=True,
     )
 
     engine: str = setting(
         PLAIN,
         Setting(
-            "where the work is done. plain: on this machine; ray: on a cluster",
+            "where the work is done: on this machine (plain), or by the engine of a plugin",
             parse=_engine,
             choices=engine_names,
             group=_MACHINES,
@@ -694,7 +718,8 @@ class RunSettings:
     )
     no_barred: bool = flag("flag no answer")
     overwrite: bool = flag(
-        "reuse neither results nor stored judgments: ask everything again"
+        "reuse neither results nor stored judgments: ask everything again",
+        is_common=True,
     )
     keep_apart: bool = setting(
         False,
@@ -711,9 +736,12 @@ class RunSettings:
         "no result for an answer whose script adds a leaf that it never judges, or gives add_* or initialize "
         "a keyword that they do not know (default: a warning, as published scripts do both)"
     )
-    quiet: bool = flag("print no line for each answer, and no table of the judge's use")
+    quiet: bool = flag(
+        "print no line for each answer, and no table of the judge's use", is_common=True
+    )
     self_debug: bool = flag(
-        "print the log of each answer with the extracted values, for writing eval scripts"
+        "print the log of each answer with the extracted values, for writing eval scripts",
+        is_common=True,
     )
 
     # Beside the options: the file's prices by model, and which settings command line and file gave.

@@ -41,13 +41,16 @@ class Shard:
     def __str__(self) -> str:
         return f"{self.number}/{self.count}"
 
-    def holds(self, task_id: str, answer_name: str) -> bool:
-        """Tell whether this shard judges an answer; all machines agree on that."""
+    @classmethod
+    def of(cls, task_id: str, answer_name: str, count: int) -> Shard:
+        """Return the one of so many shards that judges an answer; all machines agree on that."""
         named = f"{task_id}/{answer_name}".encode("utf-8", "surrogateescape")
-        return (
-            int.from_bytes(hashlib.sha256(named).digest()[:8]) % self.count
-            == self.number - 1
-        )
+        digest = int.from_bytes(hashlib.sha256(named).digest()[:8])
+        return cls(digest % count + 1, count)
+
+    def holds(self, task_id: str, answer_name: str) -> bool:
+        """Tell whether this shard judges an answer."""
+        return Shard.of(task_id, answer_name, self.count) == self
 
     def share_of(self, work: Sequence[TaskWork]) -> list[TaskWork]:
         """Return the tasks of which this shard judges any answer, with these answers alone."""

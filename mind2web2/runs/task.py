@@ -89,7 +89,8 @@ async def evaluate_task(
 
     Args:
         client: an ``LLMClient`` with ``is_async=True``, or any object with ``async_response``; it judges as
-            ``o4-mini``.
+            ``o4-mini``. An attribute ``endpoint``, a text, names the object's judge; without it, nothing that
+            another object has judged is reused.
         answer_dir: the task's answers, the agent's folder of tasks, or the root of all agents.
         cache_dir: likewise for cached pages.
         output_dir: the root of all results (file-layouts.md).

@@ -28,7 +28,7 @@ REMOVED = "removed"
 
 
 class TaskEntry(BaseModel):
-    """What a task's summary says of an answer; fields that other tools added are kept.
+    """One answer in a task's summary; fields that other tools added are kept.
 
     Args:
         status: ``success``, ``failed``, ``unscored`` or ``removed``.

@@ -55,6 +55,7 @@ from mind2web2.runs.answers import (
     AnswerSetting,
     uniform_text,
 )
+from mind2web2.runs.file_prices import file_prices
 from mind2web2.runs.result_file import ResultFile
 from mind2web2.runs.session import OwnParts, Session, open_run
 from mind2web2.runs.settings import (
@@ -66,15 +67,14 @@ from mind2web2.urls.parts import lookup_key
 from mind2web2.utils import values
 from mind2web2.utils.files import text_sha256
 from mind2web2.utils.loop_thread import LoopThread
-from mind2web2.utils.names import check_name
-from mind2web2.utils.path_config import PathConfig, ScriptFile, script_in
+from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.text import counted
 
 if TYPE_CHECKING:
     pass
 
 log = logging.getLogger(__name__)
-# Of all eval scripts, and silent: records of single answers are too many, and failures are in ``NoScore``.
+# The silent logger of all eval scripts: they log too much, and failures are in ``NoScore``.
 _SCRIPTS_LOG = logging.getLogger("mind2web2.scoring.scripts")
 _SCRIPTS_LOG.setLevel(logging.CRITICAL)
 
@@ -107,7 +107,7 @@ class Judge:
         client: an object of your own with ``async_response`` instead of a server (eval-scripts.md); it is
             called in the scorer's thread.
         price: dollars per million tokens of input, of output, and (if it differs) of cached input, for a
-            model whose price is not known; it holds for this scorer.
+            model whose price neither the price list nor ``mind2web2.toml`` has; it holds for this scorer.
     """
 
     model: str = DEFAULT_JUDGE_MODEL
@@ -285,6 +285,7 @@ class Scorer:
             no_capture=missing_pages == "unavailable",
             no_barred=True,
             strict=strict,
+            prices=file_prices(),
         )
         self.counts = ScorerCounts()
         self._usage = RunUsage()
@@ -471,14 +472,8 @@ class Scorer:
                 self.counts.running -= 1
 
     def _setting(self, parts: _Parts, task: str, text: str) -> AnswerSetting:
-        root = self._scripts.eval_scripts_root
         check_text("task", task)
-        own = script_in(root, check_name("task", task))
-        script = (
-            ScriptFile(own, root.name)
-            if own is not None
-            else self._scripts.find_script(task)
-        )
+        script = self._scripts.find_script(task)
         if script is None:
             raise UsageError(self._scripts.missing_script(task))
         # Unique to the text: records of answers must not overwrite each other.

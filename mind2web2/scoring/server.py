@@ -36,11 +36,11 @@ from mind2web2.llm_client.structured_output import InvalidOutputError, unambiguo
 from mind2web2.scoring.scorer import CLOSED, NoScore, NoScoreKind, Score, Scorer
 
 MAX_BODY_BYTES = 64 * 1024**2
-# Of all requests that are not answered yet.
+# The limit for all requests that are not answered yet.
 MAX_BODIES_BYTES = 4 * MAX_BODY_BYTES
 # A larger one is parsed beside the event loop.
 _SMALL_BODY_BYTES = 1024**2
-# Of one call to /scores.
+# The limit of one call to /scores.
 MAX_ANSWERS = 1000
 HEAD_TIMEOUT_S = 10.0
 # For the replies to calls that the stop has cut off.

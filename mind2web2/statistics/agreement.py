@@ -29,15 +29,15 @@ _RESAMPLES = 2_000
 
 
 class Cells:
-    """A task's verdicts of two raters, weighted."""
+    """A task's verdicts of two raters."""
 
     def __init__(self) -> None:
         self.counts = [0.0] * len(CELLS)
 
-    def add(self, one: bool, other: float, weight: float) -> None:
+    def add(self, one: bool, other: float) -> None:
         """Count a leaf; ``other`` is the share of the second side that passes it."""
-        self.counts[CELLS.index((one, True))] += weight * other
-        self.counts[CELLS.index((one, False))] += weight * (1 - other)
+        self.counts[CELLS.index((one, True))] += other
+        self.counts[CELLS.index((one, False))] += 1 - other
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,9 +34,9 @@ class CorrectedMean:
         below: how far the score that all labels would give may lie below the value, at ``LEVEL``.
         above: likewise above.
         standard_error: of the value, as an estimate of that score.
-        labels: how many count.
-        population: what they are a sample of.
-        labelled_tasks: the number of tasks with labels.
+        labels: how many answers are in the sample.
+        population: how many answers it is a sample of.
+        labelled_tasks: the number of tasks in the sample.
         least_reach: no interval reaches less far: a sample that ended where its error was small enough
             ended, more often than not, where the estimate of that error was too small.
     """
@@ -67,23 +67,13 @@ class CorrectedMean:
 
     @property
     def estimate(self) -> float:
-        """Return the corrected mean, whether or not it is better than the raw one."""
+        """Return the corrected mean."""
         return min(1.0, max(0.0, fmean(self.by_task.values())))
 
     @property
     def is_enough(self) -> bool:
-        """Tell whether there are labels of enough tasks for any statement."""
+        """Tell whether the sample has enough tasks for any statement."""
         return self.labelled_tasks >= MIN_TASKS or self.labels == self.population
-
-    @property
-    def value(self) -> float | None:
-        """Return the corrected mean; ``None`` where labels do not show that it is better than the raw one.
-
-        The raw mean has a bias and the corrected one a standard error: the labels show that the bias is the
-        greater one if the correction's square is more than twice the squared error.
-        """
-        is_better = (self.estimate - self.raw) ** 2 >= 2 * self.standard_error**2
-        return self.estimate if self.is_enough and is_better else None
 
     @property
     def these_tasks(self) -> Interval | None:
@@ -113,13 +103,18 @@ class CorrectedMean:
 
     def is_within(self, reach: float) -> bool:
         """Tell whether the interval of these tasks reaches no farther than ``reach`` to either side."""
-        # What the error is estimated with varies itself: a lucky estimate must not end a sample.
+        # The estimate of the error varies itself, and a lucky estimate must not end a sample.
         unlucky = 1 + 1 / math.sqrt(2 * self.labelled_tasks)
         return self.is_enough and max(self.below, self.above) * unlucky <= reach
 
+    @property
+    def to_halve(self) -> int:
+        """Return how many more answers halve the interval of these tasks."""
+        return self.more_wanted(max(self.reach) / 2)
+
     def more_wanted(self, reach: float) -> int:
-        """Return how many more labels bring the interval of these tasks to plus or minus ``reach``."""
-        reached = max(self.below, self.above)
+        """Return how many more answers bring the interval of these tasks to plus or minus ``reach``."""
+        reached = max(self.reach)
         share_left = 1 - self.labels / self.population
         if reached <= reach or not self.labels or not share_left:
             return 0
@@ -153,7 +148,7 @@ class CorrectedDifference:
     """The difference of two corrected means over the same tasks: the second minus the first.
 
     Args:
-        value: ``None`` where one of the means has no corrected value.
+        value: ``None`` where one of the samples has too few tasks.
     """
 
     raw: float
@@ -187,4 +182,5 @@ def corrected_difference(
         error = math.hypot(first.standard_error, second.standard_error)
         less, more = _with_choice_of_tasks(by_task, (below, above), error)
         large = Interval(max(-1.0, value - less), min(1.0, value + more))
-    return CorrectedDifference(second.raw - first.raw, value, these, large)
+    shown = value if is_enough else None
+    return CorrectedDifference(second.raw - first.raw, shown, these, large)

@@ -106,7 +106,7 @@ def rest_correlation(
 
 @dataclass(frozen=True)
 class TaskFigures:
-    """What a task tells about agents.
+    """The power of a task to distinguish agents.
 
     Args:
         saturated: all scores are 1, or all are 0.

@@ -47,7 +47,7 @@ _LABELS = (True, False)
 _NOISE = 1e-9
 # Sums of the same numbers in another order are equal to so many digits.
 _DIGITS = 9
-# Of the patterns, beyond each end of an interval.
+# The share of the patterns beyond each end of an interval.
 _TAIL = (1 - LEVEL) / 2
 _Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
 _Z_POWER = NormalDist().inv_cdf(POWER)

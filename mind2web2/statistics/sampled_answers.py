@@ -219,7 +219,7 @@ def _error_of_rest(
     for values in repeated:
         squares_within.append(variance(values) * (len(values) - 1))
     within = sum(squares_within) / within_degrees
-    # Of each task, what its unsampled answers leave open (the finite population correction).
+    # Each task's unsampled answers leave this open (the finite population correction).
     left_open = []
     for task, own in rest.items():
         all_of_task = len(cheap[task])

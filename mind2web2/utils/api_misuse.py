@@ -331,7 +331,7 @@ class _CoroutineFunction:
         return coroutine
 
     def __getattr__(self, name: str) -> Any:
-        # Of its bound methods as well: client.chat.completions.
+        # Its bound methods count as well: client.chat.completions.
         report_missing(self, name)
         raise AttributeError(
             f"{self.__qualname__} has no attribute {name!r}", name=name, obj=self

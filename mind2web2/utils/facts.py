@@ -84,7 +84,7 @@ _DATE_FORMS = tuple(
 )
 # A year stands alone: not within a longer number, an amount or an identifier.
 _BARE_YEAR = re.compile(
-    r"(?<![\w$€£¥.,/#-])(?P<year>1[5-9]\d\d|20\d\d)(?![\w%€£¥/]|[.,]\d)"
+    r"(?<![A-Za-z0-9_$€£¥.,/#-])(?P<year>1[5-9]\d\d|20\d\d)(?![A-Za-z0-9_%€£¥/]|[.,]\d)"
 )
 
 
@@ -125,7 +125,9 @@ NUMBER_WORDS |= {
 _BETWEEN_THOUSANDS = r"[,'\u2019\u00a0\u202f ]"
 _CLOCK_TIME = r"[0-2]?\d:[0-5]\d"
 _GROUPED = rf"\d{{1,3}}(?:{_BETWEEN_THOUSANDS}\d{{3}})+(?!\d)(?:\.\d+)?"
-_DIGITS = re.compile(rf"(?<![\w.,:])(?:{_CLOCK_TIME}|{_GROUPED}|\d+(?:[.,]\d+)?)(?!\d)")
+_DIGITS = re.compile(
+    rf"(?<![A-Za-z0-9_.,:])(?:{_CLOCK_TIME}|{_GROUPED}|\d+(?:[.,]\d+)?)(?!\d)"
+)
 _NUMBER_WORD = re.compile(rf"\b(?:{'|'.join(NUMBER_WORDS)})\b", re.IGNORECASE)
 _THOUSANDS = re.compile(rf"{_BETWEEN_THOUSANDS}(?=\d{{3}}(?!\d))")
 

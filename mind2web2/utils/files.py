@@ -62,7 +62,7 @@ def check_replaceable(path: Path) -> None:
 
 
 def _remove_if_possible(staged: Path) -> None:
-    # What went wrong is reported already, and a leftover does no harm.
+    # The error is reported already, and a leftover does no harm.
     with suppress(OSError):
         staged.unlink(missing_ok=True)
 

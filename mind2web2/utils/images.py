@@ -61,7 +61,7 @@ class ScreenshotParts:
 
     @property
     def is_cut(self) -> bool:
-        """Whether the whole goes on below the last part."""
+        """Tells whether the whole goes on below the last part."""
         return self.shown_height_px < self.height_px
 
 

@@ -11,7 +11,7 @@ import re
 # Tags and the rest of plane 14 that is never drawn, without the variation selectors in it. Whole sentences
 # can be written in them; the only use that is left to them are the flags of England, Scotland and Wales.
 _TAGS = "\U000e0000-\U000e00ff\U000e01f0-\U000e0fff"
-# Of Chinese characters, one each; a byte can be hidden in every other one.
+# Chinese characters are one each; a byte can be hidden in every other one.
 _IDEOGRAPHIC_SELECTORS = "\U000e0100-\U000e01ef"
 _FLAGS = "".join(
     f"{'|' if code != 'gbeng' else ''}{''.join(chr(0xE0000 + ord(letter)) for letter in code)}\U000e007f"
@@ -44,7 +44,7 @@ _JOINED = (
 # Characters that can be an emoji, and those that make it one or join it to the next.
 _SYMBOLS = "\u00a9\u00ae\u203c\u2049\u2100-\u214f\u2190-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
 _EMOJI = f"[{_SYMBOLS}][\ufe0e\ufe0f]?+\u200d?+"
-# So many letters, each with something unseen behind it, are no accident of typesetting.
+# So many letters, each with something unseen behind it, are not an accident of typesetting.
 _FEWEST_SPREAD = 5
 # Neither are so many such places so near to each other: unseen are more than one character in forty.
 _FEWEST_STREWN = 8

@@ -14,7 +14,7 @@ _MOST_ASKING = 16
 
 
 class LoopTurns:
-    """Whose turn it is in one event loop.
+    """The turns of tasks in one event loop.
 
     The loop calls all that was ready at the beginning of a round before it looks at its connections again.
     Where hundreds of questions become ready at once, each of which takes half a millisecond, the first

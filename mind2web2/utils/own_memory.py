@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import sys
 
-# Of prctl(2).
+# A constant of prctl(2).
 _PR_SET_DUMPABLE = 4
 
 

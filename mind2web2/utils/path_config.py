@@ -12,7 +12,7 @@ from mind2web2.errors import UsageError
 from mind2web2.utils.names import check_name, name_list, natural_key
 from mind2web2.utils.program import program
 
-# Of eval scripts and of rubric files.
+# The endings of eval scripts and of rubric files.
 SCRIPT_SUFFIXES = (".py", ".yaml")
 
 
@@ -102,7 +102,9 @@ class PathConfig:
             path = script_in(self.eval_scripts_root / version, task_id)
             if path is not None:
                 return ScriptFile(path, version)
-        return None
+        root = self.eval_scripts_root
+        path = script_in(root, task_id) if self.eval_version is None else None
+        return None if path is None else ScriptFile(path, root.name)
 
     def default_script_for(self, task_id: str) -> Path:
         """Return the path of the script that judges a task.

@@ -1,4 +1,4 @@
-"""An auditor's session in the viewer: a blind sample of judged leaves, and a second look at disagreements."""
+"""An auditor's session in the viewer: whole answers in random order, and a second look at disagreements."""
 
 from __future__ import annotations
 
@@ -14,9 +14,14 @@ from starlette.routing import Route
 from mind2web2.errors import UsageError
 from mind2web2.rubric.verdicts import Evidence
 from mind2web2.rubric.written_tree import WrittenNode
-from mind2web2.runs.audited import AuditedAnswer, JudgedLeaf, audited_answers, sample
-from mind2web2.runs.corrected import behind_wrong_gates
-from mind2web2.runs.labels import LabelFile, LeafSample, Verdict, verdicts_of
+from mind2web2.runs.audited import (
+    JudgedLeaf,
+    audited_answers,
+    label_verdicts,
+)
+from mind2web2.runs.corrections import population_of
+from mind2web2.runs.labelled_answers import wanted_leaves
+from mind2web2.runs.labels import LabelFile, LeafName, Verdict
 from mind2web2.viewer.catalog import Catalog
 from mind2web2.viewer.keys import AnswerKey, Json, NoSuchResultError
 from mind2web2.viewer.markdown import markdown_tree
@@ -27,37 +32,38 @@ _MAX_NOTE_CHARS = 2000
 
 @dataclass(frozen=True, slots=True)
 class AuditSettings:
-    """Which leaves an auditor labels.
+    """An auditor's session on one agent.
 
     Args:
-        seed: auditors with the same seed and size label the same leaves.
         is_second: the second pass: the leaves at which the auditor's blind label and the judge differ.
     """
 
     root: Path
     agent: str
     auditor: str
-    size: int
-    seed: int
     is_second: bool = False
 
 
 class NewLabel(BaseModel):
-    """A label as the front end sends it."""
+    """A label as the front end sends it.
+
+    Args:
+        label: ``None`` takes back the leaf's label.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    number: int = Field(ge=0)
-    label: Verdict
+    leaf: LeafName
+    label: Verdict | None
     note: str = Field(default="", max_length=_MAX_NOTE_CHARS)
     seconds: float = Field(default=0.0, ge=0, le=1e7)
 
 
 class AuditSession:
-    """The leaves of one auditor. Raises UsageError: there are none to label.
+    """The answers of one auditor. Raises UsageError: there is nothing to label.
 
-    To the sample come the leaves behind a gate that the auditor passes and the judge failed: the judge
-    skipped them, and the corrected score depends on them.
+    Answers come one after another, each with all its leaves. A leaf behind one that the auditor fails
+    needs no label.
     """
 
     def __init__(self, catalog: Catalog, settings: AuditSettings) -> None:
@@ -68,88 +74,90 @@ class AuditSession:
         answers = audited_answers(
             catalog.paths.eval_results_root, settings.agent, tasks
         )
-        self._answers = {(one.task, one.answer): one for one in answers}
-        self._sample: LeafSample | None = None
-        judged = [leaf for answer in answers for leaf in answer.leaves]
-        if not judged:
+        if not any(answer.leaves for answer in answers):
             raise UsageError(
                 f"agent {settings.agent} has no leaves that a judge's votes decided"
             )
+        self._population = population_of(answers)
+        by_name = {one.name: one for one in answers}
+        self._answers = [by_name[name] for name in self._population.order]
+        self._leaves = {leaf.name: leaf for one in answers for leaf in one.leaves}
+        self._disagreements: list[JudgedLeaf] = []
         if settings.is_second:
-            self._leaves = self._disagreements(judged)
-            if not self._leaves:
+            self._disagreements = self._differing()
+            if not self._disagreements:
                 raise UsageError(
                     f"no blind label of {settings.auditor} differs from the judge on {settings.agent}"
                 )
-            return
-        self._leaves = sample(judged, settings.size, settings.seed)
-        self._sample = LeafSample(
-            drawn_from=tuple(self._answers),
-            leaves=tuple(leaf.name for leaf in self._leaves),
-        )
-        for leaf in list(self._leaves):
-            self._add_behind(self._answer(leaf))
 
-    def _disagreements(self, judged: list[JudgedLeaf]) -> list[JudgedLeaf]:
+    def _differing(self) -> list[JudgedLeaf]:
         blind = self._file.blind()
-        labels = {leaf: blind[leaf.seen].label for leaf in judged if leaf.seen in blind}
-        return [
-            leaf
-            for leaf, label in labels.items()
-            if label != "u" and leaf.passed is not (label == "y")
-        ]
-
-    def _add_behind(self, answer: AuditedAnswer) -> None:
-        seen = [leaf.seen for leaf in (*answer.leaves, *answer.skipped)]
-        blind = self._file.blind()
-        names = set(behind_wrong_gates(answer, verdicts_of(seen, [blind])))
-        known = {leaf.name for leaf in self._leaves}
-        self._leaves += [
-            leaf
-            for leaf in answer.skipped
-            if leaf.name not in known and (leaf.name in names or leaf.seen in blind)
-        ]
-
-    def _answer(self, leaf: JudgedLeaf) -> AuditedAnswer:
-        return self._answers[leaf.name.task, leaf.name.answer]
+        found = []
+        for answer in self._answers:
+            for leaf in answer.leaves:
+                label = blind.get(leaf.seen)
+                if label is None or label.label == "u" or leaf.is_skipped:
+                    continue
+                if leaf.passed is not (label.label == "y"):
+                    found.append(leaf)
+        return found
 
     def state(self) -> Json:
-        """Return how far the auditor has come; labels, not verdicts."""
-        if self._settings.is_second:
-            labels = self._file.second()
-        else:
-            labels = self._file.blind()
-        given = [labels.get(leaf.seen) for leaf in self._leaves]
+        """Return the leaves up to the first answer that lacks a label, with labels but not verdicts.
+
+        ``answers`` is how many are labelled as a whole, of so many.
+        """
+        labels = self._file.second() if self._settings.is_second else self._file.blind()
+        shown = self._disagreements
+        whole = 0
+        if not self._settings.is_second:
+            shown = []
+            verdicts = label_verdicts(self._answers, [labels])
+            for answer in self._answers:
+                wanted = wanted_leaves(answer, verdicts)
+                shown += [
+                    leaf
+                    for leaf in answer.leaves
+                    if leaf in wanted or leaf.seen in labels
+                ]
+                if wanted:
+                    break
+                whole += 1
         return {
             "agent": self._settings.agent,
             "auditor": self._settings.auditor,
             "is_second": self._settings.is_second,
-            "labels": [None if label is None else label.label for label in given],
+            "whole": whole,
+            "answers": len(self._answers),
+            "leaves": [
+                {"leaf": [*leaf.name], "label": labels[leaf.seen].label}
+                if leaf.seen in labels
+                else {"leaf": [*leaf.name], "label": None}
+                for leaf in shown
+            ],
         }
 
-    def item(self, number: int) -> Json:
+    def item(self, name: LeafName) -> Json:
         """Return the claim and the addresses of the pages of one leaf.
 
         The judge's verdict is in it in the second pass only, beside the auditor's own blind label.
         """
-        leaf, root, evidence = self._judged(number)
-        key = self._key(leaf)
+        leaf, root, evidence = self._judged(name)
+        key = AnswerKey(self._settings.agent, name.task, name.answer)
         pages = [
             {"url": check.url, "sha256": check.page.sha256}
             for check in evidence.pages
             if check.page is not None
         ]
-        found = {
-            "number": number,
+        found: Json = {
             "agent": key.agent,
             "task": key.task,
             "answer": key.answer,
             "task_text": root.desc,
             "claim": evidence.claim,
             "instruction": evidence.additional_instruction,
-            "is_skipped": leaf.is_skipped,
             "pages": pages,
-            # Of a claim that the judge saw no page for, the answer is all there is.
+            # If the judge saw no page for a claim, the answer is all there is.
             "markdown": []
             if pages
             else markdown_tree(self._catalog.answer_text(key) or ""),
@@ -157,44 +165,38 @@ class AuditSession:
         if self._settings.is_second:
             blind = self._file.blind()[leaf.seen]
             found["blind"] = {"label": blind.label, "note": blind.note}
-            found["judge"] = self._revealed(leaf, evidence)
+            shown = evidence.model_dump(mode="json", exclude_defaults=True)
+            found["judge"] = {"supported": leaf.passed, "evidence": shown}
         return found
 
     def label(self, made: NewLabel) -> Json:
-        """Keep a label, and return the judge's verdict and the number of leaves, which may have grown."""
-        leaf, _, evidence = self._judged(made.number)
-        if self._sample is not None:
-            self._file.begin(self._sample)
-        self._file.append(
-            leaf.name,
-            leaf.seen_sha256,
-            made.label,
-            note=made.note,
-            seconds=made.seconds,
-            is_second=self._settings.is_second,
-        )
-        if not self._settings.is_second:
-            self._add_behind(self._answer(leaf))
-        return {
-            **self._revealed(leaf, evidence),
-            "leaf": leaf.name.leaf,
-            "leaves": len(self._leaves),
-        }
-
-    def _revealed(self, leaf: JudgedLeaf, evidence: Evidence) -> Json:
-        shown = evidence.model_dump(mode="json", exclude_defaults=True)
-        return {
-            "supported": leaf.passed,
-            "is_skipped": leaf.is_skipped,
-            "evidence": shown,
-        }
+        """Keep a label, or take one back, and return the state."""
+        leaf, _, _ = self._judged(made.leaf)
+        labels = self._file.second() if self._settings.is_second else self._file.blind()
+        is_taken_back = made.label is None
+        # A label stays until it is taken back.
+        if is_taken_back is (leaf.seen in labels):
+            if not self._settings.is_second:
+                self._file.begin(self._population)
+            self._file.append(
+                leaf.name,
+                leaf.seen_sha256,
+                made.label or labels[leaf.seen].label,
+                note=made.note,
+                seconds=made.seconds,
+                is_second=self._settings.is_second,
+                is_taken_back=is_taken_back,
+            )
+        return self.state()
 
     def routes(self) -> list[Route]:
         """Return the routes of the session."""
 
         def item(request: Request) -> Json:
-            number = request.query_params.get("number", "")
-            return self.item(int(number) if number.isdecimal() else -1)
+            asked = request.query_params
+            return self.item(
+                LeafName(*(asked.get(name, "") for name in LeafName._fields))
+            )
 
         async def label(request: Request) -> Response:
             try:
@@ -209,19 +211,16 @@ class AuditSession:
             Route("/api/audit-label", label, methods=["POST"]),
         ]
 
-    def _key(self, leaf: JudgedLeaf) -> AnswerKey:
-        return AnswerKey(self._settings.agent, leaf.name.task, leaf.name.answer)
-
-    def _judged(self, number: int) -> tuple[JudgedLeaf, WrittenNode, Evidence]:
-        """Return a leaf of the sample, the root of its tree, and its evidence."""
-        if not 0 <= number < len(self._leaves):
-            raise NoSuchResultError(f"the sample has no leaf {number}")
-        leaf = self._leaves[number]
-        result = self._catalog.result(self._key(leaf))
+    def _judged(self, name: LeafName) -> tuple[JudgedLeaf, WrittenNode, Evidence]:
+        """Return a leaf, the root of its tree, and its evidence."""
+        if name not in self._leaves:
+            raise NoSuchResultError(f"the audit has no leaf {'/'.join(name)}")
+        key = AnswerKey(self._settings.agent, name.task, name.answer)
+        result = self._catalog.result(key)
         for tree in () if result is None else result.content.trees:
             for node in tree.leaves():
-                if node.id == leaf.name.leaf and node.evidence is not None:
-                    return leaf, tree, node.evidence
+                if node.id == name.leaf and node.evidence is not None:
+                    return self._leaves[name], tree, node.evidence
         raise NoSuchResultError(
-            f"leaf {leaf.name.leaf} is gone: the answer was judged again; start the audit again"
+            f"leaf {name.leaf} is gone: the answer was judged again; start the audit again"
         )

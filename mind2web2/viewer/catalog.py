@@ -18,7 +18,7 @@ from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.runs.agent_summary import AgentSummary
 from mind2web2.runs.comparison import NoSharedTaskError, ranking
 from mind2web2.runs.corrections import (
-    CorrectionJson,
+    CorrectionFigures,
     CorrectionRoots,
     correcting_files,
     correction_of,
@@ -78,7 +78,7 @@ class _AgentRead:
     answers: dict[AnswerKey, ScoredAnswer]
     summary: AgentSummary
     failed_check: str | None
-    correction: CorrectionJson | None
+    correction: CorrectionFigures | None
 
 
 class Catalog:
@@ -340,11 +340,11 @@ class Catalog:
             self._read[agent] = known = replace(known, look_again_s=again_s)
             return known
 
-    def _correction(self, agent: str) -> CorrectionJson | None:
+    def _correction(self, agent: str) -> CorrectionFigures | None:
         if self._corrections is None:
             return None
         found = correction_of(self._corrections, agent, self._tasks or None)
-        return None if found is None else found.summary()
+        return None if found is None else found.figures()
 
     def _summary(
         self, agent: str, answers: Sequence[ScoredAnswer], state: Sequence[Any]
@@ -381,7 +381,9 @@ class Catalog:
                 *([] if unreviewed is None else [unreviewed]),
             ],
             "failed_check": read.failed_check,
-            "corrected": read.correction,
+            "corrected": None
+            if read.correction is None
+            else read.correction.model_dump(mode="json"),
             "missing": [asdict(answer) for answer in summary.missing],
             "judges": sorted(
                 {

@@ -60,7 +60,7 @@ _ORDER = {"failed": 0, "suspect": 1, "stored": 2}
 
 @dataclass(frozen=True, slots=True)
 class Reviewer:
-    """Who decides, and with which browser pages are captured again."""
+    """The reviewer, and the browser with which pages are captured again."""
 
     name: str
     capture: CaptureSettings

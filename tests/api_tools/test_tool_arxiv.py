@@ -149,7 +149,6 @@ async def test_a_title_finds_its_paper_only(tool, title, arxiv_id):
     ],
 )
 async def test_a_failing_service_is_never_an_absent_paper(tool, arxiv, fault):
-    """What is no proper answer is tried again, and raises in the end."""
     arxiv.faults[:] = [fault] * 2
     assert (await tool.search_arxiv_by_id("2401.00001"))["version"] == 3
     arxiv.faults[:] = [fault] * 4
@@ -196,5 +195,4 @@ def test_spellings_of_one_title_agree(one, other):
     ],
 )
 def test_different_titles_differ(one, other):
-    """What tells two papers apart is kept."""
     assert normalise_title(one) != normalise_title(other)

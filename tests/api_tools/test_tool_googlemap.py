@@ -67,7 +67,6 @@ async def test_distance_and_time(tool, destination, mode, metres, seconds):
 
 @pytest.mark.parametrize("blank", ["", "  ", None])
 async def test_no_address_is_no_place_and_not_asked_for(tool, web, blank):
-    """What an answer left out has no city and no route, and costs no request."""
     assert await tool.get_city_name(blank) == "City/Sub-city name not found"
     assert await tool.calculate_distance(HOME, blank) == "Distance not found"
     assert await tool.calculate_travel_time(blank, HOME) == "Travel time not found"

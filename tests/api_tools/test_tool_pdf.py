@@ -246,7 +246,6 @@ async def test_the_server_tells_what_a_url_serves(serve, path, answer, expected)
 
 
 async def test_only_the_first_bytes_are_asked_for(serve):
-    """Whether a file is a PDF is known long before its last byte, even if that never comes."""
     site = serve(big=[Answer(LEAFLET + b" " * 5000, promised_bytes=10**9)])
     with downloads_from(ANYWHERE):
         assert await is_pdf(f"{site.url}/big")
@@ -324,7 +323,6 @@ async def test_tries_end(fault):
     ],
 )
 async def test_lasting_failures_fail_at_once(answer, reason):
-    """What another try cannot change costs one request and is said on one line."""
     message, requests = await fetch([answer], max_bytes=2000)
     assert reason in message
     assert "\n" not in message
@@ -371,7 +369,6 @@ async def test_addresses_that_are_none_are_refused(url):
     "host", ["127.0.0.1", "localhost", "127.1", "2130706433", "[::ffff:127.0.0.1]"]
 )
 async def test_internal_addresses_are_refused(host):
-    """Unless a caller says otherwise, nothing but the public internet is asked, and that at once."""
     with LocalHttp(lambda _: Answer(b"secret")) as site:
         port = urlsplit(site.url).port
         with pytest.raises(CaptureError, match=r"loopback"):

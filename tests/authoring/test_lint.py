@@ -186,7 +186,6 @@ def test_what_only_looks_like_a_fault_is_left_alone(linted, rule, old, new):
 
 
 def test_every_rule_has_a_planted_fault_and_a_line_in_the_docs():
-    """And no other rule is in the docs."""
     planted = [*PLANTED, *PLANTED_IN_RUBRICS]
     assert {rule for rule, *_ in planted} == RULES.keys()
     rows = re.findall(
@@ -265,7 +264,6 @@ def test_a_planted_fault_of_a_rubric_file_is_found(linted, rule, old, new, line)
 
 
 def test_a_rubric_file_gets_the_advice_of_rubric_files(linted):
-    """What to write in YAML; beside it a script's findings keep theirs."""
     text = RUBRIC.replace("deep.", "deep, several say.")
     text = text.replace("sources: lake.urls", "sources: answer")
     found = linted(text.replace(", critical: true", ""), "lake.yaml")

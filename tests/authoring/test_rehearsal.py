@@ -273,7 +273,6 @@ def test_variants_of_a_perfect_answer(tmp_path, monkeypatch, capsys):
 
 
 def test_the_price_is_that_of_the_settings_file(tmp_path, monkeypatch, capsys):
-    """Of a model that no list has; without a price, the model is named."""
     monkeypatch.chdir(tmp_path)
     project(tmp_path, "step_free_walks.yaml")
     settings = 'judge_model = "own-judge"\n'

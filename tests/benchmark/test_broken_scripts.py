@@ -54,7 +54,6 @@ def test_tasks_lists_the_others_and_names_it(broken):
 
 
 def test_answer_asks_the_other_questions(broken):
-    """And says at the end which task was not asked; the exit status is 1, as a run has no answer."""
     task, problem = broken
     words = f"{sys.executable} -c 'import sys; print(sys.argv[1])' {{question}}"
     run = call(main, "answer", "new", "--command", words)
@@ -71,7 +70,6 @@ def test_answer_asks_the_other_questions(broken):
 
 
 def test_answers_are_imported(broken, tmp_path):
-    """Of the broken task as well: its script may be mended later."""
     rows = [{"task_id": task, "answer": "Here."} for task in ("lake", broken[0])]
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     run = call(main, "answers", "import", "new", "a.jsonl")

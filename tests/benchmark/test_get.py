@@ -160,7 +160,6 @@ def test_a_killed_download_continues(hub, tmp_path):
 
 
 async def test_results_name_the_commit(hub, tmp_path):
-    """Of the dataset that their script is from; a changed script is from nowhere."""
     project = Project(tmp_path)
     project.add_answer()
     script = project.add_script(

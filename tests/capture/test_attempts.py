@@ -151,7 +151,6 @@ async def test_nothing_had_is_a_record_of_why(
 
 
 async def test_an_untrusted_certificate_is_told_and_the_page_kept(site):
-    """Whoever checks by hand would click the warning away."""
     network = NetworkSettings(host_map=site.host_map)
     async with BatchBrowserManager(
         settings=CaptureSettings(network=network)
@@ -341,7 +340,6 @@ COVERED = {
 
 @pytest.mark.parametrize("name", COVERED)
 async def test_a_page_behind_a_request_or_wall_is_read(small, name):
-    """What leads to the page or is closed is no trouble; a wall and a cut are."""
     body, text, troubles = COVERED[name]
     page = await small(body)
     assert text in page.text
@@ -358,7 +356,6 @@ async def test_an_address_that_scripts_set_tells_where_the_page_led(small):
 
 
 async def test_a_stylesheet_that_does_not_come_costs_no_screenshot(small):
-    """What the page waits for in vain to be painted is given up."""
     page = await small(
         f"<link rel=stylesheet href='https://{HOST}/teeth/silent'>{ARTICLE}"
     )
@@ -447,7 +444,6 @@ async def test_the_record_says_whether_a_part_came_from_a_private_network(browse
 async def test_the_users_browser_loads_frames_from_within_where_allowed(
     tmp_path, is_allowed
 ):
-    """What no proxy filters is checked before it is opened, and the record says what was refused."""
     with SmallSite() as pages, SmallSite() as internal:
         internal.pages["/secret"] = f"{HTML}<p>Internal secret</p>"
         pages.pages["/a"] = (

@@ -174,7 +174,6 @@ def test_the_sandbox_is_left_out_for_root_or_on_request(
 
 
 def test_secrets_are_not_handed_to_the_browser(monkeypatch):
-    """Of our environment the browser gets what it needs."""
     monkeypatch.setenv("OPENAI_API_KEY", "secret")
     monkeypatch.setenv("AWS_SECRET_KEY", "secret")
     environment = browser_environment()

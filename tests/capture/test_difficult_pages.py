@@ -99,7 +99,6 @@ CONTENT = {
 
 @pytest.mark.parametrize("name", CONTENT)
 async def test_a_page_with_a_consent_banner_is_not_suspect(manager, site, name):
-    """What stands beside a banner is content."""
     page = await captured(
         manager, site, f"/banner/{list(CONTENT).index(name)}", CONTENT[name]
     )

@@ -40,3 +40,24 @@ async def test_nothing_is_fetched(browser):
         (),
     )
     assert missing.record.kind is None
+
+
+async def test_a_module_of_another_site_runs(browser):
+    """Also where its response was stored without the header that lets other sites have it."""
+    stored = {
+        "https://ottermoss.example/": StoredResponse(
+            b"<p id=a>Loading</p><script type=module src=https://cdn.example/m.js></script>",
+            {"content-type": "text/html"},
+        ),
+        "https://cdn.example/m.js": StoredResponse(
+            b"import {text} from './text.js'; a.textContent = text",
+            {"content-type": "text/javascript"},
+        ),
+        "https://cdn.example/text.js": StoredResponse(
+            b"export const text = 'The weir is open.'",
+            {"content-type": "text/javascript"},
+        ),
+    }
+    async with capturing(browser, NetworkSettings()) as manager:
+        page = await manager.render("https://ottermoss.example/", stored)
+    assert page.text == "The weir is open."

@@ -48,7 +48,6 @@ def captured(text="", **content):
 def test_a_cell_counts_with_its_row_and_column_only(
     row, column, value, caption, expected
 ):
-    """And with the table's caption, where one is asked for."""
     fact = {"row": row, "column": column, "value": value} | (
         {"caption": caption} if caption else {}
     )

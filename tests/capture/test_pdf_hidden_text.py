@@ -58,12 +58,10 @@ def test_light_text_on_a_dark_ground_and_text_over_a_scan_is_read(ink):
 
 
 def test_dots_and_dashes_are_no_tiny_letters():
-    """What is small in every font is kept."""
     assert "- - . ." in rendered("/F1 1 Tf", "- - . .").text
 
 
 def test_hidden_text_between_seen_text_keeps_its_place():
-    """What stands before and after stays in order, whatever the page's pictures are made for."""
     settings = RenderSettings(max_image_pages=0)
     hidden = Attack("x", "hidden PDF text", SECRET, style="1 g")
     body = pdf_page(hidden)

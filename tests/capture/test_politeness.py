@@ -30,7 +30,6 @@ async def test_few_pages_of_one_host_at_once():
 
 
 async def test_a_host_that_wants_rest_gets_it():
-    """Whoever comes next waits until the rest is over."""
     turns = HostTurns(max_pages_per_host=1)
     loop = asyncio.get_running_loop()
     started = loop.time()

@@ -24,7 +24,6 @@ async def project(tmp_path, monkeypatch):
     "folders", [None, "", "lake", "lake/answer_1/results", "batches"]
 )
 def test_no_results_are_one_line_that_names_whose_there_are(project, command, folders):
-    """Whether the name is a slip, or a run was stopped before its first result."""
     if folders is not None:
         (project.results.parent / "boot" / folders).mkdir(parents=True)
         project.add_answer().rename(project.root / "answers" / "boot")

@@ -147,7 +147,6 @@ def test_a_batched_run_is_reused_by_a_direct_one(project):
 
 
 def test_a_direct_run_tells_of_open_batches(project):
-    """Unless they are another judge's, or all that is in them is known by now."""
     with BatchServer(supported) as server, JudgeServer(supported) as other:
         server.held_from = 1
         with start_command(*options_for(server), cwd=project.root) as process:
@@ -272,10 +271,6 @@ def test_a_server_without_batches_is_refused(project, monkeypatch):
 
 
 def test_the_example_has_its_scores(tmp_path):
-    """Those worked out by hand, from as many rounds as the longest chain of judgments has.
-
-    Without lookahead: there are no recorded replies about leaves that are skipped.
-    """
     with BatchServer(RecordedReplies()) as server:
         options = [
             "--agent_name",

@@ -166,7 +166,6 @@ def row(output, first):
 
 
 def test_private_addresses_are_refused_by_default(project, site):
-    """And the way out is named."""
     project.answer("/lake")
     run = call(main, "cache", "bot", "--no_llm", "--max_retries", "0")
     assert run.returncode == 1

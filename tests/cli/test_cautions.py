@@ -144,7 +144,6 @@ def test_refusals_of_the_judge_are_counted():
 
 
 def test_quotations_that_are_not_found_are_counted():
-    """Those about answers and about pages; no line where all are found, or where nothing is quoted."""
     result = claims([], [])
     first, second = leaves_of(result)
     first["evidence"]["votes"] = [

@@ -69,7 +69,6 @@ def evidence(*opinions, **more):
 
 
 def test_the_table(results):
-    """What is known is shown, and written to the agent's summary."""
     run = call(main, "metrics", "bot")
     assert (run.returncode, run.stderr) == (0, "")
     rows = [
@@ -141,7 +140,6 @@ def test_equal_answers_say_nothing_of_other_answers(tmp_path, monkeypatch, diffe
 
 @pytest.mark.usefixtures("results")
 def test_few_tasks_have_no_intervals():
-    """And the table says why."""
     run = call(main, "metrics", "bot")
     assert (
         "No 95% intervals: 2 tasks are too few, 6 are needed."
@@ -336,7 +334,6 @@ def test_a_removed_task_can_be_forgotten(results):
 
 @pytest.mark.parametrize("has_seal", [True, False])
 def test_a_result_changed_by_hand_enters_no_average(tmp_path, monkeypatch, has_seal):
-    """Nor one whose digest was removed: it is named with the way out, and gives exit status 1."""
     monkeypatch.chdir(tmp_path)
     project = Project(tmp_path)
     project.add_answer()
@@ -364,7 +361,6 @@ def test_a_result_changed_by_hand_enters_no_average(tmp_path, monkeypatch, has_s
 
 
 def test_answers_that_do_not_exist_are_one_line(tmp_path, monkeypatch):
-    """Those that exist without a score are counted and named apart."""
     monkeypatch.chdir(tmp_path)
     for number in range(5):
         add_result(tmp_path, f"t{number}/answer_1", 1)

@@ -256,7 +256,6 @@ def test_another_claim_from_the_same_answer_is_an_extraction(tmp_path, monkeypat
     ],
 )
 def test_unfair_comparisons_are_refused(tmp_path, monkeypatch, other, message):
-    """Unless they are asked for, with a warning."""
     monkeypatch.chdir(tmp_path)
     add_agent(
         tmp_path,

@@ -11,7 +11,7 @@ from servers.judge_server import JudgeServer, prompt_text
 
 from mind2web2.cli import evaluate_main, main
 from mind2web2.runs.audited import audited_answers
-from mind2web2.runs.labels import LabelFile
+from mind2web2.runs.labels import LabelFile, LeafName
 from mind2web2.runs.result_file import with_checksum
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.viewer.audit import AuditSession, AuditSettings, NewLabel
@@ -66,7 +66,6 @@ def chosen(tasks):
 
 
 def test_a_sample_says_nothing_about_answers_outside_of_it(project):
-    """Whether other tasks were left out, or came later; it holds for its own, and a larger one for all."""
     run(*STRONG, "8", *chosen(EASY))
     line = score_line()
     assert "not corrected by strong: 12 answers of 24 came after the sample" in line
@@ -90,26 +89,65 @@ def test_a_sample_says_nothing_about_answers_outside_of_it(project):
             lambda project: project.add_script(
                 {"leaf_0": ("Fact 0, in other words.", None)}, HARD[0]
             ),
-            "2 of 24 sampled answers were judged on other premises than the results (another script: 2)",
+            "2 of 24 answers were judged on other premises (another script: 2)",
         ),
         (
             lambda project: project.add_answer(
                 "answer_1", f"{ANSWER} {HARD[0]}, in short", HARD[0]
             ),
-            "1 of 24 sampled answers were judged on other premises than the results (another text of the "
-            "answer: 1)",
+            "1 of 24 answers were judged on other premises (another text of the answer: 1), "
+            f"such as {HARD[0]}/",
         ),
     ],
 )
-def test_a_sample_ends_where_answers_are_judged_otherwise(project, change, cause):
-    """By another script or text; the same command with the results of today renews it."""
-    run(*STRONG, "24")
-    assert WHOLE in score_line()
+@pytest.mark.parametrize("size", ["24", "8"])
+def test_a_sample_ends_where_answers_are_judged_otherwise(project, change, cause, size):
+    """Also answers outside of it, for which it speaks; the same command renews it."""
+    run(*STRONG, size)
+    whole = f"corrected by strong on {size} of 24 answers"
+    assert whole in score_line()
     change(Project(project))
     assert call(evaluate_main, "bot", "--judge_model", "cheap").returncode == 0
     assert f"not corrected by strong: {cause}" in score_line()
+    run(*STRONG, size)
+    assert whole in score_line()
+
+
+def test_a_sample_ends_where_a_page_is_captured_again(tmp_path, monkeypatch):
+    """The results then rest on another page than the sample."""
+    project = entered(tmp_path, monkeypatch)
+    url = "https://lake.example/facts"
+    for task in EASY:
+        project.add_answer(text=f"{ANSWER} {task}", task=task)
+        project.add_script({"deep": ("The lake is deep.", url)}, task)
+        project.cache(task).put_web(url, f"{task} is deep.", None)
+
+    def reply(body):
+        return {"reasoning": "read", "result": "is deep." in prompt_text(body)}
+
+    with JudgeServer(reply) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        judging = ("bot", "--judge_model", "cheap")
+        assert call(evaluate_main, *judging).returncode == 0
+        run(*STRONG, "6")
+        assert "corrected by strong on 6 of 6 answers: 1.0000" in score_line()
+        project.cache(EASY[2]).put_web(url, "The lake is gone.", None)
+        assert call(evaluate_main, *judging).returncode == 0
+    cause = f"1 of 6 answers were judged on other premises (another page: 1), such as {EASY[2]}"
+    assert f"not corrected by strong: {cause}" in score_line()
+    assert "not corrected for the judge's errors" in run("metrics", "bot")
+
+
+def test_a_sample_of_an_earlier_version_is_renewed(project):
+    """It does not say what it speaks for."""
     run(*STRONG, "24")
-    assert "corrected by strong on 24 of 24 answers" in score_line()
+    (path,) = (project / "rejudged").rglob("sample.json")
+    record = json.loads(path.read_text(encoding="utf-8"))
+    del record["basis"]
+    path.write_text(json.dumps(record), encoding="utf-8")
+    assert "the sample is of an earlier version" in score_line()
+    run(*STRONG, "24")
+    assert WHOLE in score_line()
 
 
 def test_a_sample_with_gaps_corrects_nothing(project):
@@ -134,80 +172,81 @@ def test_results_without_premises_are_not_alike(project):
     assert "(not recorded: 2)" in score_line()
 
 
+def session_of(project, tasks=()):
+    """Return a session of ann over some tasks."""
+    settings = AuditSettings(project / "audits", "bot", "ann")
+    return AuditSession(Catalog(PathConfig(project), ["bot"], tasks), settings)
+
+
+def label_whole(session, answers):
+    """Label so many answers as the strong judge would; those with labels keep them."""
+    while session.state()["whole"] < answers:
+        for each in session.state()["leaves"]:
+            if each["label"] is None:
+                name = LeafName(*each["leaf"])
+                label = "y" if name.task in EASY else "n"
+                session.label(NewLabel(leaf=name, label=label, seconds=2))
+
+
 def test_too_few_labels_leave_the_strong_sample_in_force(project):
     """Labels of people count first where they are enough for a value."""
     run(*STRONG, "24")
-    file = LabelFile(project / "audits", "bot", "ann")
-    leaves = []
-    for answer in audited_answers(project / "eval_results", "bot"):
-        leaves += answer.leaves
-    file.append(leaves[0].name, leaves[0].seen_sha256, "y")
+    session = session_of(project)
+    label_whole(session, 5)
     assert WHOLE in score_line()
-    for leaf in leaves:
-        file.append(leaf.name, leaf.seen_sha256, "y")
-    assert "corrected by labels of ann" in score_line()
-
-
-def session_of(project, tasks=(), **more):
-    """Return a session of ann over some tasks."""
-    paths = PathConfig(project)
-    settings = AuditSettings(project / "audits", "bot", "ann", **more)
-    return AuditSession(Catalog(paths, ["bot"], tasks), settings)
-
-
-def labelled(session, number):
-    """Label the first leaves of a session as the strong judge would; those with a label keep it."""
-    for place, label in enumerate(session.state()["labels"][:number]):
-        is_easy = session.item(place)["task"] in EASY
-        if label is None:
-            session.label(NewLabel(number=place, label="y" if is_easy else "n"))
+    label_whole(session, 12)
+    assert "corrected by labels of ann on 12 of 24 answers: 0.5000" in score_line()
 
 
 def test_labels_say_nothing_about_answers_outside_of_their_sample(project):
-    """Labels of a part of the tasks correct these; a further sample of all answers corrects all."""
-    for number in (20, 40):
-        labelled(session_of(project, EASY, size=40, seed=0), number)
+    """Labels of a part of the tasks correct these; a further audit of all answers corrects all."""
+    for answers in (5, 10):
+        label_whole(session_of(project, EASY), answers)
     # A session that goes on has its sample once.
-    labels = (project / "audits/bot/ann.jsonl").read_text(encoding="utf-8")
-    assert len(labels.splitlines()) == 1 + 40
+    lines = (project / "audits/bot/ann.jsonl").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 1 + 40
     line = score_line()
     assert (
-        "not corrected by labels of ann: 12 answers of 24 came after the audit" in line
+        "not corrected by labels of ann: 12 answers of 24 came after the sample" in line
     )
     assert "view bot --audit ann" in line
     assert "interval" not in line
-    audit = run("audit", "bot")
-    assert "Labels of ann do not correct the score: 12 answers of 24" in audit
-    assert "Corrected by the labels" not in audit
-    assert "corrected by labels of ann" in score_line(*chosen(EASY))
-    # Those of the first sample that the second has as well count as far as it was labelled.
-    labelled(session_of(project, size=80, seed=0), 60)
-    assert estimate() == pytest.approx(0.5, abs=0.15)
-    labelled(session_of(project, size=96, seed=0), 96)
-    assert estimate() == pytest.approx(0.5)
+    assert "not corrected by labels of ann: 12 answers" in run("audit", "bot")
+    assert "corrected by labels of ann on 10 of 12" in score_line(*chosen(EASY))
+    # Whole answers of the first audit count as well.
+    label_whole(session_of(project), 24)
+    assert "corrected by labels of ann on 24 of 24 answers: 0.5000" in score_line()
 
 
-def estimate():
-    """Return the score that ``audit`` corrects."""
-    found = json.loads(run("audit", "bot", "--json"))
-    assert found["not_counting"] == {}
-    return found["score"]["estimate"]
-
-
-def test_labels_of_earlier_versions_count_where_all_tasks_have_some(project):
-    """They do not tell which answers they were drawn from."""
+def test_labels_of_single_leaves_count_for_agreement_alone(project):
+    """Earlier versions asked for them; one line says so."""
     file = LabelFile(project / "audits", "bot", "ann")
-    leaves = {}
     for answer in audited_answers(project / "eval_results", "bot"):
-        for leaf in answer.leaves:
-            leaves.setdefault(leaf.name.task, []).append(leaf)
-    for task in (*EASY, *HARD[1:]):
-        leaf = leaves[task][0]
-        file.append(leaf.name, leaf.seen_sha256, "y" if task in EASY else "n")
-    assert "1 task of 12 may have been outside of the audit" in score_line()
-    last = leaves[HARD[0]][0]
-    file.append(last.name, last.seen_sha256, "n")
-    assert "corrected by labels of ann" in score_line()
+        leaf = answer.leaves[0]
+        label = "y" if leaf.name.task in EASY else "n"
+        file.append(leaf.name, leaf.seen_sha256, label)
+    reason = (
+        "the labels are of single leaves, and count for agreement alone: go on with"
+    )
+    assert f"not corrected by labels of ann: {reason}" in score_line()
+    found = json.loads(run("audit", "bot", "--json"))
+    assert found["auditors"][0]["quality"]["figures"]["agreement"]["value"] == 0.5
+    assert found["score"]["corrected"] is None
+
+
+def test_a_corrected_score_says_what_would_change_it(project):
+    """How many answers halve its interval, and what wrong labels do; ``metrics --json`` has the same."""
+    label_whole(session_of(project), 14)
+    text = " ".join(run("metrics", "bot").split())
+    assert "To halve the interval for these tasks:" in text
+    assert "If one label in twenty is wrong, the corrected score is about 0.5" in text
+    found = json.loads(run("metrics", "bot", "--json"))["corrected"]
+    assert found["corrected"] == pytest.approx(0.5, abs=0.1)
+    assert found["these_tasks"]["low"] < 0.5 < found["these_tasks"]["high"]
+    assert found["to_halve"] > 0
+    # The judge's verdicts and the labels agree in half of the tasks, and each leaf is a quarter of the score.
+    assert found["if_labels_are_wrong"] == pytest.approx(found["corrected"], abs=0.06)
+    assert found == json.loads(run("audit", "bot", "--json"))["score"]
 
 
 GATED = """
@@ -219,10 +258,8 @@ return evaluator.get_summary()
 """
 
 
-def test_a_comparison_allows_for_what_is_behind_wrongly_failed_gates(
-    tmp_path, monkeypatch
-):
-    """As long as nothing decides it, there is an interval but no value."""
+def test_a_comparison_is_corrected_for_wrongly_failed_gates(tmp_path, monkeypatch):
+    """A person is asked about what is behind them."""
     project = entered(tmp_path, monkeypatch)
     for task in EASY:
         project.add_script_body(GATED, task)
@@ -240,18 +277,14 @@ def test_a_comparison_allows_for_what_is_behind_wrongly_failed_gates(
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         for agent in ("bot", "twin"):
             assert call(evaluate_main, agent, "--judge_model", "cheap").returncode == 0
-            for answer in audited_answers(tmp_path / "eval_results", agent):
-                for leaf in answer.leaves:
-                    file = LabelFile(tmp_path / "audits", agent, "ann")
-                    file.append(leaf.name, leaf.seen_sha256, "y")
-    own = "no value better than the judge's; 95% interval for these tasks 0.5000 to 1"
-    assert own in score_line()
-    (found,) = json.loads(run("compare", "bot", "twin", "--corrected", "--json"))[
+            settings = AuditSettings(tmp_path / "audits", agent, "ann")
+            session = AuditSession(Catalog(PathConfig(tmp_path), [agent]), settings)
+            label_whole(session, 6)
+    assert "corrected by labels of ann on 6 of 6 answers: 1.0000" in score_line()
+    (pair,) = json.loads(run("compare", "bot", "twin", "--corrected", "--json"))[
         "corrected"
     ]
-    assert found["raw_difference"] == 0.5
-    assert found["corrected_difference"] is None
-    assert found["these_tasks"] == {"low": 0.0, "high": 0.5}
-    assert found["tasks_at_large"]["low"] <= 0
+    assert (pair["raw_difference"], pair["corrected_difference"]) == (0.5, 0)
+    assert pair["these_tasks"] == {"low": 0, "high": 0}
     text = run("compare", "bot", "twin", "--corrected")
-    assert "no corrected value, as one of the two has none; 95% interval" in text
+    assert "Difference of twin from bot by the judge +0.5000, corrected +0.0000" in text

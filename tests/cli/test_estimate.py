@@ -85,7 +85,6 @@ def test_a_first_run_is_guessed(project, server):
 
 
 def test_a_later_run_is_known(project, server):
-    """What was judged takes nothing; what is to be judged again takes what it took."""
     assert run(server).returncode == 0
     asked, before = len(server.calls), files(project)
     told = run(server, "--estimate")
@@ -193,7 +192,6 @@ def test_an_unknown_price_is_reported(project, server):
 
 @pytest.mark.usefixtures("project")
 def test_a_replay_costs_nothing(server):
-    """And needs no estimate."""
     told = run(server, "--estimate", "--llm_provider", "replay")
     assert (told.returncode, told.stdout) == (
         0,
@@ -271,7 +269,6 @@ def test_what_an_estimate_rests_on_is_added_up(project, server):
 
 
 def test_judgments_of_another_agent_are_not_asked_again(project, server):
-    """Of a version with the same answers: they are copied with their origin, and estimated as stored."""
     assert run(server).returncode == 0
     asked, theirs = len(server.calls), (project.results / FILE_NAME).read_bytes()
     shutil.copytree(

@@ -479,7 +479,6 @@ def test_odd_names_are_shown_as_they_are(project, server):
 
 
 def test_help_answers_without_the_heavy_libraries(project):
-    """What is not loaded takes no time."""
     code = (
         "import sys; from mind2web2.cli import evaluate_main\n"
         "try: evaluate_main(['--help'])\n"

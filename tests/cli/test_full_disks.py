@@ -104,7 +104,6 @@ def read_only(folder):
 
 
 def test_an_evaluation_on_a_full_disk_goes_on_when_there_is_room(project, judge):
-    """What could be stored is not asked again, and once nothing can be stored nothing more is asked."""
     project.add_script(CLAIMS)
     run = run_as_anybody(
         project, *evaluation(judge), "--max_llm_requests", "2", file_bytes=100_000
@@ -162,7 +161,6 @@ def test_an_agents_folder_that_cannot_be_written_is_named(project, place, comman
 
 
 def test_an_answer_folder_that_cannot_be_written_costs_its_answer_only(project, judge):
-    """And nothing is asked for it."""
     project.add_answer("answer_2", "The lake is shallow.")
     project.folder("answer_2").mkdir(parents=True)
     with read_only(project.folder("answer_2")):

@@ -51,7 +51,6 @@ def test_conspicuous_leaves_are_named():
 
 @pytest.mark.usefixtures("results")
 def test_the_report_as_json():
-    """Of one agent, whose six results are too few."""
     report = json.loads(call(main, "leaves", "bot", "--json").stdout)
     [task] = report["tasks"]
     assert (task["task_id"], task["results"], task["too_few"]) == ("lake", 6, True)

@@ -141,7 +141,6 @@ def test_bad_lines_are_listed_and_nothing_is_stored(project, tmp_path):
 
 
 def test_a_page_that_cannot_be_rendered_stops_the_import(project, tmp_path):
-    """Those before it are not stored either."""
     lines = (
         {"url": f"{SITE}/weir", "text": TEXT},
         {"url": f"{SITE}/boat", "html": "<title></title>"},

@@ -76,7 +76,6 @@ def test_a_run_names_each_with_script_and_line(project, server):
 
 
 def test_metrics_and_show_name_them(project, server):
-    """And show counts the leaf that was never judged."""
     evaluate(server)
     told, shown = call(main, "metrics", AGENT), call(main, "show", AGENT, TASK, "1")
     for fault in faults(project):

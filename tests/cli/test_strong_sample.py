@@ -11,9 +11,9 @@ from projects import Project, call, claim_in
 from servers.judge_server import JudgeServer, prompt_text
 
 from mind2web2.cli import main
-from mind2web2.runs.audited import audited_answer
+from mind2web2.runs.audited import audited_answers
+from mind2web2.runs.corrections import population_of
 from mind2web2.runs.labels import LabelFile
-from mind2web2.runs.results import latest_results
 
 TASKS = [f"lake_{number}" for number in range(8)]
 STRONG = ("rejudge", "bot", "--judge_model", "strong")
@@ -127,21 +127,20 @@ def test_metrics_and_compare_show_raw_and_corrected_scores(project):
         and "majority of at most 3 votes a claim" in sentence
     )
     assert "corrected by strong on 16 of 16 answers: 0.6562" in sentence
-    for task, name, found in latest_results(root / "eval_results", "bot"):
-        for leaf in audited_answer(
-            task, name.removesuffix(".md"), 0.75, found.content
-        ).leaves:
-            LabelFile(root / "audits", "bot", "ann").append(
-                leaf.name, leaf.seen_sha256, "n"
-            )
-    assert "corrected by labels of ann: 0.0000" in call(main, "metrics", "bot").stdout
+    answers = audited_answers(root / "eval_results", "bot")
+    file = LabelFile(root / "audits", "bot", "ann")
+    file.begin(population_of(answers))
+    for answer in answers:
+        for leaf in answer.leaves:
+            file.append(leaf.name, leaf.seen_sha256, "n")
+    by_labels = "corrected by labels of ann on 16 of 16 answers: 0.0000"
+    assert by_labels in call(main, "metrics", "bot").stdout
     shutil.rmtree(root / "audits")
     for folder in ("answers", "eval_results"):
         shutil.rmtree(root / folder / "twin")
 
 
 def test_an_estimate_is_of_the_sample(project):
-    """And asks nothing."""
     _, asked = project
     run = call(main, *STRONG, "--sample", "5", "--estimate")
     assert "Answers to evaluate: 5 of 5" in run.stdout
@@ -240,11 +239,10 @@ def test_a_size_after_auto_keeps_its_answers_and_its_least_reach(tmp_path, monke
         Project(tmp_path).add_script({"leaf_0": ("Fact 1, in short.", None)}, tasks[0])
         run = call(main, *STRONG, "--sample", "auto", "--target", "0.01")
         assert (
-            "bot: no corrected score: 2 of 30 sampled answers were judged" in run.stdout
+            "bot: no corrected score: by strong, 2 of 30 answers were judged"
+            in run.stdout
         )
-        assert (
-            "(another script: 2): evaluate results that are out of date" in run.stdout
-        )
+        assert "evaluate results that are out of date, then repeat" in run.stdout
 
 
 @pytest.mark.parametrize(

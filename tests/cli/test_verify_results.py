@@ -541,7 +541,6 @@ def test_a_check_that_is_impossible_is_one_line(example, words, message):  # noq
 
 
 def test_the_help_explains_the_exit_status():
-    """And what each word of the table does."""
     run = call(main, "verify-results", "--help")
     for words in (
         "1 something is wrong",
@@ -553,7 +552,6 @@ def test_the_help_explains_the_exit_status():
 
 
 def test_a_run_says_which_scripts_changed_since_the_last_result(example, monkeypatch):
-    """Whoever brings new scripts sees which of them judge anew."""
     monkeypatch.setenv("OPENAI_API_KEY", "dummy")
     with (example / "eval_scripts" / "example" / "library_facts.py").open(
         "a", encoding="utf-8"

@@ -184,6 +184,7 @@ def test_documents_name_options_that_exist():
     # Of Slurm, Ray, vLLM, slime and Inspect.
     others |= {"--nodes", "--ntasks", "--cpus", "--mem", "--time", "--array"}
     others |= {"--custom", "--rm", "--with", "--out", "--solver", "--model", "--log"}
+    others |= {"--markdown"}  # of the example of a plugin
     others |= {"--head", "--port", "--address", "--object", "--block", "--enable"}
     for document in DOCUMENTS:
         named = set(
@@ -201,7 +202,6 @@ def test_the_readme_is_short():
 
 
 def test_the_readme_has_the_test_command_of_continuous_integration():
-    """So does the Makefile: one number of processes is measured and kept."""
     named = {
         re.search(
             r"pytest -n .*?--dist \w+", (REPOSITORY / name).read_text(encoding="utf-8")

@@ -127,7 +127,6 @@ def test_the_example_works_outside_of_a_clone(unpacked, tmp_path):
     ],
 )
 def test_commands_work_outside_of_a_clone(unpacked, tmp_path_factory, words):
-    """Those that bring data of the package along, in the example's project."""
     folder = tmp_path_factory.getbasetemp() / "outside"
     if not folder.exists():
         assert call(main, "example", folder).returncode == 0

@@ -1,4 +1,4 @@
-"""The rewards on the pages for trainers, called as each trainer documents it; no score is never a 0."""
+"""The rewards of the page for trainers, called as each trainer documents it; no score is never a 0."""
 
 import asyncio
 import shutil
@@ -14,6 +14,13 @@ from servers.recorded_replies import RecordedReplies
 
 from mind2web2 import Judge, Scorer
 
+# What only the block of a trainer has.
+MARKS = {
+    "trl": "def rubric_reward(",
+    "verl": "def compute_score(",
+    "slime": "def score_sample(",
+    "verifiers": "def rubric_tree(",
+}
 TASK = "museum_saturday"
 RIGHT = (REPOSITORY / f"answers/example/{TASK}/answer_2.md").read_text(encoding="utf-8")
 # The judge refuses the key where it is shown this answer.
@@ -40,24 +47,18 @@ def project(tmp_path, monkeypatch):
         yield
 
 
-def names_of(page):
-    """Run the first Python block of a page and return its names."""
-    blocks = blocks_of(REPOSITORY / "docs/how-to" / page)
+def names_of(trainer):
+    """Run the Python block of a trainer's section that defines the reward, and return its names."""
+    blocks = blocks_of(REPOSITORY / "docs/how-to/rewards.md")
+    [text] = [block.text for block in blocks if MARKS[trainer] in block.text]
     names = {}
-    exec(
-        compile(
-            next(block.text for block in blocks if block.language == "python"),
-            page,
-            "exec",
-        ),
-        names,
-    )
+    exec(compile(text, trainer, "exec"), names)
     return names
 
 
 def test_trl_gets_none_for_a_sample_without_a_score():
     """`reward(prompts=, completions=, completion_ids=, trainer_state=, **columns)` gives a list."""
-    names = names_of("grpo-reward.md")
+    names = names_of("trl")
     with names["scorer"]:
         for answers, expected in [([RIGHT, ""], [1.0, 0.0]), ([UNJUDGED], [None])]:
             rewards = names["rubric_reward"](
@@ -74,7 +75,7 @@ def test_trl_gets_none_for_a_sample_without_a_score():
 
 def test_verl_gets_a_mark_beside_the_score():
     """`compute_score(data_source, solution_str, ground_truth, extra_info)`."""
-    names = names_of("reward-in-verl.md")
+    names = names_of("verl")
     with closing(names["_scorer"]):
         for answer, expected in [
             (RIGHT, (1.0, 0.0)),
@@ -89,7 +90,7 @@ def test_verl_gets_a_mark_beside_the_score():
 
 def test_slime_gets_a_sample_to_remove():
     """`fn(args, sample)`, and a list of samples for a group."""
-    names = names_of("reward-in-slime.md")
+    names = names_of("slime")
     samples = [
         SimpleNamespace(
             response=answer, metadata={"task": TASK}, label=None, remove_sample=False
@@ -104,7 +105,7 @@ def test_slime_gets_a_sample_to_remove():
 
 async def test_verifiers_gets_an_error_instead_of_a_score(monkeypatch):
     """`fn(task, trace)`, asked over HTTP."""
-    names = names_of("reward-in-verifiers.md")
+    names = names_of("verifiers")
     with served(Scorer(judge=Judge(model="o4-mini"), pages="cache/my_agent")) as client:
         monkeypatch.setitem(names, "SERVER", str(client.base_url).rstrip("/"))
         task = SimpleNamespace(id=TASK)

@@ -100,7 +100,7 @@ SEARCHES = {
     "rate limit": "errors.html",
     "disk full": "errors.html",
     "vLLM": "how-to/judge-with-my-vllm.html",
-    "GRPO": "how-to/grpo-reward.html",
+    "GRPO": "how-to/rewards.html",
     "leaderboard": "how-to/hand-in-to-the-leaderboard.html",
     "404": "how-to/a-page-is-missing.html",
     "OpenTelemetry": "how-to/traces.html",
@@ -131,7 +131,7 @@ SEARCHES = {
     "batch API discount": "how-to/half-the-price.html",
     "stop when too expensive": "how-to/what-will-it-cost.html",
     "excel": "tables.html",
-    "reward function": "how-to/grpo-reward.html",
+    "reward function": "how-to/rewards.html",
     "GitHub Actions": "continuous-integration.html",
     "add a new task": "your-own-benchmark.html",
     "test my eval script": "rehearsals.html",
@@ -148,7 +148,7 @@ SEARCHES = {
     "judge with my vLLM": "how-to/judge-with-my-vllm.html",
     "what does it cost": "how-to/what-will-it-cost.html",
     "why is this score so low": "how-to/why-is-this-score-so-low.html",
-    "use as RL reward": "how-to/grpo-reward.html",
+    "use as RL reward": "how-to/rewards.html",
     "run on a cluster": "how-to/a-cluster.html",
     "compare two judges": "how-to/i-doubt-the-judge.html",
     "weights for criteria": "scoring.html",
@@ -203,7 +203,7 @@ async def test_pages_have_no_serious_violation(site):
         for scheme in ("light", "dark"):
             for name in (
                 "index.html",
-                "how-to/grpo-reward.html",
+                "how-to/rewards.html",
                 "options.html",
                 "python-api.html",
             ):

@@ -147,7 +147,6 @@ async def test_output_is_asked_for_three_times(judge, fault):
 
 
 async def test_two_faults_in_a_row_cost_no_reply(judge):
-    """Of any two kinds, one after the other."""
     kinds = sorted(set(Fault) - FINAL - HANGS)
     for number, first in enumerate(kinds):
         second = kinds[(number * 7 + 3) % len(kinds)]
@@ -197,7 +196,6 @@ def test_a_schedule_follows_from_its_seed():
 
 
 def test_every_fault_is_in_some_schedule():
-    """Of the two hundred that the long form runs."""
     schedules = [schedule_of(seed) for seed in range(1, 201)]
     assert {
         fault for schedule in schedules for fault in (*schedule.faults, schedule.end)
@@ -205,7 +203,6 @@ def test_every_fault_is_in_some_schedule():
 
 
 def test_faults_leave_scores_right_or_absent():
-    """And the next run with a healthy judge completes exactly what is missing."""
     figures = judge_faults.run(SCHEDULES, seed=1)
     assert figures.hindrances == ()
     assert figures.is_clean, figures
@@ -222,7 +219,6 @@ def test_a_tenth_of_faulty_replies_costs_no_answer():
 
 
 def test_the_report_names_what_went_wrong(capsys):
-    """And adds up a part's single disturbances; its exit status tells a command whether all is well."""
     good = Figures("", disturbances=1, answers=9, recovery_s=(0.5,))
     bad = Figures(
         "", disturbances=1, answers=9, wrong_scores=7, hindrances=("schedule 3: x",)

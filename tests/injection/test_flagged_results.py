@@ -45,7 +45,6 @@ async def test_a_page_is_flagged_for_its_address_as_well(tmp_path):
 
 
 async def test_what_is_calm_has_no_flags(tmp_path):
-    """And a result no trace of them."""
     evaluator = started(ScriptedJudge(), stored(tmp_path))
     leaf = evaluator.add_leaf("leaf", "leaf")
     await evaluator.verify("It is 80 m deep.", leaf, PAGE)
@@ -78,7 +77,6 @@ async def test_a_run_counts_what_is_flagged(tmp_path):
 
 
 def test_terminal_escapes_reach_no_log_and_no_console(tmp_path, capsys):
-    """What a page wrote for a terminal is shown as a picture of it."""
     logger, _ = create_logger("answer_1", tmp_path)
     logger.warning("page says %s", "\x1b[2Jdeep")
     cleanup_logger(logger)

@@ -244,7 +244,6 @@ async def test_a_creation_whose_reply_is_lost_is_not_repeated(batches):
     ],
 )
 async def test_questions_without_a_reply_are_sent_again(batches, ending):
-    """And only that."""
     with BatchServer(endings=[ending]) as server:
         async with batches(server) as client:
             replies = await all_replies(client, "a", "b", "c", "d")
@@ -667,7 +666,6 @@ async def test_time_does_not_count_while_a_batch_is_waited_for(tmp_path):
 
 
 async def test_azure_has_its_own_address_and_key(tmp_path, monkeypatch):
-    """And calls the endpoint of a job otherwise."""
     with BatchServer() as server:
         monkeypatch.setenv("AZURE_OPENAI_API_KEY", "azure-key")
         monkeypatch.setenv("AZURE_OPENAI_ENDPOINT_URL", server.url)

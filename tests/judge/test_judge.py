@@ -224,7 +224,6 @@ async def test_a_question_too_long_is_no_failure_yet():
 
 @pytest.mark.parametrize("error", [RuntimeError("boom"), TimeoutError("late")])
 async def test_unforeseen_errors_are_failures_of_the_judge(error):
-    """Of a client as of a provider; the cause is kept."""
     for client in (ScriptedJudge(error), Provider(error)):
         judge = as_judge(client)
         with pytest.raises(
@@ -246,7 +245,6 @@ async def test_cancellation_is_no_failure():
 
 
 async def test_each_request_enters_the_limit():
-    """And leaves it after any outcome."""
     limit = asyncio.Semaphore(1)
     outcomes = [reply(declined="a"), reply(), ContextTooLongError("x"), JudgeError("y")]
     judge = as_judge(Provider(*outcomes))

@@ -260,7 +260,6 @@ def test_votes_that_disagree(check):
 
 
 def test_results_name_the_last_check_of_their_judge(check, server, tmp_path):
-    """Of the same judge, model and parameters; before, one line names the command."""
     project = Project(tmp_path)
     project.add_answer("answer_1")
     project.add_script({"leaf": ("The lake is deep.", None)})

@@ -77,7 +77,6 @@ def of_both_kinds(tmp_path, monkeypatch):
 
 
 def test_a_check_ends_with_a_verdict(judge):
-    """And with exit status 5 where --fail_under asks for more."""
     guessing = call(
         main, "check-judge", *judge("yes-man"), *CHECK, "--fail_under", "0.9"
     )

@@ -117,8 +117,6 @@ async def test_a_reply_that_will_not_change_is_asked_for_once(
 async def test_a_redirect_that_drops_the_question_is_not_followed(
     quick, client_of, code
 ):
-    """What stands at the other address is no reply to it."""
-
     def answer(request):
         is_moved = request.path.endswith("/elsewhere")
         moved = Answer(b"", code, {"Location": "/elsewhere"})
@@ -199,7 +197,6 @@ async def test_an_encoding_that_is_no_compression_is_none(quick, client_of, enco
 
 @pytest.mark.parametrize("pack", [gzip.compress, zlib.compress, None])
 async def test_a_reply_is_asked_for_in_what_can_be_read(quick, client_of, pack):
-    """Of the encodings that the request names, and as it is."""
     name = {gzip.compress: "gzip", zlib.compress: "deflate"}.get(pack, "identity")
 
     def answer(request):

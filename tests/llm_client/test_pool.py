@@ -98,7 +98,6 @@ def used(server):
 
 
 async def test_the_least_loaded_server_is_asked(start, client_of):
-    """Of requests in flight at the same time, each server has the same number."""
     reply = together(8)
     servers = [start(reply) for _ in range(4)]
     assert await asked(client_of(*servers), 8) == ["yes"] * 8
@@ -343,7 +342,6 @@ async def test_what_one_server_refuses_no_other_is_sent(start, client_of):
 
 
 async def test_one_reachable_server_is_enough(start, client_of, caplog):
-    """Those out of reach are named once; without any, the run cannot start."""
     gone, there = start("yes"), start("yes")
     client = client_of(gone, there)
     start.stop(gone)

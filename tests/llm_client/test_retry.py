@@ -71,7 +71,6 @@ async def failing_attempts(policy, failure):
 
 
 async def test_tries_are_bounded(quick):
-    """What keeps failing is given up after the policy's number of tries."""
     assert (
         await failing_attempts(quick, RequestFailedError("oops", status=500))
         == quick.tries

@@ -182,14 +182,12 @@ async def test_no_reply_leads_to_a_line_with_a_secret(quick, caplog, way):
     ],
 )
 def test_a_secret_is_known_in_the_forms_that_servers_write(secret, written):
-    """Of JSON, HTML and addresses."""
     shown = start_of(f"you sent {written(secret)}", (secret,)).replace('"', "")
     assert shown == "you sent ***"
 
 
 @pytest.mark.parametrize("way", WAYS)
 async def test_no_lost_connection_repeats_a_secret(quick, caplog, way):
-    """Nor does a refused one, or a proxy that refuses its password."""
     with LocalHttp(no_completion) as server:
         address = secret_address(server)
     with pytest.raises((JudgeError, RequestFailedError)) as caught:

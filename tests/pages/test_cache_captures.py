@@ -192,7 +192,6 @@ def test_a_page_may_become_a_pdf(cache):
 
 
 def test_a_page_stored_without_a_record_loses_the_old_one(cache):
-    """Whether by this program or by one that knows of no records."""
     cache.put_capture(captured(SUSPECT))
     cache.put_web(URL, "other", None)
     assert cache.capture_record(URL) is None
@@ -215,7 +214,6 @@ def test_a_damaged_record_is_none(cache, caplog, content):
 
 
 def test_clearing_removes_records(cache):
-    """Those of failures too."""
     cache.put_capture(captured())
     cache.put_capture(captured(FAILED, url="https://example.com/gone"))
     cache.clear()
@@ -297,7 +295,6 @@ def test_pages_are_copied_with_their_records(cache, tmp_path):
 
 
 def test_what_cannot_be_stored_is_told(cache):
-    """What is no URL, and a screenshot that is no image: nothing is stored of either."""
     with pytest.raises(CacheWriteError):
         cache.put_capture(captured(url="no url at all"))
     with pytest.raises(DocumentError):

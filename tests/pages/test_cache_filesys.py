@@ -68,7 +68,6 @@ def cache(tmp_path):
 
 @pytest.mark.parametrize("query", EXPECTED["queries"], ids=lambda query: query["query"])
 def test_fixture_lookups(fixture_cache, query):
-    """What another program wrote is found and read."""
     url = query["query"]
     found = (
         fixture_cache.has(url),

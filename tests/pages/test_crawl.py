@@ -195,7 +195,6 @@ async def test_a_slow_server_is_waited_for_once_more_at_the_end(cache):
 async def test_a_sound_page_of_another_agent_is_copied(
     cache, days, trouble, task, keep_apart, is_copied
 ):
-    """Of the same task, and captured lately; the record names that agent, whose pages stay as they are."""
     theirs = AgentCache(cache.folder.parent / "other").of(task)
     moment = (datetime.now(UTC) - timedelta(days=days)).isoformat()
     record = CaptureRecord(
@@ -391,8 +390,6 @@ async def test_a_run_that_ends_early_keeps_what_it_has(cache, end):
 
 
 async def test_answers_give_citations(tmp_path):
-    """What the parser finds, then what the judge adds, by task and answer."""
-
     async def ask(answer):
         return [B] if "bee" in answer else []
 

@@ -89,7 +89,6 @@ async def test_a_judge_that_is_away_is_found_out_once(tmp_path, caplog):
     "kept", ["", "{", "[]", '{"model": "model-1", "urls": "x"}', "[" * 100_000]
 )
 async def test_a_damaged_reply_is_asked_for_again(tmp_path, kept):
-    """And replaced."""
     await LinkJudge(tmp_path, "model-1", Asked()).urls("answer")
     [path] = tmp_path.iterdir()
     path.write_text(kept, encoding="utf-8")

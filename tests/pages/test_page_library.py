@@ -113,7 +113,6 @@ async def test_answers_of_a_task_share_its_pages(cache):
 
 
 async def test_other_settings_prepare_the_page_anew(cache):
-    """What a script asks for differently is another thing to show."""
     cache.put_web(PAGE, "x" * 100, image())
     library = PageLibrary()
     small = await library.page(page_request(cache, max_text_chars=10))
@@ -136,7 +135,6 @@ async def test_memory_is_bounded(tmp_path):
 
 
 async def test_a_disk_that_fails_is_not_remembered(cache):
-    """Nor is it taken for a page that cannot be had."""
     cache.put_web(PAGE, "text", None)
     (text_file,) = cache.task_dir.glob("*.txt")
     text = text_file.read_bytes()
@@ -209,7 +207,6 @@ async def test_pages_of_a_cache_can_be_forgotten(tmp_path):
 
 
 async def test_a_page_written_while_it_is_prepared_is_not_taken_for_new(tmp_path):
-    """What was under way when a cache was written to serves those who waited for it, and no others."""
     cache = stored(tmp_path, depth="old")
     library = PageLibrary()
 
@@ -226,7 +223,6 @@ async def test_a_page_written_while_it_is_prepared_is_not_taken_for_new(tmp_path
 
 
 async def test_a_page_replaced_while_it_is_read_is_read_again(tmp_path):
-    """What is kept under a page's digest is what that digest was taken of."""
     cache = stored(tmp_path, depth="old")
 
     class Replaced(CountingCache):
@@ -330,7 +326,6 @@ async def test_who_gives_up_leaves_the_page_to_the_others(cache):
 
 
 async def test_what_is_at_hand_does_not_change_with_captures(tmp_path):
-    """What was stored when the run first came to the cache, whatever it has brought there since."""
     cache, library = stored(tmp_path, depth="text"), PageLibrary()
     await library.page(page_request(cache, OTHER, capture=Camera()))
     assert cache.has(OTHER) == "web"
@@ -368,7 +363,6 @@ async def test_a_connection_that_breaks_is_a_page_that_cannot_be_had(cache):
 
 
 async def test_what_a_script_stores_later_is_not_at_hand(tmp_path):
-    """Or the order of a claim's pages would depend on when the claim's turn comes."""
     cache, library = stored(tmp_path, depth="text"), PageLibrary()
     await library.note_stored(AnswerCache(cache, library))
     AnswerCache(cache, library).put_web(OTHER, "text", None)
@@ -485,7 +479,6 @@ def test_the_least_recently_used_are_dropped(uses, limit_bytes):
 
 
 def test_texts_and_images_count_with_their_encoding():
-    """What is kept for requests is memory too; plain images are kept once."""
     image = HashedText("data:image/jpeg;base64," + "A" * 1000).prepared()
     text = HashedText('"quoted"' * 100).prepared()
     page = PreparedPage("", "web", None, text, 800, 800, (image, image))

@@ -154,7 +154,6 @@ async def test_a_page_of_several_tasks_is_captured_once(cache, tmp_path):
     [(1, "lake", True), (31, "lake", False), (1, "sea", False)],
 )
 async def test_a_sound_page_of_another_agent_is_copied(tmp_path, days, task, is_copied):
-    """Of the same task, and captured lately; the record names that agent."""
     theirs = CacheFileSys(tmp_path / "other" / task)
     moment = (datetime.now(UTC) - timedelta(days=days)).isoformat()
     made = CaptureRecord(
@@ -271,7 +270,6 @@ async def test_a_failure_is_remembered_for_the_run(is_transient, kind, cache, tm
 async def test_a_page_that_fails_once_more_leaves_the_cache_as_it_was(
     was_transient, kept, cache
 ):
-    """What is on record is what the capturing run met; only what might have passed is brought up to date."""
     url = "https://lake.example/gone"
     cache.put_capture(failure(url, "gone", status=404, is_transient=was_transient))
     captures = SharedCaptures.by(Browser(partial(failure, reason="no host")))
@@ -320,7 +318,6 @@ async def test_a_new_run_tries_a_failed_page_again(cache):
 
 
 async def test_a_run_without_captures_repeats_an_earlier_reason(cache):
-    """Such as a replay; what may have passed since is not repeated."""
     cache.put_capture(failure(PAGE, "the name does not exist"))
     cache.put_capture(
         failure(OTHER, "the page did not answer in time", is_transient=True)
@@ -378,7 +375,6 @@ async def test_a_capture_that_is_given_up_harms_nobody(cache):
 
 
 async def test_a_cache_that_cannot_be_written(tmp_path):
-    """What was captured cannot be shown, which is no verdict; a failure needs no place."""
     (tmp_path / "blocked").write_text("in the way")
     blocked = CacheFileSys(tmp_path / "blocked" / "lake")
     with pytest.raises(CacheWriteError):

@@ -56,7 +56,6 @@ def test_equal_prompts_have_equal_codes(texts):
 
 @given(st.data())
 def test_codes_of_earlier_blocks_are_removed(data):
-    """Who knows the task knows its block's code, and still cannot end it."""
     chain = BlockChain()
     earlier = [chain.block("task", data.draw(ANY_TEXT)) for _ in range(3)]
     pieces = st.sampled_from(

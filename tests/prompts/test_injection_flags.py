@@ -60,7 +60,6 @@ def test_what_ordinary_pages_say_of_claims_and_verdicts_is_not_flagged(text):
 
 
 def test_no_page_and_no_answer_of_the_corpus_is_flagged():
-    """Of the pages that captures are tested with, the example, and real answers where they are at hand."""
     texts = {path: path.read_text(encoding="utf-8", errors="replace") for path in PAGES}
     assert len(texts) > 140
     raised = {path.name: flags_of(text) for path, text in texts.items()}

@@ -96,7 +96,6 @@ def test_extra_prerequisites_agree_with_the_letter(edits, data):
 
 
 def test_becoming_critical_begins_to_block():
-    """And ceasing to be, ends it; an undecided sibling blocks in neither case."""
     failed, leaf = node("failed", status="failed"), node("leaf")
     node("root", children=[node("open", critical=True), failed, leaf])
     assert blocking_leaf(leaf) is None
@@ -136,7 +135,6 @@ def test_the_error_names_what_was_named(asked, name, ask):
 
 
 def test_an_extra_prerequisite_may_contain_the_node():
-    """Of a group around the node only the other leaves count, and a verdict of its own does not block it."""
     leaf, other = node("leaf", status="failed"), node("other")
     group = node("group", children=[leaf, other])
     node("root", children=[group])
@@ -231,7 +229,6 @@ def test_failed_siblings_are_not_searched(strategy):
 
 
 def test_a_failed_leaf_that_becomes_critical_blocks_the_others():
-    """And no longer blocks them once it is no gate."""
     leaf, failed = node("leaf"), node("failed", status="failed")
     node("root", children=[leaf, failed])
     assert blocking_leaf(leaf) is None

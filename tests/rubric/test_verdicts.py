@@ -122,7 +122,6 @@ def test_aggregating_writes_nothing():
     [(FAILED, True), (SKIPPED, True), (PASSED, False), (OPEN, False)],
 )
 def test_failed_and_skipped_leaves_block(outcome, blocks):
-    """What is not decided yet does not (eval-scripts.md)."""
     assert outcome.blocks is blocks
 
 

@@ -209,7 +209,6 @@ def test_half_a_verdict_changes_half_of_it():
 
 
 def test_a_subtree_scored_before_it_was_added_is_scored_again():
-    """What one tree remembers means nothing in another."""
     leaf = node("leaf")
     branch = node("branch", children=[leaf])
     assert branch.aggregated_score == 0.0
@@ -238,7 +237,6 @@ def test_only_nodes_are_children(stranger):
 
 
 def test_children_can_be_appended_like_a_list():
-    """What scripts do to ``children`` ends up in the tree as by ``add_node``."""
     parent = node("parent")
     parent.children.append(passed("a"))
     parent.children.extend([passed("b"), failed("c")])
@@ -373,7 +371,6 @@ def test_scores_are_right_after_any_change(edits):
 
 @given(EDITS)
 def test_written_scores_and_statuses_agree(edits):
-    """Of inner nodes passed is 1, partial strictly between, failed and skipped 0 (scoring.md)."""
     root = Shadow(VerificationNode(id="root", desc="root"))
     for number, edit in enumerate(edits):
         apply_edit(root, number, edit)

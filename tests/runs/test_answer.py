@@ -144,7 +144,6 @@ def change_comment(project):
 async def test_a_change_causes_a_new_evaluation_and_keeps_the_earlier_result(
     project, change
 ):
-    """Of answer, script, or any page that was looked up, also one that was not there."""
     await only(project)
     [earlier] = project.result_paths()
     content = earlier.read_bytes()

@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from mind2web2.benchmark.tasks import read_task_list
 from mind2web2.errors import AnswerError, UsageError
 from mind2web2.runs.answers import (
     MAX_ANSWER_BYTES,
@@ -335,3 +336,15 @@ def test_a_case_of_a_rehearsal_is_no_answer(tmp_path):
         read_answer(path)
     for sound in ("---\ntitle: lakes\n---\n", "---\nWe expect: 1\n"):
         assert read_answer(write(tmp_path / "answer_2.md", sound.encode())) == sound
+
+
+def test_a_script_directly_under_the_root_is_found(tmp_path):
+    paths = project(tmp_path, scripts=("t.py", "example/u.py"))
+    [task] = select_work(paths, "bot")
+    assert task.script_path == tmp_path / "eval_scripts" / "t.py"
+
+
+def test_a_folder_of_scripts_is_a_task_list(tmp_path):
+    project(tmp_path, scripts=("example/u10.py", "example/u2.yaml", "example/x.txt"))
+    listed = read_task_list(tmp_path / "eval_scripts" / "example")
+    assert [task.task_id for task in listed] == ["u2", "u10"]

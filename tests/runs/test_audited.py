@@ -1,12 +1,11 @@
-"""The judge against labels of people: the sample, labels of several auditors, and the corrected score."""
+"""The judge against labels of people: an answer's score by its labels, and labels of several auditors."""
 
 import pytest
 from result_parts import made_from
 
-from mind2web2.cli.results.audit import score_lines
 from mind2web2.runs.audit_report import audit_report
-from mind2web2.runs.audited import audited_answer, judge_quality, label_verdicts, sample
-from mind2web2.runs.corrected import corrected_score
+from mind2web2.runs.audited import audited_answer, judge_quality, label_verdicts
+from mind2web2.runs.labelled_answers import score_by_labels, wanted_leaves
 from mind2web2.runs.labels import LabelFile, Verdicts
 from mind2web2.runs.result_file import ResultFile
 
@@ -41,184 +40,109 @@ def skipped(name, behind, **more):
     return leaf(name, passed=False, decided_by="prerequisite", reason=reason, **more)
 
 
-def answer(task, leaves, name="answer_1", score=None, text="1"):
+def answer(leaves, task="task"):
     """Return an answer whose root is the mean of its leaves behind their gates."""
     gates = [own["score"] for own in leaves if own["critical"]]
     others = [own["score"] for own in leaves if not own["critical"]]
-    by_tree = 0.0 if 0.0 in gates else sum(others) / len(others)
-    root = {
-        "id": "root",
-        "desc": "",
-        "critical": False,
-        "strategy": "parallel",
-        "children": leaves,
-    }
-    root |= {"score": by_tree, "status": "partial"}
+    score = 0.0 if 0.0 in gates else sum(others) / len(others)
+    root = {"id": "root", "desc": "", "critical": False, "strategy": "parallel"}
+    root |= {"children": leaves, "score": score, "status": "partial"}
     document = {
         "eval_breakdown": [{"verification_tree": root}],
-        "provenance": made_from(answer_sha256=text),
+        "provenance": made_from(),
     }
-    return audited_answer(
-        task, name, by_tree if score is None else score, ResultFile.of(document)
-    )
+    return audited_answer(task, "answer_1", score, ResultFile.of(document))
 
 
 @pytest.fixture
 def answers():
-    """Return 2 answers to each of 8 tasks, with 6 leaves, two of which the judge fails."""
-    return [
-        answer(
-            f"task-{task}",
-            [leaf(f"leaf-{n}", passed=n > 1, critical=n == 5) for n in range(6)],
-            name,
-        )
-        for task in range(8)
-        for name in ("answer_1", "answer_2")
-    ]
+    """Return answers to 8 tasks, with 6 leaves, two of which the judge fails."""
+    leaves = [leaf(f"leaf-{n}", passed=n > 1, critical=n == 5) for n in range(6)]
+    return [answer(leaves, f"task-{task}") for task in range(8)]
 
 
 def leaves_of(answers):
-    """Return all judged leaves."""
+    """Return all leaves."""
     return [leaf for answer in answers for leaf in answer.leaves]
 
 
-def labelled(leaves, passes):
-    """Return labels as a function of the leaf gives them."""
-    return Verdicts({leaf.name: float(passes(leaf)) for leaf in leaves}, frozenset())
-
-
-def test_every_beginning_of_a_sample_is_a_sample(answers):
-    """The same for one seed, with all strata from early on; a larger one adds to it."""
-    leaves = leaves_of(answers)
-    one = sample(leaves, 30, seed=1)
-    assert one == sample(leaves[::-1], 30, seed=1) != sample(leaves, 30, seed=2)
-    assert len({leaf.name for leaf in one}) == 30
-    assert {leaf.stratum for leaf in one[:10]} == {leaf.stratum for leaf in leaves}
-    assert {leaf.name for leaf in one} <= {
-        leaf.name for leaf in sample(leaves, 60, seed=1)
+def labels(own, **words):
+    """Return labels of an answer's leaves, ``y``, ``n`` or ``u``."""
+    names = {leaf.name.leaf: leaf.name for leaf in own.leaves}
+    passes = {
+        names[name]: float(word == "y") for name, word in words.items() if word != "u"
     }
-    assert len(sample(leaves, 500, seed=1)) == 96
+    undecidable = {names[name] for name, word in words.items() if word == "u"}
+    return Verdicts(passes, frozenset(undecidable))
 
 
-def test_labels_of_all_leaves_give_the_score_by_people(answers):
-    """Whatever the judge's score is; the interval of these tasks is a point."""
-    found = corrected_score(answers, labelled(leaves_of(answers), lambda _: True))
-    assert found.mean.raw == pytest.approx(3 / 5)
-    assert found.value == pytest.approx(1)
-    assert (found.these_tasks.low, found.these_tasks.high) == pytest.approx((1, 1))
-    quality = judge_quality(answers, labelled(leaves_of(answers), lambda _: True))
-    assert quality.figures.agreement.value == pytest.approx(4 / 6)
-    assert (
-        quality.figures.wrong_failures.value,
-        quality.figures.wrong_passes.value,
-    ) == (1, 0)
+def test_labels_of_all_leaves_give_the_score_by_people():
+    """The judge passed one of three."""
+    own = answer([leaf("a"), leaf("b", passed=False), leaf("c", passed=False)])
+    found = score_by_labels(own, labels(own, a="n", b="y", c="y"))
+    assert (found.low, found.high) == (pytest.approx(2 / 3), pytest.approx(2 / 3))
+    assert score_by_labels(own, labels(own, a="n", b="y")) is None
+    agreeing = score_by_labels(own, labels(own, a="y", b="n", c="n"))
+    assert agreeing.middle == pytest.approx(own.score)
 
 
-def test_an_audit_that_stops_early_corrects_as_far(answers):
-    """Labels stand for all leaves, not for those of the sample that was planned."""
-    leaves = leaves_of(answers)
-    for given in (24, 36, 60):
-        found = corrected_score(
-            answers, labelled(sample(leaves, 96, seed=3)[:given], lambda _: True)
-        )
-        assert found.mean.estimate == pytest.approx(1, abs=0.01)
-        assert found.these_tasks.low <= 1 <= found.these_tasks.high + 1e-9
+def test_a_gate_decides_whether_leaves_behind_it_need_labels():
+    """Also where the judge failed it wrongly, and skipped them."""
+    gate = leaf("gate", passed=False, critical=True)
+    own = answer([gate, skipped("deep", "gate"), skipped("wide", "gate")])
 
+    def wanted(**words):
+        return [one.name.leaf for one in wanted_leaves(own, labels(own, **words))]
 
-def test_labels_of_few_tasks_give_no_value(answers):
-    """Nor an interval."""
-    few = [leaf for leaf in leaves_of(answers) if leaf.name.task < "task-5"]
-    found = corrected_score(answers, labelled(few, lambda _: True))
-    assert (found.value, found.these_tasks, found.tasks_at_large) == (None, None, None)
-
-
-@pytest.mark.parametrize(
-    ("tasks", "given", "wanted"),
-    [
-        (1, 12, None),
-        (1, 7, "all 5 other leaves for a corrected score, as there are fewer than 6 tasks"),
-        (8, 36, "leaves of 3 more tasks for an interval"),
-        (8, 96, None),
-    ],
-)  # fmt: skip
-def test_labels_are_wanted_where_they_can_be_given_and_would_help(
-    answers, tasks, given, wanted
-):
-    """Of six tasks, or of all leaves where there are fewer; leaves that are undecidable have their labels."""
-    own = answers[: 2 * tasks]
-    leaves = leaves_of(own)[:given]
-    found = corrected_score(own, labelled(leaves, lambda leaf: leaf.passed))
-    lines = [text for text in score_lines(found, "") if "wanted" in text]
-    assert lines == ([] if wanted is None else [f"More labels wanted: {wanted}."])
-    passes = labelled(leaves[1:], lambda leaf: leaf.passed).passes
-    undecided = corrected_score(own, Verdicts(passes, frozenset([leaves[0].name])))
-    assert [text for text in score_lines(undecided, "") if "wanted" in text] == lines
-
-
-def test_labels_that_agree_with_the_judge_leave_its_score(answers):
-    """The interval is open to errors that no label shows."""
-    leaves = sample(leaves_of(answers), 40, seed=1)
-    agreeing = corrected_score(answers, labelled(leaves, lambda leaf: leaf.passed))
-    assert agreeing.mean.estimate == pytest.approx(agreeing.mean.raw)
-    assert agreeing.these_tasks.low < agreeing.mean.raw < agreeing.these_tasks.high
-    assert agreeing.mean.more_wanted(0.02) > 0
+    assert wanted() == ["gate", "deep", "wide"]
+    assert wanted(gate="n") == []
+    assert wanted(gate="y", wide="n") == ["deep"]
+    assert score_by_labels(own, labels(own, gate="n")).middle == 0
+    assert score_by_labels(own, labels(own, gate="y", deep="y", wide="n")).middle == 0.5
 
 
 def test_gates_that_fail_wrongly_together_hold_an_answer_down():
     """Either alone would change nothing."""
-    gates = [leaf(f"gate-{n}", passed=False, critical=True) for n in range(2)]
-    own = [
-        answer(f"task-{n}", [*gates, leaf("other"), leaf("more", passed=False)])
-        for n in range(8)
-    ]
-    passes = labelled(leaves_of(own), lambda leaf: leaf.name.leaf != "more")
-    assert corrected_score(own, passes).value == pytest.approx(0.5)
-
-
-def test_leaves_behind_a_gate_are_judged_or_bounded():
-    """Without labels of them the interval allows for either verdict, and no value is shown."""
-    own = [
-        answer(
-            f"task-{n}",
-            [leaf("gate", passed=False, critical=True), skipped("deep", "gate")],
-        )
-        for n in range(8)
-    ]
-    gates = labelled(leaves_of(own), lambda _: True)
-    found = corrected_score(own, gates)
-    assert (found.value, len(found.behind)) == (None, 8)
-    assert (found.these_tasks.low, found.these_tasks.high) == pytest.approx((0, 1))
-    half = {one.skipped[0].name: float(n < 4) for n, one in enumerate(own)}
-    found = corrected_score(own, Verdicts({**gates.passes, **half}, frozenset()))
-    assert (found.value, found.behind) == (pytest.approx(0.5), ())
+    gates = [leaf(f"gate_{n}", passed=False, critical=True) for n in range(2)]
+    own = answer([*gates, leaf("other"), leaf("more", passed=False)])
+    found = score_by_labels(
+        own, labels(own, gate_0="y", gate_1="y", other="y", more="n")
+    )
+    assert found.middle == 0.5
 
 
 def test_a_leaf_that_fails_takes_those_that_depend_on_it_by_name():
     """A prerequisite of the script, outside of gates and sequences."""
-    dependent = leaf("dependent", prerequisites=["first"])
-    own = [
-        answer(f"task-{n}", [leaf("first"), dependent, leaf("third")]) for n in range(8)
-    ]
-    found = corrected_score(
-        own, labelled(leaves_of(own), lambda leaf: leaf.name.leaf != "first")
-    )
-    assert found.value == pytest.approx(1 / 3)
+    own = answer([leaf("first"), leaf("next", prerequisites=["first"]), leaf("third")])
+    found = score_by_labels(own, labels(own, first="n", third="y"))
+    assert found.middle == pytest.approx(1 / 3)
 
 
-def test_undecidable_leaves_are_missing_and_both_extremes_are_given(answers):
-    """They do not count as the judge being right."""
-    leaves = leaves_of(answers)
-    hard = frozenset(
-        leaf.name for leaf in leaves if not leaf.passed and leaf.name.task < "task-4"
-    )
-    others = labelled(
-        [leaf for leaf in leaves if leaf.name not in hard], lambda _: True
-    )
-    found = corrected_score(answers, Verdicts(others.passes, hard))
-    assert found.mean.estimate == pytest.approx(1)
-    assert found.if_undecidable == pytest.approx((0.8, 1))
-    quality = judge_quality(answers, Verdicts(others.passes, hard))
-    assert (quality.labels, quality.undecidable) == (96 - len(hard), len(hard))
+def test_undecidable_leaves_give_a_low_and_a_high_score():
+    """As do those on which auditors are divided."""
+    own = answer([leaf("a"), leaf("b"), leaf("c"), leaf("d")])
+    divided = {**labels(own, a="y", b="n").passes, own.leaves[3].name: 0.5}
+    verdicts = Verdicts(divided, labels(own, c="u").undecidable)
+    found = score_by_labels(own, verdicts)
+    assert (found.low, found.middle, found.high) == (0.25, 0.5, 0.75)
+
+
+def test_each_wrong_label_counts_by_what_it_changes():
+    """A gate takes the whole answer with it."""
+    own = answer([leaf("gate", critical=True), leaf("a"), leaf("b", passed=False)])
+    found = score_by_labels(own, labels(own, gate="y", a="y", b="n"))
+    assert found.if_all_wrong == pytest.approx(-0.5 - 0.5 + 0.5)
+
+
+def test_the_judges_errors_are_shares_of_its_labelled_verdicts(answers):
+    passes = {leaf.name: 1.0 for leaf in leaves_of(answers)}
+    hard = frozenset(leaf.name for leaf in answers[0].leaves)
+    others = {name: one for name, one in passes.items() if name not in hard}
+    quality = judge_quality(answers, Verdicts(others, hard))
+    assert (quality.labels, quality.undecidable) == (42, 6)
+    assert quality.figures.agreement.value == pytest.approx(4 / 6)
+    assert quality.figures.wrong_failures.value == 1
+    assert quality.figures.wrong_passes.value == 0
 
 
 @pytest.mark.parametrize(
@@ -269,6 +193,17 @@ def test_labels_survive_a_crash_and_the_first_counts(tmp_path, answers):
     for own in leaves:
         file.append(own.name, own.seen_sha256, "y")
     assert [file.blind()[own.seen].label for own in leaves] == ["n", "y"]
+
+
+def test_a_label_may_be_taken_back(tmp_path, answers):
+    """The next one counts."""
+    file = LabelFile(tmp_path, AGENT, "ann")
+    first = leaves_of(answers)[0]
+    file.append(first.name, first.seen_sha256, "n")
+    file.append(first.name, first.seen_sha256, "n", is_taken_back=True)
+    assert file.blind() == {}
+    file.append(first.name, first.seen_sha256, "y")
+    assert file.blind()[first.seen].label == "y"
 
 
 def test_no_labels_are_no_report(tmp_path):

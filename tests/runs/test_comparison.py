@@ -62,7 +62,6 @@ def test_a_gain_at_some_tasks_and_a_loss_at_others_is_not():
 
 
 def test_turned_round_the_difference_changes_its_sign():
-    """And hardly its size: the resamples are the same."""
     old, new = ("old", agent(hard_and_easy(40))), ("new", agent(hard_and_easy(40, 0.1)))
     there, back = (
         compared(*pair)["metrics"]["avg_score"] for pair in ((old, new), (new, old))
@@ -123,7 +122,6 @@ def test_without_spread_there_is_no_interval(first, second, reason):
 
 
 def test_no_difference_at_any_task_has_an_exact_interval():
-    """Of n tasks that are all alike, a share of 1 - .025 ** (1 / n) may differ."""
     score = compared(("old", agent([0.5] * 30)), ("new", agent([0.5] * 30)))["metrics"][
         "avg_score"
     ]

@@ -87,7 +87,6 @@ def test_a_scorer_counts_zero():
 
 
 def test_it_takes_the_place_of_an_earlier_result(project):
-    """Whose answer is no longer there; text that is written later is judged."""
     project.add_answer("answer_2")
     with JudgeServer() as server:
         judge = ("--no_capture", "--judge_base_url", server.base_url)

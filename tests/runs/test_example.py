@@ -203,7 +203,6 @@ def test_the_first_command_gives_the_scores_derived_by_hand(replayed):
 
 
 def test_the_table_shows_scores_and_metrics(replayed):
-    """What a user reads is what the files say."""
     output = replayed[1][0].stdout
     for words in (
         "[9/9] ",
@@ -273,7 +272,6 @@ def test_the_summaries_have_the_published_form(replayed):
 
 
 def test_a_second_replay_comes_to_the_same(replayed):
-    """But for when and how long it ran, so that the first result stays alone."""
     root, runs = replayed
     assert runs[-1].stdout.count(", reused\n") == len(ANSWERS)
     for task, answer in ANSWERS:

@@ -9,6 +9,7 @@ from servers.judge_server import JudgeServer, prompt_text
 
 from mind2web2.cli import evaluate_main, main
 from mind2web2.runs.audited import audited_answers
+from mind2web2.runs.corrections import population_of
 from mind2web2.runs.labels import LabelFile
 
 PAGE = "https://lake.example/facts"
@@ -46,9 +47,10 @@ def project(tmp_path, monkeypatch):
 
 
 def label(project, auditor, verdicts):
-    """Write an auditor's labels of leaves."""
+    """Write an auditor's labels of leaves of the only answer."""
     file = LabelFile(project.root / "audits", AGENT, auditor)
     (answer,) = audited_answers(project.root / "eval_results", AGENT)
+    file.begin(population_of([answer]))
     for leaf in answer.leaves:
         if leaf.name.leaf in verdicts:
             file.append(leaf.name, leaf.seen_sha256, verdicts[leaf.name.leaf])
@@ -78,7 +80,7 @@ def test_labels_measure_the_next_judge(project):
     assert (lenient["overall"]["right"], strict["overall"]["right"]) == (2, 3)
     audit = json.loads(call(main, "audit", AGENT, "--json").stdout)
     assert lenient["overall"]["accuracy"]["value"] == pytest.approx(
-        audit["auditors"]["ann"]["agreement"]["value"]
+        audit["auditors"][0]["quality"]["figures"]["agreement"]["value"]
     )
     shown = [prompt_text(body) for body in server.requests if body["model"] == "strict"]
     assert any(TEXT in (block_in(text, "page") or "") for text in shown)
@@ -99,3 +101,14 @@ def test_labels_that_measure_nothing_are_left_out(project):
     outcome, rows = exported()
     assert (outcome.returncode, rows) == (1, [])
     assert "Left out: 1 label: a page has changed or is gone." in outcome.stdout
+
+
+def test_labels_of_a_part_of_an_answer_are_left_out(project):
+    """They are no random choice of its leaves, and would measure a judge with a bias."""
+    place, _ = project
+    label(place, "ann", {"deep": "y", "froze": "n"})
+    outcome, rows = exported()
+    assert (outcome.returncode, rows) == (1, [])
+    assert (
+        "Left out: 2 labels: its answer has no labels of all leaves" in outcome.stdout
+    )

@@ -74,7 +74,6 @@ def test_the_same_run_again_is_no_new_knowledge():
 )
 @pytest.mark.parametrize("has_list", [False, True])
 def test_what_is_resampled_is_what_is_published(drop, has_list):
-    """Of all tasks once, the statistic is the metric, whatever runs lack."""
     answers = [answer for number, answer in enumerate(agent()) if number not in drop]
     task_ids = [f"task_{number}" for number in range(14)] if has_list else None
     summary = agent_metrics("bot", answers, task_ids).as_json()
@@ -112,7 +111,6 @@ def test_gaps_widen_the_interval():
     ],
 )
 def test_few_tasks_have_no_interval(tasks, reason):
-    """And the summary says so."""
     found = intervals([scored(task, 1, task % 2) for task in range(tasks)])
     name = "pass_at_1" if tasks else "pass_at_0"
     assert (found[name].reason, found[name].interval is None) == (
@@ -160,7 +158,6 @@ def test_a_task_list_brings_its_zeros():
 
 
 def test_the_interval_of_one_run_is_the_plain_bootstrap():
-    """Of the mean of its scores."""
     answers = agent(runs=(1,))
     rows = [(answer.score, 1) for answer in answers]
     [expected] = bootstrap_intervals(

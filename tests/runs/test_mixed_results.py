@@ -185,7 +185,6 @@ def test_many_backends_are_cut_short():
 
 
 def test_answers_that_are_not_averaged_do_not_matter():
-    """Those without a score, and those outside of the task list."""
     unscored = ScoredAnswer(
         "lake", "answer_2.md", judge_model="gpt-5", facts=ResultFacts(judge="gpt-5")
     )

@@ -160,7 +160,6 @@ def test_votes_differ_on_the_same_question_only(found, expected):
 
 @pytest.mark.parametrize("decided_by", ["script", "prerequisite"])
 def test_a_leaf_that_no_judge_decided_is_no_claim(decided_by):
-    """But the result has evidence."""
     found = facts(leaf("skipped", decided_by))
     assert (found.claims, found.is_explained) == ((), True)
 

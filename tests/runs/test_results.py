@@ -178,7 +178,6 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
 
 
 def test_the_newest_results_of_an_agent_are_found_in_natural_order(tmp_path):
-    """Of each answer to each task; damaged ones, and folders of another kind, are left out."""
     for task, answer in (("t10", "answer_1"), ("t2", "answer_10"), ("t2", "answer_2")):
         folder = answer_results_dir(tmp_path, "bot", task, answer)
         write_result(folder, f"{answer}.md", ResultFile.of({"final_score": 0.0}))

@@ -111,7 +111,6 @@ class Crowd:
 
 
 async def test_no_more_answers_at_once_than_allowed(tmp_path):
-    """And no fewer."""
     project = Project(tmp_path)
     project.add_script(CLAIMS)
     for number in range(6):
@@ -129,7 +128,6 @@ async def test_no_more_answers_at_once_than_allowed(tmp_path):
 
 
 async def test_no_more_tasks_at_once_than_allowed(tmp_path):
-    """And no fewer."""
     project = Project(tmp_path)
     for task in ("a", "b", "c", "d"):
         project.add_script(CLAIMS, task)
@@ -353,6 +351,14 @@ async def test_another_client_is_another_judge(project, overwrite):
     )
     assert [result["final_score"] for result in results] == [0.0, 0.0]
     assert (len(judge.claims), len(project.result_paths())) == (12, 2)
+
+
+async def test_clients_that_name_one_judge_share_its_judgments(project):
+    first, second = ClaimJudge(), ClaimJudge()
+    first.endpoint = second.endpoint = "the judge of the lab"
+    results = await evaluate_task(**task_arguments(project, client=first))
+    again = await evaluate_task(**task_arguments(project, client=second))
+    assert (again, second.claims) == (results, [])
 
 
 async def test_a_task_is_evaluated_with_a_real_client(project, capsys):

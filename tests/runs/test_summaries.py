@@ -184,7 +184,6 @@ def test_a_damaged_summary_is_ignored_with_a_warning(tmp_path, caplog, content):
 
 
 def test_an_answer_that_failed_now_does_not_keep_its_old_score(tmp_path):
-    """Nor does it get the score back when the folder is read again, until there is a newer result."""
     earlier = result(tmp_path, "bot/t/answer_1", 1.0, stamp=NEW)
     [answer] = write_task_summary(
         tmp_path, "bot", "t", {"answer_1.md": "the judge was out of reach"}

@@ -378,7 +378,6 @@ def test_a_scorers_two_judges_are_checked(project, fields, message):
 
 
 def test_lookahead_asks_both(project):
-    """What a gate would skip is asked ahead, of both judges; nothing is asked twice."""
     judges = TwoJudges()
     with JudgeServer(reply=judges) as server:
         judged(server, "--ahead", "gates")

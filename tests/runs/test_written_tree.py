@@ -120,7 +120,6 @@ def test_a_tree_of_any_depth_is_read():
     ],
 )
 def test_no_score_follows_from_a_malformed_tree(tree):
-    """Nor from a result with several trees, or none."""
     assert read(tree) is None
     parts = [{"verification_tree": LEAF}, {"verification_tree": LEAF}]
     for breakdown in ([{"verification_tree": tree}], parts, [{}], [1], [], None):

@@ -287,7 +287,6 @@ def test_pages_that_are_stored_meanwhile_are_found(project):
 
 
 def test_a_page_that_is_captured_again_is_judged_as_it_is_now(project):
-    """And one that was empty is read."""
     project.add_script({"deep": (DEEP, URL)})
     seen = []
 
@@ -476,7 +475,6 @@ def test_judgments_in_a_file_are_reused_by_the_next_scorer(project):
 
 
 async def test_a_cancelled_call_frees_its_place(project):
-    """And the next call is answered."""
     judge = PatientJudge()
     async with scorer_of(project, judge, max_answers=1) as scorer:
         call = asyncio.create_task(scorer.score("lake", "one"))
@@ -628,3 +626,15 @@ def test_isolate_is_gone(isolate):
     """One line says so, and what holds instead."""
     with pytest.raises(UsageError, match="isolate= is gone: scripts always run in"):
         Scorer(judge=Judge(), isolate=isolate)
+
+
+def test_a_scorer_knows_the_prices_of_the_file(project, monkeypatch):
+    monkeypatch.chdir(project.root)
+    (project.root / "mind2web2.toml").write_text(
+        "[prices.own]\ninput = 1\noutput = 2\n"
+    )
+    judge = Judge("own", "http://127.0.0.1:9/v1", api_key="none")
+    with Scorer(
+        judge=judge, scripts=project.root / "eval_scripts", max_cost=1
+    ) as open_one:
+        assert open_one.is_open

@@ -126,7 +126,6 @@ def test_an_evaluate_answer_that_cannot_be_called(tmp_path, source, message):
     ],
 )
 def test_the_scripts_own_errors_come_through_with_its_path(tmp_path, source, error):
-    """What a script raises while it is imported keeps its kind, and the traceback shows the script."""
     path = script(tmp_path, source)
     before = registered()
     with pytest.raises(error) as caught:

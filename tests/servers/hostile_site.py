@@ -142,5 +142,4 @@ class CanaryNames:
 
     @property
     def missing(self):
-        """What has not been asked for yet."""
         return self._wanted - self.asked

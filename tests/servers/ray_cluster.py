@@ -24,6 +24,8 @@ os.environ |= {
     "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
     "RAY_raylet_start_wait_time_s": "120",
     "RAY_agent_register_timeout_ms": "120000",
+    # Else other tests come first.
+    "RAY_worker_niceness": "0",
 }
 
 _PORTS = (

@@ -22,16 +22,17 @@ def cells(both_pass, first_only, second_only, both_fail):
         (False, 1): second_only,
         (False, 0): both_fail,
     }.items():
-        counted.add(*pair, weight=count)
+        for _ in range(count):
+            counted.add(*pair)
     return counted
 
 
 def test_a_leaf_may_be_passed_by_a_share_of_the_second_side():
-    """Its weight is divided."""
+    """It then counts in two cells."""
     counted = Cells()
-    counted.add(True, 0.75, weight=2.0)
-    counted.add(False, 0.25, weight=4.0)
-    assert counted.counts == [1.5, 0.5, 1.0, 3.0]
+    counted.add(True, 0.75)
+    counted.add(False, 0.25)
+    assert counted.counts == [0.75, 0.25, 0.25, 0.75]
 
 
 def test_figures_of_tasks_that_are_all_alike():
@@ -68,7 +69,6 @@ def test_coefficients_vary_with_the_tasks():
     ],
 )
 def test_a_share_has_wilsons_interval_for_the_tasks(rows, expected):
-    """Of as many independent items as would vary so; a task without an item does not count."""
     found = share_by_task(rows)
     assert (found.value, found.low, found.high) == pytest.approx(expected, abs=1e-5)
 
@@ -97,5 +97,4 @@ def test_raters_with_one_verdict_for_all_agree(measure, sums, expected):
 
 
 def test_agreement_is_the_share_of_equal_verdicts():
-    """Of all leaves."""
     assert agreement([3, 1, 2, 4]) == 0.7

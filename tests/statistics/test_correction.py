@@ -1,9 +1,7 @@
 """Means that labels or a better judge correct: against full enumeration of the samples, and by hand."""
 
-import math
 import random
-from itertools import combinations
-from statistics import fmean, pvariance
+from statistics import fmean
 
 import pytest
 
@@ -13,89 +11,6 @@ from mind2web2.statistics.sampled_answers import (
     corrected_by_answers,
     sampling_order,
 )
-from mind2web2.statistics.sampled_leaves import (
-    JointChange,
-    LabelledLeaf,
-    PossiblePair,
-    corrected_by_leaves,
-)
-
-# Of each task: the judge's mean, and the effects of three leaves that it passed; those below 0.2 are wrong.
-EFFECTS = [0.1, 0.3, 0.2, 0.05, 0.4, 0.15]
-WRONG = [True, False, False, True, False, True]
-
-
-def by_leaves(drawn):
-    """Return the mean of six tasks with a leaf each, corrected by labels of the drawn ones."""
-    labelled = [
-        LabelledLeaf(
-            n, f"task_{n}", "passed", -EFFECTS[n], -EFFECTS[n] if WRONG[n] else 0.0
-        )
-        for n in drawn
-    ]
-    sizes = {"passed": {f"task_{n}": 1 for n in range(6)}}
-    return corrected_by_leaves({f"task_{n}": 0.8 for n in range(6)}, sizes, labelled)
-
-
-def test_corrections_have_no_bias_and_know_their_error():
-    """Over all samples of three of six leaves, of which each is as likely."""
-    found = [by_leaves(drawn) for drawn in combinations(range(6), 3)]
-    values = [fmean(one.by_task.values()) for one in found]
-    truth = (
-        0.8
-        - sum(
-            effect for effect, is_wrong in zip(EFFECTS, WRONG, strict=True) if is_wrong
-        )
-        / 6
-    )
-    assert fmean(values) == pytest.approx(truth)
-    assert fmean(one.standard_error**2 for one in found) == pytest.approx(
-        pvariance(values)
-    )
-
-
-def test_joint_changes_have_no_bias():
-    """Of two wrong leaves of one answer, only both together change it."""
-    sizes = {"failed": {"task": 5}}
-    values = []
-    for drawn in combinations(range(5), 3):
-        labelled = [LabelledLeaf(n, "task", "failed", 0.0, 0.0) for n in drawn]
-        joint = (
-            [JointChange("task", "answer", frozenset([0, 1]), 0.5)]
-            if {0, 1} <= set(drawn)
-            else []
-        )
-        values.append(
-            corrected_by_leaves({"task": 0.2}, sizes, labelled, joint).by_task["task"]
-        )
-    assert fmean(values) == pytest.approx(0.7)
-
-
-def test_no_error_found_leaves_room_for_one():
-    """In the direction in which leaves of the verdict err."""
-    labelled = [LabelledLeaf(n, f"task_{n}", "passed", -0.2, 0.0) for n in range(10)]
-    sizes = {"passed": {f"task_{n}": 10 for n in range(10)}}
-    found = corrected_by_leaves({f"task_{n}": 0.5 for n in range(10)}, sizes, labelled)
-    assert found.estimate == pytest.approx(0.5)
-    assert found.these_tasks.low < 0.4
-    assert found.these_tasks.high == pytest.approx(0.5)
-
-
-def test_a_pair_of_wrong_verdicts_that_no_label_shows_is_left_room_for():
-    """In its direction, as far as the share of wrong verdicts makes such pairs likely."""
-    labelled = [
-        LabelledLeaf(n, f"task_{n}", "passed", -0.2, -0.2 * (n < 2), float(n < 2))
-        for n in range(10)
-    ]
-    sizes = {"passed": {f"task_{n}": 10 for n in range(10)}}
-    raw = {f"task_{n}": 0.5 for n in range(10)}
-    possible = [PossiblePair(n, "passed", 0.1) for n in range(2)]
-    alone = corrected_by_leaves(raw, sizes, labelled)
-    found = corrected_by_leaves(raw, sizes, labelled, possible=possible)
-    assert (found.estimate, found.below) == (alone.estimate, alone.below)
-    # Two wrong ones of ten stand for twenty, of which a fifth has a wrong partner, counted from both sides.
-    expected = 20 * 0.2 * 0.1 / 2 / 10
-    assert found.above == pytest.approx(math.hypot(alone.above, 1.5 * expected))
 
 
 def answers(exact):
@@ -205,17 +120,22 @@ def test_a_sample_takes_tasks_in_turn():
     assert order == sampling_order(names[::-1], seed=1) != sampling_order(names, seed=2)
 
 
-def test_more_labels_bring_the_interval_to_its_reach():
-    """As many as are said."""
-    found = by_leaves((0, 1, 2))
+def test_more_answers_bring_the_interval_to_its_reach():
+    """As many as are said; half of it takes about four times as many."""
+    exact = dict(zip((0, 3, 4, 7, 9, 10), (0.3, 0.1, 0.9, 0.4, 0.6, 0.2), strict=True))
+    found, _ = corrected_by_answers(answers(exact))
     assert found.more_wanted(1.0) == 0
-    assert 0 < found.more_wanted(0.01) <= 3
+    assert 0 < found.more_wanted(0.01) <= 6
+    assert found.to_halve == found.more_wanted(max(found.reach) / 2)
+    large = [JudgedTwice(f"t{n}", 0.5, n % 2 if n < 40 else None) for n in range(4000)]
+    assert 110 <= corrected_by_answers(large)[0].to_halve <= 120
 
 
 def test_differences_are_paired_by_task():
     """Two agents with the same judge's error: it cancels."""
-    first, second = by_leaves(range(6)), by_leaves(range(6))
-    found = corrected_difference(first, second)
+    whole = answers({n: one.cheap / 2 for n, one in enumerate(answers({}))})
+    first, _ = corrected_by_answers(whole)
+    found = corrected_difference(first, first)
     assert (
         found.value,
         found.these_tasks.low,

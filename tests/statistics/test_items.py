@@ -77,7 +77,6 @@ def test_twins_have_the_same_verdict_everywhere():
     ],
 )
 def test_the_correlation_with_the_rest(item, rest, expected):
-    """Of the results in which the leaf was decided; none where nothing varies or two results are left."""
     found = rest_correlation(item, rest)
     assert found == (
         expected if expected is None else pytest.approx(expected, abs=1e-6)

@@ -186,7 +186,6 @@ def test_ratios_are_resampled_whole():
     )
 )
 def test_an_interval_surrounds_its_metric(values):
-    """And it stays within the limits."""
     found = interval(values, resamples=200)
     mean = fmean(values)
     if found is None:

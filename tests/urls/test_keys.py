@@ -139,7 +139,6 @@ def test_spellings_of_one_page(spellings):
     ],
 )
 def test_different_pages(one, other):
-    """What is significant keeps two pages apart."""
     assert lookup_key(one) != lookup_key(other)
     assert storage_key(one) != storage_key(other)
 

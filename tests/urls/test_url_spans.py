@@ -50,7 +50,6 @@ PIECES = st.sampled_from(
     ],
 )
 def test_an_address_and_its_place(text, written, url):
-    """What is written there, and the URL that it means."""
     (span,) = url_spans(text)
     assert (text[span.start : span.end], span.url) == (written, url)
 

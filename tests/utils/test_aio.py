@@ -45,7 +45,6 @@ async def turns():
 
 
 async def test_equal_work_is_done_once_and_other_work_apart():
-    """Whoever asks while it is under way gets the same; later it is done anew."""
     shared, work = SharedWork(), Work()
     tasks = await callers(shared, work, "a", "a", "b", "a")
     work.may_end.set()
@@ -55,7 +54,6 @@ async def test_equal_work_is_done_once_and_other_work_apart():
 
 
 async def test_an_error_reaches_everybody():
-    """And is not remembered."""
     shared, work = SharedWork(), Work(ValueError("no"))
     tasks = await callers(shared, work, "a", "a")
     work.may_end.set()
@@ -146,7 +144,6 @@ async def test_what_is_done_to_the_end_ends_before_its_cancelled_caller(
 
 
 async def test_what_is_done_to_the_end_brings_its_result():
-    """Or its error."""
     crew = Crew()
     assert await to_the_end(crew.work(3)) == 3
     with pytest.raises(ValueError, match="no"):
@@ -197,7 +194,6 @@ async def test_a_round_takes_what_fits(takes_s, in_a_round):
 
 
 async def test_waiting_costs_the_same_for_each_of_many():
-    """Of a thousand that wait, few ask in each round; they still work in order."""
     rounds = Rounds()
     work = await worked(0.5, 1000, rounds)
     assert [piece for piece, _ in work] == list(range(1000))
@@ -205,7 +201,6 @@ async def test_waiting_costs_the_same_for_each_of_many():
 
 
 async def test_rounds_without_work_do_not_count():
-    """Who comes later finds a fresh round, however long ago the last one began."""
     rounds = Rounds()
     turns = LoopTurns(asyncio.get_running_loop(), rounds)
     await rounds.do("first", turns, 10)
@@ -237,7 +232,6 @@ class Knot:
 
 @pytest.mark.usefixtures("_nothing_is_frozen")
 def test_what_is_loaded_is_not_looked_at():
-    """Nor is what a full collection has left."""
     knots = [Knot()]
     with gc_frozen():
         assert not any(found is knots[0] for found in gc.get_objects())

@@ -146,7 +146,6 @@ async def test_what_the_toolkit_lacks_is_no_verdict(tmp_path, ahead):
 
 
 async def test_a_scripts_own_mistakes_stay_its_own(tmp_path):
-    """So do probes, and exceptions that are part of the interface."""
     project = scripts(tmp_path, OWN_MATTERS)
     outcomes = await evaluate(project, ClaimJudge())
     assert {

@@ -39,7 +39,6 @@ def test_writes_text_as_utf8_and_bytes_as_they_are(tmp_path, data, expected):
 
 
 def test_replaces_a_file_under_its_readers(tmp_path):
-    """Who has the old file open goes on reading the old content."""
     path = tmp_path / "page.txt"
     write_whole(path, "old content")
     with path.open() as reader:

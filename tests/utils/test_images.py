@@ -56,7 +56,6 @@ def test_a_jpeg_is_left_as_it_is():
 
 @pytest.mark.parametrize("file_format", ["PNG", "WEBP", "GIF", "BMP"])
 def test_other_formats_become_jpeg(file_format):
-    """What browsers produce is converted at its size."""
     assert opened(to_jpeg(encoded(banded(30, 40), file_format))).size == (30, 40)
 
 

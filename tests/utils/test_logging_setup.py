@@ -83,7 +83,6 @@ def test_an_exception_is_in_both_files(tmp_path, logs):
     ],
 )
 def test_any_extra_gives_one_line_of_json(tmp_path, logs, value):
-    """What a script hands over as ``extra`` never breaks the file, nor passes for a field of ours."""
     logger, _ = logs(context={"task": "t"})
     logger.info("x", extra={"given": value, "level": "forged", "task": "forged"})
     [line] = lines(tmp_path, ".jsonl")

@@ -7,7 +7,6 @@ from mind2web2.utils.loop_thread import LoopThread
 
 
 def test_a_thread_that_never_starts_leaves_no_loop_open():
-    """Such as that of a scorer that is made and never entered."""
     with warnings.catch_warnings(record=True) as noted:
         warnings.simplefilter("always")
         LoopThread("unused")
@@ -16,8 +15,6 @@ def test_a_thread_that_never_starts_leaves_no_loop_open():
 
 
 def test_a_started_thread_runs_coroutines_until_it_is_stopped():
-    """And returns their results."""
-
     async def answer():
         return 42
 

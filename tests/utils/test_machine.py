@@ -59,6 +59,5 @@ def groups(tmp_path, monkeypatch):
     ],
 )  # fmt: skip
 def test_the_limits_of_a_container_count(groups, own, settings, processors, memory):
-    """Of its own group and all above it, in both versions of control groups."""
     groups(own, settings)
     assert (machine.processors(), machine.memory_bytes()) == (processors, memory)

@@ -46,7 +46,6 @@ def test_text_dedent(text, expected):
     ],
 )  # fmt: skip
 def test_normalize_url_markdown(target, expected):
-    """What markdown adds to a link target is taken away."""
     assert normalize_url_markdown(target) == expected
 
 

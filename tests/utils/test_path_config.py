@@ -32,7 +32,6 @@ def test_folders_default_to_the_project_root(tmp_path):
 
 
 def test_overrides_replace_only_what_is_given(tmp_path):
-    """What is not named keeps its default."""
     paths = PathConfig(tmp_path)
     paths.apply_overrides(
         answers_root="elsewhere", cache_root=tmp_path / "c", eval_version="example"

@@ -156,7 +156,6 @@ def test_nothing_that_carries_a_message_is_left(before, carrier, after):
     ],
 )
 def test_only_lone_surrogates_change(text, expected):
-    """What cannot be written becomes the replacement character; the rest stays."""
     assert as_unicode_text(text) == expected
     assert is_unicode_text(text) == (text == expected)
     assert is_unicode_text(expected)
@@ -175,7 +174,6 @@ def test_only_lone_surrogates_change(text, expected):
     ],
 )
 def test_an_amount_has_the_digits_that_tell_something(amount, words):
-    """What is spent is never shown as nothing."""
     assert dollars(amount) == words
 
 

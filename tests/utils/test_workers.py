@@ -94,7 +94,6 @@ async def test_a_document_that_unfolds_too_far_is_refused():
 
 
 async def test_prints_do_not_disturb_the_reply():
-    """What a library writes to standard output is not taken for a result."""
     assert (
         await run_in_worker(
             exec, "import os; os.write(1, b'noise'); print('noise')", timeout_s=60

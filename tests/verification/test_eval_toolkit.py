@@ -161,7 +161,6 @@ def test_settings_have_the_published_defaults():
 
 
 async def test_extractor_and_verifier_share_one_judge(tmp_path):
-    """What fails for one has failed for both, and a judge that is handed in is used as it is."""
     judge = as_judge(ScriptedJudge([RuntimeError("boom")]))
     extractor, verifier = pair(judge, stored(tmp_path))
     with pytest.raises(Exception, match="boom"):

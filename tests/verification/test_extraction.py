@@ -177,7 +177,6 @@ async def test_an_extraction_that_raises_leaves_no_record():
 
 
 async def test_a_page_too_long_is_halved(tmp_path):
-    """What is asked about the rest is recorded as cut."""
     judge = ScriptedJudge([ContextTooLongError("too long"), Town(name="Aa")])
     evaluator = started(judge, stored(tmp_path, depth="x" * 100))
     await evaluator.extract("Which?", Town, source=PAGE)

@@ -62,7 +62,6 @@ async def test_a_second_verification_replaces_the_verdict():
 
 
 async def test_the_claim_and_the_instruction_reach_the_judge():
-    """So do the task, the answer and the model."""
     judge = ScriptedJudge()
     evaluator = started(
         judge, verify_model="judge-2", task_description="How deep?", answer="80 m"
@@ -201,7 +200,6 @@ def test_pages_that_differ_are_all_kept():
 
 
 def test_a_page_keeps_the_place_and_spelling_it_was_first_given_with():
-    """What is checked first is the script's choice, also where a page comes twice."""
     assert urls_of([PAGE, OTHER, f"{PAGE}/", OTHER]) == [PAGE, OTHER]
     assert urls_of([[PAGE], None, (OTHER, [PAGE])]) == [PAGE, OTHER]
 

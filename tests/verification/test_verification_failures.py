@@ -133,7 +133,6 @@ async def test_content_declined_once_is_asked_again():
 
 
 async def test_declined_votes_can_be_outvoted():
-    """Of three trials the two that support the claim decide."""
     judge = as_judge(
         ScriptedJudge([JudgeDeclinedError("no"), JudgeDeclinedError("no"), True, True])
     )

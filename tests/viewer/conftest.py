@@ -16,7 +16,6 @@ from mind2web2.capture.browser_process import find_browser
 from mind2web2.capture.models import CaptureSettings
 from mind2web2.cli import evaluate_main
 from mind2web2.utils.path_config import PathConfig
-from mind2web2.viewer.audit import AuditSession, AuditSettings
 from mind2web2.viewer.catalog import Catalog
 from mind2web2.viewer.page_review import PageReview, PageRoutes, Reviewer
 from mind2web2.viewer.report import ReportContent, write_report
@@ -120,19 +119,13 @@ def example_paths(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def example_server(example_paths, tmp_path_factory):
+def example_server(example_paths):
     """Yield the address of the example's viewer."""
     catalog = Catalog(example_paths)
     pages = PageRoutes(
         PageReview(catalog, Reviewer("ann", CaptureSettings())), ["example"]
     ).routes()
-    settings = AuditSettings(
-        tmp_path_factory.mktemp("audits"), "example", "ann", size=20, seed=0
-    )
-    audit = AuditSession(catalog, settings).routes()
-    with served(
-        catalog, {"pages": pages, "run": run_routes(catalog), "audit": audit}
-    ) as address:
+    with served(catalog, {"pages": pages, "run": run_routes(catalog)}) as address:
         yield address
 
 

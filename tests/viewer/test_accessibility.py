@@ -11,8 +11,10 @@ from viewer.conftest import served
 from viewer.made_results import Results, leaf, result
 from viewer.test_views import ANSWER, VIEWS, open_view
 
-from mind2web2.runs.corrections import CorrectionRoots
-from mind2web2.viewer.audit import AuditSession, AuditSettings, NewLabel
+from mind2web2.runs.audited import audited_answers
+from mind2web2.runs.corrections import CorrectionRoots, population_of
+from mind2web2.runs.labels import LabelFile
+from mind2web2.viewer.audit import AuditSession, AuditSettings
 from mind2web2.viewer.catalog import Catalog
 
 LONG_NAMES = ("research_agent_with_search", "research_agent_with_a_browser")
@@ -58,10 +60,12 @@ def rivals(tmp_path):
             made.add(content, f"task_{number}")
     made.summarise(*LONG_NAMES)
     for agent in LONG_NAMES:
-        settings = AuditSettings(tmp_path / "audits", agent, "ann", size=40, seed=1)
-        session = AuditSession(Catalog(made.paths, [agent]), settings)
-        for number in range(40):
-            session.label(NewLabel(number=number, label="y"))
+        answers = audited_answers(made.paths.eval_results_root, agent)
+        file = LabelFile(tmp_path / "audits", agent, "ann")
+        file.begin(population_of(answers))
+        for answer in answers:
+            for each in answer.leaves:
+                file.append(each.name, each.seen_sha256, "y")
     roots = (made.paths.eval_results_root, tmp_path / "audits", tmp_path / "rejudged")
     return Catalog(made.paths, corrections=CorrectionRoots(*roots))
 
@@ -79,6 +83,17 @@ async def test_views_of_two_agents_have_no_serious_violation(page, rivals):
         await page.get_by_role("tab", name="Rubric").click()
         await expect(page.locator("pre.raw")).to_be_visible()
         assert await serious_violations(page) == []
+
+
+async def test_an_audit_has_no_serious_violation(page, rivals, tmp_path):
+    """It is served without the other views."""
+    session = AuditSession(
+        Catalog(rivals.paths, [LONG_NAMES[0]]),
+        AuditSettings(tmp_path / "audits", LONG_NAMES[0], "bob"),
+    )
+    with served(rivals, {"audit": session.routes()}) as home:
+        views = {"#/audit": "blockquote.claim"}
+        assert await violations_of(page, home, views) == {}
 
 
 async def test_all_figures_of_agents_fit_a_usual_window(page, rivals):

@@ -1,35 +1,40 @@
-"""An auditor's session: from the sample through the browser to the command's figures."""
+"""An auditor's session: whole answers through the browser to the command's figures."""
 
 import json
-import re
 
 import pytest
 from patchright.async_api import expect
+from result_parts import made_from
 from viewer.conftest import served
 from viewer.made_results import Results, leaf, result
 
 from mind2web2.cli import main
 from mind2web2.errors import UsageError
 from mind2web2.runs.corrections import CorrectionRoots
-from mind2web2.runs.labels import LabelFile
+from mind2web2.runs.labels import LabelFile, LeafName
 from mind2web2.utils.program import program
 from mind2web2.viewer.audit import AuditSession, AuditSettings, NewLabel
 from mind2web2.viewer.catalog import Catalog
 
 AGENT = "bot"
+# Presses a key as a keyboard does that repeats it while it is held.
+HOLD = """(key) => {
+  for (let press = 0; press < 40; press++)
+    document.body.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, repeat: press > 0 }));
+}"""
 
 
 @pytest.fixture
 def results(tmp_path):
-    """Return 8 tasks with 2 answers of 6 leaves each, two of which the judge fails."""
+    """Return 8 tasks with an answer of 3 leaves each, one of which the judge fails."""
     made = Results(tmp_path)
     for task in range(8):
-        for answer in ("answer_1", "answer_2"):
-            leaves = [
-                leaf(f"leaf-{n}", f"Fact {n} of task {task}.", passed=n > 1)
-                for n in range(6)
-            ]
-            made.add(result(AGENT, answer, leaves), f"task-{task}")
+        leaves = [
+            leaf(f"leaf-{n}", f"Fact {n} of task {task}.", passed=n > 0)
+            for n in range(3)
+        ]
+        content = result(AGENT, "answer_1", leaves) | {"provenance": made_from()}
+        made.add(content, f"task-{task}")
     made.summarise(AGENT)
     return made
 
@@ -40,63 +45,74 @@ def catalog_of(results):
 
 
 def session_of(results, **more):
-    """Return the session of ann, with all leaves in the sample."""
+    """Return the session of ann."""
     settings = AuditSettings(
-        results.paths.project_root / "audits", AGENT, "ann", size=500, seed=1, **more
+        results.paths.project_root / "audits", AGENT, "ann", **more
     )
     return AuditSession(catalog_of(results), settings)
 
 
-def test_leaves_behind_a_gate_that_fails_wrongly_come_to_the_sample(results):
-    """The judge skipped them, and the corrected score depends on them."""
+def labels_of(results):
+    """Return the file of ann's labels."""
+    return LabelFile(results.paths.project_root / "audits", AGENT, "ann")
+
+
+def label(session, label="y", **more):
+    """Label the first leaf without one and return its name."""
+    name = next(
+        LeafName(*each["leaf"])
+        for each in session.state()["leaves"]
+        if each["label"] is None
+    )
+    session.label(NewLabel(leaf=name, label=label, **more))
+    return name
+
+
+def test_an_auditor_labels_one_answer_after_the_other(results):
+    """Leaves behind a gate that the auditor fails need no label; the next session goes on."""
     gate = leaf("gate", "The lake exists.", passed=False) | {"critical": True}
     behind = leaf("behind", "It is deep.", passed=False) | {"status": "skipped"}
-    reason = "not judged, because 'gate' failed"
     behind["evidence"] = {
         "decided_by": "prerequisite",
         "claim": "It is deep.",
-        "reason": reason,
+        "reason": "not judged, because 'gate' failed",
     }
     content = result(AGENT, "answer_1", [gate, behind]) | {"final_score": 0.0}
-    results.add(content, "task-0", stamp="20261103_100000")
     session = session_of(results)
-    before = len(session.state()["labels"])
-    names = [session.item(number)["claim"] for number in range(before)]
-    at = names.index("The lake exists.")
-    assert "It is deep." not in names
-    revealed = session.label(NewLabel(number=at, label="y"))
-    assert (revealed["supported"], revealed["leaves"]) == (False, before + 1)
-    item = session.item(before)
-    assert (item["claim"], item["is_skipped"], item["pages"]) == (
-        "It is deep.",
-        True,
-        [],
-    )
-    assert session.label(NewLabel(number=before, label="n"))["is_skipped"]
-    # The next session has it as well, with its label.
-    assert session_of(results).state()["labels"][-1] == "n"
+    first = LeafName(*session.state()["leaves"][0]["leaf"])
+    content["provenance"] = made_from()
+    results.add(content, first.task, stamp="20261103_100000")
+    session = session_of(results)
+    assert session.state()["whole"] == 0
+    assert [each["leaf"][2] for each in session.state()["leaves"]] == ["gate", "behind"]
+    label(session, "n")
+    state = session_of(results).state()
+    assert (state["whole"], len(state["leaves"])) == (1, 1 + 3)
+    gate_name = LeafName(*state["leaves"][0]["leaf"])
+    session.label(NewLabel(leaf=gate_name, label=None))
+    session.label(NewLabel(leaf=gate_name, label="y"))
+    state = session.state()
+    assert (state["whole"], len(state["leaves"])) == (0, 2)
+    item = session.item(gate_name._replace(leaf="behind"))
+    assert (item["claim"], item["pages"]) == ("It is deep.", [])
+    assert "judge" not in item
 
 
 def test_second_pass_shows_disagreements_with_the_judges_reasons(results):
     """Its labels are kept apart from the blind ones."""
     session = session_of(results)
-    wrong = next(
-        number for number in range(96) if "Fact 0" in session.item(number)["claim"]
-    )
-    right = next(
-        number for number in range(96) if "Fact 3" in session.item(number)["claim"]
-    )
-    for number in (wrong, right):
-        session.label(NewLabel(number=number, label="y", note="line 4"))
+    for _ in range(3):
+        label(session, note="line 4")
     second = session_of(results, is_second=True)
-    assert second.state() | {"labels": [None], "is_second": True} == second.state()
-    item = second.item(0)
+    (shown,) = second.state()["leaves"]
+    assert (shown["leaf"][2], shown["label"]) == ("leaf-0", None)
+    item = second.item(LeafName(*shown["leaf"]))
     assert item["blind"] == {"label": "y", "note": "line 4"}
     assert not item["judge"]["supported"]
-    second.label(NewLabel(number=0, label="n"))
-    file = LabelFile(results.paths.project_root / "audits", AGENT, "ann")
-    assert [label.label for label in file.blind().values()] == ["y", "y"]
-    assert [label.label for label in file.second().values()] == ["n"]
+    label(second, "n")
+    file = labels_of(results)
+    assert [each.label for each in file.blind().values()] == ["y"] * 3
+    assert [each.label for each in file.second().values()] == ["n"]
 
 
 def test_second_pass_needs_a_disagreement(results):
@@ -105,96 +121,110 @@ def test_second_pass_needs_a_disagreement(results):
         session_of(results, is_second=True)
 
 
-async def test_auditor_labels_blind_and_then_sees_the_verdict(page, results, capsys):
-    """With keys, through to the command's figures; the next session goes on where this one ended."""
-    folder = results.paths.project_root
-    catalog = catalog_of(results)
-    settings = AuditSettings(folder / "audits", AGENT, "ann", size=6, seed=1)
-    with served(
-        catalog, {"audit": AuditSession(catalog, settings).routes()}
-    ) as address:
-        await page.goto(address)
-        await page.get_by_role("link", name="Audit").click()
-        await expect(page.locator("blockquote.claim")).to_contain_text("Fact")
-        assert "The page says so." not in await page.locator("main").inner_text()
+async def test_an_auditor_labels_blind_by_keys(page, results, capsys):
+    """Through to the command's figures."""
+    session = session_of(results)
+    with served(catalog_of(results), {"audit": session.routes()}) as address:
+        await page.goto(f"{address}#/audit")
+        await expect(page.locator("blockquote.claim")).to_contain_text("Fact 0")
         await page.get_by_label("Note").fill("as the page says")
-        await expect(page.locator(".labels button").first).to_be_enabled()
-        await page.get_by_role("link", name="Audit").focus()
-        await page.keyboard.press("y")
-        await expect(page.locator(".revealed")).to_contain_text(
-            re.compile("The judge decided: (not )?supported")
-        )
-        pressed = page.locator(".labels [aria-pressed=true]")
-        await expect(pressed).to_have_text(re.compile("y supported"))
-        await page.keyboard.press("Enter")
-        for key in "yynnu":
+        links = page.get_by_role("navigation", name="Views").get_by_role("link")
+        await expect(links).to_have_text(["Audit"])
+        assert "#/overview" not in await page.locator("header").inner_html()
+        await links.focus()
+        for place, key in enumerate("ynu"):
+            await expect(page.locator("blockquote.claim")).to_contain_text(
+                f"Fact {place}"
+            )
             await expect(page.locator(".labels button").first).to_be_enabled()
             await page.keyboard.press(key)
-            await expect(page.locator(".revealed")).to_be_visible()
+            await expect(page.locator(".progress")).to_contain_text(
+                f"{place + 1} of {3 if place < 2 else 6} leaves"
+            )
+            assert "The page says so." not in await page.locator("main").inner_text()
             await page.keyboard.press("Enter")
-        await expect(page.locator(".progress")).to_contain_text("6 of 6")
+        await expect(page.locator(".progress")).to_contain_text("1 of 8 answers")
         await expect(page.locator(".notice code")).to_have_text(
             f"{program()} audit {AGENT}"
         )
-    assert len(LabelFile(folder / "audits", AGENT, "ann").blind()) == 6
-    session = AuditSession(catalog, settings)
-    assert None not in session.state()["labels"]
-    assert "supported" not in json.dumps(session.item(0))
+    given = labels_of(results).blind().values()
+    assert [each.label for each in given] == ["y", "n", "u"]
     arguments = [AGENT, "--eval_results_root", str(results.paths.eval_results_root)]
-    arguments += ["--audits_root", str(folder / "audits")]
+    arguments += ["--audits_root", str(results.paths.project_root / "audits")]
     assert main(["audit", *arguments]) == 0
     printed = capsys.readouterr().out
-    assert "Judge and ann: 5 leaves" in printed
+    assert "Judge and ann: 2 leaves" in printed
     assert "Undecidable: 1 leaf," in printed
-    assert main(["audit", *arguments, "--json"]) == 0
-    figures = json.loads(capsys.readouterr().out)
-    assert figures["auditors"]["ann"]["labels"] == 5
-    assert figures["score"]["raw"] == pytest.approx(4 / 6)
+
+
+async def test_a_held_or_repeated_key_labels_one_leaf(page, results):
+    """``n`` does not go on, and ``z`` takes the label back."""
+    session = session_of(results)
+    with served(catalog_of(results), {"audit": session.routes()}) as address:
+        await page.goto(f"{address}#/audit")
+        first = page.locator(".labels button").first
+        await expect(first).to_be_enabled()
+        await page.evaluate(HOLD, "n")
+        await expect(page.locator(".progress")).to_contain_text("1 of 3 leaves")
+        for _ in range(3):
+            await page.keyboard.press("n")
+        await expect(page.locator("blockquote.claim")).to_contain_text("Fact 0")
+        await page.evaluate(HOLD, "Enter")
+        await expect(page.locator("blockquote.claim")).to_contain_text("Fact 1")
+        await page.keyboard.press("k")
+        await expect(page.locator("blockquote.claim")).to_contain_text("Fact 0")
+        await expect(page.get_by_role("button", name="take back")).to_be_enabled()
+        assert len(labels_of(results).blind()) == 1
+        await expect(page.locator(".beside h2")).to_be_visible()
+        await page.keyboard.press("z")
+        await expect(page.locator(".progress")).to_contain_text("0 of 3 leaves")
+        await expect(first).to_be_enabled()
+        await page.keyboard.press("y")
+        await expect(page.locator(".progress")).to_contain_text("1 of 3 leaves")
+    assert [each.label for each in labels_of(results).blind().values()] == ["y"]
+    # The sample, and each press that counted.
+    assert len(labels_of(results).path.read_text().splitlines()) == 1 + 3
+
+
+def test_labels_in_under_half_a_second_are_named(results, capsys):
+    """Nobody reads a page in less."""
+    session = session_of(results)
+    quick = label(session, seconds=0.2)
+    label(session, seconds=3)
+    arguments = [AGENT, "--eval_results_root", str(results.paths.eval_results_root)]
+    arguments += ["--audits_root", str(results.paths.project_root / "audits")]
+    assert main(["audit", *arguments]) == 0
+    named = f"Labels of ann that took less than half a second: 1 ({'/'.join(quick)})."
+    assert named in " ".join(capsys.readouterr().out.split())
 
 
 async def test_second_pass_shows_both_sides_before_it_asks(page, results):
     """The blind label and the judge's reasons stand beside the claim; the blind label stays as it is."""
     blind = session_of(results)
-    claims = [blind.item(number)["claim"] for number in range(96)]
-    wrong, right = (
-        next(number for number, claim in enumerate(claims) if f"Fact {fact}" in claim)
-        for fact in (0, 3)
-    )
-    for number in (wrong, right):
-        blind.label(NewLabel(number=number, label="y", note="line 4"))
+    for _ in range(3):
+        label(blind, note="line 4")
     second = session_of(results, is_second=True)
     with served(catalog_of(results), {"audit": second.routes()}) as address:
-        await page.goto(address)
-        await page.get_by_role("link", name="Audit").click()
+        await page.goto(f"{address}#/audit")
         await expect(page.locator("h1")).to_contain_text("disagreements")
         await expect(page.locator(".progress")).to_contain_text("0 of 1 leaf")
-        await expect(page.locator("blockquote.claim")).to_have_text(claims[wrong])
         claim = page.get_by_role("region", name="Claim")
+        await expect(claim).to_contain_text("Fact 0")
         await expect(claim).to_contain_text("Your blind label: supported. line 4")
         await expect(claim).to_contain_text("The judge decided: not supported")
         await expect(claim).to_contain_text("The page says so.")
         await expect(page.locator(".labels button").first).to_be_enabled()
-        await page.get_by_role("link", name="Audit").focus()
         await page.keyboard.press("n")
         await expect(page.locator(".progress")).to_contain_text("1 of 1 leaf")
-    file = LabelFile(results.paths.project_root / "audits", AGENT, "ann")
-    assert [label.label for label in file.blind().values()] == ["y", "y"]
-    assert [label.label for label in file.second().values()] == ["n"]
+    file = labels_of(results)
+    assert [each.label for each in file.blind().values()] == ["y"] * 3
+    assert [each.label for each in file.second().values()] == ["n"]
 
 
 def test_audit_without_labels_says_how_to_make_some(results, capsys):
     """In one line."""
-    assert (
-        main(
-            [
-                "audit",
-                AGENT,
-                "--eval_results_root",
-                str(results.paths.eval_results_root),
-            ]
-        )
-        == 2
-    )
+    root = str(results.paths.eval_results_root)
+    assert main(["audit", AGENT, "--eval_results_root", root]) == 2
     assert "mind2web2 view bot --audit YOUR_NAME" in capsys.readouterr().err
 
 
@@ -204,16 +234,16 @@ def test_overview_shows_the_corrected_score_beside_the_raw_one(results):
     roots = CorrectionRoots(
         results.paths.eval_results_root, folder / "audits", folder / "rejudged"
     )
-    assert (
-        Catalog(results.paths, [AGENT], corrections=roots).overview()["agents"][0][
-            "corrected"
-        ]
-        is None
-    )
+
+    def shown():
+        catalog = Catalog(results.paths, [AGENT], corrections=roots)
+        (agent,) = json.loads(json.dumps(catalog.overview()["agents"]))
+        return agent
+
+    assert shown()["corrected"] is None
     session = session_of(results)
-    for number in range(96):
-        session.label(NewLabel(number=number, label="y"))
-    (agent,) = Catalog(results.paths, [AGENT], corrections=roots).overview()["agents"]
-    assert agent["metrics"]["avg_score"] == pytest.approx(4 / 6, abs=1e-5)
-    assert agent["corrected"]["corrected"] == pytest.approx(1)
-    assert agent["corrected"]["by"] == "labels of ann"
+    for _ in range(24):
+        label(session, seconds=2)
+    assert shown()["metrics"]["avg_score"] == pytest.approx(2 / 3, abs=1e-4)
+    assert shown()["corrected"]["corrected"] == pytest.approx(1)
+    assert shown()["corrected"]["by"] == "labels of ann on 8 of 8 answers"

@@ -447,7 +447,6 @@ def test_other_sites_repair_nothing(results, address, origin):
     ],
 )
 def test_malformed_requests_are_refused_in_a_line(results, address, sent):
-    """And store nothing."""
     status, found, _ = post(address, "/api/capture", sent, ORIGIN)
     assert status in (404, 409)
     assert found["error"].count("\n") == 0

@@ -24,7 +24,6 @@ VIEWS = {
     "#/leaves/museum_saturday": "table.leaves",
     "#/pages": "h1:has-text('Pages of example')",
     "#/run": "h1:text-is('Runs')",
-    "#/audit": "h1:has-text('Audit of example')",
 }
 
 

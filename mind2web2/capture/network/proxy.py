@@ -93,7 +93,7 @@ async def read_request(
 
 
 def write_reply(writer: asyncio.StreamWriter, reply: SocksReply) -> None:
-    """Answer a request. The address that follows is no client's business: always 0.0.0.0:0."""
+    """Answer a request. The address that follows is always 0.0.0.0:0, since clients do not need it."""
     writer.write(bytes((_VERSION, reply, 0, _IPV4, 0, 0, 0, 0, 0, 0)))
 
 

@@ -39,6 +39,7 @@ class Request(TypedDict):
 
     url: str
     urlFragment: NotRequired[str]
+    headers: NotRequired[dict[str, str]]
 
 
 class Header(TypedDict):
@@ -91,7 +92,7 @@ class BrandVersion(TypedDict):
 
 
 class UserAgentMetadata(TypedDict):
-    """What a browser's client hints say."""
+    """The client hints of a browser."""
 
     brands: list[BrandVersion]
     fullVersionList: list[BrandVersion]

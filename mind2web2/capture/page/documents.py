@@ -62,7 +62,7 @@ _BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-# Of all bytes only these stand in text beside printable ones.
+# Text has only these bytes beside printable ones.
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _SNIFFED_BYTES = 4096
 # Longer ones say nothing, and reading them takes time that grows with the square.

@@ -183,14 +183,14 @@ class _Tour:
 
 
 class _Start(TypedDict):
-    """What the first step of scrolling finds in a document."""
+    """The findings of the first step of scrolling in a document."""
 
     isLazy: bool
     hasScripts: bool
 
 
 class _Overlays(TypedDict, total=False):
-    """What the last step of closing overlays has found."""
+    """The findings of the last step of closing overlays."""
 
     done: list[str]
     walls: list[str]

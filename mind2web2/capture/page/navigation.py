@@ -47,7 +47,7 @@ _FROM_NOWHERE = ("about:", "data:", "blob:")
 _NO_CONTENT = (204, 205, 304)
 # Without a network, subresources are answered as well.
 _ALL_PATTERNS = [{"urlPattern": "*", "requestStage": "Request"}]
-# What a document holds may be anything; none of it is fetched or run.
+# A document may hold anything; none of it is fetched or run.
 _OFFICE_HEADERS = {
     "content-type": "text/html; charset=utf-8",
     "content-security-policy": "default-src 'none'; img-src data:; style-src 'unsafe-inline'",
@@ -245,7 +245,10 @@ class Navigation:
             await self._decide_response(event, response)
             return
         else:
-            await self._fulfill(event, response.status, response.headers, response.body)
+            # Modules and fonts of other sites need it, and whoever stored them may not have asked for it.
+            origin = event["request"].get("headers", {}).get("Origin", "*")
+            headers = {**response.headers, "access-control-allow-origin": origin}
+            await self._fulfill(event, response.status, headers, response.body)
         if is_main:
             self.arrived = self.started
 

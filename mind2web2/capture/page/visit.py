@@ -394,7 +394,7 @@ class Visit:
         return state is not None and state.stays_for(is_unwanted=is_unwanted)
 
     async def _read_whole(self) -> None:
-        """Load a page again that stopped its own parsing for what is no document, such as a mail."""
+        """Load a page again that stopped its own parsing for something else, such as a mail."""
         if not self._has_file():
             try:
                 state = await self.within(_STOP_LIMIT_S, self.state(with_text=False))

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mind2web2.cli.options import Subcommands, add_folder_options, add_json_option
 from mind2web2.cli.results.chosen import check_record
+from mind2web2.cli.results.corrections import add_audits_root, correction_lines
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.errors import UsageError
-from mind2web2.utils.names import check_name
+from mind2web2.utils.names import check_name, name_list
 from mind2web2.utils.program import program
 from mind2web2.utils.text import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from mind2web2.runs.audit_report import AuditorFigures
     from mind2web2.runs.audited import JudgeQuality
-    from mind2web2.runs.corrected import CorrectedScore
     from mind2web2.runs.exported_labels import LabelExport
     from mind2web2.statistics.agreement import Figures
     from mind2web2.statistics.paired import Estimate
-    from mind2web2.statistics.uncertainty import Interval
 
 DESCRIPTION = """\
 Compare the judge with people: how often they agree, which errors the judge makes, and the score corrected by
@@ -33,8 +32,6 @@ the labels. Labels are made with: mind2web2 view AGENT --audit NAME
   mind2web2 audit my_agent
   mind2web2 audit my_agent --export labels.jsonl      for: mind2web2 check-judge --labels labels.jsonl
 """
-# The interval of these tasks that further labels are to reach.
-REACH = 0.02
 
 
 def add_command(commands: Subcommands) -> None:
@@ -51,21 +48,11 @@ def add_command(commands: Subcommands) -> None:
         "--export",
         metavar="FILE",
         type=Path,
-        help="write the blind labels with claims, answers and pages as JSON lines, to check other judges by",
+        help="write the labels of whole answers with claims, answers and pages as JSON lines, to check other "
+        "judges by",
     )
     add_folder_options(parser, "eval_results_root", "answer_folder", "cache_root")
     parser.set_defaults(run=run)
-
-
-def add_audits_root(parser: argparse.ArgumentParser) -> None:
-    """Add the folder of human labels."""
-    parser.add_argument(
-        "--audits_root",
-        metavar="DIR",
-        type=Path,
-        default=Path("audits"),
-        help="where labels go (default: audits/)",
-    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -86,29 +73,32 @@ def run(options: argparse.Namespace) -> int:
         )
     if options.export is not None:
         return _export(LabelExport(paths, options.audits_root, agent, options.export))
-    if options.json:
-        print(json.dumps(found.summary(), indent=2))  # noqa: T201
-        return 0
     console = plain_console()
-    for name, quality in found.quality.items():
-        _print_quality(console, f"Judge and {name}", quality)
-    for (one, other), (shared, figures) in found.pairs.items():
-        _print_figures(
-            console, f"{one} and {other}: {counted(shared, 'leaf')}", _between(figures)
-        )
-    _print_score(console, found.score, "by the labels")
-    for name, reason in found.not_counting.items():
-        line(console, f"Labels of {name} do not correct the score: {reason}.")
-    if found.settled is not None:
-        _print_quality(
-            console,
-            "Judge and auditors after the second pass, not blind",
-            found.settled,
-        )
-        _print_score(
-            console, found.settled_score, "by the labels after the second pass"
-        )
+    if options.json:
+        console.print_json(found.model_dump_json())
+        return 0
+    for auditor in found.auditors:
+        _print_quality(console, f"Judge and {auditor.auditor}", auditor.quality)
+        for text in _quick(auditor):
+            line(console, text)
+    for pair in found.between_auditors:
+        title = f"{' and '.join(pair.auditors)}: {counted(pair.leaves, 'leaf')}"
+        _print_figures(console, title, _between(pair.figures))
+    if found.score is not None:
+        for text in correction_lines(found.score):
+            line(console, text)
+    if found.second_pass is not None:
+        title = "Judge and auditors after the second pass, not blind"
+        _print_quality(console, title, found.second_pass)
     return 0
+
+
+def _quick(found: AuditorFigures) -> Iterator[str]:
+    if found.quick:
+        yield (
+            f"Labels of {found.auditor} that took less than half a second: {len(found.quick)} "
+            f"({name_list(found.quick)})."
+        )
 
 
 def _export(export: LabelExport) -> int:
@@ -175,74 +165,3 @@ def _print_figures(
         )
         table.add_row(name, value, interval)
     console.print(table)
-
-
-def _print_score(console: Console, score: CorrectedScore | None, how: str) -> None:
-    from mind2web2.cli.console import line
-
-    if score is not None:
-        for text in score_lines(score, how):
-            line(console, text)
-
-
-def score_lines(score: CorrectedScore, how: str) -> Iterator[str]:
-    """Yield the raw and the corrected score with their intervals, one line each."""
-    mean = score.mean
-    yield (
-        f"Partial completion by the judge: {mean.raw:.4f}, 95% interval for tasks at large "
-        f"{interval_text(mean.raw_at_large)} (without the judge's errors)."
-    )
-    yield (
-        f"Corrected {how}: {_value(score)}; 95% interval for these tasks "
-        f"{interval_text(score.these_tasks)}, for tasks at large {interval_text(score.tasks_at_large)} "
-        f"({counted(mean.labels, 'leaf')} of {mean.population} in {counted(score.answers, 'answer')})."
-    )
-    if score.behind:
-        yield (
-            f"Labels wanted: {counted(len(score.behind), 'leaf')} behind gates that the judge "
-            "failed wrongly; until "
-            "then the intervals allow for either verdict."
-        )
-    if score.if_undecidable is not None:
-        low, high = score.if_undecidable
-        yield f"With all undecidable leaves as not supported: {low:.4f}; as supported: {high:.4f}."
-    yield from _more_wanted(score)
-
-
-def _more_wanted(score: CorrectedScore) -> Iterator[str]:
-    """Yield what labels are still wanted, if any that could be given would help."""
-    from mind2web2.statistics.uncertainty import MIN_TASKS
-
-    mean = score.mean
-    if mean.is_enough:
-        more = min(score.unseen, mean.more_wanted(REACH))
-        if more:
-            yield f"More labels wanted: {more} for an interval of these tasks of +-{REACH:g}."
-        return
-    lacking = MIN_TASKS - mean.labelled_tasks
-    if lacking <= len(mean.raw_by_task) - mean.labelled_tasks:
-        yield f"More labels wanted: leaves of {lacking} more tasks for an interval."
-    elif score.unseen:
-        yield (
-            f"More labels wanted: all {score.unseen} other leaves for a corrected score, as there are fewer "
-            f"than {MIN_TASKS} tasks."
-        )
-
-
-def _value(score: CorrectedScore) -> str:
-    if score.value is not None:
-        return f"{score.value:.4f}"
-    if not score.mean.is_enough:
-        from mind2web2.statistics.uncertainty import MIN_TASKS
-
-        return f"unknown with labels of fewer than {MIN_TASKS} tasks"
-    if score.behind:
-        return "not known yet"
-    return "no value that these labels show to be better than the judge's"
-
-
-def interval_text(found: Interval | None, form: str = ".4f") -> str:
-    """Return an interval in words."""
-    if found is None:
-        return "unknown"
-    return f"{found.low:{form}} to {found.high:{form}}"

@@ -1,4 +1,4 @@
-"""Raw and corrected scores side by side, for ``metrics`` and ``compare --corrected``."""
+"""Raw and corrected scores side by side, for ``audit``, ``metrics`` and ``compare --corrected``."""
 
 from __future__ import annotations
 
@@ -8,17 +8,28 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mind2web2.cli.results.audit import add_audits_root, interval_text
 from mind2web2.errors import UsageError
+from mind2web2.utils.text import counted
 
 if TYPE_CHECKING:
     from mind2web2.runs.corrections import (
         CorrectedPair,
-        Correction,
+        CorrectionFigures,
         CorrectionRoots,
-        NoCorrection,
+        Ends,
     )
     from mind2web2.statistics.paired import Estimate
+
+
+def add_audits_root(parser: argparse.ArgumentParser) -> None:
+    """Add the folder of human labels."""
+    parser.add_argument(
+        "--audits_root",
+        metavar="DIR",
+        type=Path,
+        default=Path("audits"),
+        help="where labels go (default: audits/)",
+    )
 
 
 def add_correction_roots(parser: argparse.ArgumentParser) -> None:
@@ -33,28 +44,34 @@ def add_correction_roots(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def correction_line(found: Correction | NoCorrection) -> str:
-    """Return raw and corrected score in one line, or the reason why there is no corrected one."""
-    from mind2web2.runs.corrections import NoCorrection
-
-    if isinstance(found, NoCorrection):
-        raw = f"Partial completion by the judge {found.raw:.4f}"
-        return f"{raw}, not corrected by {found.by}: {found.reason}."
-    value = (
-        "no value better than the judge's"
-        if found.value is None
-        else f"{found.value:.4f}"
+def correction_lines(found: CorrectionFigures) -> Iterator[str]:
+    """Yield raw and corrected score with its intervals, or the reason why there is no corrected one."""
+    raw = f"Partial completion by the judge {found.raw:.4f}"
+    if found.reason is not None:
+        yield f"{raw}, not corrected by {found.by}: {found.reason}."
+        return
+    if found.corrected is None:
+        yield f"{raw}, corrected by {found.by}: unknown with fewer than six tasks."
+        return
+    yield (
+        f"{raw}, corrected by {found.by}: {found.corrected:.4f}; 95% interval for these tasks "
+        f"{_interval(found.these_tasks)}, for tasks at large {_interval(found.tasks_at_large)}."
     )
-    return (
-        f"Partial completion by the judge {found.mean.raw:.4f}, corrected by {found.by}: {value}; 95% "
-        f"interval for these tasks {interval_text(found.these_tasks)}, for tasks at large "
-        f"{interval_text(found.tasks_at_large)}."
-    )
+    if found.to_halve:
+        yield f"To halve the interval for these tasks: {counted(found.to_halve, 'more answer')}."
+    if found.if_undecidable is not None:
+        low, high = found.if_undecidable
+        yield f"With all undecidable leaves as not supported: {low:.4f}; as supported: {high:.4f}."
+    if found.if_labels_are_wrong is not None:
+        yield (
+            f"If one label in twenty is wrong, the corrected score is about {found.if_labels_are_wrong:.4f}, "
+            "which no interval includes."
+        )
 
 
 def corrected_pairs(
     roots: CorrectionRoots, folders: Mapping[str, Path], tasks: Collection[str]
-) -> list[tuple[str, CorrectedPair]]:
+) -> list[CorrectedPair]:
     """Return the corrected comparison of the first agent with each other one.
 
     Args:
@@ -82,22 +99,23 @@ def corrected_pairs(
             )
         found[name] = one
     first, *others = found
-    return [(name, corrected_pair(found[first], found[name])) for name in others]
+    return [corrected_pair((first, name), found[first], found[name]) for name in others]
 
 
-def pair_lines(first: str, second: str, pair: CorrectedPair) -> Iterator[str]:
+def pair_lines(pair: CorrectedPair) -> Iterator[str]:
     """Yield the corrected comparison of two agents, one line each."""
-    yield f"{first}: {correction_line(pair.first)}"
-    yield f"{second}: {correction_line(pair.second)}"
-    difference = pair.difference
-    if difference.value is None:
-        corrected = "no corrected value, as one of the two has none"
+    first, second = pair.agents
+    for name, own in zip(pair.agents, (pair.first, pair.second), strict=True):
+        for text in correction_lines(own):
+            yield f"{name}: {text}"
+    if pair.corrected_difference is None:
+        corrected = "no corrected value, as a sample has fewer than six tasks"
     else:
-        corrected = f"corrected {difference.value:+.4f}"
+        corrected = f"corrected {pair.corrected_difference:+.4f}"
     yield (
-        f"Difference of {second} from {first} by the judge {difference.raw:+.4f}, {corrected}; 95% "
-        f"interval for these tasks {interval_text(difference.these_tasks, '+.4f')}, for tasks at large "
-        f"{interval_text(difference.tasks_at_large, '+.4f')}."
+        f"Difference of {second} from {first} by the judge {pair.raw_difference:+.4f}, {corrected}; 95% "
+        f"interval for these tasks {_interval(pair.these_tasks, '+.4f')}, for tasks at large "
+        f"{_interval(pair.tasks_at_large, '+.4f')}."
     )
     yield (
         f"Errors of the judge, {second} less {first}: passed wrongly {_rate(pair.wrong_passes)}, failed "
@@ -112,6 +130,12 @@ def _bias(pair: CorrectedPair) -> str:
         for one in rates
     )
     return "; the judge errs differently on the two agents" if is_biased else ""
+
+
+def _interval(found: Ends | None, form: str = ".4f") -> str:
+    if found is None:
+        return "unknown"
+    return f"{found.low:{form}} to {found.high:{form}}"
 
 
 def _rate(found: Estimate) -> str:

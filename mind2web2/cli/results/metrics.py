@@ -22,7 +22,7 @@ from mind2web2.cli.results.chosen import check_record, chosen_tasks, no_results
 from mind2web2.cli.results.corrections import (
     add_correction_roots,
     corrected_pairs,
-    correction_line,
+    correction_lines,
     pair_lines,
 )
 from mind2web2.cli.settings_file import paths_of, settings_of
@@ -227,7 +227,7 @@ def _summed_up(
     roots: CorrectionRoots,
 ) -> _Agent:
     from mind2web2.cli.evaluate_report import lasting_cautions
-    from mind2web2.runs.answer import AnswerOutcome
+    from mind2web2.runs.caution_facts import CautionFacts
     from mind2web2.runs.corrections import correction_of
     from mind2web2.runs.freshness import results_now
     from mind2web2.runs.known_answers import agent_answers
@@ -263,8 +263,8 @@ def _summed_up(
         for answer in answers
         if answer.score is not None
     }
-    outcomes = [
-        AnswerOutcome(task_id, name, each.content, None)
+    cautious = [
+        CautionFacts.of(task_id, name, each.content)
         for task_id, name, each in results
         if (task_id, name) in scored and (task_ids is None or task_id in task_ids)
     ]
@@ -286,7 +286,7 @@ def _summed_up(
         results={(task_id, name): each.content for task_id, name, each in results},
         now=results_now(paths, agent_name, answers, task_ids),
         newest=None if newest is None else newest.content,
-        cautions=lasting_cautions(outcomes),
+        cautions=lasting_cautions(cautious),
         not_written=not_written,
         correction=correction,
         sentence=_sentence(summary, answers, results, correction),
@@ -366,7 +366,16 @@ def _print_json(
 ) -> None:
     from mind2web2.runs.tag_figures import tag_figures
 
-    contents = [{**agent.summary.as_json(), **asdict(agent.now)} for agent in agents]
+    contents = [
+        {
+            **agent.summary.as_json(),
+            **asdict(agent.now),
+            "corrected": None
+            if agent.correction is None
+            else agent.correction.figures().model_dump(mode="json"),
+        }
+        for agent in agents
+    ]
     if by_tag:
         tags = (
             [asdict(figure) for figure in tag_figures(agent.results)]
@@ -449,7 +458,8 @@ def _print_grounds(console: Console, settings: RunSettings, agent: _Agent) -> No
 
     summary = agent.summary
     if agent.correction is not None:
-        line(console, correction_line(agent.correction))
+        for text in correction_lines(agent.correction.figures()):
+            line(console, text)
     print_verdicts(console, summary.verdicts)
     print_variation(console, summary)
     if weighted := weighted_figure(agent.results):
@@ -463,7 +473,7 @@ def _print_grounds(console: Console, settings: RunSettings, agent: _Agent) -> No
         for each in agent.answers
         if each.score is not None
     }
-    # Of several judges, the newest result names the check of one.
+    # If there are several judges, the newest result names the check of one.
     check = None if agent.newest is None else agent.newest.run.judge_check
     if len(judges) == 1 and check is not None:
         line(console, f"The judge's last check: {check}.")
@@ -600,14 +610,12 @@ def run_compare(options: argparse.Namespace) -> int:
             "worse": worse,
         }
         if options.corrected:
-            content["corrected"] = [
-                {"agents": [first, name], **pair.summary()} for name, pair in corrected
-            ]
+            content["corrected"] = [pair.model_dump(mode="json") for pair in corrected]
         plain_console().print_json(json.dumps(content))
     else:
         print_ranking(plain_console(), found, flips)
-        for name, pair in corrected:
-            for text in pair_lines(first, name, pair):
+        for pair in corrected:
+            for text in pair_lines(pair):
                 line(plain_console(), text)
         if margin is not None:
             print_verdict(plain_console(), found, worse, margin)

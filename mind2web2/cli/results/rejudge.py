@@ -130,7 +130,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True)
 class _Order:
-    """What the command line orders: settings of the runs, how often, and where their results go."""
+    """The orders of the command line: settings of the runs, how often, and where their results go."""
 
     settings: RunSettings
     takes: frozenset[str]
@@ -164,7 +164,7 @@ def run(options: argparse.Namespace) -> int:
     names = [check_name("agent", name.rstrip("/")) for name in options.agents]
     if len(set(names)) < len(names):
         raise UsageError("an agent is named twice: name each one once")
-    # The output of the evaluations is no part of the JSON.
+    # The JSON does not contain the output of the evaluations.
     with redirect_stdout(sys.stderr) if options.json else nullcontext():
         order = _Order(
             given_settings(options), options.takes, options.times, options.rejudged_root
@@ -207,7 +207,7 @@ def run(options: argparse.Namespace) -> int:
     return status
 
 
-# What is judged again, and how
+# The work that is judged again
 
 
 def _agent(order: _Order, name: str) -> _Agent:
@@ -284,7 +284,7 @@ def _inherited(
     made = _settings_made_with(newest)
     is_by_pool = made.judge_pool is not None
     named = given.given.intersection(_JUDGE)
-    # A server alone is no other model.
+    # A server alone does not name another model.
     is_other = not named <= set(SERVER_NAMES)
     own = replace(
         given,
@@ -350,7 +350,7 @@ def _judge_all(agents: Sequence[_Agent], max_cost: float | None) -> int:
 
 @dataclass
 class _Purse:
-    """What is left of ``--max_cost`` for all judgments of the command."""
+    """The rest of ``--max_cost`` for all judgments of the command."""
 
     left: float | None
     is_empty: bool = False
@@ -411,7 +411,7 @@ def _print_samples(
     from mind2web2.cli.console import line
 
     if as_json:
-        samples = {name: asdict(own) for name, own in found.items()}
+        samples = {name: own.model_dump(mode="json") for name, own in found.items()}
         console.print_json(json.dumps({"samples": samples}))
         return
     for name, own in found.items():
@@ -462,7 +462,7 @@ def _print_estimates(agents: Sequence[_Agent]) -> int:
 
 @dataclass(frozen=True)
 class _Figures:
-    """What the judgments of an agent's answers show, as ``--json`` prints it.
+    """The figures of the judgments of an agent's answers, as ``--json`` prints them.
 
     Args:
         judges: of the results, and of the judgments.

@@ -8,21 +8,24 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pydantic import BaseModel, ConfigDict
+
 from mind2web2.cli.options import share
+from mind2web2.cli.results.corrections import correction_lines
 from mind2web2.errors import UsageError
+from mind2web2.runs.corrections import CorrectionFigures
+from mind2web2.statistics.paired import Estimate
 from mind2web2.utils.text import counted
 
 if TYPE_CHECKING:
     from mind2web2.runs.answers import TaskWork
     from mind2web2.runs.audited import AuditedAnswer
     from mind2web2.runs.corrections import (
-        AnswerName,
         Correction,
-        CorrectionJson,
         NoCorrection,
         SampleRecord,
     )
-    from mind2web2.statistics.paired import Estimate
+    from mind2web2.runs.sample_basis import AnswerName
 
 AUTO = "auto"
 TARGET = 0.02
@@ -184,7 +187,7 @@ def strong_sample(
 
 @dataclass(frozen=True)
 class JudgedSample:
-    """What a command has judged of a sample.
+    """The part of a sample that a command has judged.
 
     Args:
         status: the exit status.
@@ -256,6 +259,7 @@ def _write_record(
     no part between: the answers before the first failure are no random choice either.
     """
     from mind2web2.runs.corrections import SampleRecord
+    from mind2web2.runs.sample_basis import SampledFrom
 
     sampling = sample.sampling
     target = sampling.target if sampling.size == AUTO else None
@@ -267,8 +271,12 @@ def _write_record(
         elif target is None:
             # The earlier sample may have ended where its error was small enough.
             target = earlier.target
+    basis = {one.name: one.basis for one in _answers(sample)}
+    population = SampledFrom(
+        order=tuple(sample.order), basis=tuple(basis.get(name) for name in sample.order)
+    )
     record = SampleRecord.made_now(
-        sample.judge, sampling.seed, sample.order, size, target
+        sample.judge, sampling.seed, population, size, target
     )
     record.write(sample.folder / sample.agent)
     return size
@@ -279,7 +287,7 @@ def _answers(sample: StrongSample) -> list[AuditedAnswer]:
 
     found = audited_answers(sample.eval_results_root, sample.agent)
     wanted = set(sample.order)
-    return [one for one in found if (one.task, one.answer) in wanted]
+    return [one for one in found if one.name in wanted]
 
 
 def correction(sample: StrongSample) -> Correction | NoCorrection | None:
@@ -289,8 +297,7 @@ def correction(sample: StrongSample) -> Correction | NoCorrection | None:
     return correction_by_sample(_answers(sample), sample.folder, sample.agent)
 
 
-@dataclass(frozen=True)
-class SampleFigures:
+class SampleFigures(BaseModel):
     """The figures of a sample, as ``rejudge --sample --json`` prints them.
 
     Args:
@@ -300,8 +307,10 @@ class SampleFigures:
         wrong_passes: share of the results' passes that the strong judge fails.
     """
 
+    model_config = ConfigDict(frozen=True)
+
     judge: str
-    correction: CorrectionJson
+    correction: CorrectionFigures
     target: float
     more_wanted: int | None
     cost_usd: float | None
@@ -311,13 +320,14 @@ class SampleFigures:
     without_result: int = 0
 
 
-@dataclass(frozen=True)
-class NoSampleFigures:
+class NoSampleFigures(BaseModel):
     """There is no corrected score.
 
     Args:
         reason: a budget that ended before the first part, answers without a result, or results out of date.
     """
+
+    model_config = ConfigDict(frozen=True)
 
     judge: str
     reason: str
@@ -338,14 +348,16 @@ def sample_figures(sample: StrongSample, judged: JudgedSample) -> Figures:
         reason = f"too few answers of the sample have a score by {sample.judge}"
         if isinstance(found, NoCorrection):
             reason = found.reason
-        return NoSampleFigures(sample.judge, reason, without_result=judged.failed)
+        return NoSampleFigures(
+            judge=sample.judge, reason=reason, without_result=judged.failed
+        )
     drawn = set(sample.order[: judged.size])
     cost = cost_of_sample(sample.folder, sample.agent, drawn)
     figures = figures_of(found.cells)
     scale = found.mean.population / found.mean.labels
     return SampleFigures(
         judge=sample.judge,
-        correction=found.summary(),
+        correction=found.figures(),
         target=sample.sampling.target,
         more_wanted=found.mean.more_wanted(sample.sampling.target),
         cost_usd=None if cost is None else round(cost, 6),
@@ -368,17 +380,11 @@ def sample_lines(agent: str, found: Figures) -> Iterator[str]:
         yield f"{agent}: no corrected score: {found.reason}."
         return
     corrected = found.correction
-    value = "unknown with fewer than six tasks"
-    if corrected["corrected"] is not None:
-        value = f"{corrected['corrected']:.4f}"
+    for text in correction_lines(corrected):
+        yield f"{agent}: {text}"
     yield (
-        f"{agent}: partial completion by the results {corrected['raw']:.4f}, corrected {value}; 95% interval "
-        f"for these tasks {_interval(corrected['these_tasks'])}, for tasks at large "
-        f"{_interval(corrected['tasks_at_large'])}."
-    )
-    yield (
-        f"{agent}: {found.judge} judged {corrected['sampled']} of {counted(corrected['of'], 'answer')}"
-        f"{_price(found)}; weight of the results' judge {corrected['weight_of_judge']:.2f}."
+        f"{agent}: {found.judge} judged {corrected.sampled} of {counted(corrected.of, 'answer')}"
+        f"{_price(found)}; weight of the results' judge {corrected.weight_of_judge:.2f}."
     )
     if found.more_wanted:
         yield f"{agent}: for +-{found.target:g} judge {found.more_wanted} more."
@@ -392,12 +398,6 @@ def _price(found: SampleFigures) -> str:
     if found.cost_usd is None:
         return ""
     return f" for ${found.cost_usd:.2f} instead of about ${found.cost_of_all_usd:.2f} for all"
-
-
-def _interval(found: dict[str, float] | None) -> str:
-    if found is None:
-        return "unknown"
-    return f"{found['low']:.4f} to {found['high']:.4f}"
 
 
 def _rate(found: Estimate) -> str:

@@ -13,9 +13,7 @@ from mind2web2.cli.options import (
     add_folder_options,
     add_settings,
     add_task_option,
-    count,
     port_number,
-    positive_int,
 )
 from mind2web2.cli.results.chosen import no_results
 from mind2web2.cli.results.corrections import add_correction_roots
@@ -96,26 +94,13 @@ def add_command(commands: Subcommands) -> None:
     view.add_argument(
         "--audit",
         metavar="NAME",
-        help="label a blind sample of judged leaves, as this auditor",
-    )
-    view.add_argument(
-        "--sample",
-        type=positive_int,
-        metavar="N",
-        default=200,
-        help="how many leaves (default: %(default)s)",
+        help="label the claims of whole answers, drawn at random, without the judge's verdicts, as NAME",
     )
     view.add_argument(
         "--second",
         action="store_true",
         help="label again, beside the judge's reasons, only the leaves at which NAME's blind label and the "
         "judge differ; kept apart from the blind labels",
-    )
-    view.add_argument(
-        "--seed",
-        type=count,
-        default=0,
-        help="auditors with one seed label the same leaves (default: 0)",
     )
     for parser in (view, report):
         add_correction_roots(parser)
@@ -164,21 +149,17 @@ def run_view(options: argparse.Namespace) -> int:
     host, port = listener.getsockname()[:2]
     session = Session.at(host, port)
     shown_host = f"[{host}]" if ":" in host else host
-    features = {
-        "pages": _page_routes(settings, catalog, options.reviewer or options.audit),
-        "run": run_routes(catalog),
-    }
-    if options.audit is not None:
+    if options.audit is None:
+        features = {
+            "pages": _page_routes(settings, catalog, options.reviewer),
+            "run": run_routes(catalog),
+        }
+    else:
         auditor = check_name("auditor", options.audit)
-        sample = AuditSettings(
-            options.audits_root,
-            _audited(catalog),
-            auditor,
-            options.sample,
-            options.seed,
-            options.second,
+        audit = AuditSettings(
+            options.audits_root, _audited(catalog), auditor, options.second
         )
-        features["audit"] = AuditSession(catalog, sample).routes()
+        features = {"audit": AuditSession(catalog, audit).routes()}
     first_view = "" if options.audit is None else "#/audit"
     address = f"http://{shown_host}:{port}/?token={session.token}{first_view}"
     console = plain_console()

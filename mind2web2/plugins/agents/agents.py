@@ -453,7 +453,7 @@ def _translated() -> Iterator[None]:
 
 
 class _FunctionReply(BaseModel):
-    """What a function of ``--callable`` returned; its types are checked with the function's name."""
+    """The return value of a function of ``--callable``; its types are checked with the function's name."""
 
     answer: object = None
     cost_usd: object = None

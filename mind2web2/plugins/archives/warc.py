@@ -140,7 +140,7 @@ class WarcFile:
                 if record.http_headers
                 else 200
             )
-            # Of several responses the last good one counts.
+            # If there are several responses, the last good one counts.
             if entry.response is None or status < 400:
                 date = record.rec_headers.get_header("WARC-Date")
                 entry = replace(

@@ -55,6 +55,8 @@ _LOOK_EVERY_S = 2.0
 _LONGEST_WITHOUT_NODE_S = 120.0
 # A node that fails so often in a row is left out; a shard that so many nodes were lost with has no results.
 MOST_FAILURES, MOST_LOSSES = 3, 3
+# Ray finds out within so long that a node vanished.
+_AVOIDED_S = 60.0
 
 # The task and the name of an answer.
 _Name: TypeAlias = tuple[str, str]
@@ -80,7 +82,7 @@ class _Node:
     Args:
         at_once: shards that it judges at the same time.
         running: shards that it judges now.
-        failures: in a row.
+        failures: in a row; after one, other nodes come first for a while.
     """
 
     node_id: str
@@ -88,6 +90,7 @@ class _Node:
     at_once: int
     running: int = 0
     failures: int = 0
+    avoided_until_s: float = 0.0
     problem: str = ""
 
     @property
@@ -217,12 +220,11 @@ class ShardEngine:
         places = sum(node.at_once for node in self._nodes.values())
         wanted = min(places * _SHARDS_A_PLACE, len(self._judged) // _ANSWERS_A_SHARD)
         count = min(max(wanted, 1), MOST_SHARDS)
-        parts = [
-            _ShardWork(Shard(number, count), set()) for number in range(1, count + 1)
-        ]
+        parts: dict[Shard, _ShardWork] = {}
         for name in self._judged:
-            next(part for part in parts if part.shard.holds(*name)).answers.add(name)
-        return [part for part in parts if part.answers]
+            shard = Shard.of(*name, count)
+            parts.setdefault(shard, _ShardWork(shard, set())).answers.add(name)
+        return list(parts.values())
 
     async def _look_for_nodes(self) -> None:
         found = {
@@ -241,7 +243,12 @@ class ShardEngine:
             lost: nodes that do not count as long as there is another one.
         """
         sound = [each for each in self._nodes.values() if each.failures < MOST_FAILURES]
-        others = [each for each in sound if each.name not in lost]
+        now_s = asyncio.get_running_loop().time()
+        others = [
+            each
+            for each in sound
+            if each.name not in lost and each.avoided_until_s <= now_s
+        ]
         free = [each for each in others or sound if each.running < each.places]
         return min(free, key=lambda node: node.running, default=None)
 
@@ -270,9 +277,9 @@ class ShardEngine:
         log.info("shard begins shard=%s node=%s", work.shard, node.name)
         try:
             await self._follow(work, node)
-            return None
         except _NodeLostError as error:
             node.failures += 1
+            node.avoided_until_s = asyncio.get_running_loop().time() + _AVOIDED_S
             node.problem = str(error)
             work.lost.append(node.name)
             log.warning(
@@ -281,15 +288,23 @@ class ShardEngine:
                 node.name,
                 error,
             )
+            if work.answers and len(work.lost) < MOST_LOSSES:
+                return work
+            names = ", ".join(work.lost)
+            self._give_up(work, f"{MOST_LOSSES} nodes were lost with it: {names}")
+        else:
+            self._give_up(
+                work, f"{node.name} has no such answer: give all nodes the same"
+            )
         finally:
             node.running -= 1
-        if len(work.lost) < MOST_LOSSES:
-            return work
-        reason = f"{MOST_LOSSES} nodes were lost while they evaluated it: {', '.join(work.lost)}"
+        return None
+
+    def _give_up(self, work: _ShardWork, reason: str) -> None:
+        """End a shard; its answers that are not judged have no result."""
         for task_id, name in work.answers:
             outcome = AnswerOutcome(task_id, name, None, reason)
             self._judged[task_id, name].set_result(JudgedAnswer(outcome, {}))
-        return None
 
     async def _follow(self, work: _ShardWork, node: _Node) -> None:
         """Take the news of a shard until it ends.
@@ -344,7 +359,7 @@ class ShardEngine:
             news.cancel()
 
     def _note(self, work: _ShardWork, news: ShardNews, node: _Node) -> None:
-        node.failures, node.problem = 0, ""
+        node.failures, node.problem, node.avoided_until_s = 0, "", 0.0
         for judged in news.answers:
             name = judged.outcome.task_id, judged.outcome.answer_name
             work.answers.discard(name)
@@ -404,6 +419,7 @@ def _write_files(folder: Path, judged: JudgedAnswer) -> None:
     """Write an answer's files; a result says that the answer is done, and comes last."""
     for name in sorted(judged.files, key=lambda name: name.startswith("results/")):
         write_file(folder / name, judged.files[name])
+    judged.files.clear()  # the run remembers all its outcomes
 
 
 def _with_result(job: AnswerJob, outcome: AnswerOutcome) -> AnswerOutcome:

@@ -33,10 +33,9 @@ from mind2web2.plugins.cluster.postgres import (
     JudgmentDatabase,
     SharedJudgmentStore,
 )
-from mind2web2.plugins.cluster.working_copy import FOLDERS
 from mind2web2.runs.answer import AnswerOutcome, RunParts
 from mind2web2.runs.answers import AnswerJob, RunFolders, TaskWork, select_work
-from mind2web2.runs.paths import paths_of
+from mind2web2.runs.paths import paths_of, take_away_changes
 from mind2web2.runs.results import answer_dir
 from mind2web2.runs.run import RunProgress, evaluate_work
 from mind2web2.runs.session import OwnParts, open_run
@@ -213,7 +212,7 @@ class JudgedAnswer:
     """
 
     outcome: AnswerOutcome
-    files: Mapping[str, bytes]
+    files: dict[str, bytes]
 
 
 @dataclass(frozen=True)
@@ -298,7 +297,7 @@ class _ShardJudging:
             try:
                 await self._evaluate(work, folders)
             finally:
-                await asyncio.to_thread(FOLDERS.take_away)
+                await asyncio.to_thread(take_away_changes)
 
     def _work(self, paths: PathConfig) -> list[TaskWork]:
         settings, name = self._order.settings, self._order.agent_name

@@ -40,6 +40,8 @@ _LIST_NAME = ".copies.json"
 _LOCK_NAME = ".copying.lock"
 _LOCK_TIMEOUT_S = 600.0
 _INDEX = "index.json"
+_INDEX_LOCK = ".index.lock"
+_INDEX_LOCK_TIMEOUT_S = 60.0
 _ALL_RESULTS = "all_results.json"
 _PAGE_FILE = re.compile(r"[0-9a-f]{32}(\.txt|\.jpg|\.pdf|\.capture\.json)")
 _RESULT_FILE = re.compile(r"results/[^/]*\.md\.json$")
@@ -152,11 +154,13 @@ class WorkingCopy:
         content, edition = found
         if not _is_merged(name):
             write_whole(self._path(name), content)
-            self._note(name, edition)
+            self._note(name, edition, _state(self._path(name)))
             return
-        theirs, merged = self._merged(name, content)
-        write_whole(self._path(name), index_bytes(merged))
-        self._note(name, edition, theirs, is_same=merged == theirs)
+        with self._index_locked(name):
+            theirs, merged = self._merged(name, content)
+            write_whole(self._path(name), index_bytes(merged))
+            state = _state(self._path(name)) if merged == theirs else None
+            self._note(name, edition, state, theirs)
 
     # To the store
 
@@ -167,14 +171,16 @@ class WorkingCopy:
                 yield each
 
     def _take_away(self, name: str) -> None:
+        state = _state(self._path(name))
         content = self._content(name)
         if content is None:
             self._bucket.delete(name)
             del self._copies[name]
         elif _is_merged(name):
-            self._merge(name)
+            with self._index_locked(name):
+                self._merge(name)
         elif _rank(name) == 0:
-            self._note(name, self._bucket.put(name, content))
+            self._note(name, self._bucket.put(name, content), state)
         else:
             edition = self._exchanged(name, content, self._copies.get(name))
             if edition is None:
@@ -182,7 +188,7 @@ class WorkingCopy:
                     f"another machine has changed {self._bucket.url}/{name}, and that stands: run the same "
                     "command again"
                 )
-            self._note(name, edition)
+            self._note(name, edition, state)
 
     def _exchanged(
         self, name: str, content: bytes, seen: _Copy | None
@@ -219,9 +225,10 @@ class WorkingCopy:
         return {page_stem(key) for key in _entries(found[0]) if key not in known}
 
     def _put_page_file(self, name: str) -> None:
+        state = _state(self._path(name))
         content = self._content(name)
         if content is not None:
-            self._note(name, self._bucket.put(name, content))
+            self._note(name, self._bucket.put(name, content), state)
         elif self._copies.pop(name, None) is not None:
             self._bucket.delete(name)
 
@@ -241,7 +248,7 @@ class WorkingCopy:
                 edition = self._exchanged(name, content, seen)
             if edition is not None:
                 write_whole(self._path(name), content)
-                self._note(name, edition, merged)
+                self._note(name, edition, _state(self._path(name)), merged)
                 return
         raise StorageError(
             f"{self._bucket.url}/{name} changes too often: run the same command again"
@@ -294,11 +301,10 @@ class WorkingCopy:
         self,
         name: str,
         edition: Edition,
+        state: tuple[int, int] | None,
         base: IndexEntries | None = None,
-        *,
-        is_same: bool = True,
     ) -> None:
-        state = _state(self._path(name)) if is_same else None
+        """Note which edition a file equals; without a state, it has changes that the store lacks."""
         text = "{}" if base is None else index_bytes(base).decode()
         self._copies[name] = _Copy(
             etag=edition.etag, version=edition.version, state=state, base=text
@@ -327,6 +333,18 @@ class WorkingCopy:
             yield
         finally:
             write_whole(place, _Copies(copies=self._copies).model_dump_json())
+            lock.give_back()
+
+    @contextmanager
+    def _index_locked(self, name: str) -> Iterator[None]:
+        """Keep the processes that store pages from a folder's index."""
+        path = self._path(name).parent / _INDEX_LOCK
+        lock = ProcessLock(path)
+        if not lock.take(_INDEX_LOCK_TIMEOUT_S):
+            raise StorageError(f"another process does not release {path}: end it")
+        try:
+            yield
+        finally:
             lock.give_back()
 
     def _in_parallel(self, act: Callable[[str], None], names: Collection[str]) -> None:

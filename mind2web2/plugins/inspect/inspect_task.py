@@ -7,12 +7,12 @@ Inspect imports this module by the package's entry point.
 
 from __future__ import annotations
 
-import atexit
 from dataclasses import asdict
 from pathlib import Path
 
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.hooks import Hooks, RunEnd, hooks
 from inspect_ai.scorer import Score as InspectScore
 from inspect_ai.scorer import Scorer as InspectScorer
 from inspect_ai.scorer import Target, mean, scorer, stderr
@@ -75,6 +75,19 @@ def mind2web2(
     )
 
 
+# Each list holds the open scorer of one ``rubric_tree``.
+_open_scorers: list[list[Scorer]] = []
+
+
+@hooks(name="mind2web2", description="closes the scorers of rubric trees")
+class _Closing(Hooks):
+    async def on_run_end(self, data: RunEnd) -> None:  # noqa: ARG002 (Inspect's interface)
+        """Close what the run's samples have opened; at the process's exit it would be too late."""
+        while _open_scorers:
+            opened = _open_scorers.pop()
+            await opened.pop().aclose()
+
+
 @scorer(metrics=[mean(), stderr(cluster="task")])
 def rubric_tree(
     judge_model: str = "o4-mini",
@@ -94,7 +107,7 @@ def rubric_tree(
     opened: list[Scorer] = []
 
     def opened_scorer() -> Scorer:
-        # Inspect tells a scorer neither when samples begin nor when they end.
+        # Inspect does not tell a scorer when samples begin.
         if not opened:
             scores = Scorer(
                 judge=judge,
@@ -105,7 +118,7 @@ def rubric_tree(
                 max_cost=max_cost,
             )
             opened.append(scores.__enter__())
-            atexit.register(scores.close)
+            _open_scorers.append(opened)
         return opened[0]
 
     async def score(state: TaskState, target: Target) -> InspectScore:  # noqa: ARG001 (Inspect's interface)

@@ -73,7 +73,7 @@ def read_labels(named: str) -> tuple[LabelledSet, float | None]:
                 question=row.claim,
                 right=row.label,
                 urls=addresses,
-                # Of several pages, the label does not tell which one it is.
+                # If there are several pages, the label does not tell which one it is.
                 supported_by=addresses if row.label else (),
                 instruction=row.instruction,
             )

@@ -190,7 +190,7 @@ function corrected(found) {
   if (!found) return "no labels, no strong judge";
   if (found.reason) return `not corrected by ${found.by}: ${found.reason}`;
   const limits = found.these_tasks ? html` <span class="interval">${percent(found.these_tasks.low)} to ${percent(found.these_tasks.high)}</span>` : "";
-  return html`${found.corrected === null ? "no better value" : percent(found.corrected)}${limits}, ${found.by}`;
+  return html`${found.corrected === null ? "too few tasks" : percent(found.corrected)}${limits}, ${found.by}`;
 }
 
 /** @param {{columns: string[]}} props */

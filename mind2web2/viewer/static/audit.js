@@ -1,4 +1,4 @@
-// The human audit: claim and page, without the judge's verdict until a label is given.
+// The human audit: whole answers, a claim and its page at a time, without the judge's verdicts.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { html, counted, KeyHelp, OutsideLink, useData, useKeys, Waiting } from "viewer/parts";
@@ -6,101 +6,106 @@ import { forget, program, send } from "viewer/source";
 import { Markdown } from "viewer/markdown";
 import { PageView } from "viewer/page";
 
+/** @type {Record<string, string>} */
 const LABELS = { y: "supported", n: "not supported", u: "undecidable" };
 
 export function Audit() {
   const { data, error } = useData("audit", {});
-  // The labels given since the state was loaded, by the number of the leaf.
-  const [added, setAdded] = useState(/** @type {Record<number, string>} */ ({}));
-  const [total, setTotal] = useState(0);
-  const [chosen, setChosen] = useState(/** @type {number | null} */ (null));
-  if (!data) return html`<${Waiting} error=${error} />`;
-  // Leaves behind a gate that the auditor passes come to the sample.
-  const known = [...data.labels, ...Array(Math.max(0, total - data.labels.length)).fill(null)];
-  const labels = known.map((/** @type {string | null} */ label, /** @type {number} */ number) => added[number] || label);
-  const done = labels.filter(Boolean).length;
-  const at = chosen ?? Math.max(0, data.labels.indexOf(null));
-  /** @param {string} label @param {number} leaves */
-  const labelled = (label, leaves) => {
-    setTotal(leaves);
+  // The state after the last label, which may have more leaves, or fewer.
+  const [changed, setChanged] = useState(/** @type {any} */ (null));
+  const [chosen, setChosen] = useState(/** @type {string | null} */ (null));
+  const state = changed || data;
+  if (!state) return html`<${Waiting} error=${error} />`;
+  const names = state.leaves.map((/** @type {any} */ each) => each.leaf.join("/"));
+  const open = state.leaves.findIndex((/** @type {any} */ each) => !each.label);
+  const at = Math.max(0, chosen === null ? (open < 0 ? names.length - 1 : open) : names.indexOf(chosen));
+  const done = state.leaves.filter((/** @type {any} */ each) => each.label).length;
+  /** @param {any} found */
+  const labelled = (found) => {
     forget();
-    setChosen(at);
-    setAdded({ ...added, [at]: label });
+    setChosen(names[at]);
+    setChanged(found);
   };
+  /** @param {number} step */
+  const go = (step) => names[at + step] && setChosen(names[at + step]);
   return html`
-    <h1>Audit of <bdi>${data.agent}</bdi>${data.is_second ? ": disagreements" : ""}</h1>
+    <h1>Audit of <bdi>${state.agent}</bdi>${state.is_second ? ": disagreements" : ""}</h1>
     <p class="hint progress" role="status">
-      ${done} of ${counted(labels.length, "leaf")} labelled by ${data.auditor}
-      <progress max=${labels.length} value=${done} aria-label="leaves labelled"></progress>
+      ${state.is_second ? "" : `${state.whole} of ${counted(state.answers, "answer")} labelled as a whole, `}${done} of ${counted(names.length, "leaf")} labelled by ${state.auditor}
+      <progress max=${names.length} value=${done} aria-label="leaves labelled"></progress>
     </p>
     ${
-      done === labels.length &&
-      html`<p class="notice">All leaves have a label. The figures: <code>${program} audit ${data.agent}</code></p>`
+      (state.is_second ? open < 0 : state.whole > 0) &&
+      html`<p class="notice">You may stop after any whole answer. The figures: <code>${program} audit ${state.agent}</code></p>`
     }
-    <${Leaf} key=${at} number=${at} given=${known[at]} own=${labels[at]} labelled=${labelled} go=${setChosen} last=${labels.length - 1} />
+    <${Leaf} key=${names[at]} leaf=${state.leaves[at]} place=${`leaf ${at + 1} of ${names.length}`} labelled=${labelled} go=${go} isFirst=${at === 0} isLast=${at === names.length - 1} />
   `;
 }
 
 /** @param {any} props */
-function Leaf({ number, given, own, labelled, go, last }) {
-  const { data, error } = useData("audit-item", { number: String(number) });
+function Leaf({ leaf, place, labelled, go, isFirst, isLast }) {
+  const [task, answer, name] = leaf.leaf;
+  const { data, error } = useData("audit-item", { task, answer, leaf: name });
   const [note, setNote] = useState("");
-  const [verdict, setVerdict] = useState(/** @type {any} */ (null));
   const [problem, setProblem] = useState("");
   const [isSeen, setSeen] = useState(false);
+  const isSending = useRef(false);
   const since = useRef(Date.now());
   useEffect(() => {
     since.current = Date.now();
     if (data && !data.pages.length) setSeen(true);
   }, [data, isSeen]);
-  /** @param {string} label */
+  /** @param {string | null} label null takes the label back */
   const give = (label) => {
-    if (verdict || !isSeen) return;
-    send("/api/audit-label", { number, label, note, seconds: (Date.now() - since.current) / 1000 }).then(
-      (found) => {
-        setVerdict({ ...found, label });
-        setProblem("");
-        labelled(label, found.leaves);
-      },
-      (failure) => setProblem(String(failure.message || failure)),
-    );
+    if (isSending.current || !isSeen || Boolean(leaf.label) === Boolean(label)) return;
+    isSending.current = true;
+    send("/api/audit-label", { leaf: leaf.leaf, label, note, seconds: (Date.now() - since.current) / 1000 })
+      .then(
+        (found) => {
+          since.current = Date.now();
+          setProblem("");
+          labelled(found);
+        },
+        (failure) => setProblem(String(failure.message || failure)),
+      )
+      .finally(() => {
+        isSending.current = false;
+      });
   };
-  const forward = () => number < last && go(number + 1);
   useKeys({
     y: () => give("y"),
-    n: () => (verdict ? forward() : give("n")),
+    n: () => give("n"),
     u: () => give("u"),
-    Enter: forward,
-    j: forward,
-    k: () => number > 0 && go(number - 1),
+    z: () => give(null),
+    Enter: () => go(1),
+    j: () => go(1),
+    k: () => go(-1),
   });
   if (!data) return html`<${Waiting} error=${error} />`;
-  const chosenLabel = verdict ? verdict.label : own;
   return html`
     <div class="columns evidence">
       <section aria-label="Claim">
-        <p class="where">leaf ${number + 1} of ${last + 1}${given ? `, labelled before: ${LABELS[/** @type {keyof LABELS} */ (given)]}` : ""}</p>
+        <p class="where">${place}</p>
         <h2>Claim</h2>
         <blockquote class="claim">${data.claim}</blockquote>
         ${data.instruction && html`<p class="hint pre">${data.instruction}</p>`}
-        ${data.is_skipped && html`<p class="hint">The judge was not asked: it failed a claim before this one, which you support.</p>`}
         <p>${data.pages.length ? "Do the pages support this claim? One that supports it is enough." : "Is this claim correct?"}</p>
         <p class="labels">
           ${Object.entries(LABELS).map(
             ([key, name]) =>
-              html`<button aria-pressed=${key === chosenLabel} disabled=${Boolean(verdict) || !isSeen} onClick=${() => give(key)}><kbd>${key}</kbd> ${name}</button> `,
+              html`<button aria-pressed=${key === leaf.label} disabled=${Boolean(leaf.label) || !isSeen} onClick=${() => give(key)}><kbd>${key}</kbd> ${name}</button> `,
           )}
+          <button disabled=${!leaf.label} onClick=${() => give(null)}><kbd>z</kbd> take back</button>
         </p>
         <label>Note<textarea rows="2" maxlength="2000" value=${note} onInput=${(/** @type {any} */ event) => setNote(event.target.value)}></textarea></label>
-        ${data.blind && html`<p class="hint">Your blind label: ${LABELS[/** @type {keyof LABELS} */ (data.blind.label)]}. ${data.blind.note}</p>`}
-        ${data.judge && !verdict && html`<${Verdict} verdict=${{ ...data.judge, label: data.blind.label }} />`}
+        ${data.blind && html`<p class="hint">Your blind label: ${LABELS[data.blind.label]}. ${data.blind.note}</p>`}
+        ${data.judge && html`<${Verdict} verdict=${data.judge} />`}
         ${problem && html`<p class="notice error" role="alert">${problem}</p>`}
-        ${verdict && html`<${Verdict} verdict=${verdict} />`}
         <p>
-          <button onClick=${() => go(number - 1)} disabled=${number === 0}>Previous</button> ${" "}
-          <button onClick=${forward} disabled=${number === last}>Next</button>
+          <button onClick=${() => go(-1)} disabled=${isFirst}>Previous</button> ${" "}
+          <button onClick=${() => go(1)} disabled=${isLast}>Next</button>
         </p>
-        <${KeyHelp} keys=${[["Enter", "next"], ["k", "previous"]]} />
+        <${KeyHelp} keys=${[["Enter", "next"], ["k", "previous"], ["z", "take the label back"]]} />
         <details><summary>The task</summary><p class="pre">${data.task_text}</p></details>
       </section>
       <section aria-label="Page" class="beside">
@@ -112,17 +117,12 @@ function Leaf({ number, given, own, labelled, go, last }) {
 
 /** @param {{verdict: any}} props */
 function Verdict({ verdict }) {
-  if (verdict.is_skipped) return html`<p class="notice revealed" role="status">The judge skipped this claim.</p>`;
-  const agrees = verdict.label !== "u" && verdict.supported === (verdict.label === "y");
   const votes = [
     ...(verdict.evidence.votes || []),
     ...(verdict.evidence.pages || []).flatMap((/** @type {any} */ check) => check.votes || []),
   ];
   return html`<div class="revealed" role="status">
-    <p class=${`notice ${verdict.label === "u" ? "" : agrees ? "agree" : "error"}`}>
-      The judge decided: <strong>${verdict.supported ? "supported" : "not supported"}</strong>.
-      ${verdict.label === "u" ? "" : agrees ? " You agree." : " You disagree."}
-    </p>
+    <p class="notice error">The judge decided: <strong>${verdict.supported ? "supported" : "not supported"}</strong>.</p>
     ${votes.map(
       (vote) => html`<p class="why">${vote.supported ? "✓" : "✗"} ${vote.declined || vote.reasoning}</p>
         ${vote.quote && html`<blockquote>${vote.quote.text}</blockquote>`}`,

@@ -28,9 +28,11 @@ const VIEWS = {
 };
 const FEATURES = new Set((document.documentElement.dataset.features || "").split(" "));
 const ALWAYS_THERE = new Set(["overview", "compare", "leaves"]);
-const IN_NAVIGATION = ["overview", "compare", "leaves", "pages", "run", "audit"].filter(
-  (name) => ALWAYS_THERE.has(name) || FEATURES.has(name),
-);
+// An audit is blind: its head leads to nothing that shows verdicts.
+const IN_NAVIGATION = FEATURES.has("audit")
+  ? ["audit"]
+  : ["overview", "compare", "leaves", "pages", "run"].filter((name) => ALWAYS_THERE.has(name) || FEATURES.has(name));
+const HOME = address(IN_NAVIGATION[0]);
 
 function App() {
   const [route, setRoute] = useState(routeOf(location.hash));
@@ -48,7 +50,7 @@ function App() {
   return html`
     <a class="skip" href="#main" onClick=${toMain}>To the content</a>
     <header class="top">
-      <a class="brand" href="#/overview">Mind2Web-2 <span>results</span></a>
+      <a class="brand" href=${HOME}>Mind2Web-2 <span>results</span></a>
       <nav aria-label="Views">
         ${IN_NAVIGATION.map(
           (name) =>
@@ -63,7 +65,7 @@ function App() {
       ${
         known
           ? html`<${known.view} key=${route.view} steps=${route.steps} options=${route.options} />`
-          : html`<p class="notice error">There is no view of this address. <a href="#/overview">Overview</a></p>`
+          : html`<p class="notice error">There is no view of this address. <a href=${HOME}>${VIEWS[IN_NAVIGATION[0]].title}</a></p>`
       }
     </main>
   `;

@@ -112,6 +112,9 @@ export function address(view, steps = [], options = {}) {
   return `#/${path}${query ? `?${query}` : ""}`;
 }
 
+// Keys that change something, or go on from what was changed.
+const ONCE = new Set(["y", "n", "u", "z", "Enter"]);
+
 /**
  * Call a handler for keys that are pressed outside of fields.
  * @param {Record<string, () => void>} handlers
@@ -127,6 +130,8 @@ export function useKeys(handlers) {
       if (event.key === "Enter" && control && control.getAttribute("href") !== location.hash) return;
       const handler = handlers[event.key];
       if (!handler) return;
+      // A key that is held counts once.
+      if (event.repeat && ONCE.has(event.key)) return event.preventDefault();
       event.preventDefault();
       handler();
     };

@@ -117,7 +117,6 @@ async def test_a_name_that_is_rebound_is_not_asked_again():
 
 
 async def test_a_name_that_is_looked_up_again_is_checked_again(monkeypatch):
-    """What passed once does not pass for good."""
     monkeypatch.setattr(destinations, "ADDRESS_LIFETIME_S", 0)
     resolve, _ = names("8.8.8.8", "127.0.0.1")
     finder = Destinations(PUBLIC, resolve)
@@ -164,7 +163,6 @@ async def test_hosts_that_are_refused_without_a_look(host):
 
 @pytest.mark.parametrize("port", [0, 22, 25, 6000, 6667])
 async def test_ports_of_other_services_are_refused(port):
-    """What browsers refuse is refused to every client, to private networks as well."""
     with pytest.raises(DestinationRefusedError, match=str(port)):
         await found("127.0.0.1", port=port, network=ANYWHERE)
 
@@ -270,7 +268,6 @@ def test_networks_are_refused_from_end_to_end(network):
     ],
 )
 def test_public_addresses_pass(address):
-    """What lies just beside the special networks, and public addresses in other forms, may be used."""
     assert refusal_reason(address) is None
 
 
@@ -374,7 +371,6 @@ def test_names_are_no_addresses(name):
     ],
 )
 def test_numbers_that_are_no_addresses(text):
-    """What looks like an address and is none is said to be so, and never looked up as a name."""
     with pytest.raises(ValueError, match=r"."):
         literal_address(text)
 

@@ -223,7 +223,6 @@ async def test_closing_a_session_cuts_its_connections_and_its_port():
 
 
 async def test_sessions_have_ports_and_records_of_their_own():
-    """What one capture does is not in the record of another."""
     async with (
         FilteringProxy(NetworkSettings()) as proxy,
         proxy.session(PLENTY_BYTES) as one,

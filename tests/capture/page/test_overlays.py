@@ -243,7 +243,6 @@ async def test_a_short_policy_is_no_consent_wall(page, html):
     ],
 )
 async def test_only_an_answer_by_name_leads_past_a_consent_wall(page, buttons, pressed):
-    """What refuses is pressed, else what agrees; a mere "Continue" leaves the wall, which is reported."""
     html = (
         f"<h1>Before you continue</h1><p>{ASKS} Cookies help us measure.</p>"
         f"<form onsubmit='return false'><input type=hidden name=next>{buttons}</form>"
@@ -256,7 +255,6 @@ async def test_only_an_answer_by_name_leads_past_a_consent_wall(page, buttons, p
 
 
 async def test_forms_are_no_banners(page):
-    """What asks for an address is not answered, though it mentions consent."""
     html = (
         f"{ARTICLE}<div style='{BAR}'>We use your personal data as our privacy policy says, and you agree."
         "<input type=email><button onclick=\"document.title='sent'\">Confirm</button></div>"
@@ -277,7 +275,6 @@ async def test_forms_are_no_banners(page):
     ],
 )
 async def test_walls_are_reported_and_left(page, text, kind):
-    """What bars the way stays where it is, and the result names it."""
     loaded, result = await cleared(
         page, f"{ARTICLE}<div role=dialog style='{COVER}'><p>{text}</p></div>"
     )

@@ -61,7 +61,6 @@ async def test_the_height_is_bounded(page):
 
 @pytest.mark.parametrize("html", named_cases("pane_cases"))
 async def test_panes_show_all_they_hold(page, html):
-    """What scrolls within a box is in the image down to its last row."""
     image = await shot(
         page, html.replace("{panes}", patch("red", 2000) + patch("blue"))
     )
@@ -134,7 +133,6 @@ async def test_wide_tables_are_shown_to_their_right_edge(page):
 
 
 async def test_decoration_beyond_the_edge_does_not_shrink_the_page(page):
-    """What hangs over the right edge without a word leaves the scale as it is."""
     html = (
         f"{patch('blue', 1000)}<div style='position:absolute;"
         f"left:1000px;top:0;width:600px;height:50px'></div>"
@@ -143,7 +141,6 @@ async def test_decoration_beyond_the_edge_does_not_shrink_the_page(page):
 
 
 async def test_animations_are_shown_at_their_end(page):
-    """What fades in is there."""
     html = (
         "<style>@keyframes in{from{opacity:0}to{opacity:1}}</style>"
         f"<h1>Title</h1>{patch('red', 600, 'animation:in 60s forwards')}"

@@ -71,7 +71,6 @@ async def test_lazy_images_are_loaded(page, site):
 
 
 async def test_placeholders_that_go_are_not_gathered(page):
-    """What stood for content until that was loaded does not come back."""
     parts = "".join(
         f"<div style='height:700px'><i>Loading {n}</i></div>" for n in range(8)
     )

@@ -175,7 +175,6 @@ async def test_markup_that_hides_dom_properties_hides_no_text(page):
 
 
 async def test_page_scripts_cannot_forge_the_text(page):
-    """What a page makes of its own DOM methods is not what is used."""
     script = """() => {
         Object.defineProperty(CharacterData.prototype, 'data', { get: () => 'forged' });
         Object.defineProperty(Node.prototype, 'firstChild', { get: () => null });
@@ -211,7 +210,6 @@ async def test_what_is_over_the_limit_is_cut_and_said(page):
 
 
 async def test_a_page_within_the_limit_is_not_called_cut(page):
-    """Nor when its text is just as long as allowed."""
     await page.set_content("<!doctype html>0123456789")
     reading = await page_text(page, 10)
     assert (reading.text, reading.is_cut) == ("0123456789", False)

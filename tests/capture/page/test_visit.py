@@ -71,7 +71,6 @@ async def test_what_comes_late_is_waited_for(visit, tooth):
     "tooth", ["redirect", "meta-refresh", "js-redirect", "challenge"]
 )
 async def test_a_page_on_the_way_to_another_is_not_stayed_on(visit, tooth):
-    """What was asked for is what such a page leads to."""
     async with visit(tooth) as visited:
         assert BEHIND in (await visited.state()).text
 

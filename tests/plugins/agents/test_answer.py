@@ -92,7 +92,6 @@ def test_a_program_answers_each_question_in_each_run(folder):
 
 
 def test_standard_output_is_the_answer_where_no_file_is_named(folder):
-    """And the question may be a word of the command, which no shell reads."""
     words = f"{sys.executable} -c 'import sys; print(sys.argv[1])' {{question}}"
     assert (
         call(main, "answer", "bot", "--command", words, "--task_id", "mill").returncode

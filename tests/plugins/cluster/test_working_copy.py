@@ -101,7 +101,6 @@ def test_a_new_capture_replaces_all_files_of_a_page(machine):
 
 
 def test_results_of_two_machines_stay_and_sums_are_made_again(machine):
-    """Who sums up without the other's results is to run again; then the files of the store are here."""
     one, two = machine("one"), machine("two")
     for copy, answer in ((one, "answer_1"), (two, "answer_2")):
         results = copy.folder / "bot/lake" / answer / "results"

@@ -156,8 +156,13 @@ def test_inspect_runs_the_task_by_its_name(tmp_path):
         command = [sys.executable, "-m", "inspect_ai", "eval", "mind2web2/mind2web2"]
         command += ["--solver", "agent.py", "--model", "mockllm/model"]
         command += ["--epochs", "2", "--log-dir", "logs", "--display", "none"]
-        for given in ("task_list=tasks.csv", f"judge_base_url={judge.base_url}"):
+        server = f"judge_base_url={judge.base_url}"
+        judged = (server, "judge_model=own", "max_cost=5", "task_list=tasks.csv")
+        for given in judged:
             command += ["-T", given]
+        (tmp_path / "mind2web2.toml").write_text(
+            "[prices.own]\ninput = 1\noutput = 2\n"
+        )
         outcome = subprocess.run(
             command,
             cwd=tmp_path,
@@ -167,6 +172,7 @@ def test_inspect_runs_the_task_by_its_name(tmp_path):
             check=False,
         )
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
+    assert "Traceback" not in outcome.stdout + outcome.stderr
     [path] = (tmp_path / "logs").glob("*.eval")
     read = read_log(path)
     assert read.status == "success", read.error

@@ -98,7 +98,6 @@ def record(right, votes=3, digest="a"):
     ],
 )
 def test_both_kinds_of_changes_are_counted(before, now, expected):
-    """Of the cases with a reply both times; p is McNemar's, as mid-p."""
     found = drift(record(before), record(now))
     assert (found.lost, found.gained, found.p_value) == pytest.approx(
         expected, abs=0.4 if expected[2] == 1.0 else 1e-9

@@ -310,7 +310,6 @@ def test_a_misspelled_field_is_named(tmp_path, row, message):
 
 
 def test_fields_of_other_names_are_ignored(tmp_path):
-    """Such as notes on a row."""
     row = {"claim": "c", "label": True, "text": "t", "notes": "n", "urls": ["u"]}
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps(row), encoding="utf-8")

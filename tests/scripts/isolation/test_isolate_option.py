@@ -108,7 +108,6 @@ def test_scripts_that_wait_for_batches_are_isolated_too(project, own_pid):
 
 
 def test_a_run_hides_its_keys_from_other_processes_of_its_user():
-    """Such as those of scripts, which may look for them under /proc."""
     code = "import ctypes; from mind2web2.utils.own_memory import hide_memory; hide_memory(); "
     code += "print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))"
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "0\n"

@@ -388,7 +388,6 @@ async def test_the_results_file_is_the_same(project):
 
 
 async def test_a_run_that_is_stopped_ends_its_scripts(project):
-    """Who waited for the answers is told at once, and the process is gone."""
     pid_file, is_asked = project.root / "pid", asyncio.Event()
 
     async def never(_claim):

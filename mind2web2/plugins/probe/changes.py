@@ -1,0 +1,537 @@
+"""Changes of a page: one that takes a claim's support away, or a control that leaves it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from random import Random
+from typing import Literal
+
+from mind2web2.plugins.probe.passages import (
+    JudgedPage,
+    Sentence,
+    content_words,
+    speaks_of,
+)
+from mind2web2.utils.facts import NUMBER_WORDS, Fact, facts_in
+
+ChangeKind = Literal["number", "date", "name", "negation", "comparison", "passage"]
+ControlKind = Literal["reworded", "unrelated fact", "white space"]
+Kind = ChangeKind | ControlKind
+CHANGES: Sequence[ChangeKind] = (
+    "number",
+    "date",
+    "name",
+    "negation",
+    "comparison",
+    "passage",
+)
+CONTROLS: Sequence[ControlKind] = ("reworded", "unrelated fact", "white space")
+
+# A value that a page has everywhere cannot be changed without changing other facts.
+MAX_PLACES = 30
+# An unrelated fact stands at least this far from the quotation.
+_UNRELATED_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A changed page.
+
+    Args:
+        before: the words that were changed, as the page had them.
+        after: the words in their place.
+        places: the changed passages, as places in the new text.
+    """
+
+    kind: Kind
+    text: str
+    before: str
+    after: str
+    places: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Discarded:
+    """A change that was not made, since the changed page might still support the claim."""
+
+    kind: Kind
+    reason: str
+
+
+def change_page(
+    page: JudgedPage, kind: Kind, random: Random
+) -> Change | Discarded | None:
+    """Change all places of a page that support the claim; ``None`` if the kind does not apply to it."""
+    return _MAKERS[kind](page, random)
+
+
+@dataclass(frozen=True, slots=True)
+class _Edit:
+    start: int
+    end: int
+    new: str
+
+
+def _edited(kind: Kind, page: JudgedPage, edits: Iterable[_Edit]) -> Change:
+    """Return the page with the edits, which do not overlap."""
+    pieces: list[str] = []
+    places: list[tuple[int, int]] = []
+    ordered = sorted(edits, key=lambda edit: edit.start)
+    last = length = 0
+    for edit in ordered:
+        unchanged = page.text[last : edit.start]
+        pieces += [unchanged, edit.new]
+        length += len(unchanged)
+        places.append((length, length + len(edit.new)))
+        length += len(edit.new)
+        last = edit.end
+    pieces.append(page.text[last:])
+    first = ordered[0]
+    return Change(
+        kind,
+        "".join(pieces),
+        before=page.text[first.start : first.end],
+        after=first.new,
+        places=tuple(places),
+    )
+
+
+# Values: numbers, dates, names
+
+
+@lru_cache(maxsize=16)
+def _page_facts(text: str) -> tuple[Fact, ...]:
+    return tuple(facts_in(text))
+
+
+def _quoted_facts(
+    page: JudgedPage, kind: Literal["number", "date", "name"]
+) -> list[Fact]:
+    """Return the claim's facts of a kind that the quoted sentences have as well."""
+    quoted_values = {
+        fact.value
+        for fact in _page_facts(page.text)
+        if fact.kind == kind and _is_within(fact, page.quoted)
+    }
+    return [
+        fact
+        for fact in facts_in(page.claim)
+        if fact.kind == kind
+        and any(_says(value, fact.value) for value in quoted_values)
+    ]
+
+
+def _says(value: str, claimed: str) -> bool:
+    """Tell whether a value says what a claim says: a date says its month and its year as well."""
+    return value == claimed or value.startswith(f"{claimed}-")
+
+
+# With these words a claim is true of many values.
+_BOUND = re.compile(
+    r"\b(?:at least|at most|more than|less than|fewer than|over|under|above|below|up to|between|about|around"
+    r"|approximately|roughly|nearly|almost|minimum|maximum|exceed\w*|within|before|after|since|until|by \d"
+    r"|by the end|no later|no earlier|older|newer|or more|or less|or fewer|earlier|later)\b|[<>≥≤~≈]",
+    re.IGNORECASE,
+)
+
+
+def _change_number(page: JudgedPage, random: Random) -> Change | Discarded | None:
+    facts = _quoted_facts(page, "number")
+    if not facts:
+        return None
+    if _BOUND.search(page.claim):
+        return Discarded(
+            "number", "the claim is a bound, which another number may meet"
+        )
+    fact = random.choice(facts)
+    if _is_in_address(page, fact.text):
+        return Discarded("number", "the page's address has the number")
+    places = [
+        each
+        for each in _page_facts(page.text)
+        if each.kind == "number" and each.value == fact.value
+    ]
+    if len(places) > MAX_PLACES:
+        return Discarded("number", "the page has the number everywhere")
+    known = {each.value for each in (*_page_facts(page.text), *facts_in(page.claim))}
+    new_value = _other_number(fact.value, known, random)
+    edits = [
+        _Edit(each.start, each.end, _written_like(each.text, new_value))
+        for each in places
+    ]
+    return _unless_supported("number", page, edits, fact)
+
+
+def _other_number(value: str, known: set[str], random: Random) -> str:
+    """Return a value with another digit or of another magnitude that neither page nor claim has."""
+    candidates = [value + "0"] if value.isdigit() and value != "0" else []
+    for place, sign in enumerate(value):
+        if not sign.isdigit():
+            continue
+        digits = [digit for digit in "123456789" if digit != sign]
+        candidates += [value[:place] + digit + value[place + 1 :] for digit in digits]
+    if ":" in value:
+        candidates = [
+            each
+            for each in candidates
+            if int(each.split(":")[0]) < 24 and int(each.split(":")[1]) < 60
+        ]
+    fresh = [each for each in candidates if each not in known]
+    return random.choice(fresh or candidates)
+
+
+_WORDS_OF_NUMBERS = {str(number): word for word, number in NUMBER_WORDS.items()}
+
+
+def _written_like(written: str, value: str) -> str:
+    """Write a number as another one is written: in words, or with the same mark between thousands."""
+    if written.isalpha():
+        word: str = _WORDS_OF_NUMBERS.get(value, value)
+        return word.capitalize() if written[0].isupper() else word
+    if ":" in value:
+        return value
+    whole, _, decimals = value.partition(".")
+    marks = re.findall(r"[,'\u2019\u00a0\u202f ](?=\d{3})", written)
+    if marks and not re.fullmatch(r"\d+,\d{1,2}", written):
+        whole = f"{int(whole):,}".replace(",", marks[0])
+    decimal_mark = "," if re.fullmatch(r"\d+,\d{1,2}", written) else "."
+    return f"{whole}{decimal_mark}{decimals}" if decimals else whole
+
+
+def _change_date(page: JudgedPage, random: Random) -> Change | Discarded | None:
+    facts = _quoted_facts(page, "date")
+    if not facts:
+        return None
+    if _BOUND.search(page.claim):
+        return Discarded("date", "the claim is a bound, which another date may meet")
+    fact = random.choice(facts)
+    if _is_in_address(page, fact.text):
+        return Discarded("date", "the page's address has the date")
+    places = [
+        each
+        for each in _page_facts(page.text)
+        if each.kind == "date" and _has_date(each.value, fact.value)
+    ]
+    if len(places) > MAX_PLACES:
+        return Discarded("date", "the page has the date everywhere")
+    known = {each.value for each in _page_facts(page.text)}
+    move = _date_move(fact.value, known, random)
+    edits = [_Edit(each.start, each.end, _moved_date(each, move)) for each in places]
+    return _unless_supported("date", page, edits, fact)
+
+
+def _has_date(value: str, claimed: str) -> bool:
+    """Tell whether a date on the page says what the claim says, or its day without the year."""
+    is_day_alone = value.startswith("--") and claimed.endswith(value[1:])
+    return is_day_alone or _says(value, claimed)
+
+
+def _date_move(value: str, known: set[str], random: Random) -> tuple[int, int]:
+    """Return by how many years and days a date is moved: years if it has no day."""
+    if value.count("-") >= 2:
+        day = int(value.rpartition("-")[2])
+        days = [other - day for other in range(1, 29) if abs(other - day) > 1]
+        return 0, random.choice(days)
+    years = [
+        move
+        for move in (*range(-9, -1), *range(2, 10))
+        if not any(str(int(value[:4]) + move) in each for each in known)
+    ]
+    return random.choice(years or [3]), 0
+
+
+def _moved_date(fact: Fact, move: tuple[int, int]) -> str:
+    """Return a date as the page writes it, with another year or another day."""
+    years, days = move
+    if years:
+        old_year = fact.value[:4]
+        return fact.text.replace(old_year, str(int(old_year) + years), 1)
+    old_day = int(fact.value.rpartition("-")[2])
+    day_of_month = re.compile(rf"(?<!\d)0?{old_day}(?!\d)(?:st|nd|rd|th)?")
+    matches = list(day_of_month.finditer(fact.text))
+    # In 2024-03-03 the day is last; in 3 March 2024 it is the only one.
+    match = matches[-1] if fact.text[:4].isdigit() else matches[0]
+    width = len(match[0].rstrip("stndrh"))
+    return f"{fact.text[: match.start()]}{old_day + days:0{width}}{fact.text[match.end() :]}"
+
+
+# Names for pages that have no other name of the same length.
+_SPARE_NAMES: Mapping[int, Sequence[str]] = {
+    1: ("Velmora", "Tarnholt", "Quiberon", "Ostrava"),
+    2: ("Marlen Tarnholt", "Velmora Hall", "Ostrava Quay"),
+    3: ("Old Tarnholt House", "Velmora Arts Centre"),
+}
+
+
+def _change_name(page: JudgedPage, random: Random) -> Change | Discarded | None:
+    facts = _quoted_facts(page, "name")
+    if not facts:
+        return None
+    fact = random.choice(facts)
+    words = [word for word in fact.text.split() if word[0].isupper() and len(word) > 2]
+    own_words = [
+        word for word in words if not _is_in_other_name(page, word, fact.value)
+    ]
+    if not own_words:
+        return Discarded("name", "other names on the page have each word of the name")
+    if any(_is_in_address(page, word) for word in own_words):
+        return Discarded("name", "the page's address has the name")
+    new_words = _other_name(page, words, random).split()
+    replaced = dict(zip(words, new_words, strict=False))
+    alone = {word: replaced.get(word, new_words[-1]) for word in own_words}
+    edits = _name_edits(page.text, {fact.text: " ".join(new_words)} | alone)
+    if len(edits) > MAX_PLACES:
+        return Discarded("name", "the page has the name everywhere")
+    change = _edited("name", page, edits)
+    rest = _without(change)
+    if any(word.casefold() in rest for word in own_words):
+        return Discarded("name", "the page still has a part of the name")
+    return change
+
+
+def _is_in_other_name(page: JudgedPage, word: str, name: str) -> bool:
+    return any(
+        word.casefold() in fact.value.split() and name not in fact.value
+        for fact in _page_facts(page.text)
+        if fact.kind == "name" and fact.value != word.casefold()
+    )
+
+
+def _other_name(page: JudgedPage, words: Sequence[str], random: Random) -> str:
+    """Return another name from the page, or an invented one, that shares no word with the claim."""
+    candidates = {
+        fact.text
+        for fact in _page_facts(page.text)
+        if fact.kind == "name"
+        and len(fact.text.split()) == len(words)
+        and fact.text.istitle()
+        and not content_words(fact.text) & page.claim_words
+    }
+    spare = _SPARE_NAMES.get(len(words), _SPARE_NAMES[3])
+    return random.choice(sorted(candidates) or spare)
+
+
+def _name_edits(text: str, replacements: Mapping[str, str]) -> list[_Edit]:
+    """Replace the whole name, and each of its own words where it stands without the others."""
+    forms = [re.escape(words).replace("\\ ", r"\s+") for words in replacements]
+    pattern = re.compile("|".join(rf"(\b{form}\b)" for form in forms), re.IGNORECASE)
+    new_names = list(replacements.values())
+    return [
+        _Edit(*match.span(), new_names[(match.lastindex or 1) - 1])
+        for match in pattern.finditer(text)
+    ]
+
+
+def _is_in_address(page: JudgedPage, words: str) -> bool:
+    return words.casefold() in page.address.casefold()
+
+
+def _unless_supported(
+    kind: Kind, page: JudgedPage, edits: Sequence[_Edit], fact: Fact
+) -> Change | Discarded:
+    """Return the changed page, unless it has the fact's value somewhere else."""
+    change = _edited(kind, page, edits)
+    if any(each.value == fact.value for each in facts_in(_near(change))):
+        return Discarded(kind, "the changed page still has the value")
+    return change
+
+
+def _near(change: Change) -> str:
+    """Return what surrounds the changed places; elsewhere no place has the value."""
+    return "\n".join(
+        change.text[max(0, start - 40) : end + 40] for start, end in change.places
+    )
+
+
+def _without(change: Change) -> str:
+    """Return the changed text without the changed passages, in lower case."""
+    pieces, last = [], 0
+    for start, end in change.places:
+        pieces.append(change.text[last:start])
+        last = end
+    return "".join([*pieces, change.text[last:]]).casefold()
+
+
+# Statements: negation, comparison, removal
+
+_AUXILIARY = re.compile(
+    r"\b(is|are|was|were|has|have|had|can|could|will|would|does|do|did|must|may|should)\b"
+    r"( not\b|n[\u2019']t\b)?",
+    re.IGNORECASE,
+)
+
+
+def _change_negation(page: JudgedPage, random: Random) -> Change | Discarded | None:  # noqa: ARG001 (each sentence has one form)
+    """Negate each sentence that speaks about the claim, or take its negation away."""
+    edits: list[_Edit] = []
+    for sentence in page.supporting:
+        matches = list(_AUXILIARY.finditer(page.text, sentence.start, sentence.end))
+        if len(matches) == 1:
+            edits.append(_negated(matches[0]))
+        elif page.is_quoted(sentence):
+            return None
+        else:
+            return Discarded("negation", "another sentence about it cannot be negated")
+    return _edited("negation", page, edits) if edits else None
+
+
+def _negated(match: re.Match[str]) -> _Edit:
+    verb, negation = match[1], match[2]
+    if negation:
+        return _Edit(*match.span(), verb)
+    return _Edit(*match.span(), "cannot" if verb.lower() == "can" else f"{verb} not")
+
+
+_OPPOSITES = {
+    word: other
+    for pair in (
+        "more less",
+        "most least",
+        "higher lower",
+        "highest lowest",
+        "larger smaller",
+        "largest smallest",
+        "longer shorter",
+        "longest shortest",
+        "older newer",
+        "oldest newest",
+        "before after",
+        "first last",
+        "above below",
+        "maximum minimum",
+        "increased decreased",
+        "increase decrease",
+        "rose fell",
+        "best worst",
+        "cheaper dearer",
+        "cheapest dearest",
+        "earlier later",
+        "faster slower",
+        "fastest slowest",
+        "north south",
+        "east west",
+    )
+    for word, other in (pair.split(), pair.split()[::-1])
+}
+_COMPARATIVE = re.compile(rf"\b(?:{'|'.join(_OPPOSITES)})\b", re.IGNORECASE)
+
+
+def _change_comparison(page: JudgedPage, random: Random) -> Change | Discarded | None:
+    """Turn a comparison of the claim around in each sentence that has it with the claim's other words."""
+    claimed = {match[0].lower() for match in _COMPARATIVE.finditer(page.claim)}
+    quoted = " ".join(page.text[each.start : each.end] for each in page.quoted)
+    shared = sorted(
+        claimed & {match[0].lower() for match in _COMPARATIVE.finditer(quoted)}
+    )
+    if not shared:
+        return None
+    word = random.choice(shared)
+    edits = [
+        _Edit(*match.span(), _in_case_of(match[0], _OPPOSITES[word]))
+        for each in page.supporting
+        for match in re.compile(rf"\b{word}\b", re.IGNORECASE).finditer(
+            page.text, each.start, each.end
+        )
+    ]
+    unchanged = [each for each in page.supporting if word not in _sentence(page, each)]
+    if unchanged:
+        return Discarded("comparison", "another sentence says it in other words")
+    return _edited("comparison", page, edits)
+
+
+def _sentence(page: JudgedPage, sentence: Sentence) -> str:
+    return page.text[sentence.start : sentence.end].lower()
+
+
+def _in_case_of(written: str, word: str) -> str:
+    return word.capitalize() if written[0].isupper() else word
+
+
+def _remove_passage(page: JudgedPage, random: Random) -> Change | Discarded | None:  # noqa: ARG001 (nothing to choose)
+    """Remove the quoted sentences and all others that speak about the claim."""
+    edits = [_Edit(each.start, each.end, "") for each in page.supporting]
+    if not edits:
+        return None
+    change = _edited("passage", page, edits)
+    facts = [*_quoted_facts(page, "number"), *_quoted_facts(page, "date")]
+    values = {fact.value for fact in facts}
+    rest = [
+        each for each in _page_facts(page.text) if not _is_within(each, page.supporting)
+    ]
+    if any(fact.value in values for fact in rest):
+        return Discarded("passage", "the page has a value of the claim elsewhere")
+    if speaks_of(page.claim_words, page.address):
+        return Discarded("passage", "the page's address says it")
+    return change
+
+
+def _is_within(fact: Fact, passages: Iterable[Sentence]) -> bool:
+    return any(each.start <= fact.start < each.end for each in passages)
+
+
+# Controls
+
+
+def _reword(page: JudgedPage, random: Random) -> Change | None:
+    """Introduce the quoted sentence by words that change nothing."""
+    quoted = page.quoted
+    if not quoted:
+        return None
+    opening = random.choice(("Note: ", "For the record: ", "In short: "))
+    start = quoted[0].start
+    return _edited("reworded", page, [_Edit(start, start, opening)])
+
+
+def _change_unrelated(page: JudgedPage, random: Random) -> Change | None:
+    """Change one number in a sentence that shares no content word with the claim."""
+    claim_values = {fact.value for fact in facts_in(page.claim)}
+    facts = [
+        fact
+        for fact in _page_facts(page.text)
+        if fact.kind == "number"
+        and fact.value not in claim_values
+        and (
+            fact.end < page.start - _UNRELATED_CHARS
+            or fact.start > page.end + _UNRELATED_CHARS
+        )
+    ]
+    random.shuffle(facts)
+    for fact in facts[:MAX_PLACES]:
+        around = page.text[max(0, fact.start - 300) : fact.end + 300]
+        if content_words(around) & page.claim_words:
+            continue
+        new_value = _other_number(fact.value, claim_values, random)
+        return _edited(
+            "unrelated fact",
+            page,
+            [_Edit(fact.start, fact.end, _written_like(fact.text, new_value))],
+        )
+    return None
+
+
+def _change_white_space(page: JudgedPage, random: Random) -> Change | None:  # noqa: ARG001 (nothing to choose)
+    """Put an empty line before and after the quoted sentences."""
+    quoted = page.quoted
+    if not quoted:
+        return None
+    start, end = quoted[0].start, quoted[-1].end
+    return _edited(
+        "white space", page, [_Edit(start, start, "\n\n"), _Edit(end, end, "\n\n")]
+    )
+
+
+_Maker = Callable[[JudgedPage, Random], Change | Discarded | None]
+_MAKERS: Mapping[Kind, _Maker] = {
+    "number": _change_number,
+    "date": _change_date,
+    "name": _change_name,
+    "negation": _change_negation,
+    "comparison": _change_comparison,
+    "passage": _remove_passage,
+    "reworded": _reword,
+    "unrelated fact": _change_unrelated,
+    "white space": _change_white_space,
+}

@@ -1,0 +1,278 @@
+"""``mind2web2 probe``: ask the judge about changed pages, and print how often it noticed."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
+
+from mind2web2.cli.console import line, plain_console
+from mind2web2.cli.event_loop import run_to_exit
+from mind2web2.cli.options import given_settings
+from mind2web2.cli.settings_file import with_file
+from mind2web2.errors import UsageError
+from mind2web2.judge.store import FILE_NAME
+from mind2web2.judge.tokens import text_tokens
+from mind2web2.llm_client.chat import Usage
+from mind2web2.llm_client.prices import total_price_usd
+from mind2web2.pages.library import PageLibrary
+from mind2web2.plugins.probe import AUTO
+from mind2web2.plugins.probe.asking import Draft, Reply, ask_probes, draft_probes
+from mind2web2.plugins.probe.cases import Case, CaseReader, passed_claims
+from mind2web2.plugins.probe.report import (
+    ProbeReport,
+    Share,
+    Survivor,
+    compared,
+    probe_report,
+)
+from mind2web2.plugins.probe.survivors_page import survivors_page
+from mind2web2.runs.paths import paths_of
+from mind2web2.runs.results import latest_results
+from mind2web2.runs.session import open_run
+from mind2web2.runs.settings import RunSettings
+from mind2web2.utils.dollars import dollars
+from mind2web2.utils.files import write_whole
+from mind2web2.utils.path_config import PathConfig
+from mind2web2.utils.text import counted
+
+PROBES_FOLDER = "probes"
+_AUTO_STEP = 60
+_OUTPUT_TOKENS = 300
+_SURVIVORS_SHOWN = 5
+_STOPPED = "Stopped. Every reply so far is kept: the same command continues from here."
+
+
+def run(options: argparse.Namespace) -> int:
+    """Probe the judges, print the figures and return the exit status."""
+    console = plain_console(outlives_reader=True)
+    models = options.judge_models or []
+    first = models[0] if models else None
+    settings = with_file(
+        replace(given_settings(options), judge_model=first, agent_name=options.agent),
+        options.takes | {"judge_model"},
+        is_announced=not options.json,
+    )
+    paths = paths_of(settings)
+    if not models and settings.judge_model is None:
+        models = [_judge_of_results(paths.eval_results_root, options.agent)]
+    models = models or [settings.model]
+    plan = _Plan(
+        options.agent,
+        [replace(settings, judge_model=model, no_capture=True) for model in models],
+        paths,
+        options.sample,
+        options.target,
+        options.seed,
+    )
+    work = (
+        _estimated(plan, console)
+        if options.estimate
+        else _probed(plan, console, options)
+    )
+    return run_to_exit(work, lambda: line(console, _STOPPED))
+
+
+def _judge_of_results(eval_results_root: Path, agent_name: str) -> str:
+    for _, _, loaded in latest_results(eval_results_root, agent_name):
+        if loaded.content.judge_model is not None:
+            return loaded.content.judge_model
+    raise UsageError(
+        f"no results of agent {agent_name} in {eval_results_root}: run mind2web2 evaluate {agent_name} first"
+    )
+
+
+@dataclass(frozen=True)
+class _Plan:
+    agent: str
+    judges: Sequence[RunSettings]
+    paths: PathConfig
+    sample: int | str
+    target: float
+    seed: int
+
+    async def draft(self) -> Draft:
+        """Read the passed claims with their pages and make the probes.
+
+        Raises:
+            UsageError: no claim passed by a quotation from a page that is stored.
+        """
+        claims = passed_claims(
+            self.paths.eval_results_root, self.agent, self.judges[0].task_ids or ()
+        )
+        reader = CaseReader(
+            self.paths.cache_root / self.agent,
+            self.paths.answers_root / self.agent,
+            PageLibrary(),
+        )
+        read = [await reader.case(claim) for claim in claims]
+        cases: list[Case] = [case for case in read if case is not None]
+        draft = await asyncio.to_thread(draft_probes, cases, self.seed)
+        if not draft.probes:
+            raise UsageError(
+                f"nothing to probe: of {counted(len(claims), 'claim')} of {self.agent} that passed by a "
+                "quotation from a page, none has a page on which its fact can be changed"
+            )
+        return draft
+
+    def folder(self, model: str) -> Path:
+        """Return where a judge's replies and report are kept."""
+        name = "".join(
+            sign if sign.isalnum() or sign in ".-_" else "_" for sign in model
+        )
+        return Path(PROBES_FOLDER) / self.agent / name
+
+
+async def _estimated(plan: _Plan, console: Console) -> int:
+    draft = await plan.draft()
+    count = plan.sample if isinstance(plan.sample, int) else len(draft.probes)
+    probes = draft.first(count)
+    tokens = sum(
+        text_tokens(probe.change.text) + text_tokens(probe.case.answer) + _OUTPUT_TOKENS
+        for probe in probes
+    )
+    usages = [Usage(tokens, output_tokens=_OUTPUT_TOKENS * len(probes))]
+    for settings in plan.judges:
+        cost = total_price_usd(usages, settings.model)
+        price = "price unknown" if cost is None else f"about {dollars(cost)}"
+        line(
+            console,
+            f"{settings.model}: {counted(len(probes), 'request')} with controls, about {tokens:,} tokens "
+            f"in, {price}, without discounts for repeated text. Nothing was asked.",
+        )
+    return 0
+
+
+async def _probed(plan: _Plan, console: Console, options: argparse.Namespace) -> int:
+    draft = await plan.draft()
+    reports = []
+    replies_of: list[list[Reply]] = []
+    for settings in plan.judges:
+        replies = await _asked(plan, settings, draft, console)
+        report = probe_report(plan.agent, settings.model, plan.seed, draft, replies)
+        report.write(plan.folder(settings.model))
+        reports.append(report)
+        replies_of.append(replies)
+    if options.output is not None:
+        write_whole(options.output, survivors_page(reports))
+        if not options.json:
+            line(console, f"The verdicts that stayed: {options.output}")
+    if options.json:
+        sys.stdout.write(
+            f"[{','.join(report.model_dump_json() for report in reports)}]\n"
+        )
+    else:
+        for report in reports:
+            _print_report(console, report, plan, shows_all=options.survivors)
+        for other, replies in zip(reports[1:], replies_of[1:], strict=True):
+            line(
+                console, compared(reports[0].judge, replies_of[0], other.judge, replies)
+            )
+    return 1 if any(report.failed for report in reports) else 0
+
+
+async def _asked(
+    plan: _Plan, settings: RunSettings, draft: Draft, console: Console
+) -> list[Reply]:
+    """Ask one judge: all probes of the sample, or by steps until the interval is narrow enough."""
+    folder = plan.folder(settings.model)
+    folder.mkdir(parents=True, exist_ok=True)
+    count = plan.sample if isinstance(plan.sample, int) else _AUTO_STEP
+    limit = asyncio.Semaphore(settings.max_llm_requests)
+    async with open_run(settings, folder / FILE_NAME) as session, session.at_work():
+        while True:
+            probes = draft.first(count)
+            with _progress(console, len(probes)) as advance:
+                replies = await ask_probes(session.judge, probes, limit, advance)
+            report = probe_report(plan.agent, settings.model, plan.seed, draft, replies)
+            is_enough = _is_narrow(report.noticed, plan.target)
+            if plan.sample != AUTO or is_enough or count >= len(draft.probes):
+                return replies
+            count += _AUTO_STEP
+
+
+def _is_narrow(share: Share, target: float) -> bool:
+    if share.low is None or share.high is None:
+        return False
+    return (share.high - share.low) / 2 <= target
+
+
+@contextmanager
+def _progress(console: Console, probes: int) -> Iterator[Callable[[], object]]:
+    """Show on a terminal how many probes are answered."""
+    columns = (TextColumn("probes"), MofNCompleteColumn())
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task("", total=probes)
+        yield lambda: bar.advance(task)
+
+
+def _print_report(
+    console: Console, report: ProbeReport, plan: _Plan, *, shows_all: bool
+) -> None:
+    line(
+        console,
+        f"{report.judge} on {plan.agent}: {counted(report.probes, 'probe')} "
+        f"of {counted(report.claims, 'claim')}",
+    )
+    table = Table("change", "probes", "noticed", "95% interval")
+    for kind, share in report.by_kind.items():
+        table.add_row(kind, str(share.count), _percent(share.value), _interval(share))
+    table.add_row(
+        "all",
+        str(report.noticed.count),
+        _percent(report.noticed.value),
+        _interval(report.noticed),
+    )
+    console.print(table)
+    line(
+        console,
+        f"The judge would pass {_percent(report.false_passes.value)} of claims that a page does not support "
+        f"(95% interval {_interval(report.false_passes)}), if it reads other pages as it read these.",
+    )
+    line(
+        console,
+        f"Controls, where the verdict must stay: {_percent(report.false_alarms.value)} of "
+        f"{report.false_alarms.count} changed.",
+    )
+    if report.failed:
+        line(
+            console,
+            f"{counted(report.failed, 'probe')} failed; the same command asks only for these.",
+        )
+    shown = report.survivors if shows_all else report.survivors[:_SURVIVORS_SHOWN]
+    for survivor in shown:
+        _print_survivor(console, survivor)
+    if len(report.survivors) > len(shown):
+        line(
+            console,
+            f"{len(report.survivors) - len(shown)} more verdicts stayed: --survivors prints all.",
+        )
+
+
+def _print_survivor(console: Console, survivor: Survivor) -> None:
+    line(console, "")
+    line(console, f"Not read from the page: {survivor.place} ({survivor.kind})")
+    line(console, f"  claim:      {survivor.claim}")
+    line(console, f"  page was:   {survivor.page_before}")
+    line(console, f"  page is:    {survivor.page_after}")
+    line(console, f"  the judge:  {survivor.reason_after}")
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1%}"
+
+
+def _interval(share: Share) -> str:
+    if share.low is None or share.high is None:
+        return "too few pages"
+    return f"{share.low:.1%} to {share.high:.1%}"

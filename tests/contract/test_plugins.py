@@ -1,0 +1,147 @@
+"""Our own plugins: what they import, and what is left of the toolkit without each of them."""
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import mind2web2
+from mind2web2.cli import command_modules
+from mind2web2.cli.options import CommandParser
+from mind2web2.utils.entry_points import entry_points
+
+REPOSITORY = Path(__file__).parents[2]
+PACKAGE = Path(mind2web2.__file__).parent
+NAMES = {
+    plugin: names.split()
+    for plugin, _, names in (
+        line.partition(" ")
+        for line in (PACKAGE / "plugins" / "names.txt").read_text().splitlines()
+    )
+}
+PLUGINS = sorted(path.parent.name for path in PACKAGE.glob("plugins/*/__init__.py"))
+OWN_PARTS = [part for part in entry_points() if part.plugin in PLUGINS]
+
+
+def imported_by(path):
+    """Return the modules of ours that a module imports."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            found.add(node.module)
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return {name for name in found if name.split(".")[0] == "mind2web2"}
+
+
+@pytest.mark.parametrize("plugin", [*PLUGINS, "example"])
+def test_a_plugin_imports_what_is_public(plugin):
+    text = (REPOSITORY / "docs/plugins.md").read_text(encoding="utf-8")
+    section = text.partition("## What a plugin may import")[2].partition("\n## ")[0]
+    public = set(re.findall(r"`(mind2web2[\w.]*)`", section))
+    rooms = tuple(re.findall(r"`(mind2web2[\w.]*\.)\*`", section))
+    own = f"mind2web2.plugins.{plugin}."
+    folder = PACKAGE / "plugins" / plugin
+    files = (REPOSITORY / "examples/plugin" if plugin == "example" else folder).rglob(
+        "*.py"
+    )
+    used = set().union(*map(imported_by, files))
+    assert {
+        name for name in used - public if not name.startswith((own, *rooms))
+    } == set()
+
+
+def test_the_core_names_no_plugin():
+    for path in PACKAGE.rglob("*.py"):
+        if "plugins" not in path.relative_to(PACKAGE).parts[:1]:
+            assert "mind2web2.plugins" not in path.read_text(encoding="utf-8"), path
+
+
+def test_names_that_need_a_plugin_are_listed():
+    """Its commands, options and values, so that messages can name it."""
+    together = CommandParser(prog="mind2web2")
+    commands = together.add_subparsers()
+    for module in command_modules():
+        module.add_command(commands)
+    options = {
+        option: parser.prog
+        for parser in commands.choices.values()
+        for option in parser._option_string_actions
+    }
+    listed = {name for names in NAMES.values() for name in names}
+    kinds = ("commands", "judges", "engines")
+    needed = {part.name for part in OWN_PARTS if part.hook in kinds}
+    needed |= {f"--{part.name}" for part in OWN_PARTS if part.hook == "exports"}
+    assert needed <= listed
+    assert {name for name in listed if name.startswith("--")} <= options.keys()
+    assert sorted(NAMES) == PLUGINS
+
+
+@pytest.fixture
+def without(tmp_path):
+    """Return a copy of the package without a plugin, and what runs Python there."""
+
+    def copied(plugin):
+        unused = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(PACKAGE, tmp_path / "mind2web2", ignore=unused)
+        for path in REPOSITORY.iterdir():
+            if path.name != "mind2web2" and not path.name.startswith("."):
+                (tmp_path / path.name).symlink_to(path)
+        shutil.rmtree(tmp_path / "mind2web2" / "plugins" / plugin)
+        path = os.pathsep.join((str(tmp_path), str(REPOSITORY / "tests")))
+
+        project = tmp_path / "project"
+        project.mkdir()
+
+        def run(*words, cwd=project):
+            return subprocess.run(
+                [sys.executable, "-m", *words],
+                cwd=cwd,
+                env=os.environ | {"PYTHONPATH": path},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+
+        return run
+
+    return copied
+
+
+@pytest.mark.parametrize("plugin", PLUGINS)
+def test_without_a_plugin_the_rest_works(without, plugin):
+    """Its commands are gone from the help, and one line names it where it is needed."""
+    run = without(plugin)
+    listed = run("mind2web2", "plugins")
+    assert (listed.returncode, listed.stderr) == (0, "")
+    assert f"\n{plugin}: " not in f"\n{listed.stdout}"
+    helped = run("mind2web2", "--help").stdout
+    for name in NAMES[plugin]:
+        if "://" in name or name.startswith("."):
+            continue
+        is_value = name in {
+            part.name for part in OWN_PARTS if part.hook in ("judges", "engines")
+        }
+        option = "--engine" if name == "ray" else "--llm_provider"
+        words = ("evaluate", "bot", option) if is_value else ()
+        if name.startswith("--"):
+            words = ("tasks",)
+        outcome = run("mind2web2", *words, name)
+        assert (outcome.returncode, outcome.stderr.count("\n")) == (2, 1)
+        assert f"needs the plugin {plugin}" in outcome.stderr
+        assert re.search(rf"(?m)^ *(mind2web2 )?{name}\b", helped) is None
+    example = run("mind2web2", "example")
+    assert (example.returncode, example.stderr) == (0, "")
+    contract = [REPOSITORY / "tests/contract" / name for name in CONTRACT]
+    options = ("-q", "-x", "-p", "no:cacheprovider", "--rootdir", REPOSITORY)
+    outcome = run("pytest", *map(str, options), *map(str, contract), cwd=REPOSITORY)
+    assert outcome.returncode == 0, outcome.stdout
+
+
+# The contract tests that concern the package itself; others are about documents and the wheel.
+CONTRACT = ("test_layering.py", "test_published_names.py", "test_cache_commands.py")

@@ -1,0 +1,90 @@
+"""``mind2web2 probe`` against a judge on loopback, on the example's results."""
+
+import json
+import os
+from contextlib import chdir
+from unittest.mock import patch
+
+import pytest
+from projects import call, clean_environment
+from servers.judge_server import JudgeServer
+
+from mind2web2.cli import main
+
+
+def command(folder, *arguments):
+    environment = clean_environment(OPENAI_API_KEY="key")
+    with chdir(folder), patch.dict(os.environ, environment, clear=True):
+        return call(main, *arguments)
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory):
+    """Return the example project, evaluated."""
+    folder = tmp_path_factory.mktemp("probe")
+    assert command(folder, "example").returncode == 0
+    return folder / "example"
+
+
+def probe(example, server, *options):
+    judge = ["--judge_base_url", server.base_url, "--judge_model", "rules"]
+    return command(example, "probe", "example", *judge, *options)
+
+
+def files_of(folder):
+    return {
+        path: path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and "probes" not in path.parts
+    }
+
+
+def test_a_judge_that_ignores_pages_notices_nothing(example):
+    before = files_of(example)
+    with JudgeServer(reply={"reasoning": "sure", "result": True}) as server:
+        outcome = probe(example, server, "--sample", "20", "--json")
+        asked = len(server.requests)
+        again = probe(example, server, "--sample", "20", "--json")
+    assert outcome.returncode == 0, outcome.stderr
+    (report,) = json.loads(outcome.stdout)
+    assert (report["probes"], report["noticed"]["value"]) == (20, 0)
+    assert report["false_passes"]["value"] == 1
+    assert len(report["survivors"]) == 20
+    assert report["false_alarms"] == {"count": 4, "value": 0, "low": None, "high": None}
+    # The replies are stored, and nothing else has changed.
+    assert len(server.requests) == asked
+    assert again.stdout == outcome.stdout
+    assert files_of(example) == before
+
+
+def test_a_judge_that_refuses_everything_fails_each_control(example):
+    with JudgeServer(reply={"reasoning": "no", "result": False}) as server:
+        outcome = probe(example, server, "--sample", "10", "--seed", "3")
+    assert outcome.returncode == 0, outcome.stderr
+    assert "100.0%" in outcome.stdout
+    assert (
+        "Controls, where the verdict must stay: 100.0% of 2 changed." in outcome.stdout
+    )
+
+
+def test_an_estimate_asks_nothing(example):
+    with JudgeServer() as server:
+        outcome = probe(example, server, "--estimate")
+        assert server.requests == []
+    assert "Nothing was asked." in outcome.stdout
+
+
+def test_an_agent_without_results_is_named(example):
+    outcome = command(example, "probe", "nobody")
+    assert outcome.returncode == 2
+    assert "nobody" in outcome.stderr
+
+
+def test_verdicts_that_stayed_are_shown_page_beside_page(example):
+    with JudgeServer(reply={"reasoning": "<b>sure</b>", "result": True}) as server:
+        outcome = probe(example, server, "--sample", "5", "--seed", "2", "-o", "s.html")
+    assert outcome.returncode == 0, outcome.stderr
+    page = (example / "s.html").read_text(encoding="utf-8")
+    assert page.count("<article>") == 5
+    assert "&lt;b&gt;sure" in page
+    assert "Not read from the page:" in outcome.stdout

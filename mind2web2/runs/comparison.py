@@ -37,6 +37,7 @@ from mind2web2.utils.names import name_list, natural_key
 _P_DIGITS = 6
 _RANKED = ("avg_score", "success_rate")
 _TASKS_SHOWN = 5
+_MOST_TIMES_TASKS = 10
 # An agent's name and its answers.
 Agent = tuple[str, Sequence[ScoredAnswer]]
 
@@ -222,27 +223,40 @@ def compared(
 def compared_with_first(
     agents: Sequence[Agent], task_ids: Iterable[str] | None = None
 ) -> list[AgentComparison]:
-    """Compare the first agent with each other one, with p-values corrected for all of these pairs by Holm.
+    """Compare the first agent with each other one, as ``ranking`` does: over the tasks that all have.
+
+    P-values are corrected by Holm for all pairs of these agents, also those without the first.
 
     Raises:
-        NoSharedTaskError: two agents share no task.
+        NoSharedTaskError: no task has scores of all agents.
     """
-    wanted = None if task_ids is None else list(task_ids)
-    first, *others = agents
-    found = [compared(first, other, wanted) for other in others]
-    corrected: list[dict[str, ComparedMetric]] = [{} for _ in found]
-    for name in found[0].metrics if found else ():
-        metrics = [one.metrics[name] for one in found]
-        p_values = holm([one.p_known for one in metrics])
-        for own, metric, p_holm in zip(corrected, metrics, p_values, strict=True):
-            own[name] = replace(
-                metric,
-                p_holm=round(p_holm, _P_DIGITS),
-                is_clear=p_holm < 1 - LEVEL,
+    if len(agents) < 2:
+        return []
+    if len(agents) == 2:
+        first, second = agents
+        return [compared(first, second, task_ids)]
+    grids, warnings = _shared_grids(agents, task_ids)
+    names = [name for name, _ in agents]
+    metrics = dict(zip(names, map(_metrics_of, grids), strict=True))
+    pairs = list(combinations(names, 2))
+    of_pairs: dict[tuple[str, str], dict[str, ComparedMetric]] = {
+        pair: {} for pair in pairs
+    }
+    for name in metrics[names[0]]:
+        found = [
+            _difference(metrics[one][name], metrics[other][name]).figures()
+            for one, other in pairs
+        ]
+        p_values = holm([one.p_known for one in found])
+        for pair, metric, p_holm in zip(pairs, found, p_values, strict=True):
+            of_pairs[pair][name] = replace(
+                metric, p_holm=round(p_holm, _P_DIGITS), is_clear=p_holm < 1 - LEVEL
             )
+    tasks = len(grids[0].tasks)
     return [
-        replace(one, metrics=metrics)
-        for one, metrics in zip(found, corrected, strict=True)
+        AgentComparison(*pair, tasks, of_pairs[pair], tuple(warnings))
+        for pair in pairs
+        if pair[0] == names[0]
     ]
 
 
@@ -398,7 +412,8 @@ class Power:
     """How much data would show a difference of the observed size with 80% power at the 5% level.
 
     Args:
-        tasks_needed: with as many runs as there are; ``None`` where there is no difference.
+        tasks_needed: with as many runs as there are; ``None`` where there is no difference, or where more
+            than ``_MOST_TIMES_TASKS`` times the present tasks are needed, which is no plan.
         runs_needed: of the same tasks; ``None`` where none suffice, or where the variance between runs is
             unknown.
         detectable: the smallest difference that the present tasks and runs show; ``None`` where even 1, the
@@ -601,9 +616,12 @@ def _power(
     )
     tasks = len(found.by_task)
     detectable = detectable_difference(tasks, split.of_difference)
+    needed = tasks_needed(found.value, split.of_difference)
+    if needed is not None and needed > _MOST_TIMES_TASKS * tasks:
+        needed = None
     return Power(
         split,
-        tasks_needed(found.value, split.of_difference),
+        needed,
         runs_needed(found.value, tasks, split),
         None if detectable is None or detectable > 1 else detectable,
     )

@@ -137,10 +137,13 @@ class LeafFlips:
 
     Args:
         unmatched: leaves of answers of both agents that only one of them has.
+        behind: leaves that one of them skipped behind a gate and the other passed; the gate counts in their
+            place.
     """
 
     matched: int
     unmatched: int
+    behind: int
     by_cause: dict[Cause, FlipsOfCause]
 
 
@@ -154,6 +157,7 @@ def leaf_flips(first: Leaves, second: Leaves) -> LeafFlips:
     gained: Counter[Cause] = Counter()
     lost: Counter[Cause] = Counter()
     examples: dict[Cause, list[str]] = {cause: [] for cause in CAUSES}
+    behind = 0
     for name in shared:
         one, other = first[name], second[name]
         if one.passed != other.passed:
@@ -161,16 +165,20 @@ def leaf_flips(first: Leaves, second: Leaves) -> LeafFlips:
                 failed=one if other.passed else other,
                 passed=other if other.passed else one,
             )
+            if cause == "skip":
+                behind += 1
+                continue
             (gained if other.passed else lost)[cause] += 1
             examples[cause].append(_leaf_name(name))
     sides = sum(name[:2] in answers for leaves in (first, second) for name in leaves)
-    by_cause = {
+    by_cause: dict[Cause, FlipsOfCause] = {
         cause: FlipsOfCause(
             gained[cause], lost[cause], examples[cause][:_EXAMPLES_OF_CAUSE]
         )
         for cause in CAUSES
+        if cause != "skip"
     }
-    return LeafFlips(len(shared), sides - 2 * len(shared), by_cause)
+    return LeafFlips(len(shared), sides - 2 * len(shared), behind, by_cause)
 
 
 def _leaf_name(place: tuple[str, str, str]) -> str:

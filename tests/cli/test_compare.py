@@ -150,11 +150,6 @@ def test_folders_of_results(project):
     ("failed", "passed", "cause"),
     [
         (
-            ("skipped", {"decided_by": "prerequisite", "claim": "c"}),
-            judged(True),
-            "skip",
-        ),
-        (
             ("failed", {"decided_by": "page", "claim": "c", "pages": []}),
             judged(True),
             "page_missing",
@@ -188,6 +183,43 @@ def test_flipped_leaves_have_a_cause(tmp_path, monkeypatch, failed, passed, caus
     }
     assert sorted(own[cause]["examples"]) == ["task/answer_1/x", "task/answer_1/y"]
     assert (found["matched"], found["unmatched"]) == (2, 1)
+
+
+def test_leaves_behind_a_gate_count_at_the_gate(tmp_path, monkeypatch):
+    """The gate is the cause of all of them."""
+    monkeypatch.chdir(tmp_path)
+    behind = ("skipped", {"decided_by": "prerequisite", "claim": "c"})
+    names = ("a", "b", "c")
+    first = {"gate": judged(False), **dict.fromkeys(names, behind)}
+    second = {"gate": judged(True), **dict.fromkeys(names, judged(True))}
+    add_result(tmp_path, "one", "task", 1, first)
+    add_result(tmp_path, "two", "task", 1, second)
+    found = compared("one", "two")["flipped_leaves"]["two"]
+    assert {name: own["gained"] for name, own in found["by_cause"].items()} == {
+        **dict.fromkeys(found["by_cause"], 0),
+        "judge": 1,
+    }
+    assert found["behind"] == 3
+    text = " ".join(call(main, "compare", "one", "two").stdout.split())
+    assert "behind such a gate, and not counted: 3 leaves" in text
+
+
+@pytest.mark.usefixtures("project")
+def test_metrics_and_compare_say_the_same_of_a_pair():
+    """Both correct the p-values for all pairs of the agents."""
+    words = ("new", "old", "same")
+    metrics = json.loads(call(main, "metrics", *words, "--json").stdout)
+    for name in ("avg_score", "success_rate"):
+        differences = compared(*words)["metrics"][name]["differences"]
+        by_compare = {one["second_agent"]: one for one in differences[:2]}
+        for pair in metrics["comparisons"]:
+            own = pair["metrics"][name]
+            other = by_compare[pair["second"]]
+            for key in ("difference", "low", "high", "p_value", "p_holm"):
+                assert own[key] == other[key], (name, pair["second"], key)
+    for command in ("metrics", "compare"):
+        text = " ".join(call(main, command, *words).stdout.split())
+        assert "for tasks at large, each of its pair alone" in text
 
 
 def test_differences_that_do_not_vary_tell_no_power(tmp_path, monkeypatch):

@@ -215,3 +215,17 @@ def test_a_server_alone_names_no_other_model(project, judged, is_other, times):
     assert run.returncode == 0, run.stderr
     assert set(judge.models[asked:]) == {"judge-1"}
     assert f"bot: judgment {times} of {times}" in run.stdout
+
+
+def test_agents_with_equal_answers_are_judged_apart(project):
+    """Judgments of one agent would make the other vary exactly alike."""
+    root, judge = project
+    for folder in ("answers", "eval_results"):
+        shutil.copytree(root / folder / "bot", root / folder / "twin")
+    asked = len(judge.models)
+    rejudged("bot", "--times", "1")
+    by_first = len(judge.models) - asked
+    rejudged("twin", "--times", "1")
+    for folder in ("answers", "eval_results"):
+        shutil.rmtree(root / folder / "twin")
+    assert len(judge.models) - asked == 2 * by_first

@@ -297,7 +297,8 @@ def test_results_name_the_last_check_of_their_judge(check, server, tmp_path):
         f"This judge's check: {mention}"
         in call(main, "show", AGENT, TASK, "answer_1").stdout
     )
-    assert f"The judge's last check: {mention}" in call(main, "metrics", AGENT).stdout
+    made = f"The judge's check when these scores were made: {mention}"
+    assert made in call(main, "metrics", AGENT).stdout
 
     project.add_answer("answer_1", task="other_task")
     project.add_script({"leaf": ("The lake is deep.", None)}, "other_task")

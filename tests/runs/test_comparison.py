@@ -150,14 +150,24 @@ def test_test_interval_and_what_is_clear_agree(gained):
 
 
 def test_several_agents_are_corrected_for_being_several():
-    """A difference that is clear alone may be one of six by chance."""
+    """A difference that is clear alone may be one of the 21 of seven agents by chance."""
     better = ("better", agent([0.0] * 25 + [1.0] * 5))
     base = ("base", agent([0.0] * 30))
     (alone,) = compared_with_first([base, better])
     assert alone["metrics"]["avg_score"]["clear"]
     others = [(f"agent_{n}", agent([0.0] * 29 + [1.0])) for n in range(5)]
     found = compared_with_first([base, better, *others])[0]["metrics"]["avg_score"]
-    assert (found["p_holm"], found["clear"]) == (pytest.approx(0.03125 * 6), False)
+    assert (found["p_holm"], found["clear"]) == (pytest.approx(0.03125 * 21), False)
+
+
+def test_a_number_of_tasks_that_nobody_has_is_no_plan():
+    """A tiny difference would take thousands of times the present tasks."""
+    for gain, is_stated in ((0.0001, False), (0.3, True)):
+        base = [0.3] * 20
+        other = [0.3 + gain + 0.2 * (-1) ** n for n in range(20)]
+        found = comparison.ranking([("one", agent(base)), ("other", agent(other))])
+        (pair,) = found.metrics["avg_score"].pairs
+        assert (pair.power.tasks_needed is not None) is is_stated
 
 
 def test_agents_without_a_common_task_cannot_be_compared():

@@ -79,10 +79,10 @@ async def test_agents_are_drawn_with_their_intervals_best_first(page, rivals):
         assert [float(end.strip("%")) for end in drawn] == pytest.approx(
             [float(low), float(high)], abs=0.06
         )
-        await page.get_by_role("link", name="std over runs").click()
+        await page.get_by_role("link", name="spread of runs' means").click()
         await expect(page).to_have_url(re.compile("agents=spread"))
         chosen = page.locator("table.agents th[aria-sort='descending']")
-        await expect(chosen).to_contain_text("std over runs")
+        await expect(chosen).to_contain_text("spread of runs' means")
 
 
 async def test_tasks_are_drawn_in_the_order_that_is_chosen(page, rivals):

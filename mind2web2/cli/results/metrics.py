@@ -373,6 +373,8 @@ def _print_json(
             "corrected": None
             if agent.correction is None
             else agent.correction.figures().model_dump(mode="json"),
+            "cautions": agent.cautions,
+            "sentence": agent.sentence,
         }
         for agent in agents
     ]
@@ -476,7 +478,7 @@ def _print_grounds(console: Console, settings: RunSettings, agent: _Agent) -> No
     # If there are several judges, the newest result names the check of one.
     check = None if agent.newest is None else agent.newest.run.judge_check
     if len(judges) == 1 and check is not None:
-        line(console, f"The judge's last check: {check}.")
+        line(console, f"The judge's check when these scores were made: {check}.")
     if judge := failed_check(
         paths_of(settings, agent.name).eval_results_root, agent.name
     ):

@@ -367,6 +367,8 @@ def _judge_once(
     settings = replace(
         agent.settings,
         eval_results_root=agent.folder / str(number),
+        # Judgments of another agent's round would make equal answers vary as one.
+        keep_apart=True,
         max_cost=purse.left,
     )
     budget = budget_of(settings)

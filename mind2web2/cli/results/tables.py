@@ -40,6 +40,8 @@ _TASKS_SHOWN = 3
 _MOST_RUNS = 50
 _TESTED = {"avg_score": "partial completion", "success_rate": "success rate"}
 _LEVEL = f"{LEVEL:.0%} interval"
+_AT_LARGE = f"{_LEVEL}\n(tasks at large)"
+_OF_PAIR = "for tasks at large, each of its pair alone"
 _METHOD = f"BCa bootstrap, {RESAMPLES:,} resamples of the tasks with all their answers"
 _EXACT = "exact (Clopper-Pearson), as all tasks have the same value"
 _RESERVATIONS: Mapping[Reservation, str] = {
@@ -121,7 +123,8 @@ def print_metrics(console: Console, summary: AgentSummary) -> None:
         title=f"{summary.agent_name}, all results: {tasks}, {runs}", min_width=46
     )
     table.add_column("metric")
-    for heading in ("mean", "std over runs", *([_LEVEL] if is_sampled else [])):
+    headings = ("mean", "spread of runs' means", *([_AT_LARGE] if is_sampled else []))
+    for heading in headings:
         table.add_column(heading, justify="right")
     for row in rows:
         cells = [row.label, number(row.mean), number(row.deviation)]
@@ -327,12 +330,12 @@ def print_comparison(console: Console, comparison: AgentComparison) -> None:
     intervals = {label: own.interval for label, own in found.items()}
     if any(interval.is_known for interval in intervals.values()):
         how = "sign flips of the differences of tasks, each averaged over its runs"
-        _print_methods(console, f"{_LEVEL} of the difference", how, intervals)
+        _print_methods(
+            console, f"{_LEVEL} of the difference, {_OF_PAIR}", how, intervals
+        )
         corrected = ""
         if any(own.is_corrected for own in found.values()):
-            corrected = (
-                " (p-values corrected by Holm for all agents compared with the first)"
-            )
+            corrected = " (p-values corrected by Holm for all pairs of these agents)"
         line(
             console,
             f"More than chance in the choice of tasks: {', '.join(clear) or 'no difference'}{corrected}.",
@@ -387,7 +390,8 @@ def print_ranking(
     line(
         console,
         "Differences, intervals and p-values: sign flips of the differences of tasks, each averaged over its "
-        f"runs{'; p-values corrected for several pairs by Holm' if len(others) > 1 else ''}.",
+        f"runs. Intervals: {_OF_PAIR}"
+        f"{'; p-values: corrected for all pairs by Holm' if len(others) > 1 else ''}.",
     )
     pairs = found.metrics["avg_score"].against(first)
     for other in others:
@@ -499,8 +503,8 @@ def _print_flips(console: Console, first: str, other: str, flips: LeafFlips) -> 
     for heading in (f"only {other} passes", f"only {first} passes"):
         table.add_column(heading, justify="right", overflow="fold")
     examples = []
-    for cause, label in CAUSES.items():
-        own = flips.by_cause[cause]
+    for cause, own in flips.by_cause.items():
+        label = CAUSES[cause]
         if own.gained or own.lost:
             table.add_row(label, str(own.gained), str(own.lost))
             examples.append(f"Such as ({label}): {', '.join(own.examples)}")
@@ -512,6 +516,12 @@ def _print_flips(console: Console, first: str, other: str, flips: LeafFlips) -> 
         line(
             console,
             f"No verdict differs: {first} and {other} have {counted(flips.matched, 'matched leaf')}.",
+        )
+    if flips.behind:
+        line(
+            console,
+            f"Skipped by one of {first} and {other} behind such a gate, and not counted: "
+            f"{counted(flips.behind, 'leaf')}.",
         )
     if flips.unmatched:
         line(

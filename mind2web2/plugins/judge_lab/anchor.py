@@ -21,7 +21,6 @@ from mind2web2.judge_check.labelled_set import shipped_set
 from mind2web2.judge_check.other_cases import CheckNews, OtherCases
 from mind2web2.statistics.paired import binomial_p_value
 from mind2web2.utils.files import read_regular_file
-from mind2web2.utils.text import counted
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +34,8 @@ class AnchorRecord(BaseModel):
     Args:
         votes: of a claim at most.
         right: whether each case that has a reply was right, by its id.
+        divided: the number of cases on which its own votes differ; ``None`` with one vote, and in records of
+            earlier versions.
         version: of this package, whose prompts were used.
     """
 
@@ -45,6 +46,7 @@ class AnchorRecord(BaseModel):
     set_digest: str
     votes: int
     right: Mapping[str, bool]
+    divided: int | None = None
     version: str = __version__
     checked: str
 
@@ -67,7 +69,9 @@ class Drift:
         cases: with a reply both times.
         lost: right then, wrong now.
         gained: wrong then, right now.
-        p_value: McNemar's test (mid-p).
+        p_value: of its accuracy, McNemar's test (mid-p).
+        p_replies: of as many replies that differ as the judge differs from itself; ``None`` if that is
+            unknown.
     """
 
     before: AnchorRecord
@@ -76,11 +80,18 @@ class Drift:
     lost: int
     gained: int
     p_value: float
+    p_replies: float | None
+
+    @property
+    def differing(self) -> int:
+        """Return the number of cases with another reply."""
+        return self.lost + self.gained
 
     @property
     def is_shown(self) -> bool:
         """Tell whether chance does not explain the difference."""
-        return self.p_value < _LEVEL
+        differs_more = self.p_replies is not None and self.p_replies < _LEVEL
+        return self.p_value < _LEVEL or differs_more
 
     @property
     def sentence(self) -> str:
@@ -95,9 +106,12 @@ class Drift:
             if self.before.version == self.now.version
             else f" Its questions may have, too, from mind2web2 {self.before.version} to {self.now.version}."
         )
+        itself = "with one vote it is unknown in how many it differs from itself"
+        if self.now.divided is not None:
+            itself = f"it differs from itself in {self.now.divided}"
         return (
-            f"{what} since {self.before.day}: of {counted(self.cases, 'case')}, {self.lost} are "
-            "wrong that were right, "
+            f"{what} since {self.before.day}: {self.differing} of {self.cases} replies differ; {itself}. "
+            f"{self.lost} are wrong that were right, "
             f"{self.gained} right that were wrong (McNemar, p = {self.p_value:.2g}).{prompts}"
         )
 
@@ -108,7 +122,10 @@ class Drift:
             "cases": self.cases,
             "lost": self.lost,
             "gained": self.gained,
+            "differing": self.differing,
+            "differs_from_itself": self.now.divided,
             "p_value": self.p_value,
+            "p_replies": self.p_replies,
             "is_shown": self.is_shown,
         }
 
@@ -121,6 +138,9 @@ def anchor_of(check: JudgeCheck, votes: int) -> AnchorRecord:
         set_version=labelled.version,
         set_digest=labelled.digest,
         votes=votes,
+        divided=None
+        if votes == 1
+        else sum(any(len(set(own)) > 1 for own in one.votes) for one in check.outcomes),
         right={
             one.case.id: one.is_right
             for one in check.outcomes
@@ -136,7 +156,12 @@ def drift(before: AnchorRecord, now: AnchorRecord) -> Drift:
     lost = sum(before.right[case] and not now.right[case] for case in shared)
     gained = sum(now.right[case] and not before.right[case] for case in shared)
     p_value = binomial_p_value(lost, lost + gained)
-    return Drift(before, now, len(shared), lost, gained, p_value)
+    p_replies = None
+    if now.divided is not None:
+        # Fewer replies that differ than the judge differs from itself are no sign of a change.
+        more = max(lost + gained, now.divided)
+        p_replies = binomial_p_value(more, more + now.divided)
+    return Drift(before, now, len(shared), lost, gained, p_value, p_replies)
 
 
 def drifts(earlier: Sequence[AnchorRecord], now: AnchorRecord) -> list[Drift]:

@@ -42,7 +42,7 @@ const COLUMNS = {
     rank: (agent) => agent.bounds?.avg_score?.[0] ?? null,
   },
   spread: {
-    title: "std over runs",
+    title: "spread of runs' means",
     hint: "how far the means of single runs lie apart",
     value: (agent) => number(agent.metrics.avg_score_std),
     rank: (agent) => agent.metrics.avg_score_std,

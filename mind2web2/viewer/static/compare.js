@@ -214,8 +214,10 @@ function flipped(claims, one, other) {
   for (const row of claims) if (row[3] && isOn(one, row[0], row[2])) before.set(key(row), row);
   for (const row of claims) {
     const earlier = isOn(other, row[0], row[2]) ? before.get(key(row)) : undefined;
-    if (!earlier || earlier === row || earlier[4] === row[4]) continue;
-    found.push({ task: row[1], before: side(earlier), after: side(row), cause: causeOf(earlier, row) });
+    // As `mind2web2 compare` counts: leaves that one side passes, each gate in place of what it skips.
+    if (!earlier || earlier === row || (earlier[4] === "passed") === (row[4] === "passed")) continue;
+    const cause = causeOf(earlier, row);
+    if (cause !== "skip") found.push({ task: row[1], before: side(earlier), after: side(row), cause });
   }
   return found;
 }

@@ -104,6 +104,18 @@ def test_both_kinds_of_changes_are_counted(before, now, expected):
     )
 
 
+def test_replies_that_differ_are_held_against_those_of_the_judge_itself():
+    """Its accuracy is the same, and the judge is another."""
+    before, now = record("r" * 55 + "w" * 5), record("r" * 50 + "w" * 5 + "r" * 5)
+    for divided, is_shown in ((2, True), (8, False), (None, False)):
+        found = drift(before, now.model_copy(update={"divided": divided}))
+        assert found.p_value > 0.05
+        assert found.is_shown is is_shown
+    found = drift(before, now.model_copy(update={"divided": 2}))
+    said = "10 of 60 replies differ; it differs from itself in 2. 5 are wrong that were right"
+    assert said in found.sentence
+
+
 def test_the_last_and_the_first_time_count():
     """Other cases or votes are no comparison; slow changes add up."""
     one, two, other = record("rrrr"), record("rrrw"), record("rrrr", votes=1)

@@ -48,9 +48,9 @@ from mind2web2.runs.results import (
     write_file,
     write_result,
 )
-from mind2web2.scheduling.options import ExecutionOptions
 from mind2web2.scripts.clock import AsOf, known_zone, recorded_moment
 from mind2web2.scripts.inputs import ClockReading
+from mind2web2.scripts.isolation.questions import Ahead
 from mind2web2.scripts.isolation.run import Isolation, RunSide, isolated_result
 from mind2web2.scripts.run import ScriptCall
 from mind2web2.scripts.sources import script_sources
@@ -127,7 +127,7 @@ class RunParts:
         log_to_console: show everything that is logged, with tracebacks.
         captures: captures pages that are not cached; ``None`` captures none.
         clock: returns the seconds that count towards ``answer_timeout_s``.
-        execution: which verifications may run ahead of the script.
+        ahead: how far scripts go on with stand-ins; ``None`` for program order.
         isolation: how scripts are run in processes of their own.
         barred: the sources that flag an answer; ``None`` flags none.
         as_of: the moment at which the clock of scripts stands still; ``None`` for the real time, in
@@ -145,7 +145,7 @@ class RunParts:
     log_to_console: bool = False
     captures: SharedCaptures | None = None
     clock: Callable[[], float] = time.monotonic
-    execution: ExecutionOptions = field(default_factory=ExecutionOptions)
+    ahead: Ahead | None = "values"
     isolation: Isolation = field(default_factory=Isolation)
     as_of: AsOf | None = None
     barred: BarredList | None = None
@@ -474,7 +474,7 @@ async def run_script_on_answer(
     side = RunSide(
         run.judge,
         run.limits,
-        run.execution,
+        run.ahead,
         run.answer_timeout_s,
         run.clock,
         script_time.as_of,

@@ -86,8 +86,6 @@ _AGENT_NAME = "scorer"
 _TRY_AGAIN_AFTER_S = 10.0
 # For calls in flight to end when the scorer is closed; a script that blocks the thread never does.
 _CLOSE_GRACE_S = 20.0
-# Of these, for replies that no call waits for: they are paid for, but the next scorer may ask again.
-_REPLIES_GRACE_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +281,7 @@ class Scorer:
             max_cost=max_cost,
             answer_timeout=answer_timeout,
             # A score is waited for.
-            lookahead="gates",
+            ahead="gates",
             allow_private_network=allow_private_network,
             no_capture=missing_pages == "unavailable",
             no_barred=True,
@@ -424,19 +422,18 @@ class Scorer:
         try:
             ending.result(_CLOSE_GRACE_S)
         except TimeoutError:
-            log.error("scorer's thread is left behind: %s", self._what_is_left(parts))
+            log.error("scorer's thread is left behind: %s", self._what_is_left())
             self._is_left_behind = True
             for future in list(self._futures):
                 future.cancel()
         else:
             self._loop_thread.join(_CLOSE_GRACE_S)
 
-    def _what_is_left(self, parts: _Parts) -> str:
+    def _what_is_left(self) -> str:
         if not self._is_closing:
             return "the judge's client blocks it"
         calls = counted(len(self._calls), "call")
-        requests = counted(parts.session.judge.given_up, "judge request")
-        return f"{calls} and {requests} without a call have not ended in {_CLOSE_GRACE_S:g} s"
+        return f"{calls} have not ended in {_CLOSE_GRACE_S:g} s"
 
     def _begin(
         self, task: str, answer: str, script: ScriptFile | None = None
@@ -568,7 +565,6 @@ class Scorer:
             call.cancel()
         if calls:
             await asyncio.wait(calls)
-        await parts.session.judge.end_given_up(_REPLIES_GRACE_S)
         await parts.exits.aclose()
 
 

@@ -7,6 +7,7 @@ import sys
 import threading
 import warnings
 from contextlib import contextmanager
+from unittest.mock import patch
 
 import pytest
 from projects import (
@@ -23,6 +24,7 @@ from script_checks import plausible
 from servers.judge_server import JudgeServer
 
 from mind2web2.cli import evaluate_main
+from mind2web2.runs.settings import RunSettings
 
 FIXTURES = REPOSITORY / "tests" / "fixtures" / "scheduler"
 # Scripts that read, delay, copy or combine verdicts in their own ways, and those with tasks of their own.
@@ -60,7 +62,7 @@ HEADER = """\
 import logging, math, operator, os, pathlib, subprocess, sys
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "helpers"))
 from mind2web2 import Evaluator
-from mind2web2.rubric.node import possible_blocks
+from mind2web2.rubric.node import first_block
 
 
 class Count(logging.Handler):
@@ -99,8 +101,8 @@ TRUE, FALSE = (
 GOOD = '    ev.add_custom_node({}, "good", "as in sequential execution", root, critical=True)\n'
 # What the script does, and its score.
 CASES = {
-    "possible_blocks": (
-        f"{FALSE}    free = not list(possible_blocks(None, [root]))\n"
+    "first_block": (
+        f"{FALSE}    free = not (first_block(None, [root]))\n"
         '    ev.add_custom_node(free, "ok", "none blocks", root, critical=False)\n',
         0.0,
     ),
@@ -267,11 +269,9 @@ CASES |= {
     for name, body in WITH_EXTRACTIONS.items()
 }
 OTHER_NAMES = [path.stem for path in OTHERS]
-WAYS = {
-    "default": ([], [*FIXTURE_SCORES, *CASES, *OTHER_NAMES]),
-    "sequential": (["--sequential"], [*FIXTURE_SCORES, *CASES, *OTHER_NAMES]),
-    "gates": (["--lookahead", "gates"], [*FIXTURE_SCORES, *CASES, *OTHER_NAMES]),
-}
+NAMES = [*FIXTURE_SCORES, *CASES, *OTHER_NAMES]
+# How far scripts go ahead; ``None`` is program order, in one run of the script.
+WAYS = ("nothing", "values", "gates", None)
 
 
 def verdict(body):
@@ -341,12 +341,16 @@ def _run_in_all_ways(tmp_path_factory):
     scripts |= {name: HEADER + body + END for name, (body, _) in CASES.items()}
     scripts |= {path.stem: path.read_text() for path in OTHERS}
     found = {}
-    for way, (options, names) in WAYS.items():
+    for way in WAYS:
         folder = tmp_path_factory.mktemp("project")
-        project = project_with(folder, {name: scripts[name] for name in names})
-        with environment(folder), JudgeServer(reply=verdict) as server:
-            printed = run(server, *options).stdout
-        paths = {name: project.result_paths(task=name) for name in names}
+        project = project_with(folder, {name: scripts[name] for name in NAMES})
+        with (
+            environment(folder),
+            JudgeServer(reply=verdict) as server,
+            patch.object(RunSettings, "goes_ahead", way),
+        ):
+            printed = run(server).stdout
+        paths = {name: project.result_paths(task=name) for name in NAMES}
         found[way] = (
             {
                 name: read_json(path[0]) if path else None
@@ -362,13 +366,12 @@ def test_every_script_has_an_expected_score():
     assert {path.stem for path in FIXTURES.glob("*.py")} == FIXTURE_SCORES.keys()
 
 
-@pytest.mark.parametrize(
-    ("way", "name"), [(way, name) for way, (_, names) in WAYS.items() for name in names]
-)
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("way", WAYS)
 def test_all_ways_give_the_same_tree_or_the_reason_why_there_is_none(ways, name, way):
     """To the last word of the evidence."""
-    (results, printed), (sequential, _) = ways[way], ways["sequential"]
-    result, expected = results[name], sequential[name]
+    (results, printed), (in_order, _) = ways[way], ways[None]
+    result, expected = results[name], in_order[name]
     if result is None:
         assert REASONS[name] in next(
             line for line in printed.splitlines() if f"{name}/answer_1.md" in line
@@ -396,17 +399,17 @@ LIMITED = (
 
 
 @pytest.mark.parametrize(
-    ("slow", "options", "is_cut_off"),
+    ("slow", "way", "is_cut_off"),
     [
-        ("First", [], False),
-        ("Last", [], True),
-        ("Last", ["--sequential"], True),
+        ("First", "values", False),
+        ("Last", "values", False),
+        ("Last", None, True),
     ],
 )
 def test_a_time_limit_of_the_scripts_own_that_runs_out_is_no_result(
-    tmp_path, options, slow, is_cut_off
+    tmp_path, way, slow, is_cut_off
 ):
-    """Whatever the script makes of it; the time for earlier verdicts does not count."""
+    """Whatever the script makes of it; in passes the judge takes none of its time."""
     project = project_with(tmp_path, {"limited": HEADER + LIMITED})
     is_over = threading.Event()
 
@@ -416,9 +419,13 @@ def test_a_time_limit_of_the_scripts_own_that_runs_out_is_no_result(
             is_over.wait(2)
         return verdict(body)
 
-    with environment(tmp_path), JudgeServer(reply=reply) as server:
+    with (
+        environment(tmp_path),
+        JudgeServer(reply=reply) as server,
+        patch.object(RunSettings, "goes_ahead", way),
+    ):
         try:
-            printed = run(server, *options).stdout
+            printed = run(server).stdout
         finally:
             is_over.set()
     assert (
@@ -430,8 +437,8 @@ def test_a_time_limit_of_the_scripts_own_that_runs_out_is_no_result(
 ENDLESS = {
     "verifies": (
         # Lower than it is, in the script's own process.
-        "    import mind2web2.scheduling.deferral as scheduler\n"
-        "    scheduler.MOST_VERIFICATIONS = 300\n"
+        "    import mind2web2.scripts.isolation.answer_client as answer_client\n"
+        "    answer_client.MAX_QUESTIONS = 300\n"
         "    while True:\n        try:\n            await ev.verify('x', None, 'https://www.example.org/none')\n"
         "        except Exception:\n            pass\n",
         "was stopped: it asked for more than 300 verifications",

@@ -3,17 +3,11 @@
 import asyncio
 
 import pytest
-from evaluations import OTHER, PAGE, TextCache
-from generated_scripts import SEQUENTIAL, RandomJudge, without_times
+from evaluations import OTHER, PAGE
+from generated_scripts import without_times
 from projects import ClaimJudge, Project, evaluate, read_json
 
-from mind2web2 import CacheFileSys
-from mind2web2.evaluator import Evaluator
-from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.captures import SharedCaptures
-from mind2web2.pages.library import PageLibrary
-from mind2web2.scheduling.options import ExecutionOptions
-from mind2web2.scripts.load import load_eval_script
 
 VERIFY = f"await evaluator.verify('first', evaluator.add_leaf('l', 'd'), '{PAGE}')\n"
 AGAIN = f"await evaluator.verify('second', evaluator.add_leaf('l2', 'd'), '{PAGE}')\n"
@@ -37,14 +31,14 @@ class Browser:
         return None, f"what {url} says"
 
 
-async def outcome(folder, body, order):
+async def outcome(folder, body, ahead):
     """Return what matters of an evaluation: its tree, its pages and what the judge was asked."""
-    project = Project(folder / f"{order.sequential}")
+    project = Project(folder / f"{ahead}")
     project.add_answer()
     project.add_script_body(body)
     judge = ClaimJudge()
     [done] = await evaluate(
-        project, judge, captures=SharedCaptures.by(Browser()), order=order
+        project, judge, captures=SharedCaptures.by(Browser()), ahead=ahead
     )
     assert done.reason is None
     [path] = project.result_paths()
@@ -80,56 +74,9 @@ async def outcome(folder, body, order):
 )
 async def test_pages_are_seen_and_stored_as_in_program_order(tmp_path, body):
     """By methods, aliases, helpers and names that no syntax shows; also in another attempt."""
-    expected = await outcome(tmp_path, body, SEQUENTIAL)
-    assert await outcome(tmp_path, body, ExecutionOptions()) == expected
-
-
-@pytest.mark.parametrize(
-    ("cache", "captures", "at_once"),
-    [
-        (None, False, 2),
-        (CacheFileSys, False, 2),
-        (CacheFileSys, True, 1),
-        (lambda folder: AnswerCache(CacheFileSys(folder), PageLibrary()), True, 2),
-        (lambda _folder: TextCache("text"), False, 1),
-        (type("Own", (CacheFileSys,), {}), False, 1),
-    ],
-)
-def test_a_cache_that_shows_what_happens_is_waited_for(
-    tmp_path, cache, captures, at_once
-):
-    """One of somebody else's, or one that pages are captured into with nothing to hide them."""
-    given = {} if cache is None else {"global_cache": cache(tmp_path)}
-    evaluator = Evaluator()
-    evaluator.initialize(
-        "x",
-        client=RandomJudge(0, 0),
-        browser_manager=Browser() if captures else None,
-        **given,
-    )
-    assert evaluator.verifier.may_defer(None)
-    assert evaluator.verifier.may_defer(PAGE) is (at_once == 2)
-
-
-async def test_a_script_may_look_at_a_plain_cache(tmp_path):
-    """It is asked for outside of any run as well."""
-    path = tmp_path / "script.py"
-    path.write_text(
-        "from mind2web2 import Evaluator\n"
-        "def urls(cache):\n    return getattr(cache, 'get_all' + '_urls')()\n"
-        "async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger):\n"
-        "    evaluator = Evaluator()\n"
-        "    evaluator.initialize('x', client=client, global_cache=cache)\n"
-        "    await evaluator.verify('c', evaluator.add_leaf('l', 'd'))\n"
-        "    evaluator.add_custom_info({'urls': urls(cache)})\n"
-        "    return evaluator.get_summary()\n"
-    )
-    judge, cache = RandomJudge(0, 0), CacheFileSys(tmp_path / "cache")
-    names = ("answer", "agent_name", "answer_name", "semaphore", "logger")
-    summary = await load_eval_script(path)(
-        client=judge, cache=cache, **dict.fromkeys(names)
-    )
-    assert summary["eval_breakdown"][0]["info"] == [{"custom": {"urls": []}}]
+    expected = await outcome(tmp_path, body, None)
+    for ahead in ("nothing", "values", "gates"):
+        assert await outcome(tmp_path, body, ahead) == expected
 
 
 async def test_no_question_waits_for_the_first_one_about_its_page(tmp_path):

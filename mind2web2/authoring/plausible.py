@@ -10,7 +10,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from mind2web2.verification.extractor import empty_instance
+from mind2web2.verification.stand_ins import empty_instance
 
 MOST_ITEMS = 12
 _WORDS = (
@@ -71,9 +71,8 @@ def filled(template: type[BaseModel], extraction: str, filling: Filling) -> Base
         return template.model_validate(values)
     except ValidationError as error:
         unfit = {str(fault["loc"][0]) for fault in error.errors() if fault["loc"]}
-        return template.model_construct(
-            **{name: value for name, value in values.items() if name not in unfit}
-        )
+        fit = {name: value for name, value in values.items() if name not in unfit}
+        return template.model_construct(**(vars(empty_instance(template)) | fit))
 
 
 def fields_of(template: type[BaseModel], path: str, depth: int = 0) -> Iterator[str]:
@@ -150,19 +149,15 @@ class _Values:
         for name, info in template.model_fields.items():
             own = f"{path}.{name}"
             if own in self._filling.empty or depth > 6:
-                continue
-            if own in self._filling.given:
-                values[name] = self._filling.given[own]
-                continue
-            value = self._value(_plain(info.annotation), own, place, depth)
-            if value is not None:
+                value = None
+            elif own in self._filling.given:
+                value = self._filling.given[own]
+            else:
+                value = self._value(_plain(info.annotation), own, place, depth)
+            # As a judge's reply has it: null where the field takes null.
+            if value is not None or type(None) in get_args(info.annotation):
                 values[info.alias or name] = value
-        if any(info.is_required() for info in template.model_fields.values()):
-            empty = empty_instance(template).model_dump(warnings=False)
-            values = {
-                name: value for name, value in empty.items() if value is not None
-            } | values
-        return values
+        return empty_instance(template).model_dump(warnings=False) | values
 
     def _value(self, kind: Any, path: str, place: _Place, depth: int) -> Any:
         if _is_list(kind):

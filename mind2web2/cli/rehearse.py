@@ -117,6 +117,7 @@ def add_command(commands: Subcommands) -> None:
         default=_MISSING_PAGES,
         help="a page that is not there: no score (default), unavailable (claims on it fail), or capture it",
     )
+    add_settings(parser, ["allow_private_network"], group=judge)
     settings = ("eval_scripts_root", "eval_version", *JUDGE_SETTINGS, "max_cost")
     add_settings(parser, settings, base=SCORING_DEFAULTS, changed=_CHANGED)
     parser.set_defaults(run=run)
@@ -200,12 +201,14 @@ def _first_shortfall(score: Score) -> str:
     from mind2web2.runs.result_file import ResultFile
 
     leaves = ResultFile.of(score.result).leaves()
-    short = next((leaf.id for leaf in leaves if leaf.status != "passed"), None)
-    return (
-        "every leaf passed"
-        if short is None
-        else f"first leaf that did not pass: {short}"
-    )
+    short = next((leaf for leaf in leaves if leaf.status != "passed"), None)
+    if short is None:
+        return "every leaf passed"
+    text = f"first leaf that did not pass: {short.id}"
+    for page in short.evidence.pages if short.evidence is not None else ():
+        if page.outcome == "unavailable":
+            text += f"; {page.url} is unavailable: {page.reason}"
+    return text
 
 
 def _print(console: Console, reports: Sequence[TaskRehearsal]) -> None:

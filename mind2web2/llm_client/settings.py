@@ -119,6 +119,8 @@ def check_address(url: str, name: str) -> None:
     # In a form that cannot be read, any part may be a password or a key.
     if "@" not in url and "?" not in url:
         text += f": {' '.join(url.split())[:_MAX_SHOWN_CHARS]}"
+        if "://" not in url:
+            text += " (it begins with http:// or https://)"
     raise UsageError(text)
 
 

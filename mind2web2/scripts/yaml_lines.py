@@ -258,6 +258,11 @@ def problems_of(
     """Return the faults that a model found in a file's values, in the order of their lines."""
     faults = error.errors(include_url=False)
     places = [_place_of(fault, lines) for fault in faults]
+    incomplete = {
+        place[:-1]
+        for fault, place in zip(faults, places, strict=True)
+        if fault["type"] == "missing"
+    }
     found = []
     for fault, place in zip(faults, places, strict=True):
         is_above = any(
@@ -266,7 +271,15 @@ def problems_of(
         if fault["type"] == "too_short" and is_above:
             # Parts with faults of their own do not count for pydantic.
             continue
-        message = _message(fault, *owner_of(place))
+        model, name = owner_of(place)
+        if (
+            fault["type"] == "extra_forbidden"
+            and place[:-1] in incomplete
+            and nearest_name(name, model.model_fields) is None
+        ):
+            # A group of another kind; the missing key says what it should be.
+            continue
+        message = _message(fault, model, name)
         found.append(Problem(line_of(lines, place), field_name(place), message))
     return sorted(dict.fromkeys(found))
 

@@ -6,10 +6,12 @@ from xml.etree import ElementTree
 
 import pytest
 from projects import REPOSITORY
+from pydantic import BaseModel
 from servers.judge_server import JudgeServer, prompt_text
 
 from mind2web2 import CacheFileSys
 from mind2web2.authoring.cases import read_case
+from mind2web2.authoring.plausible import Filling, filled
 from mind2web2.authoring.rehearsal import RehearsalPlan, rehearse_task
 from mind2web2.authoring.structure import JudgePrice
 from mind2web2.cli import main
@@ -169,6 +171,22 @@ def test_a_sound_script_has_no_finding(tmp_path):
     assert report.structure.leaves == 4
     assert report.structure.longest_chain == 2
     assert report.structure.gates == {"given_0": 0.5, "given_1": 0.5}
+
+
+class Opening(BaseModel):
+    """A template whose fields are all required."""
+
+    year: int | None
+    floors: int
+    urls: list[str]
+
+
+@pytest.mark.parametrize("name", ["year", "floors"])
+def test_an_empty_required_field_is_null(name):
+    filling = Filling(empty=frozenset({f"opening.{name}"}))
+    opening = filled(Opening, "opening", filling)
+    expected = {"year": 2019, "floors": 3, "urls": ["https://quince.example/urls"]}
+    assert vars(opening) == expected | {name: None}
 
 
 SOUND = [
@@ -436,17 +454,16 @@ def test_a_real_judge_decides_the_same_cases(tmp_path, monkeypatch, capsys):
             }
         )
 
+    (tmp_path / "empty").mkdir()
+    monkeypatch.setenv("OPENAI_API_KEY", "key")
     with JudgeServer(reply) as server:
-        monkeypatch.setenv("OPENAI_API_KEY", "key")
-        options = [
-            "--judge_model",
-            "judge-1",
-            "--judge_base_url",
-            server.url,
-            "--pages",
-            "pages",
-        ]
-        assert main(["rehearse", "step_free_walks", *options]) == 0
-    shown = capsys.readouterr().out
-    assert "case perfect: expected 1.00, got 0.00" in shown
-    assert "first leaf that did not pass: walk_1_step_free" in shown
+        options = ["--judge_model", "judge-1", "--judge_base_url", server.url]
+        command = ["rehearse", "step_free_walks", *options, "--pages"]
+        assert main([*command, "pages"]) == 0
+        shown = capsys.readouterr().out
+        assert "case perfect: expected 1.00, got 0.00" in shown
+        assert "first leaf that did not pass: walk_1_step_free" in shown
+        missing = ["empty", "--missing_pages", "unavailable", "--allow_private_network"]
+        assert main([*command, *missing]) == 0
+    reason = "https://w.example/R is unavailable: not in the cache"
+    assert reason in capsys.readouterr().out

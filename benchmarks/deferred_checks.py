@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from measuring import show, title
+from mind2web2.scheduling.options import ExecutionOptions, execution_options
 from slow_judge import SlowJudge
 
 from mind2web2 import LLMClient
@@ -25,7 +26,6 @@ from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
-from mind2web2.scheduling.options import ExecutionOptions, execution_options
 from mind2web2.scripts.load import load_eval_script
 from mind2web2.utils.garbage_collection import gc_frozen
 

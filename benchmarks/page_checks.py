@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 
 from measuring import show, title
+from mind2web2.scheduling.options import ExecutionOptions, execution_options
 from shared_pages import screenshot, text_of
 from slow_judge import SlowJudge
 
@@ -25,7 +26,6 @@ from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit
 from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.prompts import HashedText
-from mind2web2.scheduling.options import ExecutionOptions, execution_options
 from mind2web2.verification.extractor import BinaryEvalResult
 from mind2web2.verification.messages import verification_messages
 

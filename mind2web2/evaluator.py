@@ -7,12 +7,11 @@ import itertools
 import json
 import logging
 from bisect import bisect_left
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from functools import partial
-from typing import Any, SupportsIndex, TypeVar
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
-from pydantic_core import SchemaSerializer, to_jsonable_python
+from pydantic_core import to_jsonable_python
 
 from mind2web2.errors import JudgeError, Mind2Web2Error
 from mind2web2.judge.client_judge import as_judge
@@ -22,7 +21,6 @@ from mind2web2.prompts import NO_INSTRUCTION
 from mind2web2.rubric.node import FIELDS, AggregationStrategy, VerificationNode
 from mind2web2.rubric.tree_writing import tree_as_dict
 from mind2web2.rubric.verdicts import Evidence, weighted_share
-from mind2web2.scheduling.deferral import Request, decided, deferrable, guard_access
 from mind2web2.utils.api_misuse import (
     note_added,
     note_ignored_argument,
@@ -35,18 +33,8 @@ from mind2web2.verification.extractor import (
     Extractor,
     create_evaluator,
 )
-from mind2web2.verification.plain_templates import is_plain
-from mind2web2.verification.verifier import (
-    OPTIONS,
-    BatchItem,
-    Prerequisites,
-    Sources,
-    VerificationBatch,
-    Verifier,
-    has_own,
-    is_used_up,
-    request_of,
-)
+from mind2web2.verification.stand_ins import on_read_of
+from mind2web2.verification.verifier import Prerequisites, Sources, Verifier
 
 __all__ = ["AggregationStrategy", "Evaluator", "VerificationNode"]
 
@@ -281,6 +269,7 @@ def _shown(value: Any) -> str:
 
 
 Template = TypeVar("Template", bound=BaseModel)
+BatchItem = tuple[str, Sources, VerificationNode | None, str | None]
 
 _ITEM = ("claim", "sources", "node", "additional_instruction")
 _INITIALIZED_BY = (
@@ -309,39 +298,32 @@ class _Extractions:
     """What was extracted, in the order of the calls, whichever was there first."""
 
     def __init__(self) -> None:
-        self.results: list[dict[str, Any]] = []
+        self._results: list[dict[str, Any]] = []
         self._numbers: list[int] = []  # of each of them, the number of its call
         self._calls = itertools.count()
+        self._on_read: Callable[[], object] | None = None
 
-    def recorded(
-        self,
-        name: str,
-        extraction: Callable[[], Awaitable[Template]],
-        serializer: SchemaSerializer | None = None,
-    ) -> Coroutine[Any, Any, Template]:
-        """Number a call, and return the rest of the work: the extraction and its record.
+    @property
+    def results(self) -> list[dict[str, Any]]:
+        """Return the name and the value of each."""
+        if self._on_read is not None:
+            self._on_read()
+        return self._results
 
-        Args:
-            serializer: of the template when it was called; else that of the value counts.
-        """
-        return self._recorded(next(self._calls), name, extraction, serializer)
-
-    async def _recorded(
-        self,
-        number: int,
-        name: str,
-        extraction: Callable[[], Awaitable[Template]],
-        serializer: SchemaSerializer | None,
+    async def recorded(
+        self, name: str, extraction: Coroutine[Any, Any, Template]
     ) -> Template:
-        value = await extraction()
-        if serializer is None:
-            dumped = value.model_dump(mode="json", warnings=False)
-        else:
-            dumped = serializer.to_python(value, mode="json", warnings=False)
-        result = plain_info(dumped)
+        """Return the value of an extraction, and record it."""
+        number = next(self._calls)
+        value = await extraction
+        on_read = on_read_of(value)
+        if on_read is not None:
+            self._on_read = on_read
+            return value
+        result = plain_info(value.model_dump(mode="json", warnings=False))
         place = bisect_left(self._numbers, number)
         self._numbers.insert(place, number)
-        self.results.insert(place, {"type": name, "result": result})
+        self._results.insert(place, {"type": name, "result": result})
         return value
 
 
@@ -432,13 +414,7 @@ class Evaluator(Rubric):
     @property
     def _extraction_results(self) -> list[dict[str, Any]]:
         """Scripts read the last of these."""
-        guard_access()
         return self._extractions.results
-
-    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
-        """Copies and pickles hold what is pending as well."""
-        guard_access()
-        return super().__reduce_ex__(protocol)
 
     async def extract(
         self,
@@ -467,18 +443,12 @@ class Evaluator(Rubric):
         if source is not None and not isinstance(source, str):
             raise ValueError(f"extract takes one URL as source, not {source!r}")
         instruction = additional_instruction or NO_INSTRUCTION
-        extraction: Callable[[], Awaitable[Template]]
         if source is None:
-            extraction = partial(
-                self.extractor.simple_extract,
-                prompt,
-                template_class,
-                instruction,
-                extraction_name=extraction_name,
+            extraction = self.extractor.simple_extract(
+                prompt, template_class, instruction, extraction_name=extraction_name
             )
         else:
-            extraction = partial(
-                self.extractor.extract_from_url,
+            extraction = self.extractor.extract_from_url(
                 prompt,
                 source,
                 template_class,
@@ -487,48 +457,6 @@ class Evaluator(Rubric):
                 extraction_name=extraction_name,
             )
         return await self._extractions.recorded(extraction_name, extraction)
-
-    def _extract_request(
-        self,
-        prompt: str,
-        template_class: type[BaseModel],
-        extraction_name: str = "extraction",
-        source: str | None = None,
-        additional_instruction: str | None = None,
-        *,
-        use_screenshot: bool = True,
-    ) -> Request | None:
-        extractor, methods = self.extractor, ("simple_extract", "extract_from_url")
-        # What is no text is read when the question is asked: it may change, or raise where the script stands.
-        are_texts = isinstance(prompt, str) and isinstance(extraction_name, str)
-        if (
-            extractor is None
-            or not has_own(extractor, Extractor, *methods, "noted")
-            or not are_texts
-            or not isinstance(additional_instruction, str | None)
-            or not isinstance(source, str | None)
-            or not is_plain(template_class)
-            or not extractor.may_defer(source)
-        ):
-            return None
-
-        def start() -> list[Coroutine[Any, Any, BaseModel]]:
-            extraction = extractor.noted(
-                prompt,
-                source,
-                template_class,
-                additional_instruction=additional_instruction or NO_INSTRUCTION,
-                use_screenshot=use_screenshot,
-                extraction_name=extraction_name,
-            )
-            # A script may change the class before the value is there.
-            serializer = template_class.__pydantic_serializer__
-            recorded = self._extractions.recorded(
-                extraction_name, extraction, serializer
-            )
-            return [recorded]
-
-        return Request([None], start)
 
     async def verify(
         self,
@@ -600,58 +528,17 @@ class Evaluator(Rubric):
             "num_trials": num_trials,
             "use_screenshot": use_screenshot,
         }
-        await decided(node for _, _, node, _ in batch)
-        results = await self._verified_together(batch, options)
-        for result in results:
-            if isinstance(result, Mind2Web2Error) or not isinstance(
-                result, Exception | bool
-            ):
-                raise result
-        return results
-
-    async def _verified_together(
-        self, batch: Sequence[BatchItem], options: dict[str, Any]
-    ) -> list[bool | BaseException]:
-        if self._verifies_itself():
-            return await VerificationBatch(
-                self._ready_verifier, batch, options
-            ).verdicts()
         calls = (
             self.verify(claim, node, sources, additional_instruction=words, **options)
             for claim, sources, node, words in batch
         )
-        return list(await asyncio.gather(*calls, return_exceptions=True))
-
-    def _verify_request(
-        self,
-        claim: str,
-        node: VerificationNode | None,
-        sources: Sources = None,
-        **options: Any,
-    ) -> Request | None:
-        return request_of(self.verifier, claim, node, sources, **options)
-
-    def _batch_request(
-        self, claims_and_sources: Iterable[BatchItem], **options: Any
-    ) -> Request | None:
-        is_known = options.keys() <= OPTIONS - {"additional_instruction"}
-        if (
-            not isinstance(claims_and_sources, list | tuple)
-            or not is_known
-            or not self._verifies_itself()
-        ):
-            return None
-        batch = [
-            (claim, sources, node, words)
-            for claim, sources, node, words in claims_and_sources
-        ]
-        if self.verifier is None or not all(
-            self.verifier.may_defer(sources) and not is_used_up(sources)
-            for _, sources, _, _ in batch
-        ):
-            return None
-        verifications = VerificationBatch(self._ready_verifier, batch, options)
-        return Request([node for _, _, node, _ in batch], verifications.started)
+        results = await asyncio.gather(*calls, return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException) and (
+                isinstance(result, Mind2Web2Error) or not isinstance(result, Exception)
+            ):
+                raise result
+        return results
 
     def _ready_verifier(self) -> Verifier:
         if self.verifier is None:
@@ -660,12 +547,6 @@ class Evaluator(Rubric):
                 "verify needs a client: call initialize(..., client=...) first"
             )
         return self.verifier
-
-    def _verifies_itself(self) -> bool:
-        """Tell whether no subclass, and no verifier of the script's own, has a say in verifying."""
-        return has_own(self, Evaluator, "verify", "batch_verify") and (
-            self.verifier is None or has_own(self.verifier, Verifier, "verify", "noted")
-        )
 
     # Records beside the tree
 
@@ -766,9 +647,3 @@ def _checked_item(item: BatchItem) -> BatchItem:
         raise TypeError(problem)
     claim, sources, node, additional_instruction = item
     return claim, sources, node, additional_instruction
-
-
-# Private ones of the class above: the same calls, as requests that may be deferred.
-deferrable(Evaluator.extract, Evaluator._extract_request)
-deferrable(Evaluator.verify, Evaluator._verify_request)
-deferrable(Evaluator.batch_verify, Evaluator._batch_request)

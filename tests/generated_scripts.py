@@ -1,26 +1,6 @@
-"""Eval scripts made up at random, and a judge with random verdicts that takes its random time."""
+"""Eval scripts made up at random."""
 
-import asyncio
-import gc
 import random
-import warnings
-import zlib
-from collections import Counter
-from dataclasses import dataclass, field
-
-from mind2web2.errors import CaptureError, JudgeError, JudgeUnavailableError
-from mind2web2.judge.protocol import JudgeLedger
-from mind2web2.judge.session import FailureLatch
-from mind2web2.llm_client.chat import NO_LIMIT, ChatReply, Usage
-from mind2web2.llm_client.kept_templates import filled_class
-from mind2web2.pages.answer_cache import AnswerCache
-from mind2web2.pages.cache import CacheFileSys
-from mind2web2.pages.captures import SharedCaptures
-from mind2web2.pages.library import PageLibrary
-from mind2web2.scheduling.deferral import guard_access, guarded
-from mind2web2.scheduling.options import ExecutionOptions, execution_options
-from mind2web2.scripts.load import load_eval_script, unload_eval_script
-from mind2web2.verification.extractor import BinaryEvalResult
 
 HEADER = """\
 import asyncio
@@ -443,141 +423,6 @@ def made_up_script(
     return script.source()
 
 
-@guarded
-@dataclass
-class RandomJudge:
-    """Decides by seed, claim and trial, after a random number of the loop's turns; keeps what it is asked."""
-
-    seed: int
-    pace_seed: int
-    longest_turns: int = 12
-    fails_one_in: int | None = None
-    latch: FailureLatch = field(default_factory=FailureLatch)
-    asked: Counter = field(default_factory=Counter)
-
-    def __post_init__(self):
-        self._pace = random.Random(self.pace_seed)
-        self._ledger = JudgeLedger()
-
-    @property
-    def ledger(self):
-        """Return what has been asked so far."""
-        guard_access()
-        return self._ledger
-
-    @property
-    def failure(self):
-        """Return the first failure for good."""
-        return self.latch.failure
-
-    # One judge decides.
-    first = None
-
-    @property
-    def image_limit(self):
-        """Take all images."""
-        return NO_LIMIT
-
-    def model_for(self, requested):
-        """Return the model."""
-        return requested
-
-    async def ask(self, request, subject, limit):  # noqa: ARG002
-        """Answer in its own time."""
-        self.latch.check()
-        question = (subject.node, subject.claim, subject.page, subject.trial)
-        self.asked[question] += 1
-        for _ in range(self._pace.randrange(self.longest_turns)):
-            await asyncio.sleep(0)
-        chance = random.Random(f"failure {self.seed} {question}").random()
-        if self.fails_one_in is not None and chance < 1 / self.fails_one_in:
-            raise self.fail(JudgeUnavailableError("outage"))
-        self._ledger.usage += Usage(judgments=1)
-        decision = random.Random(f"{self.seed} {question}")
-        if request.template is not BinaryEvalResult:
-            name = f"{zlib.crc32(str(request.messages).encode())} {decision.random()}"
-            return ChatReply(text="", value=filled_class(request.template)(name=name))
-        supported = decision.random() < 0.6
-        return ChatReply(
-            text="", value=BinaryEvalResult(reasoning=str(question), result=supported)
-        )
-
-    async def record_skip_decision(self, subject, skip_reason):  # noqa: ARG002
-        """Record nothing."""
-        return skip_reason
-
-    def fail(self, failure):
-        """Remember a failure."""
-        return self.latch.fail(failure)
-
-    def note(self, kind, what):
-        """List something in the ledger."""
-        getattr(self._ledger, kind).append(what)
-
-
-@dataclass
-class PretendBrowser:
-    """Captures any page but one that is gone, after a random number of the loop's turns."""
-
-    pace_seed: int
-
-    def __post_init__(self):
-        self._pace = random.Random(self.pace_seed)
-
-    async def capture_page(self, url, logger):  # noqa: ARG002
-        """Return the page's text."""
-        for _ in range(self._pace.randrange(8)):
-            await asyncio.sleep(0)
-        if url.endswith("gone"):
-            raise CaptureError("it is gone")
-        return None, f"what {url} says"
-
-
-async def cache_in(folder, pace_seed):
-    """Return an answer's page cache with one page, into which others can be captured."""
-    task_cache, library = CacheFileSys(folder), PageLibrary()
-    task_cache.put_web(PAGES[0], "stored at first", None)
-    await library.note_stored(task_cache)
-    return AnswerCache(
-        task_cache, library, None, SharedCaptures.by(PretendBrowser(pace_seed))
-    )
-
-
-async def outcome_of(path, judge, options, cache_folder=None):
-    """Return the summary that a script comes to with these options, or the error that it raises.
-
-    Where a judge fails, ``asyncio.gather`` of a script leaves coroutines that it has not come to. They are
-    collected here: later, Python's warning of them would fail any other test.
-    """
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "coroutine .* was never awaited")
-        outcome = await _outcome_of(path, judge, options, cache_folder)
-        if isinstance(outcome, str):
-            gc.collect()
-    return outcome
-
-
-async def _outcome_of(path, judge, options, cache_folder):
-    cache = (
-        None if cache_folder is None else await cache_in(cache_folder, judge.pace_seed)
-    )
-    function = load_eval_script(path)
-    names = ("answer", "agent_name", "answer_name", "semaphore", "logger")
-    try:
-        with execution_options(options):
-            given = {
-                **dict.fromkeys(names),
-                "answer": "",
-                "client": judge,
-                "cache": cache,
-            }
-            return without_times(await function(**given))
-    except (ValueError, TypeError, LookupError, JudgeError) as error:
-        return f"{type(error).__name__}: {error}"
-    finally:
-        unload_eval_script(function)
-
-
 def without_times(part):
     """Return a summary, or a part of it, without the times of captures: two runs are not simultaneous."""
     if isinstance(part, dict):
@@ -586,6 +431,3 @@ def without_times(part):
             for name, value in part.items()
         }
     return list(map(without_times, part)) if isinstance(part, list | tuple) else part
-
-
-SEQUENTIAL = ExecutionOptions(sequential=True)

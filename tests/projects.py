@@ -40,8 +40,8 @@ from mind2web2.runs.answer import AnswerOutcome, RunParts
 from mind2web2.runs.answers import RunFolders, select_work
 from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.run import RunProgress, evaluate_work
-from mind2web2.scheduling.options import ExecutionOptions
 from mind2web2.scripts.clock import AsOf
+from mind2web2.scripts.isolation.questions import Ahead
 from mind2web2.scripts.isolation.run import Isolation
 from mind2web2.utils.path_config import PathConfig
 
@@ -214,7 +214,7 @@ async def evaluate(
     log_to_console: bool = False,
     captures: SharedCaptures | None = None,
     isolation: Isolation = Isolation(),  # noqa: B008 (frozen)
-    order: ExecutionOptions | None = None,
+    ahead: Ahead | None = "values",
     as_of: AsOf | None = None,
 ) -> list[AnswerOutcome]:
     """Evaluate all of a project's answers by a run in this process; ``client=None`` replays."""
@@ -232,7 +232,7 @@ async def evaluate(
             log_to_console=log_to_console,
             captures=captures,
             isolation=isolation,
-            execution=order or ExecutionOptions(),
+            ahead=ahead,
             as_of=as_of,
         )
         work = select_work(project.paths, AGENT)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import strategies as st
 
 from mind2web2 import Evaluator, VerificationNode
-from mind2web2.rubric.node import possible_blocks
+from mind2web2.rubric.node import first_block
 
 VECTORS = Path(__file__).parent / "fixtures/vectors"
 BLOCKING = ("failed", "skipped")
@@ -194,7 +194,7 @@ def prerequisite_leaves(node, extra=()):
         node: the node to verify; ``None`` depends on ``extra`` alone.
         extra: further nodes whose leaves must hold.
     """
-    list(possible_blocks(node, extra))  # raises where the node is its own prerequisite
+    first_block(node, extra)  # raises where the node is its own prerequisite
     leaves = {}
     for source in (*extra, *_required_siblings(node)):
         for leaf in source.walk():
@@ -208,7 +208,7 @@ def blocking_leaf(node, extra=()):
 
     Takes time in proportion to the depth of the tree, not to its size.
     """
-    return next(possible_blocks(node, extra), None)
+    return first_block(node, extra)
 
 
 def _required_siblings(node):

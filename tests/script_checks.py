@@ -11,7 +11,6 @@ import shutil
 from projects import Project, block_in, evaluate, messages_text
 
 from mind2web2.llm_client.chat import ChatReply, Usage
-from mind2web2.scheduling.options import ExecutionOptions
 
 PAGES = [f"https://www.example.org/page/{number}" for number in range(8)]
 ANSWER = "\n".join(
@@ -120,9 +119,9 @@ async def problems(script, folder, *, needs_result=False):
     found = []
     for name, verdict in VERDICTS.items():
         by_order = []
-        for order in (ExecutionOptions(), ExecutionOptions(sequential=True)):
-            root = folder / f"{name} {order.sequential}"
-            outcome = await _outcome(script, root, verdict, order)
+        for ahead in ("nothing", "values", "gates", None):
+            root = folder / f"{name} {ahead}"
+            outcome = await _outcome(script, root, verdict, ahead)
             shutil.rmtree(root)
             by_order.append(_seen(outcome))
             reason = outcome.reason
@@ -130,14 +129,16 @@ async def problems(script, folder, *, needs_result=False):
                 needs_result or any(miss in reason for miss in MISSES)
             ):
                 found.append(f"{name}: {outcome.reason}")
-        if by_order[0] != by_order[1]:
-            found.append(
-                f"{name}: the default gives {by_order[0]}, and --sequential {by_order[1]}"
-            )
+        *passes, in_order = by_order
+        found += [
+            f"{name}: passes give {each}, and program order {in_order}"
+            for each in passes
+            if each != in_order
+        ]
     return found
 
 
-async def _outcome(script, root, verdict, order):
+async def _outcome(script, root, verdict, ahead):
     project = Project(root)
     project.add_answer("answer_1", ANSWER)
     project.add_raw_script(script.read_text(encoding="utf-8"))
@@ -148,7 +149,7 @@ async def _outcome(script, root, verdict, order):
     [outcome] = await evaluate(
         project,
         TemplateJudge(verdict),
-        order=order,
+        ahead=ahead,
         answer_timeout_s=120,
     )
     return outcome

@@ -38,7 +38,7 @@ from mind2web2.scripts.yaml_lines import (
 )
 from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.names import natural_key
-from mind2web2.verification.extractor import empty_instance
+from mind2web2.verification.stand_ins import empty_instance
 
 PERFECT = "perfect"
 # A score may be given with two decimals.

@@ -10,7 +10,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from mind2web2.verification.extractor import empty_instance
+from mind2web2.verification.stand_ins import empty_instance
 
 MOST_ITEMS = 12
 _WORDS = (

@@ -20,15 +20,13 @@ from mind2web2.judge.session import JudgeSession
 from mind2web2.judge.tokens import text_tokens
 from mind2web2.llm_client.async_calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit, Usage
-from mind2web2.llm_client.kept_templates import filled_class
 from mind2web2.pages.library import PageLibrary, PageRequest
 from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.prompts import HashedText
 from mind2web2.rubric.verdicts import Outcome, Status
-from mind2web2.scheduling.deferral import guarded
-from mind2web2.scheduling.options import ExecutionOptions, execution_options
-from mind2web2.scheduling.stopping import EvaluateAnswer
-from mind2web2.scripts.run import LoopGuard, load_script, run_script
+from mind2web2.scripts.limits import LoopGuard, ScriptStops
+from mind2web2.scripts.load import EvaluateAnswer
+from mind2web2.scripts.run import load_script, run_script
 from mind2web2.verification.messages import BinaryEvalResult
 
 # So long the loop has nothing else to do before a round of questions is answered.
@@ -165,11 +163,11 @@ class _RehearsalJudge(JudgeSession, AsyncCalls):
         if request.template is None:
             return ChatReply(text="")
         name = subject.node or "extraction"
-        template = filled_class(request.template)
+        template = request.template
         self.requests.templates.setdefault(name, template)
         return ChatReply(text="", value=self.world.fill(template, name))
 
-    async def record_skip_decision(
+    def recorded_skip(
         self,
         subject: QuestionContext,  # noqa: ARG002
         skip_reason: str | None,
@@ -251,19 +249,6 @@ class _BlankCache:
         return []
 
 
-# Verifications are deferred, as in a run, only where judge and cache watch what a script reads of them.
-
-
-@guarded
-class _DeferringJudge(_RehearsalJudge):
-    pass
-
-
-@guarded
-class _DeferringCache(_BlankCache):
-    pass
-
-
 @dataclass(frozen=True)
 class TreeNode:
     """A node of a rehearsed tree, in the form that scoring takes."""
@@ -336,12 +321,12 @@ async def loaded_script(path: Path, timeout_s: float) -> LoadedScript:
 
 
 @asynccontextmanager
-async def _ended_within(timeout_s: float, path: Path) -> AsyncIterator[None]:
+async def _ended_within(timeout_s: float, path: Path) -> AsyncIterator[ScriptStops]:
     """Stop a script that blocks the event loop, and name the option that gives it longer."""
-    started_s = time.monotonic()
+    started_s, stops = time.monotonic(), ScriptStops()
     try:
-        async with LoopGuard(timeout_s):
-            yield
+        async with LoopGuard(timeout_s, stops):
+            yield stops
     except EvalScriptError as error:
         if time.monotonic() - started_s < timeout_s:
             raise
@@ -363,18 +348,17 @@ async def rehearsed(
         WorldTimeoutError: the script did not end in time.
         EvalScriptError: it failed.
     """
-    async with _ended_within(script.timeout_s, script.path):
-        if not count_rounds:
-            judge = _RehearsalJudge(world, None)
-            # Two votes of a policy are alike; only the count of judgments needs both.
-            with execution_options(ExecutionOptions(votes="1")):
-                return await _rehearsed(script, judge, _BlankCache(world.has_page))
-        judge = _DeferringJudge(world, _Rounds())
-        return await _rehearsed(script, judge, _DeferringCache(world.has_page))
+    async with _ended_within(script.timeout_s, script.path) as stops:
+        judge = _RehearsalJudge(world, _Rounds() if count_rounds else None)
+        cache = _BlankCache(world.has_page)
+        return await _rehearsed(script, judge, cache, stops)
 
 
 async def _rehearsed(
-    script: LoadedScript, judge: _RehearsalJudge, cache: _BlankCache
+    script: LoadedScript,
+    judge: _RehearsalJudge,
+    cache: _BlankCache,
+    stops: ScriptStops,
 ) -> Rehearsed:
     # A script takes any client: that this one is a judge is checked here.
     client: Judge = judge
@@ -393,7 +377,7 @@ async def _rehearsed(
         )
 
     try:
-        result = await run_script(call, script.path, script.timeout_s, _log)
+        result = await run_script(call, script.path, script.timeout_s, _log, stops)
     finally:
         if clock is not None:
             clock.cancel()

@@ -35,7 +35,7 @@ from mind2web2.rubric.rescoring import Rescoring
 from mind2web2.rubric.verdicts import Outcome, aggregate
 from mind2web2.scripts.rubric_file import ANSWER_EXTRACTION, ITEM, RubricFile
 from mind2web2.utils.text import counted
-from mind2web2.verification.extractor import empty_instance
+from mind2web2.verification.stand_ins import empty_instance
 
 # A worthless answer may have that many points before they are a finding.
 MOST_POINTS = 0.1

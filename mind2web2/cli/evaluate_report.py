@@ -139,8 +139,8 @@ def _planned(
         conditions,
         settings.overwrite,
         settings.keep_apart,
-        may_look_ahead=settings.may_look_ahead,
-        looks_ahead=settings.looks_ahead,
+        may_look_ahead=not settings.is_replay,
+        looks_ahead=settings.goes_ahead == "gates",
     )
 
 
@@ -240,8 +240,8 @@ def _lookahead_line(run: PlannedRun, without: Sequence[Range]) -> str:
         + ("" if math.isnan(amounts.cost_usd) else f", {dollars(amounts.cost_usd)}")
         for way, amounts in (("off", off), ("gates", gates))
     ]
-    planned = "gates" if run.looks_ahead else "off"
-    return f"By --lookahead (this command: {planned}): {'; '.join(prices)}."
+    planned = "gates" if run.looks_ahead else "values"
+    return f"By --ahead (this command: {planned}): {'; '.join(prices)}."
 
 
 def _between(low: str, expected: str, high: str) -> str:
@@ -306,7 +306,7 @@ def print_run(console: Console, run: RunReport) -> None:
     judge = run.judge
     if not run.is_quiet:
         print_usage(console, judge.usage)
-        print_spent_for_nothing(console, judge.spent_for_nothing())
+        print_spent_for_nothing(console, judge.spent_for_nothing)
     line(
         console,
         f"{_judges_text(judge)}. {totals_text(judge.usage)}.",

@@ -64,7 +64,9 @@ _IN_PROCESSES = (
 _GONE = {
     "--isolate": _IN_PROCESSES,
     "--no_isolate": _IN_PROCESSES,
-    "--speculate": "write --lookahead gates, which also judges claims before their gates are decided",
+    "--speculate": "write --ahead gates, which also judges claims before their gates are decided",
+    "--lookahead": "write --ahead gates, or --ahead values, the default",
+    "--sequential": "write --ahead nothing, which asks what program order asks",
 }
 
 

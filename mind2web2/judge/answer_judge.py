@@ -21,18 +21,19 @@ from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.session import (
     JudgeSession,
     ask_within_limits,
-    cut_off_noted,
     unexpected,
 )
 from mind2web2.judge.store import Judgment, ServiceAnswer, judgment_key
 from mind2web2.judge.usage import tokens_of, usage_of
 from mind2web2.llm_client.async_calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit, Usage
-from mind2web2.scheduling.deferral import guarded, toolkit_at_work
 from mind2web2.utils.api_misuse import script_api
 
 
-@guarded
+class NotAskedError(JudgeError):
+    """A question was not asked, since another one of the answer failed before its turn."""
+
+
 @script_api
 class AnswerJudge(JudgeSession, AsyncCalls):
     """The run's judge as one answer asks it.
@@ -40,6 +41,10 @@ class AnswerJudge(JudgeSession, AsyncCalls):
     Args:
         limit: entered around each HTTP request. A script that holds the semaphore it received does not
             block itself: this is the run's own.
+
+    Attributes:
+        is_stopped: no further request is sent for the answer.
+        asked: the judgments that were requested rather than found in the store.
     """
 
     def __init__(
@@ -49,10 +54,16 @@ class AnswerJudge(JudgeSession, AsyncCalls):
         answer_name: str,
         limit: Limit | None = None,
     ) -> None:
+        self._answer: AnswerJudge = self
         super().__init__(Usage(), ImageLimit(max_images=run.settings.max_images))
         self._run = run
         self._source = (task_id, answer_name)
-        self._limits = AnswerLimits(limit or nullcontext(), self._latch.check)
+        self.is_stopped = False
+        self.asked: list[Judgment] = []
+        self._limits = AnswerLimits(
+            limit or nullcontext(), self._check, self.asked.append
+        )
+        self._own_requests: Counter[str] = Counter()
         self._is_first = False
         self._first: AnswerJudge | None = None
         if run.first is not None:
@@ -62,8 +73,24 @@ class AnswerJudge(JudgeSession, AsyncCalls):
             self._first._latch = self._latch
             self._first._ledger = self._ledger
             self._first._limits = self._limits
-        self._own_requests: Counter[str] = Counter()
-        self._gates: Counter[tuple[str | None, str | None]] = Counter()
+
+    def for_question(self) -> AnswerJudge:
+        """Return the judge of one question of the answer, with a failure and a ledger of its own."""
+        judge = AnswerJudge(self._run, *self._source, self._limits.places)
+        judge._answer = self
+        if judge._first is not None and self._first is not None:
+            judge._first._answer = self._first
+        return judge
+
+    def _check(self) -> None:
+        if self._answer.is_stopped:
+            raise NotAskedError("nothing more is asked after a failure")
+        self._latch.check()
+
+    @property
+    def image_limit(self) -> ImageLimit:
+        """Return the limit of images that the questions of the answer have met so far."""
+        return self._answer._image_limit
 
     @property
     def first(self) -> AnswerJudge | None:
@@ -88,9 +115,12 @@ class AnswerJudge(JudgeSession, AsyncCalls):
         """Answer a request of the script's own; the same one again is another trial."""
         key = judgment_key(request, 0)
         self._own_requests[key] += 1
-        with cut_off_noted(self, "a request of its own"):
-            subject = QuestionContext("script", trial=self._own_requests[key])
-            return await ask_within_limits(self, request, subject, None)
+        return await self.chat_again(request, self._own_requests[key])
+
+    async def chat_again(self, request: ChatRequest, trial: int) -> ChatReply:
+        """Answer a request of the script's own, which is another trial each time."""
+        subject = QuestionContext("script", trial=trial)
+        return await ask_within_limits(self, request, subject, None)
 
     async def ask(
         self,
@@ -99,16 +129,16 @@ class AnswerJudge(JudgeSession, AsyncCalls):
         limit: Limit | None,  # noqa: ARG002 (the run's own is entered)
     ) -> ChatReply:
         """Answer a question, as ``Judge.ask`` promises."""
-        self._latch.check()
+        self._check()
         request = self._of_run(request)
         try:
-            # A connection that opens now stays for later requests: its callbacks are not the script's.
-            with toolkit_at_work():
-                judgment = await self._run.judgment(
-                    request, subject, self._source, self._limits
-                )
+            judgment = await self._run.judgment(
+                request, subject, self._source, self._limits
+            )
             reply = _as_reply(judgment, request)
         except JudgmentMissingError:
+            raise
+        except NotAskedError:
             raise
         except (JudgeError, EvalScriptError) as error:
             # The script's process fails where it checks replies by a template of its own.
@@ -118,12 +148,9 @@ class AnswerJudge(JudgeSession, AsyncCalls):
         ledger = self._ledger
         if judgment.outcome == "fewer_images":
             ledger.usage += Usage(requests=judgment.attempts)
-            self.image_limit = self.image_limit.merged(
-                ImageLimit.model_validate_json(judgment.text)
-            )
-            raise self.image_limit.refusal(
-                f"judge {judgment.model} takes {self.image_limit.in_words()}"
-            )
+            met = ImageLimit.model_validate_json(judgment.text)
+            least = self._answer._image_limit = self.image_limit.merged(met)
+            raise least.refusal(f"judge {judgment.model} takes {least.in_words()}")
         ledger.usage += usage_of(judgment, self._run.price)
         served = ledger.first_served if self._is_first else ledger.served
         served[reply.served_model, reply.system_fingerprint] += 1
@@ -143,42 +170,17 @@ class AnswerJudge(JudgeSession, AsyncCalls):
             reasoning_effort=settings.reasoning_effort,
         )
 
-    async def ask_ahead(
-        self, request: ChatRequest, subject: QuestionContext
-    ) -> ChatReply:
-        """Answer a question without any note of it; once cancelled, send nothing more.
-
-        Raises:
-            ContextTooLongError: a shorter request may succeed.
-            JudgeError: the judge failed, or the question cannot be asked ahead.
-        """
-        self._latch.check()
-        request = self._of_run(request)
-        judgment = await self._run.judgment_ahead(
-            request, subject, self._source, self._limits
-        )
-        if judgment.outcome == "too_long":
-            raise ContextTooLongError(judgment.text)
-        if judgment.outcome == "fewer_images":
-            raise JudgeError("the judge takes fewer images")
-        return _as_reply(judgment, request)
-
     def note_service(self, answer: ServiceAnswer) -> None:
         """Add the reply of a map or paper service to the ledger."""
         self._ledger.services.append(answer)
 
-    async def record_skip_decision(
-        self, subject: QuestionContext, skip_reason: str | None
+    def recorded_skip(
+        self,
+        subject: QuestionContext,  # noqa: ARG002
+        skip_reason: str | None,
     ) -> str | None:
-        """Record or recall whether a verification is skipped, as ``Judge.record_skip_decision`` promises."""
-        same = (subject.node, subject.claim)
-        self._gates[same] += 1
-        try:
-            return await self._run.record_skip_decision(
-                subject, self._source, self._gates[same], skip_reason
-            )
-        except JudgeError as error:
-            raise self.fail(error) from error.__cause__
+        """Return the reason as it is: the script's process has the records."""
+        return skip_reason
 
 
 def _as_reply(judgment: Judgment, request: ChatRequest) -> ChatReply:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from contextlib import AbstractAsyncContextManager, aclosing
+from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime
-from types import TracebackType
 from typing import Any, Literal, NamedTuple
 from weakref import WeakValueDictionary
 
@@ -18,7 +17,6 @@ from mind2web2.errors import (
     ContextTooLongError,
     ImagesRefusedError,
     JudgeAccessError,
-    JudgeError,
     JudgeUnavailableError,
     JudgeUnusableError,
     JudgmentMissingError,
@@ -38,7 +36,7 @@ from mind2web2.judge.store import (
     JudgeIdentity,
     Judgment,
     JudgmentStore,
-    gate_key,
+    RecordedSkip,
     judgment_key,
 )
 from mind2web2.judge.usage import RunUsage, usage_of
@@ -58,8 +56,6 @@ from mind2web2.utils.loop_turns import loop_turn
 from mind2web2.utils.text import counted
 
 REPLAY_ENDPOINT = "replay"
-# Judgments asked ahead that are known as such: an open scorer asks them for ever.
-_MOST_AHEAD = 20_000
 
 
 class CachingJudge:
@@ -118,11 +114,8 @@ class CachingJudge:
         self._checking, self._is_checked = asyncio.Lock(), False
         self._unreachable: JudgeUnusableError | None = None
         self._asked_now: set[str] = set()
-        # The latest judgments asked ahead that nothing rests on yet, and the usage of all earlier ones.
-        self._ahead: dict[str, Usage] = {}
-        self._earlier_ahead = Usage()
-        # The questions whose caller was cancelled while their request was in flight.
-        self._given_up: set[asyncio.Task[Judgment]] = set()
+        # The usage of judgments that no result of the run rests on.
+        self.spent_for_nothing = Usage()
         # Replies that a full disk did not take. No request follows until they are written.
         self._unwritten: dict[str, _Unwritten] = {}
         self._writing = asyncio.Lock()
@@ -208,71 +201,15 @@ class CachingJudge:
                     # Each further round means that another run has stored its reply, and is done.
                     while kept != judgment and not await _fits(kept, request):
                         kept = await to_the_end(self._write(judgment, kept))
+            if limits.note_asked is not None:
+                limits.note_asked(kept)
             return kept
-
-    async def judgment_ahead(
-        self,
-        request: ChatRequest,
-        subject: QuestionContext,
-        source: tuple[str, str],
-        limits: AnswerLimits,
-    ) -> Judgment:
-        """Return a judgment that may never count.
-
-        Once the caller is cancelled, a request in flight is left to this judge, which stores its reply.
-
-        Raises:
-            JudgeError: the judge failed, or a budget is set, which such judgments would use up.
-        """
-        if self.budget is not None:
-            raise JudgeError("within a budget, nothing is asked ahead")
-        question = _QuestionAhead(limits)
-        checked = AnswerLimits(question, question.check, is_ahead=True)
-        asked = asyncio.create_task(
-            self._judged_ahead(request, subject, source, checked, question)
-        )
-        try:
-            return await asyncio.shield(asked)
-        except asyncio.CancelledError:
-            self._given_up.add(asked)
-            asked.add_done_callback(self._forget_given_up)
-            question.give_up(asked)
-            raise
-
-    async def _judged_ahead(
-        self,
-        request: ChatRequest,
-        subject: QuestionContext,
-        source: tuple[str, str],
-        limits: AnswerLimits,
-        question: _QuestionAhead,
-    ) -> Judgment:
-        judgment = await self.judgment(request, subject, source, limits)
-        if question.is_sent:
-            self._ahead[judgment.key] = usage_of(judgment, self.price)
-            if len(self._ahead) > _MOST_AHEAD:
-                self._earlier_ahead += self._ahead.pop(next(iter(self._ahead)))
-        return judgment
-
-    def _forget_given_up(self, asked: asyncio.Task[Judgment]) -> None:
-        self._given_up.discard(asked)
-        if not asked.cancelled():
-            asked.exception()  # retrieved: nothing depends on it
-
-    def spent_for_nothing(self) -> Usage:
-        """Return the usage of the judgments that were asked ahead for leaves that were skipped then."""
-        own = sum(self._ahead.values(), self._earlier_ahead)
-        if self.first is None:
-            return own
-        return own + self.first.spent_for_nothing()
 
     def _permit(self, request: ChatRequest, limits: AnswerLimits) -> Permit:
         reservation = None if self.budget is None else self.budget.reservation(request)
         return Permit(limits, self._breaker, reservation)
 
     def _reused(self, judgment: Judgment, source: tuple[str, str]) -> Judgment:
-        if self._ahead.pop(judgment.key, None) is not None:
-            return judgment  # its usage counts as asked
         if judgment.outcome != "fewer_images":
             self.usage.of(source[0]).reused += usage_of(judgment, self.price)
         return judgment
@@ -315,32 +252,12 @@ class CachingJudge:
         """
         if self.first is not None:
             await self.first.write_rest()
-        # A job may take hours, and a later run fetches its replies.
-        await self.end_given_up(0.0 if self.settings.batch else None)
         try:
             await self._write_unwritten()
         except JudgmentStoreError as error:
             raise JudgmentStoreError(
                 f"{counted(len(self._unwritten), 'judge reply')} not stored, to be requested again: {error}"
             ) from error
-
-    @property
-    def given_up(self) -> int:
-        """Return how many questions without a caller still wait for their replies."""
-        return len(self._given_up) + (0 if self.first is None else self.first.given_up)
-
-    async def end_given_up(self, patience_s: float | None) -> None:
-        """Wait for replies that no caller waits for, and after so long cancel their requests."""
-        asked = set(self._given_up)
-        if self.first is not None:
-            asked |= self.first._given_up
-        if not asked:
-            return
-        _, late = await asyncio.wait(asked, timeout=patience_s)
-        for question in late:
-            question.cancel()
-        if late:
-            await asyncio.wait(late)
 
     async def _write_unwritten(self) -> None:
         if self._unwritten:
@@ -451,7 +368,7 @@ class CachingJudge:
             outcome = "fewer_images"
         except BaseException as error:
             # A failure or a cancelled caller: no judgment, but requests and tokens.
-            self._breaker.note_failure(error, source, is_ahead=permit.is_ahead)
+            self._breaker.note_failure(error, source)
             permit.settle(sent.replies)
             self._count(_no_reply(sent), sent, source[0], judgments=0)
             raise
@@ -496,14 +413,10 @@ class CachingJudge:
             **fields,
         )
 
-    async def record_skip_decision(
-        self,
-        subject: QuestionContext,
-        source: tuple[str, str],
-        ordinal: int,
-        skip_reason: str | None,
-    ) -> str | None:
-        """Record whether a verification is skipped; in a replay, return the record."""
+    def recorded_skips(self, source: tuple[str, str]) -> list[RecordedSkip]:
+        """Return what a replayed run has recorded about skips of an answer's verifications."""
+        if self._provider is not None:
+            return []
         settings = self.settings
         judge: tuple[object, ...] = (
             settings.model,
@@ -518,17 +431,7 @@ class CachingJudge:
             judge += (first.settings.model, server, CASCADE_RULE)
         if settings.votes != "always":
             judge += ("votes", settings.votes)
-        key = gate_key(judge, *source, subject.node, subject.claim, ordinal)
-        if self._provider is None:
-            recorded = await self._store.get(key, settings.replayed_endpoint)
-            return skip_reason if recorded is None else recorded.text or None
-        outcome = "asked" if skip_reason is None else "skipped"
-        text = skip_reason or ""
-        gate = self._as_judgment(
-            key, subject, source, outcome=outcome, text=text, attempts=0, purpose="gate"
-        )
-        await self._store.put(gate)
-        return skip_reason
+        return self._store.recorded_skips(judge, source)
 
     def _count(
         self, reply: ChatReply, sent: SentRequests, task_id: str, *, judgments: int
@@ -555,52 +458,6 @@ class _Unwritten(NamedTuple):
 
     judgment: Judgment
     instead_of: Judgment | None
-
-
-class _QuestionAhead(AbstractAsyncContextManager[None]):
-    """The limits of a question that may never count: once it is given up, no request of it is sent.
-
-    Args:
-        limits: of its answer.
-
-    Attributes:
-        is_sent: a request is in flight, or has its reply.
-    """
-
-    def __init__(self, limits: AnswerLimits) -> None:
-        self._limits = limits
-        self._given_up: asyncio.Task[Judgment] | None = None
-        self.is_sent = False
-
-    def check(self) -> None:
-        """Note that a request is to be sent. Raises JudgeError: it must not be."""
-        self._limits.check()
-        if self._given_up is not None:
-            raise JudgeError("the question is not asked any more")
-        self.is_sent = True
-
-    def give_up(self, asked: asyncio.Task[Judgment]) -> None:
-        """Cancel the task that asks, as soon as no request is in flight without a reply."""
-        self._given_up = asked
-        if not self.is_sent:
-            asked.cancel()
-
-    async def __aenter__(self) -> None:
-        await self._limits.places.__aenter__()
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._limits.places.__aexit__(kind, error, trace)
-        if error is None:
-            return
-        self.is_sent = False
-        if self._given_up is not None:
-            # It would wait for its next try.
-            self._given_up.cancel()
 
 
 def _no_reply(sent: SentRequests) -> ChatReply:

@@ -36,7 +36,6 @@ from mind2web2.llm_client.chat import (
     Limit,
     Usage,
 )
-from mind2web2.llm_client.kept_templates import filled_class
 
 
 class ScriptedClient(Protocol):
@@ -64,8 +63,7 @@ class ClientProvider:
 
     async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:
         """Answer one request, as ``ChatProvider.chat`` promises."""
-        # A client gets the script's own class.
-        template = None if request.template is None else filled_class(request.template)
+        template = request.template
         parameters = {} if template is None else {"response_format": template}
         try:
             async with nullcontext() if limit is None else limit:
@@ -180,7 +178,7 @@ class ClientJudge(JudgeSession, AsyncCalls):
         except ContextTooLongError:
             raise
         except ImagesRefusedError as refusal:
-            self.image_limit = self.image_limit.merged(ImageLimit.of(refusal))
+            self._image_limit = self.image_limit.merged(ImageLimit.of(refusal))
             raise
         except JudgeError as error:
             raise self.fail(error) from error.__cause__
@@ -190,7 +188,7 @@ class ClientJudge(JudgeSession, AsyncCalls):
         self._note_rejection(reply, subject)
         return reply
 
-    async def record_skip_decision(
+    def recorded_skip(
         self,
         subject: QuestionContext,  # noqa: ARG002
         skip_reason: str | None,

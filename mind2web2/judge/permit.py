@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from mind2web2.errors import BudgetReachedError, JudgeAccessError, JudgeUnavailableError
+from mind2web2.judge.store import Judgment
 from mind2web2.llm_client.chat import Limit, Usage
 
 log = logging.getLogger(__name__)
@@ -27,12 +28,12 @@ class AnswerLimits:
     Args:
         places: the run's limit of requests in flight.
         check: raises once the answer's judge has failed.
-        is_ahead: the request may never count, as its leaf may be skipped.
+        note_asked: takes each judgment that was requested rather than found in the store.
     """
 
     places: Limit
     check: Callable[[], None]
-    is_ahead: bool = False
+    note_asked: Callable[[Judgment], object] | None = None
 
 
 class CircuitBreaker:
@@ -71,21 +72,13 @@ class CircuitBreaker:
         self._rejected_answers.clear()
         self._notify()
 
-    def note_failure(
-        self, error: BaseException, source: tuple[str, str], *, is_ahead: bool = False
-    ) -> None:
-        """Note a failed question of an answer, given as task id and answer name.
-
-        Outages and rejections of all requests concern the server and the key, whichever request meets them.
-        Another rejection of a question that was asked ahead costs no answer its result: it counts if the
-        question is asked again because its leaf is not skipped.
-        """
+    def note_failure(self, error: BaseException, source: tuple[str, str]) -> None:
+        """Note a failed question of an answer, given as task id and answer name."""
         if isinstance(error, JudgeUnavailableError) and error.is_outage:
             self._failed_answers[source] = error
             self.away += 1
         if isinstance(error, JudgeAccessError):
-            if not is_ahead:
-                self._rejected_answers[source] = error
+            self._rejected_answers[source] = error
             if error.is_for_all:
                 self._open(error)
 
@@ -213,11 +206,6 @@ class Permit:
     async def aclose(self) -> None:
         """Give the place back."""
         await self._place.aclose()
-
-    @property
-    def is_ahead(self) -> bool:
-        """Tell whether the question may never count."""
-        return self._limits.is_ahead
 
     def settle(self, usages: list[Usage]) -> None:
         """Replace the estimated cost by that of the replies."""

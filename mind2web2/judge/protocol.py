@@ -90,6 +90,21 @@ class JudgeLedger:
     script_faults: list[str] = field(default_factory=list)
     services: list[ServiceAnswer] = field(default_factory=list)
 
+    def add(self, other: JudgeLedger) -> None:
+        """Add the usage and the notes of a question."""
+        self.usage += other.usage
+        self.served += other.served
+        self.first_served += other.first_served
+        for moment in (other.first_created, other.last_created):
+            if moment is not None:
+                self.note_created(moment)
+        self.rejections += other.rejections
+        self.doubts += other.doubts
+        self.refused_downloads += other.refused_downloads
+        self.ignored_arguments += other.ignored_arguments
+        self.script_faults += other.script_faults
+        self.services += other.services
+
     def note_created(self, moment: str) -> None:
         """Add the time of a judgment."""
         self.first_created = min(self.first_created or moment, moment)
@@ -144,11 +159,11 @@ class Judge(Protocol):
     def note(self, kind: Noted, text: str) -> None:
         """Add a note to the ledger."""
 
-    async def record_skip_decision(
+    def recorded_skip(
         self, subject: QuestionContext, skip_reason: str | None
     ) -> str | None:
-        """Return why a concurrent verification is skipped, ``None`` if it is not.
+        """Return why a verification is skipped, ``None`` if it is not.
 
-        The reason depends on the order of verdicts, so a run records it and a replay returns the record
-        instead of ``skip_reason``.
+        Runs of earlier versions recorded the reason where it depended on the order of verdicts; a replay
+        of such a run returns the record instead of ``skip_reason``.
         """

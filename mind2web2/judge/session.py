@@ -32,10 +32,11 @@ from mind2web2.llm_client.chat import (
     Usage,
 )
 from mind2web2.llm_client.messages import with_fewer_images
-from mind2web2.scheduling.deferral import guard_access
-from mind2web2.scheduling.stopping import STOPPED, cut_off
 
 log = logging.getLogger(__name__)
+
+# The message of a cancellation by the run: no time limit of the script has expired.
+STOPPED = "stopped by the run"
 
 ChatCall = Callable[[ChatRequest, Limit], Awaitable[ChatReply]]
 
@@ -71,18 +72,21 @@ class JudgeSession:
     def __init__(self, usage: Usage, image_limit: ImageLimit = NO_LIMIT) -> None:
         self._latch = FailureLatch()
         self._ledger = JudgeLedger(usage)
-        self.image_limit = image_limit
+        self._image_limit = image_limit
+
+    @property
+    def image_limit(self) -> ImageLimit:
+        """Return the known or configured limit of images in one question."""
+        return self._image_limit
 
     @property
     def ledger(self) -> JudgeLedger:
         """Return usage and notes."""
-        guard_access()
         return self._ledger
 
     @property
     def failure(self) -> Mind2Web2Error | None:
         """Return the first permanent failure."""
-        guard_access()
         return self._latch.failure
 
     def fail(self, failure: Failure) -> Failure:
@@ -107,8 +111,16 @@ def cut_off_noted(judge: Judge, name: str) -> Iterator[None]:
         yield
     except asyncio.CancelledError as error:
         if STOPPED not in error.args:
-            judge.fail(cut_off(name))
+            judge.fail(_cut_off(name))
         raise
+
+
+def _cut_off(name: str) -> JudgeError:
+    """Return why there is no result where a time limit of the script's own expired."""
+    return JudgeError(
+        f"the script stopped waiting for the judge on {name!r} (a time limit of its own, such as "
+        "asyncio.timeout or wait_for): raise that limit"
+    )
 
 
 async def ask_twice_if_declined(

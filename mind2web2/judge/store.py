@@ -10,6 +10,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from operator import attrgetter
 from pathlib import Path
@@ -149,6 +150,21 @@ def judgment_key(request: ChatRequest, trial: int) -> str:
     }
     canonical = json.dumps(asked, sort_keys=True, ensure_ascii=True, default=str)
     return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class RecordedSkip:
+    """What a run of an earlier version has recorded about the gate of a verification.
+
+    Args:
+        ordinal: of the verification, among those with the same node and claim, from 1.
+        reason: why it was skipped, empty if it was not.
+    """
+
+    node: str | None
+    claim: str | None
+    ordinal: int
+    reason: str
 
 
 def gate_key(
@@ -396,6 +412,24 @@ class JudgmentStore:
             limits,
             key=lambda limit: (-_or_any(limit.max_images), -_or_any(limit.max_side_px)),
         )
+
+    def recorded_skips(
+        self, judge: tuple[object, ...], source: tuple[str, str]
+    ) -> list[RecordedSkip]:
+        """Return the records of gates of an answer, which runs of earlier versions made.
+
+        Args:
+            judge: as ``gate_key`` takes it.
+            source: task id and answer name.
+        """
+        clause = "WHERE purpose = 'gate' AND task_id = ? AND answer_name = ?"
+        gates = self._in_thread(lambda: list(self._read(clause, source)))
+        return [
+            RecordedSkip(gate.node, gate.claim, ordinal, gate.text)
+            for gate in gates
+            for ordinal in range(1, len(gates) + 1)
+            if gate.key == gate_key(judge, *source, gate.node, gate.claim, ordinal)
+        ]
 
     def add(self, judgments: Iterable[Judgment]) -> int:
         """Store many judgments, keep those already stored, and return how many were new."""

@@ -42,7 +42,6 @@ from mind2web2.judge_check.labelled_set import (
     Picture,
 )
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Usage
-from mind2web2.llm_client.kept_templates import filled_class
 from mind2web2.pages.cache_files import screenshot_bytes
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
@@ -383,7 +382,7 @@ class CountingProvider:
             self.stored += 1
         else:
             self.prompts.append(request_tokens(request))
-        value = _empty_reply(filled_class(request.template or BaseModel))
+        value = _empty_reply(request.template or BaseModel)
         return ChatReply(text=value.model_dump_json(), value=value, usage=Usage())
 
     async def close(self) -> None:

@@ -9,6 +9,7 @@ from mind2web2.urls.parts import lookup_key
 
 if TYPE_CHECKING:
     from mind2web2.pages.cache import CacheFileSys
+import asyncio
 import hashlib
 from collections.abc import Iterable
 from typing import Any
@@ -17,12 +18,10 @@ from mind2web2.errors import CacheMiss
 from mind2web2.llm_client.chat import Limit
 from mind2web2.pages.cache_files import redirect_target
 from mind2web2.pages.library import PageLibrary
-from mind2web2.scheduling.deferral import guard_access, guarded, is_on_the_loop
 from mind2web2.utils.api_misuse import script_api
 
 
 @script_api
-@guarded
 class AnswerCache:
     """Passes everything on to the task's cache and notes each URL that is looked up.
 
@@ -116,9 +115,7 @@ class AnswerCache:
 
     def __getattr__(self, name: str) -> Any:
         """Pass on other methods, such as ``save`` and ``clear``."""
-        thing = getattr(self.task_cache, name)
-        guard_access()
-        return thing
+        return getattr(self.task_cache, name)
 
     def note_captured(self, url: str) -> None:
         """Let the script see a page, and where that was redirected to, if they are stored."""
@@ -138,6 +135,12 @@ class AnswerCache:
             self.note_captured(url)
         self.is_listed = self.is_listed or is_listed
 
+    def note_question(self, cache: AnswerCache) -> None:
+        """Note what a question has looked up, and which pages the judge was shown for it."""
+        self.looked_up |= cache.looked_up
+        for url, sha256 in cache._shown.items():
+            self.note_shown(url, sha256)
+
     def note_shown(self, url: str, sha256: str | None) -> None:
         """Note the digest of a page as the judge was shown it, which may have changed on disk since."""
         self._shown.setdefault(url, sha256)
@@ -155,7 +158,6 @@ class AnswerCache:
 
     def _sees(self, url: str) -> bool:
         """Note that a page is looked up, and tell whether it is to be found."""
-        guard_access()
         self.looked_up.add(str(url))
         return self._is_in_view(str(url))
 
@@ -166,7 +168,7 @@ class AnswerCache:
             )
 
     def _is_in_view(self, url: str) -> bool:
-        return not is_on_the_loop() or self._is_known(url)
+        return not _is_on_the_loop() or self._is_known(url)
 
     def _is_known(self, url: str) -> bool:
         """Return whether a stored page was there before the run or has become visible since."""
@@ -190,6 +192,14 @@ class AnswerCache:
 
     def _digest_in_view(self, url: str) -> str | None:
         return self.task_cache.digest(url) if self._is_known(url) else None
+
+
+def _is_on_the_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def listing_sha256(cache: CacheFileSys) -> str:

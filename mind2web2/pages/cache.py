@@ -36,7 +36,6 @@ from mind2web2.pages.cache_files import (
 from mind2web2.pages.stored_files import (
     file_names_in,
 )
-from mind2web2.scheduling.deferral import guard_access, guarded
 from mind2web2.urls.parts import likely_keys, lookup_key, storage_key
 from mind2web2.utils.api_misuse import script_api
 from mind2web2.utils.files import is_leftover, text_sha256, write_together, write_whole
@@ -49,7 +48,6 @@ _log = logging.getLogger(__name__)
 
 
 @script_api
-@guarded
 class CacheFileSys:
     """The pages stored in ``task_dir``, found by any spelling of their URL.
 
@@ -76,7 +74,6 @@ class CacheFileSys:
             CacheWriteError: the folder cannot be written, or ``url`` is no URL.
             DocumentError: the screenshot is damaged.
         """
-        guard_access()
         key = _key_for_storing(url)
         files = PageFiles.of(self.task_dir, key)
         text_bytes = as_unicode_text(text).encode()
@@ -92,7 +89,6 @@ class CacheFileSys:
         Raises:
             CacheWriteError: the folder cannot be written, or ``url`` is no URL.
         """
-        guard_access()
         key = _key_for_storing(url)
         self._store(key, "pdf", {PageFiles.of(self.task_dir, key).pdf: pdf_bytes})
 
@@ -118,7 +114,6 @@ class CacheFileSys:
             CacheWriteError: the folder cannot be written, or the URL is no URL.
             DocumentError: the screenshot is damaged.
         """
-        guard_access()
         url = url or page.record.requested_url
         new_key = _key_for_storing(url)
         content = content_of(page)
@@ -157,7 +152,6 @@ class CacheFileSys:
         Raises:
             CacheWriteError: the folder cannot be written.
         """
-        guard_access()
         kind = source.has(url)
         record = source.capture_record(url)
         try:
@@ -180,7 +174,6 @@ class CacheFileSys:
 
         ``None`` for a page stored without one, as by older tools, or replaced by them since.
         """
-        guard_access()
         stored = self._find(url)
         if stored is not None:
             return self._record_of(*stored)
@@ -204,7 +197,6 @@ class CacheFileSys:
 
     def redirected_urls(self) -> list[str]:
         """Return the URLs that ``redirects.json`` leads to stored pages."""
-        guard_access()
         return [url for url in self._redirects.urls() if self._find(url) is not None]
 
     def capture_records(self) -> dict[str, CaptureRecord]:
@@ -213,7 +205,6 @@ class CacheFileSys:
         Unlike ``capture_record`` this does not read the pages, so that a record may be that of a page
         which an older tool has replaced since.
         """
-        guard_access()
         kinds = self._stored_kinds()
         stems = {main_file_name(key, kind)[:32]: key for key, kind in kinds.items()}
         records: dict[str, CaptureRecord] = {}
@@ -241,7 +232,6 @@ class CacheFileSys:
         Raises:
             CacheMiss: no web page is stored for the URL.
         """
-        guard_access()
         files = self._files_of(url, "web")
         paths = files.of_kind("web") if files else ()
         contents = self._contents_of(paths if get_screenshot else paths[:1])
@@ -253,7 +243,6 @@ class CacheFileSys:
 
     def get_pdf(self, url: str) -> bytes:
         """Return a stored PDF. Raises CacheMiss: no PDF is stored for the URL."""
-        guard_access()
         files = self._files_of(url, "pdf")
         content = read_file(files.pdf) if files else None
         if content is None:
@@ -262,7 +251,6 @@ class CacheFileSys:
 
     def has(self, url: str) -> PageKind | None:
         """Return the kind of the stored page; ``None`` if none is stored."""
-        guard_access()
         stored = self._find(url)
         return stored[1] if stored else None
 
@@ -306,7 +294,6 @@ class CacheFileSys:
 
         Unlike ``digest`` this does not read them.
         """
-        guard_access()
         stored = self._find(url)
         if stored is None:
             return None
@@ -324,7 +311,6 @@ class CacheFileSys:
             CacheMiss: no page is stored for the URL.
             CacheWriteError: the folder cannot be written.
         """
-        guard_access()
         with self._index_file.writing():
             stored = self._find(url)
             if stored is None:
@@ -342,7 +328,6 @@ class CacheFileSys:
         Raises:
             CacheWriteError: the folder cannot be written, or the URL is no URL.
         """
-        guard_access()
         with self._index_file.writing():
             stored = self._find(url)
             keys = {
@@ -363,7 +348,6 @@ class CacheFileSys:
         Raises:
             CacheWriteError: the folder cannot be written, or the URL is no URL.
         """
-        guard_access()
         with source._index_file.writing(), self._index_file.writing():
             stored, own = source._find(url), self._find(url)
             failed = (
@@ -399,7 +383,6 @@ class CacheFileSys:
 
     def get_all_urls(self) -> list[str]:
         """Return the index keys of all stored pages, sorted."""
-        guard_access()
         return sorted(self._stored_kinds())
 
     def listed_as(self, url: str) -> str | None:
@@ -409,7 +392,6 @@ class CacheFileSys:
 
     def summary(self) -> dict[str, int]:
         """Return how many pages are stored: ``total_urls``, ``web_pages``, ``pdf_pages``."""
-        guard_access()
         kinds = list(self._stored_kinds().values())
         return {
             "total_urls": len(kinds),
@@ -423,7 +405,6 @@ class CacheFileSys:
         Raises:
             CacheWriteError: the folder cannot be written.
         """
-        guard_access()
         with self._index_file.writing():
             self._index_file.tidy()
 
@@ -433,7 +414,6 @@ class CacheFileSys:
         Raises:
             CacheWriteError: the folder cannot be written.
         """
-        guard_access()
         if not self.task_dir.exists():
             return
         with self._index_file.writing():

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy, deepcopy
 from dataclasses import dataclass
 from enum import EnumType, StrEnum
-from typing import Any, Protocol, get_args
+from typing import Any, get_args
 
 from pydantic_core import CoreSchema, SchemaSerializer, core_schema
 
@@ -44,11 +44,17 @@ class AggregationStrategy(StrEnum, metaclass=_StrategyNames):
     SEQUENTIAL = "sequential"
 
 
-class TreeWatch(Protocol):
-    """The scheduler of a tree's pending verdicts."""
+@dataclass(frozen=True)
+class Undecided:
+    """Stands in the place of a verdict or a value that is not known yet.
 
-    def settle_now(self) -> None:
-        """Wait until no verdict is pending; raises where one failed."""
+    Args:
+        blocks: claims that depend on the leaf are left undecided, too.
+        on_read: called when something that depends on it is read; ``None`` where a stand-in is shown.
+    """
+
+    blocks: bool = False
+    on_read: Callable[[], object] | None = None
 
 
 class _Tree:
@@ -57,16 +63,15 @@ class _Tree:
     Args:
         nodes: every node by its id; of equal ids the first one added.
         version: grows with every change that may alter a score.
-        watch: set while verdicts are pending.
+        undecided: of a leaf that was left undecided; ``None`` where there is no such leaf.
     """
 
-    __slots__ = ("nodes", "pending", "version", "watch")
+    __slots__ = ("nodes", "undecided", "version")
 
     def __init__(self) -> None:
         self.nodes: dict[str, VerificationNode] = {}
         self.version = 0
-        self.watch: TreeWatch | None = None
-        self.pending = 0
+        self.undecided: Undecided | None = None
 
 
 class _Children(list["VerificationNode"]):
@@ -107,10 +112,8 @@ class VerificationNode:
     """A node of a rubric tree; a node without children is a leaf.
 
     The tree keeps its own links: ``parent``, the index behind ``find`` and, per node, which children
-    have a failed, skipped or pending leaf below them, so that neither a lookup nor the question whether a
+    have a failed, skipped or undecided leaf below them, so that neither a lookup nor the question whether a
     verification is to be skipped ever searches the tree.
-
-    Where the verdict of a leaf is pending, reading or writing it waits for the verdict.
     """
 
     __slots__ = (
@@ -125,8 +128,7 @@ class VerificationNode:
         "_remembered",
         "_blocking_children",
         "_blocking_critical_children",
-        "_pending",
-        "_pending_children",
+        "_undecided",
         "_tags",
         "_figure_weight",
         "__weakref__",
@@ -171,8 +173,7 @@ class VerificationNode:
         # Positions in order, as the first one decides.
         self._blocking_children: list[int] = []
         self._blocking_critical_children: list[int] = []
-        self._pending: TreeWatch | None = None
-        self._pending_children: set[int] = set()
+        self._undecided: Undecided | None = None
         self._remembered: tuple[int, float] | None = None
         self._tree = _Tree()
         self._tree.nodes[self._id] = self
@@ -252,12 +253,12 @@ class VerificationNode:
     @property
     def score(self) -> float:
         """Return the score: a leaf's verdict, or the result of the last scoring."""
-        self._settle_leaf()
+        self._note_read()
         return self._score
 
     @score.setter
     def score(self, score: float) -> None:
-        self._settle_leaf()
+        self._note_read()
         # The other half stays as it was decided, whatever scoring shows in its place.
         verdict = self._outcome(score, self._verdict.status)
         self._note_change()
@@ -267,12 +268,12 @@ class VerificationNode:
     @property
     def status(self) -> Status:
         """Return the status that goes with the score."""
-        self._settle_leaf()
+        self._note_read()
         return self._status
 
     @status.setter
     def status(self, status: Status) -> None:
-        self._settle_leaf()
+        self._note_read()
         verdict = self._outcome(self._verdict.score, status)
         self._note_change()
         self._status = status
@@ -281,12 +282,12 @@ class VerificationNode:
     @property
     def evidence(self) -> Evidence | None:
         """Return the record of how the verdict was reached."""
-        self._settle_leaf()
+        self._note_read()
         return self._evidence
 
     @evidence.setter
     def evidence(self, evidence: Evidence | None) -> None:
-        self._settle_leaf()
+        self._note_read()
         self._evidence = _evidence(evidence)
 
     @property
@@ -345,29 +346,29 @@ class VerificationNode:
 
     def __iter__(self) -> Iterator[tuple[str, Any]]:
         """Yield names and values of the fields."""
-        self.settle()
+        self._note_tree_read()
         return self._fields()
 
     @property
     def __dict__(self) -> PlainFields:  # type: ignore[override]  # nodes have slots
         """Return the fields as they stand now."""
-        self._settle_leaf()
+        self._note_read()
         return dict(self._fields())
 
     def __repr__(self) -> str:
         """Show all fields, those of children as well."""
-        self._settle_leaf()
+        self._note_read()
         fields = [f"{name}={value!r}" for name, value in self._fields()]
         return f"{type(self).__name__}({', '.join(fields)})"
 
     def __str__(self) -> str:
         """Show all fields without the type."""
-        self._settle_leaf()
+        self._note_read()
         return " ".join(f"{name}={value!r}" for name, value in self._fields())
 
     def model_dump(self, **keywords: Any) -> PlainFields:
         """Return the fields as plain data, with the options of pydantic's method."""
-        self.settle()
+        self._note_tree_read()
         dump: PlainFields = _PLAIN.to_python(dict(self._fields()), **keywords)
         return dump
 
@@ -377,7 +378,7 @@ class VerificationNode:
 
     def model_dump_json(self, **keywords: Any) -> str:
         """Return the fields as JSON, with the options of pydantic's method."""
-        self.settle()
+        self._note_tree_read()
         return _PLAIN.to_json(dict(self._fields()), **keywords).decode()
 
     @classmethod
@@ -390,7 +391,7 @@ class VerificationNode:
     @property
     def model_fields_set(self) -> set[str]:
         """Return the names of the fields that differ from their defaults, and of those without one."""
-        self.settle()
+        self._note_tree_read()
         return {
             name
             for name, value in self._fields()
@@ -399,7 +400,7 @@ class VerificationNode:
 
     def __copy__(self) -> VerificationNode:
         """Return a node that shares parent, children and tree with this one."""
-        self.settle()
+        self._note_tree_read()
         twin = object.__new__(type(self))
         for name in VerificationNode.__slots__:
             if name != "__weakref__":
@@ -418,7 +419,7 @@ class VerificationNode:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return how pickle makes the node: the tree from plain records, so that no depth is too much."""
-        self.settle()
+        self._note_tree_read()
         path = []
         node = self
         while node._parent is not None:
@@ -474,8 +475,8 @@ class VerificationNode:
         if node._parent is self:
             return
         self._check_child(node)
-        self._settle_leaf()
-        node.settle()
+        self._note_read()
+        self._tree.undecided = self._tree.undecided or node._tree.undecided
         self._note_change()
         node._parent = self
         node._position = len(self._members)
@@ -509,36 +510,37 @@ class VerificationNode:
     @property
     def has_blocking_leaf(self) -> bool:
         """Tell whether a leaf here or below is decided as failed or skipped."""
-        self.settle()
+        self._note_tree_read()
         return self._blocks
 
     @property
     def verdict(self) -> Outcome:
         """Return the verdict on this leaf, which scoring does not overwrite."""
-        self._settle_leaf()
+        self._note_read()
         return self._verdict
 
     @property
     def blocked_as(self) -> Status | None:
         """Return how this leaf was last decided so that it blocks others, ``None`` if it never was."""
-        self._settle_leaf()
+        self._note_read()
         return self._blocked_as
 
     def _update_blocking(self) -> None:
         """Propagate a change of the blocking leaves towards the root, as far as it matters."""
         node: VerificationNode | None = self
         while node is not None:
-            blocks = (
-                bool(node._blocking_children)
-                if node._children
-                else node._verdict.blocks
-            )
+            blocks = bool(node._blocking_children) if node._children else node._is_block
             if blocks == node._blocks:
                 return
             node._blocks = blocks
             if node._parent is not None:
                 node._parent._note_child(node)
             node = node._parent
+
+    @property
+    def _is_block(self) -> bool:
+        is_open = self._undecided is not None and self._undecided.blocks
+        return self._verdict.blocks or is_open
 
     def _note_child(self, child: VerificationNode) -> None:
         _set_member(self._blocking_children, child._position, child._blocks)
@@ -548,45 +550,27 @@ class VerificationNode:
             child._blocks and child._critical,
         )
 
-    # Pending verdicts
+    # Leaves without a verdict yet
 
     @property
-    def is_pending(self) -> bool:
-        """Tell whether the verdict of this leaf is pending."""
-        return self._pending is not None
+    def is_undecided(self) -> bool:
+        """Tell whether the verdict is a stand-in."""
+        return self._undecided is not None
 
-    def mark_pending(self, watch: TreeWatch) -> None:
-        """Let reads of the verdict wait by ``watch`` until there is one."""
-        self._pending = self._tree.watch = watch
-        self._tree.pending += 1
-        node = self
-        while (parent := node._parent) is not None:
-            parent._pending_children.add(node._position)
-            node = parent
+    def leave_undecided(self, undecided: Undecided) -> None:
+        """Show the leaf as passed until a later run of the script knows the verdict."""
+        self.decide(1.0, "passed")
+        self._undecided = self._tree.undecided = undecided
+        self._update_blocking()
 
-    def clear_pending(self) -> None:
-        """Show the leaf as it was decided before."""
-        if self._pending is None:
-            return
-        self._pending = None
-        self._tree.pending -= 1
-        if not self._tree.pending:
-            self._tree.watch = None
-        node = self
-        while (parent := node._parent) is not None:
-            parent._pending_children.discard(node._position)
-            if parent._pending_children:
-                return
-            node = parent
+    def _note_read(self) -> None:
+        if self._undecided is not None and self._undecided.on_read is not None:
+            self._undecided.on_read()
 
-    def _settle_leaf(self) -> None:
-        if self._pending is not None:
-            self._pending.settle_now()
-
-    def settle(self) -> None:
-        """Wait for the pending verdicts of this tree."""
-        if self._tree.watch is not None:
-            self._tree.watch.settle_now()
+    def _note_tree_read(self) -> None:
+        undecided = self._tree.undecided
+        if undecided is not None and undecided.on_read is not None:
+            undecided.on_read()
 
     # Verdicts and scores
 
@@ -594,20 +578,13 @@ class VerificationNode:
         self, score: float, status: Status, evidence: Evidence | None = None
     ) -> None:
         """Write a verdict with the evidence for it."""
-        self._settle_leaf()
-        self.take_verdict(score, status, evidence)
-
-    def take_verdict(
-        self, score: float, status: Status, evidence: Evidence | None = None
-    ) -> None:
-        """Write a verdict that may have been pending."""
         verdict, self._evidence = self._outcome(score, status), _evidence(evidence)
-        self.clear_pending()
         self._score, self._status = verdict
         self._set_verdict(verdict)
 
     def _set_verdict(self, verdict: Outcome) -> None:
         self._verdict = verdict
+        self._undecided = None
         self._tree.version += 1
         if verdict.blocks:
             self._blocked_as = verdict.status
@@ -615,7 +592,7 @@ class VerificationNode:
 
     def compute_score(self, mutate: bool = False) -> float:
         """Return the score by the rules of scoring.md; with ``mutate``, write scores and statuses back."""
-        self.settle()
+        self._note_tree_read()
         outcomes = aggregate(self)
         if mutate:
             for node in self.walk():
@@ -627,7 +604,7 @@ class VerificationNode:
     @property
     def aggregated_score(self) -> float:
         """Return the score written back once and remembered until something changes."""
-        self.settle()
+        self._note_tree_read()
         if self._remembered is not None and self._remembered[0] == self._tree.version:
             return self._remembered[1]
         return self.compute_score(mutate=True)
@@ -655,7 +632,7 @@ _DEFAULTS: PlainFields = {
 
 
 def _records(top: VerificationNode) -> list[_Record]:
-    top.settle()
+    top._note_tree_read()
     records: list[_Record] = []
     numbers: dict[int, int] = {}
     for node in top.walk():
@@ -691,13 +668,12 @@ def _node_at(root: VerificationNode, path: Sequence[int]) -> VerificationNode:
 # Which leaves keep a verification from being asked (eval-scripts.md, "When a verification is skipped")
 
 
-def possible_blocks(
+def first_block(
     node: VerificationNode | None, extra: Sequence[VerificationNode]
-) -> Iterator[VerificationNode]:
-    """Yield the prerequisites that block or may come to, in the order in which they are checked.
+) -> VerificationNode | None:
+    """Return the first prerequisite that blocks a verification, or that is undecided and may come to.
 
-    The first of them that blocks in the end is the reason for the skip. Only branches with a pending or
-    blocking leaf are visited.
+    Only branches with such a leaf are visited.
 
     Raises:
         ValueError: ``node`` is named as its own prerequisite.
@@ -707,48 +683,35 @@ def possible_blocks(
             f"node '{node.id if node else node}' cannot be its own prerequisite"
         )
     for named in extra:
-        yield from _possible_leaves(named, besides=node)
+        if (leaf := _first_leaf(named, besides=node)) is not None:
+            return leaf
     while node is not None and node.parent is not None:
         parent, own = node.parent, node.position
-        pending = sorted(parent._pending_children - {own})
-        critical = [place for place in pending if parent._members[place].critical]
-        for place in _up_to_first(parent._blocking_critical_children, critical, own):
-            yield from _possible_leaves(parent._members[place])
+        places = [*parent._blocking_critical_children[:2]]
         if parent.strategy == "sequential":
-            for place in _up_to_first(parent._blocking_children, pending, own):
-                if place < own:
-                    yield from _possible_leaves(parent._members[place])
+            places += [place for place in parent._blocking_children[:1] if place < own]
+        for place in places:
+            if place != own and (leaf := _first_leaf(parent._members[place])):
+                return leaf
         node = parent
+    return None
 
 
-def _up_to_first(
-    blocking: Sequence[int], pending: Sequence[int], own: int
-) -> Sequence[int]:
-    """Return the pending positions up to the first that blocks in any case, and that one."""
-    first = next((place for place in blocking if place != own), None)
-    return (
-        pending
-        if first is None
-        else [*(place for place in pending if place < first), first]
-    )
-
-
-def _possible_leaves(
+def _first_leaf(
     top: VerificationNode, besides: VerificationNode | None = None
-) -> Iterator[VerificationNode]:
-    # The first one that blocks may do so by the former verdict of ``besides`` itself.
+) -> VerificationNode | None:
+    # The first one that blocks may be ``besides`` itself, by its former verdict.
     most_blocking = 1 if besides is None else 2
     stack = [top]
     while stack:
         node = stack.pop()
         if not node.children:
-            if node is not besides and (node.is_pending or node._blocks):
-                yield node
+            if node is not besides and node._blocks:
+                return node
             continue
-        wanted = node._pending_children.union(node._blocking_children[:most_blocking])
-        stack.extend(
-            node._members[position] for position in sorted(wanted, reverse=True)
-        )
+        blocking = node._blocking_children[:most_blocking]
+        stack.extend(node._members[position] for position in reversed(blocking))
+    return None
 
 
 def _set_member(positions: list[int], position: int, belongs: bool) -> None:

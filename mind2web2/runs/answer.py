@@ -48,9 +48,9 @@ from mind2web2.runs.results import (
     write_file,
     write_result,
 )
-from mind2web2.scheduling.options import ExecutionOptions
 from mind2web2.scripts.clock import AsOf, known_zone, recorded_moment
 from mind2web2.scripts.inputs import ClockReading
+from mind2web2.scripts.isolation.questions import Ahead
 from mind2web2.scripts.isolation.run import Isolation, RunSide, isolated_result
 from mind2web2.scripts.run import ScriptCall
 from mind2web2.scripts.sources import script_sources
@@ -127,7 +127,7 @@ class RunParts:
         log_to_console: show everything that is logged, with tracebacks.
         captures: captures pages that are not cached; ``None`` captures none.
         clock: returns the seconds that count towards ``answer_timeout_s``.
-        execution: which verifications may run ahead of the script.
+        ahead: how far scripts go on with stand-ins; ``None`` for program order.
         isolation: how scripts are run in processes of their own.
         barred: the sources that flag an answer; ``None`` flags none.
         as_of: the moment at which the clock of scripts stands still; ``None`` for the real time, in
@@ -145,7 +145,7 @@ class RunParts:
     log_to_console: bool = False
     captures: SharedCaptures | None = None
     clock: Callable[[], float] = time.monotonic
-    execution: ExecutionOptions = field(default_factory=ExecutionOptions)
+    ahead: Ahead | None = "values"
     isolation: Isolation = field(default_factory=Isolation)
     as_of: AsOf | None = None
     barred: BarredList | None = None
@@ -347,7 +347,8 @@ def _brought_up_to_date(
     if _is_current(found, job, run):
         return found
     made_from = found.content.provenance
-    barred = _barred(job, run, text, () if made_from is None else made_from.pages)
+    pages = () if made_from is None else made_from.pages
+    barred = _barred(job, run, text, pages, _question(found.content))
     content = found.content.with_time_and_barred(job.answer.time_s, barred)
     replace_result(found.path, content)
     log.info(
@@ -358,12 +359,21 @@ def _brought_up_to_date(
     return LoadedResult(found.path, content)
 
 
+def _question(result: ResultFile) -> str:
+    """Return the task's question, as the root of the rubric has it."""
+    return result.trees[0].desc if result.trees else ""
+
+
 def _barred(
-    job: AnswerSetting, run: RunParts, text: str, judged: Iterable[str]
+    job: AnswerSetting,
+    run: RunParts,
+    text: str,
+    judged: Iterable[str],
+    question: str,
 ) -> Barred | None:
     if run.barred is None:
         return None
-    found = run.barred.sources_of(text, judged, job.task_cache)
+    found = run.barred.sources_of(text, judged, job.task_cache, question)
     sources = tuple(BarredSource.model_validate(source) for source in found)
     return Barred(list_sha256=run.barred.sha256, sources=sources)
 
@@ -464,7 +474,7 @@ async def run_script_on_answer(
     side = RunSide(
         run.judge,
         run.limits,
-        run.execution,
+        run.ahead,
         run.answer_timeout_s,
         run.clock,
         script_time.as_of,
@@ -517,7 +527,9 @@ async def run_script_on_answer(
         ignored_arguments=tuple(sorted(set(ledger.ignored_arguments))),
         script_faults=tuple(script_faults),
         answer_flags=tuple(await asyncio.to_thread(flags_of, text)),
-        barred=await asyncio.to_thread(_barred, job, run, text, pages),
+        barred=await asyncio.to_thread(
+            _barred, job, run, text, pages, _question(ResultFile.of(summary))
+        ),
         run=RunRecord(
             version=__version__,
             tree_format=TREE_FORMAT,

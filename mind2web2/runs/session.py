@@ -39,10 +39,9 @@ from mind2web2.runs.capturing import capture_settings, network_of
 from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.replay import replayed_judge
 from mind2web2.runs.settings import RunSettings
-from mind2web2.scheduling.options import MOST_PENDING, ExecutionOptions
 from mind2web2.scripts.isolation.processes import DEFAULT_MEMORY_BYTES, ScriptLimits
 from mind2web2.scripts.isolation.run import Isolation
-from mind2web2.scripts.run import LONGEST_BLOCK_S
+from mind2web2.scripts.limits import LONGEST_BLOCK_S
 from mind2web2.utils.entry_points import loaded_part, removed_plugin
 from mind2web2.utils.garbage_collection import gc_paused
 from mind2web2.utils.machine import memory_bytes
@@ -463,13 +462,7 @@ def run_parts(
         with_private_network=settings.allow_private_network,
         log_to_console=settings.self_debug,
         clock=clock,
-        # A question waits up to a day for its batch, so that as many as possible are asked at once.
-        execution=ExecutionOptions(
-            sequential=settings.sequential,
-            most_pending=NO_LIMIT if settings.batch else MOST_PENDING,
-            lookahead=settings.looks_ahead,
-            votes=judge.settings.votes,
-        ),
+        ahead=settings.goes_ahead,
         isolation=_isolation(settings),
         as_of=settings.as_of,
         barred=_barred(settings),

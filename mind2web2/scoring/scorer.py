@@ -65,9 +65,10 @@ from mind2web2.scoring.given_values import check_number, check_text
 from mind2web2.scripts.isolation.processes import fork_server
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils import values
+from mind2web2.utils.entry_points import loaded_part
 from mind2web2.utils.files import text_sha256
 from mind2web2.utils.loop_thread import LoopThread
-from mind2web2.utils.path_config import PathConfig
+from mind2web2.utils.path_config import PathConfig, ScriptFile
 from mind2web2.utils.text import counted
 
 if TYPE_CHECKING:
@@ -85,8 +86,6 @@ _AGENT_NAME = "scorer"
 _TRY_AGAIN_AFTER_S = 10.0
 # For calls in flight to end when the scorer is closed; a script that blocks the thread never does.
 _CLOSE_GRACE_S = 20.0
-# Of these, for replies that no call waits for: they are paid for, but the next scorer may ask again.
-_REPLIES_GRACE_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +281,7 @@ class Scorer:
             max_cost=max_cost,
             answer_timeout=answer_timeout,
             # A score is waited for.
-            lookahead="gates",
+            ahead="gates",
             allow_private_network=allow_private_network,
             no_capture=missing_pages == "unavailable",
             no_barred=True,
@@ -337,6 +336,23 @@ class Scorer:
         except BaseException:
             future.cancel()  # Ctrl-C in this thread
             raise
+
+    async def check(self, report: str) -> Any:
+        """Check a report as ``mind2web2 check`` does; return its ``CheckedReport``, or why there is none.
+
+        Raises:
+            UsageError: the plugin check is not there.
+            AnswerError: the report is too large, or no text.
+        """
+        # Any: the plugin's own class.
+        checker = loaded_part("report_checks", "check")
+        if checker is None:
+            raise UsageError("Scorer.check needs the plugin check")
+        future = self._begin(checker.TASK, report, checker.SCRIPT)
+        outcome = await asyncio.wrap_future(future)
+        if isinstance(outcome, NoScore):
+            return outcome
+        return checker.findings(report, ResultFile.of(dict(outcome.result)))
 
     def check_judge(self) -> Future[None]:
         """Start to check that the judge can be reached; the future has a ``JudgeAccessError`` if it cannot.
@@ -406,36 +422,39 @@ class Scorer:
         try:
             ending.result(_CLOSE_GRACE_S)
         except TimeoutError:
-            log.error("scorer's thread is left behind: %s", self._what_is_left(parts))
+            log.error("scorer's thread is left behind: %s", self._what_is_left())
             self._is_left_behind = True
             for future in list(self._futures):
                 future.cancel()
         else:
             self._loop_thread.join(_CLOSE_GRACE_S)
 
-    def _what_is_left(self, parts: _Parts) -> str:
+    def _what_is_left(self) -> str:
         if not self._is_closing:
             return "the judge's client blocks it"
         calls = counted(len(self._calls), "call")
-        requests = counted(parts.session.judge.given_up, "judge request")
-        return f"{calls} and {requests} without a call have not ended in {_CLOSE_GRACE_S:g} s"
+        return f"{calls} have not ended in {_CLOSE_GRACE_S:g} s"
 
-    def _begin(self, task: str, answer: str) -> Future[Score | NoScore]:
+    def _begin(
+        self, task: str, answer: str, script: ScriptFile | None = None
+    ) -> Future[Score | NoScore]:
         with self._lock:
             future = self._loop_thread.run(
-                self._scored(self._open_parts(), task, answer)
+                self._scored(self._open_parts(), task, answer, script)
             )
             self._futures.add(future)
         future.add_done_callback(self._futures.discard)
         return future
 
-    async def _scored(self, parts: _Parts, task: str, answer: str) -> Score | NoScore:
+    async def _scored(
+        self, parts: _Parts, task: str, answer: str, script: ScriptFile | None
+    ) -> Score | NoScore:
         call = asyncio.current_task()
         assert call is not None
         self._calls.add(call)
         self.counts.calls += 1
         try:
-            outcome = await self._scored_in_turn(parts, task, answer)
+            outcome = await self._scored_in_turn(parts, task, answer, script)
         except asyncio.CancelledError:
             if not self._is_closing:
                 raise
@@ -450,11 +469,11 @@ class Scorer:
         return outcome
 
     async def _scored_in_turn(
-        self, parts: _Parts, task: str, answer: str
+        self, parts: _Parts, task: str, answer: str, script: ScriptFile | None
     ) -> Score | NoScore:
         text = _checked(answer)
         try:
-            setting = await asyncio.to_thread(self._setting, parts, task, text)
+            setting = await asyncio.to_thread(self._setting, parts, task, text, script)
         except CacheReadError as error:
             return NoScore("page", str(error))
         if not text.strip():
@@ -474,9 +493,11 @@ class Scorer:
             finally:
                 self.counts.running -= 1
 
-    def _setting(self, parts: _Parts, task: str, text: str) -> AnswerSetting:
+    def _setting(
+        self, parts: _Parts, task: str, text: str, script: ScriptFile | None
+    ) -> AnswerSetting:
         check_text("task", task)
-        script = self._scripts.find_script(task)
+        script = script or self._scripts.find_script(task)
         if script is None:
             raise UsageError(self._scripts.missing_script(task))
         # Unique to the text: records of answers must not overwrite each other.
@@ -544,7 +565,6 @@ class Scorer:
             call.cancel()
         if calls:
             await asyncio.wait(calls)
-        await parts.session.judge.end_given_up(_REPLIES_GRACE_S)
         await parts.exits.aclose()
 
 

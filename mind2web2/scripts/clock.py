@@ -40,6 +40,7 @@ class ScriptClock:
     def __init__(self, as_of: datetime | None = None, zone: str | None = None) -> None:
         self.is_read = False
         self._as_of = as_of
+        self._stands_at = as_of
         self._started = datetime.now(UTC)
         if zone is not None and zone != time_zone():
             os.environ["TZ"] = zone
@@ -50,9 +51,6 @@ class ScriptClock:
         import time_machine
 
         check_private_attributes("time-machine")
-        as_of_ns = (
-            None if self._as_of is None else round(self._as_of.timestamp() * 1e6) * 1000
-        )
         real_ns = time_machine.escape_hatch.time.time_ns
 
         def time_ns() -> int:
@@ -60,10 +58,15 @@ class ScriptClock:
             if caller_of(sys._getframe(1), ignored=_LOGGING) == "own":
                 return real_ns()
             self.is_read = True
-            return real_ns() if as_of_ns is None else as_of_ns
+            return real_ns() if self._stands_at is None else _ns(self._stands_at)
 
         traveller = time_machine.travel(0, tick=False).start()
         traveller.time_ns = time_ns  # type: ignore[method-assign]  # tells who asks, which the library does not
+
+    def stand_at(self, moment: datetime) -> None:
+        """Stand still from now on, at a moment unless there is another already."""
+        if self._stands_at is None:
+            self._stands_at = self._started = moment
 
     def reading(self) -> ClockReading:
         """Return the moment at which the script ran."""
@@ -73,6 +76,10 @@ class ScriptClock:
             zone=time_zone(),
             is_read=self.is_read,
         )
+
+
+def _ns(moment: datetime) -> int:
+    return round(moment.timestamp() * 1e6) * 1000
 
 
 # Records of a log carry the real time, though a script may have written them.

@@ -1,7 +1,4 @@
-"""Eval scripts: read from disk, rewritten, compiled and imported under a name of their own.
-
-They are rewritten so that verifications and extractions can be deferred (``rewriting``).
-"""
+"""Eval scripts: read from disk, compiled and imported under a name of their own."""
 
 from __future__ import annotations
 
@@ -11,33 +8,22 @@ import itertools
 import re
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from functools import lru_cache
 from importlib import import_module
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import CodeType, ModuleType
+from typing import Any
 
 from mind2web2.errors import EvalScriptError
-from mind2web2.scheduling.script import (
-    deferred,
-    deferred_value,
-    deferring,
-    value_of,
-)
-from mind2web2.scheduling.stopping import EvaluateAnswer
 from mind2web2.scripts.aliases import own_script_aliases, rename_imports
-from mind2web2.scripts.rewriting import (
-    DEFERRED,
-    DEFERRED_VALUE,
-    VALUE_OF,
-    defer_extractions,
-    defer_verifications,
-)
 from mind2web2.utils.api_misuse import syntax_tree
 from mind2web2.utils.files import read_regular_file
 
+# The script's own function; its result is checked elsewhere.
+EvaluateAnswer = Callable[..., Awaitable[Any]]
 REQUIRED_PARAMETERS = (
     "client",
     "answer",
@@ -75,15 +61,12 @@ def load_eval_script(path: str | Path) -> EvaluateAnswer:
             f"no eval script {path}: check the task id and the eval scripts folder"
         )
     aliases = tuple(sorted(own_script_aliases().items()))
-    code = _deferring_code(script_path.read_bytes(), script_path, aliases)
+    code = _code(script_path.read_bytes(), script_path, aliases)
     module = _new_module(script_path)
     sys.modules[module.__name__] = module
-    setattr(module, DEFERRED, deferred)
-    setattr(module, DEFERRED_VALUE, deferred_value)
-    setattr(module, VALUE_OF, value_of)
     try:
         exec(code, module.__dict__)
-        return deferring(_evaluate_answer_of(module, script_path))
+        return _evaluate_answer_of(module, script_path)
     except BaseException as error:
         sys.modules.pop(module.__name__, None)  # the script may have removed itself
         if isinstance(error, SystemExit):
@@ -95,10 +78,8 @@ def load_eval_script(path: str | Path) -> EvaluateAnswer:
 
 
 @lru_cache(maxsize=64)
-def _deferring_code(
-    source: bytes, path: Path, _aliases: tuple[tuple[str, str], ...]
-) -> CodeType:
-    """Return a script's code with deferred calls; tracebacks show the script's path.
+def _code(source: bytes, path: Path, _aliases: tuple[tuple[str, str], ...]) -> CodeType:
+    """Return a script's code; tracebacks show the script's path.
 
     Args:
         _aliases: that were set; the code depends on them.
@@ -108,13 +89,6 @@ def _deferring_code(
         warnings.simplefilter("ignore")
         tree = parsed_script(source, path)
         rename_imports(tree)
-        try:
-            defer_verifications(tree)
-            defer_extractions(tree)
-        except RecursionError:
-            # A script with expressions nested so deeply runs as it is.
-            tree = parsed_script(source, path)
-            rename_imports(tree)
         # The script's own __future__ imports count, not this module's.
         return compile(tree, str(path), "exec", dont_inherit=True)
 

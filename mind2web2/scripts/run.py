@@ -6,79 +6,23 @@ import asyncio
 import inspect
 import json
 import logging
-import signal
 import time
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import FrameType, TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 from mind2web2.errors import EvalScriptError, JudgeError, Mind2Web2Error
 from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.protocol import Judge
+from mind2web2.judge.session import STOPPED
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.rubric.verdicts import is_score
-from mind2web2.scheduling.deferral import stop_script
-from mind2web2.scheduling.stopping import STOPPED, EvaluateAnswer, ScriptBlockedError
-from mind2web2.scripts.load import MODULE_PREFIX, load_eval_script
+from mind2web2.scripts.limits import LogLimit, ScriptBlockedError, ScriptStops
+from mind2web2.scripts.load import EvaluateAnswer, load_eval_script
 from mind2web2.utils.api_misuse import ScriptReports, is_installed, script_reports
-from mind2web2.utils.files import file_sha256
-
-# A script that blocks the event loop for so long never releases it.
-LONGEST_BLOCK_S = 60.0
-
-
-class LoopGuard:
-    """While entered, stops an eval script that blocks the event loop for longer than ``limit_s``.
-
-    Works by an alarm signal that the running loop keeps putting off, so that it reaches Python code that
-    loops as well as calls that wait. Has to be entered in the main thread; scripts only are interrupted.
-    Systems without such alarms (Windows) go unguarded.
-    """
-
-    def __init__(self, limit_s: float) -> None:
-        self._limit_s = limit_s
-        self._ticking: asyncio.Task[None] | None = None
-
-    async def __aenter__(self) -> Self:
-        if not hasattr(signal, "setitimer"):
-            return self
-        self._previous = signal.signal(signal.SIGALRM, self._on_alarm)
-        # Armed at once: the task that puts it off first runs when the caller gives way.
-        signal.setitimer(signal.ITIMER_REAL, self._limit_s)
-        self._ticking = asyncio.create_task(self._put_off())
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._ticking is None:
-            return
-        self._ticking.cancel()
-        with suppress(asyncio.CancelledError):
-            await self._ticking
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, self._previous)
-
-    async def _put_off(self) -> None:
-        while True:
-            signal.setitimer(signal.ITIMER_REAL, self._limit_s)
-            await asyncio.sleep(self._limit_s / 4)
-
-    def _on_alarm(self, _number: int, frame: FrameType | None) -> None:
-        signal.setitimer(signal.ITIMER_REAL, self._limit_s)
-        while frame is not None:
-            if str(frame.f_globals.get("__name__")).startswith(MODULE_PREFIX):
-                stop_script(f"it blocked all other work for {self._limit_s:g} s")
-            frame = frame.f_back
-
 
 log = logging.getLogger(__name__)
 
@@ -109,33 +53,6 @@ _GRACE_S = 5.0
 _SHORTEST_WAIT_S = 0.05
 # How much a script that asks the judge itself does at once under the semaphores it is given.
 _SCRIPT_PERMITS = 30
-
-
-# Several times what the longest rubric logs.
-MOST_LOG_BYTES = 20 * 1024**2
-
-
-class LogLimit(logging.Filter):
-    """Stops a script that logs without end; filters one handler of its logger, whatever logger it uses."""
-
-    def __init__(self, blocks: list[str]) -> None:
-        super().__init__()
-        self._blocks = blocks
-        self._bytes = 0
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Count a record; raise once there are too many."""
-        args = record.args if isinstance(record.args, tuple) else ()
-        self._bytes += sum(
-            len(part)
-            for part in (*vars(record).values(), *args)
-            if isinstance(part, str)
-        )
-        if self._bytes > MOST_LOG_BYTES:
-            reason = f"it logged more than {MOST_LOG_BYTES // 1024**2} MB"
-            self._blocks.append(reason)
-            raise ScriptBlockedError(reason)
-        return True
 
 
 def load_script(path: Path) -> EvaluateAnswer:
@@ -187,15 +104,17 @@ class ScriptClient(Judge, Protocol):
 
 
 async def script_result(
+    evaluate_answer: EvaluateAnswer,
     call: ScriptCall,
     judge: ScriptClient,
     cache: AnswerCache,
     logger: logging.Logger,
+    stops: ScriptStops,
 ) -> dict[str, Any]:
     """Return a script's result on one answer; no question is asked for it any more.
 
     Raises:
-        EvalScriptError: the script failed, or was changed just now.
+        EvalScriptError: the script failed.
         Mind2Web2Error: the judge's first failure, even if the script caught it.
     """
     try:
@@ -207,7 +126,7 @@ async def script_result(
             partial(judge.note, "script_faults"),
         )
         with script_reports(reports):
-            result = await _loaded_and_run(call, judge, cache, logger)
+            result = await _called(evaluate_answer, call, judge, cache, logger, stops)
         reports.find_undecided(_undecided(result))
     except Mind2Web2Error:
         # The judge's failure is the reason, even if the script turned it into another error.
@@ -231,17 +150,14 @@ def _undecided(result: Mapping[str, Any]) -> list[str]:
     return []
 
 
-async def _loaded_and_run(
+async def _called(
+    evaluate_answer: EvaluateAnswer,
     call: ScriptCall,
     judge: ScriptClient,
     cache: AnswerCache,
     logger: logging.Logger,
+    stops: ScriptStops,
 ) -> dict[str, Any]:
-    evaluate_answer = load_script(call.script_path)
-    if await asyncio.to_thread(file_sha256, call.script_path) != call.script_sha256:
-        raise EvalScriptError(
-            f"script {call.script_path.name} was changed just now: run the same command again"
-        )
     # Permits of the script's own: a verification does not wait for those that the script holds.
     permits = DualSemaphore(
         asyncio.Semaphore(_SCRIPT_PERMITS), asyncio.Semaphore(_SCRIPT_PERMITS)
@@ -259,7 +175,7 @@ async def _loaded_and_run(
         **({"model": call.model} if takes_model else {}),
     )
     # The run enforces --answer_timeout.
-    return await run_script(evaluate, call.script_path, None, logger)
+    return await run_script(evaluate, call.script_path, None, logger, stops)
 
 
 async def run_script(
@@ -267,6 +183,7 @@ async def run_script(
     path: Path,
     timeout_s: float | None,
     logger: logging.Logger,
+    stops: ScriptStops,
 ) -> dict[str, Any]:
     """Call a script's evaluation and return its result.
 
@@ -274,8 +191,7 @@ async def run_script(
         EvalScriptError: it raised, did not return in time, or returned what is not a result.
         JudgeError: a judge failure that the script let through.
     """
-    blocks: list[str] = []
-    limit = LogLimit(blocks)
+    limit = LogLimit(stops)
     for handler in logger.handlers[:1]:
         handler.addFilter(limit)
     log_unseen_errors(log)
@@ -295,9 +211,9 @@ async def run_script(
     if task.cancelled():
         raise EvalScriptError(f"script {path.name} cancelled itself")
     failure = task.exception()
-    if blocks:
+    if stops.reason is not None:
         # Whatever the script made of being stopped.
-        raise _blocked(path, ScriptBlockedError(blocks[0])) from failure
+        raise _blocked(path, ScriptBlockedError(stops.reason)) from failure
     if isinstance(failure, JudgeError | EvalScriptError):
         raise failure
     if failure is not None:

@@ -14,6 +14,8 @@ from mind2web2.judge.protocol import QuestionContext
 from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.prompts import NO_INSTRUCTION, flags_of
 from mind2web2.rubric.verdicts import (
+    ALWAYS,
+    DEFAULT_TRIALS,
     FIRST_VOTES,
     NO_PAGE_NAMED,
     Evidence,
@@ -23,7 +25,6 @@ from mind2web2.rubric.verdicts import (
     second_judge_decides,
     trials_needed,
 )
-from mind2web2.scheduling.options import current_options
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.verification.context import EvaluationContext
 from mind2web2.verification.messages import (
@@ -32,7 +33,7 @@ from mind2web2.verification.messages import (
     verification_messages,
 )
 from mind2web2.verification.quotes import looked_up
-from mind2web2.verification.run_questions import AskedClaim, Verification
+from mind2web2.verification.run_questions import Verification
 
 
 @asynccontextmanager
@@ -98,10 +99,7 @@ class ClaimJudging:
         """
         if not urls and had_sources:
             return False, evidence_of(verification, "page", reason=NO_PAGE_NAMED)
-        run = self.context.run
-        if run is not None:
-            claim = AskedClaim(verification, list(urls), had_sources)
-            return await run.judged(claim, self.context.given(urls))
+        verification = self._ruled(verification)
         if not urls:
             voted = await self._voted(verification, None)
             return _decision(voted.votes, verification), self._evidence(
@@ -121,6 +119,13 @@ class ClaimJudging:
                 reason="no source page was available",
             )
         return False, self._evidence(verification, pages=checks)
+
+    def _ruled(self, verification: Verification) -> Verification:
+        """Return a claim with the number of votes by the run's rule."""
+        votes = self.context.votes
+        if votes == ALWAYS or verification.num_trials != DEFAULT_TRIALS:
+            return verification
+        return replace(verification, num_trials=int(votes))
 
     def _evidence(self, verification: Verification, **details: Any) -> Evidence:
         # Any: as for ``evidence_of``.
@@ -165,9 +170,7 @@ class ClaimJudging:
         """Check pages that are equally cheap to have, in order, while the next pages are prepared."""
         checks: list[PageCheck | JudgmentMissingError] = []
         prepare = partial(self.context.prepare, with_images=verification.use_screenshot)
-        async with pages_ahead(
-            prepare, urls, 1 if current_options().sequential else PAGES_AT_ONCE
-        ) as reach:
+        async with pages_ahead(prepare, urls, PAGES_AT_ONCE) as reach:
             for number, url in enumerate(urls):
                 reach(number)
                 try:

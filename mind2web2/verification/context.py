@@ -33,7 +33,7 @@ from mind2web2.pages.captures import DoubtfulPageError, SharedCaptures
 from mind2web2.pages.library import PageLibrary, PageRequest, shared_cache
 from mind2web2.pages.page_cache import PageCache, note_captured, note_shown
 from mind2web2.pages.prepared_page import PreparedPage
-from mind2web2.rubric.verdicts import NO_PAGE_NAMED
+from mind2web2.rubric.verdicts import ALWAYS, NO_PAGE_NAMED
 from mind2web2.utils.api_misuse import report_misuse
 from mind2web2.verification.config import EvaluatorConfig
 from mind2web2.verification.run_questions import Given, RunQuestions
@@ -64,6 +64,7 @@ class EvaluationContext:
         run: asked for whole verdicts and extractions, where judge and pages are in another process.
         llm_limit: entered around each judge request.
         page_limit: entered around each capture.
+        votes: how often the judge votes on a claim.
     """
 
     judge: Judge
@@ -78,6 +79,7 @@ class EvaluationContext:
     config: EvaluatorConfig
     logger: logging.Logger
     run: RunQuestions | None = None
+    votes: str = ALWAYS
 
     def given(self, urls: Sequence[str | None]) -> Given:
         """Return what the run needs for a question about these pages, without any about the answer."""

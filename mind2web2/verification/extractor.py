@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import logging
-import types
-from collections.abc import Callable, Coroutine
-from copy import copy
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, Generic, TypeVar, Union, cast, get_args, get_origin
+from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel
 
@@ -18,21 +14,20 @@ from mind2web2.judge.client_judge import as_judge
 from mind2web2.judge.protocol import Judge
 from mind2web2.judge.session import cut_off_noted
 from mind2web2.llm_client.base_client import LLMClient
-from mind2web2.llm_client.kept_templates import kept
 from mind2web2.pages.captures import PageCapture, SharedCaptures
 from mind2web2.pages.library import PageLibrary, RunCache, run_cache
 from mind2web2.pages.page_cache import PageCache
 from mind2web2.prompts import NO_INSTRUCTION, encodable
+from mind2web2.rubric.node import Undecided
 from mind2web2.rubric.verdicts import ExtractionRecord
-from mind2web2.scheduling.deferral import guard_access, is_guarded
 from mind2web2.utils.api_misuse import checked_call, script_api
 from mind2web2.verification.config import EvaluatorConfig
 from mind2web2.verification.context import EvaluationContext
 from mind2web2.verification.extraction import filled
 from mind2web2.verification.messages import BinaryEvalResult
-from mind2web2.verification.plain_templates import is_plain
 from mind2web2.verification.run_questions import AskedForm, RunQuestions
 from mind2web2.verification.script_access import ScriptAccess, limits_of
+from mind2web2.verification.stand_ins import empty_instance
 from mind2web2.verification.verifier import Verifier
 
 __all__ = [
@@ -47,68 +42,11 @@ __all__ = [
 Template = TypeVar("Template", bound=BaseModel)
 
 
-def empty_instance(template: type[Template]) -> Template:
-    """Return the template with nothing in it, built without validation (eval-scripts.md, ``extract``).
-
-    Defaults stand; required fields are ``None`` where optional, ``""`` for strings, empty for lists and
-    dicts, nested templates empty in turn, and ``None`` for types without an empty value.
-    """
-    return template.model_construct(
-        **{
-            name: _empty_of(field.annotation)
-            for name, field in template.model_fields.items()
-            if field.is_required()
-        }
-    )
-
-
-def _empty_of(annotation: Any) -> Any:
-    origin = get_origin(annotation) or annotation
-    if origin in (Union, types.UnionType):
-        choices = get_args(annotation)
-        return None if type(None) in choices else _empty_of(choices[0])
-    if origin in (list, dict, set, tuple, str):
-        return origin()
-    if isinstance(origin, type) and issubclass(origin, BaseModel):
-        return empty_instance(origin)
-    return None
-
-
 log = logging.getLogger(__name__)
 
 
 # Of an extracted value in the log; the result has all of it.
 _VALUE_CHARS = 2_000
-
-
-@dataclass(frozen=True)
-class _Extraction(Generic[Template]):
-    """An extraction as a script asks for it.
-
-    Args:
-        template: as the judge fills it.
-        empty: returns an empty instance.
-    """
-
-    context: EvaluationContext
-    template: type[Template]
-    empty: Callable[[], Template]
-    form: AskedForm
-
-    async def value(self) -> tuple[Template | None, ExtractionRecord]:
-        """Return the filled template, ``None`` where there is nothing to fill it from, and the record."""
-        context, form = self.context, self.form
-        if form.url is not None:
-            context.note_captured(form.url)
-        with cut_off_noted(context.judge, form.name):
-            if context.run is None:
-                reply, record = await filled(context, form, self.template)
-                value = None if reply is None else reply.value
-            else:
-                given = context.given([form.url])
-                value, record = await context.run.filled(form, self.template, given)
-        # A judge fills the template it was given or declines.
-        return cast("Template | None", value), record
 
 
 @script_api
@@ -123,7 +61,6 @@ class Extractor(ScriptAccess):
     @property
     def records(self) -> list[ExtractionRecord]:
         """Return where each value comes from, in the order asked for, whichever was there first."""
-        guard_access()
         return [self._records[number] for number in sorted(self._records)]
 
     async def simple_extract(
@@ -139,14 +76,14 @@ class Extractor(ScriptAccess):
         Raises:
             JudgeError: the judge failed for good.
         """
-        noted = self.noted(
-            extraction_prompt,
+        form = AskedForm(
+            encodable(extraction_prompt),
             None,
-            template_class,
-            additional_instruction=additional_instruction,
-            extraction_name=extraction_name,
+            additional_instruction,
+            use_screenshot=True,
+            name=encodable(extraction_name),
         )
-        return await noted()
+        return await self._extracted(form, template_class)
 
     async def extract_from_url(
         self,
@@ -163,50 +100,25 @@ class Extractor(ScriptAccess):
         Raises:
             JudgeError: the judge failed for good.
         """
-        noted = self.noted(
-            extraction_prompt,
+        form = AskedForm(
+            encodable(extraction_prompt),
             url,
-            template_class,
-            additional_instruction=additional_instruction,
-            use_screenshot=use_screenshot,
-            extraction_name=extraction_name,
+            additional_instruction,
+            bool(use_screenshot),
+            encodable(extraction_name),
         )
-        return await noted()
+        return await self._extracted(form, template_class)
 
-    def noted(
-        self,
-        prompt: str,
-        url: str | None,
-        template_class: type[Template],
-        *,
-        additional_instruction: str = NO_INSTRUCTION,
-        use_screenshot: bool = True,
-        extraction_name: str = "extraction",
-    ) -> Callable[[], Coroutine[Any, Any, Template]]:
-        """Note an extraction with all it depends on, as it stands now, and return the rest of the work."""
-        # The configuration is the script's, and may change, as its classes may.
-        context = replace(self._context, config=copy(self._context.config))
-        template = template_class
-        empty: Callable[[], Template] = partial(empty_instance, template_class)
-        # A client of the script's own gets its own class.
-        if is_guarded(context.judge) and is_plain(template_class):
-            template, empty = kept(template_class), _returning(empty())
-        asked = _Extraction(
-            context,
-            template,
-            empty,
-            AskedForm(
-                encodable(prompt),
-                url,
-                additional_instruction,
-                bool(use_screenshot),
-                encodable(extraction_name),
-            ),
-        )
-        return partial(self._extracted, asked, next(self._numbers))
-
-    async def _extracted(self, asked: _Extraction[Template], number: int) -> Template:
-        value, record = await asked.value()
+    async def _extracted(self, form: AskedForm, template: type[Template]) -> Template:
+        number = next(self._numbers)
+        with cut_off_noted(self._context.judge, form.name):
+            # All that was started together is asked before one of the values is there.
+            await asyncio.sleep(0)
+            value, record = await self._filled(form, template)
+        if isinstance(record, Undecided):
+            return cast("Template", value)
+        if form.url is not None:
+            self._context.note_captured(form.url)
         self._records[number] = record
         if record.unavailable is not None:
             self.logger.warning(
@@ -223,11 +135,20 @@ class Extractor(ScriptAccess):
                 record.declined,
                 _value_text(value),
             )
-        return asked.empty() if value is None else value
+        return empty_instance(template) if value is None else value
 
-
-def _returning(value: Template) -> Callable[[], Template]:
-    return lambda: value
+    async def _filled(
+        self, form: AskedForm, template: type[Template]
+    ) -> tuple[Template | None, ExtractionRecord | Undecided]:
+        context = self._context
+        if context.run is None:
+            reply, record = await filled(context, form, template)
+            # A judge fills the template it was given or declines.
+            return cast("Template | None", reply and reply.value), record
+        value, noted = await context.run.filled(
+            form, template, context.given([form.url])
+        )
+        return cast("Template | None", value), noted
 
 
 def _value_text(value: BaseModel | None) -> str:

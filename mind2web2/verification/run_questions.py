@@ -8,6 +8,7 @@ from typing import Annotated, Protocol, runtime_checkable
 from pydantic import AfterValidator, BaseModel
 
 from mind2web2.pages.prepared_page import PageSettings
+from mind2web2.rubric.node import Undecided
 from mind2web2.rubric.verdicts import Evidence, ExtractionRecord, check_trials
 
 
@@ -57,26 +58,32 @@ class AskedForm:
 
 @dataclass(frozen=True)
 class Given:
-    """What a script gives for all its questions."""
+    """What a script gives for all its questions; ``answer`` is ``None`` for the answer of the run."""
 
     task: str
-    answer: str
+    answer: str | None
     evaluator_config: PageSettings
 
 
 @runtime_checkable
 class RunQuestions(Protocol):
-    """A judge in a script's process, whose run has the pages and asks the questions."""
+    """A judge in a script's process, whose run has the pages and asks the questions.
 
-    async def judged(self, claim: AskedClaim, given: Given) -> tuple[bool, Evidence]:
+    A script may go on with a stand-in for a reply that is not known yet; ``Undecided`` takes the place of
+    the evidence or the record.
+    """
+
+    def left_open(self) -> tuple[bool, Undecided]:
+        """Return the stand-in for a verdict whose prerequisites are not decided yet."""
+
+    async def judged(
+        self, claim: AskedClaim, given: Given
+    ) -> tuple[bool, Evidence | Undecided]:
         """Return what ``ClaimJudging.judged`` returns."""
-
-    async def judged_ahead(self, claim: AskedClaim, given: Given) -> None:
-        """Ask the questions of a claim without any note of them."""
 
     async def filled(
         self, form: AskedForm, template: type[BaseModel], given: Given
-    ) -> tuple[BaseModel | None, ExtractionRecord]:
+    ) -> tuple[BaseModel | None, ExtractionRecord | Undecided]:
         """Return the filled template, ``None`` where there is nothing to fill it from, and the record."""
 
     async def page_info(self, url: str, given: Given) -> tuple[list[str], str]:

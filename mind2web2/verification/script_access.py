@@ -10,8 +10,6 @@ from pydantic import BaseModel
 
 from mind2web2.errors import CaptureError
 from mind2web2.llm_client.chat import Limit, Message
-from mind2web2.pages.library import run_cache
-from mind2web2.scheduling.deferral import current_deferral, is_guarded
 from mind2web2.utils.api_misuse import script_api
 from mind2web2.verification.context import EvaluationContext
 
@@ -23,23 +21,6 @@ class ScriptAccess:
     def __init__(self, context: EvaluationContext) -> None:
         self._context = context
         self.logger = context.logger
-
-    def may_defer(self, sources: object) -> bool:
-        """Tell whether client, log and page cache show a script the same as in sequential execution."""
-        cache, capture, deferral = (
-            self._context.cache,
-            self._context.capture,
-            current_deferral(),
-        )
-        if not is_guarded(self._context.judge) or (
-            deferral is not None and deferral.is_heard(self.logger)
-        ):
-            return False
-        if sources is None or cache is None:
-            return True
-        # Captured pages show in a cache, unless that keeps a view of its own for the script.
-        has_own_view = run_cache(cache) is not None
-        return is_guarded(cache) and (capture is None or has_own_view)
 
     async def get_page_info(
         self, url: str

@@ -279,7 +279,7 @@ def test_the_example_has_its_scores(tmp_path):
             server.base_url,
             *QUICKLY,
         ]
-        options += ["--lookahead", "off"]
+        options += ["--ahead", "values"]
         run = run_command(*options, "--eval_results_root", tmp_path, cwd=REPOSITORY)
         assert (run.returncode, run.stderr) == (0, "")
         assert len(server.asked) == len(set(server.asked)) == 142

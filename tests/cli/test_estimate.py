@@ -223,7 +223,7 @@ def test_a_batch_halves_the_price():
     """The requests are as many."""
     dollars = []
     # By default, a batch looks ahead, which takes more requests.
-    for more in ([], ["--batch", "--lookahead", "off"]):
+    for more in ([], ["--batch", "--ahead", "values"]):
         told = call(
             evaluate_main,
             "--agent_name",
@@ -393,11 +393,11 @@ def test_lookahead_has_a_price_of_its_own(project):
     with JudgeServer(reply=FailingGates(0).reply) as server:
         assert run(server).returncode == 0
     for way in ("off", "gates"):
-        told = run(server, "--estimate", "--overwrite", "--lookahead", way)
-        assert f"By --lookahead (this command: {way}): {OFF}; {GATES}." in told.stdout
+        told = run(server, "--estimate", "--overwrite", "--ahead", way)
+        assert f"By --ahead (this command: {way}): {OFF}; {GATES}." in told.stdout
     assert "probably 16, based on your 2 earlier results." in told.stdout
     with JudgeServer(reply=FailingGates(12).reply) as server:
-        assert run(server, "--overwrite", "--lookahead", "gates").returncode == 0
+        assert run(server, "--overwrite", "--ahead", "gates").returncode == 0
         assert len(server.calls) == 16
 
 
@@ -408,4 +408,4 @@ def test_lookahead_has_a_price_of_its_own(project):
 def test_where_nothing_is_asked_ahead_there_is_one_price(server, options):
     """Within a budget, one after another, and in a replay."""
     told = run(server, "--estimate", *options)
-    assert (told.returncode, "--lookahead" in told.stdout) == (0, False)
+    assert (told.returncode, "--ahead" in told.stdout) == (0, False)

@@ -404,7 +404,7 @@ def test_a_misspelled_command_is_named():
         ("evaluate bot --no-isolate", "scripts always run in processes of their own"),
         ("evaluate bot --isolate", "leave it out (to stop a script at a line: docs/"),
         ("serve --no_isolate", "scripts always run in processes of their own"),
-        ("evaluate bot --speculate", "write --lookahead gates"),
+        ("evaluate bot --speculate", "write --ahead gates"),
         ("trust --accept", "verify-results says which results are out of date"),
         ("injection", "make injection runs that suite"),
     ],

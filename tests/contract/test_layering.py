@@ -17,7 +17,6 @@ ROOMS = (
         "urls",
         "rubric",
         "statistics",
-        "scheduling",
         "prompts",
         "llm_client",
         "capture",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from mind2web2.runs.answer import AnswerOutcome, RunParts
 from mind2web2.runs.answers import RunFolders, select_work
 from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.run import RunProgress, evaluate_work
-from mind2web2.scheduling.options import ExecutionOptions
+from mind2web2.scripts.isolation.questions import Ahead
 from mind2web2.utils.path_config import PathConfig
 
 AGENT = "example"
@@ -36,7 +36,7 @@ Name = tuple[str, str]
 class Manner:
     """How a run goes about it, which no score may depend on."""
 
-    order: ExecutionOptions = field(default_factory=ExecutionOptions)
+    ahead: Ahead = "values"
     requests_at_once: int = 30
     answers_at_once: int = 3
 
@@ -92,7 +92,7 @@ async def _evaluate(
         ),
         reuse=judge.endpoint != "replay",
         answer_timeout_s=None,
-        execution=manner.order,
+        ahead=manner.ahead,
     )
     folders = RunFolders(AGENT, paths.cache_root, results)
     concurrency = Concurrency(max_answers=manner.answers_at_once)

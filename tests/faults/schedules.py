@@ -9,8 +9,6 @@ from faults.example import Manner
 from servers.faulty_replies import DECLINES, FINAL, Fault
 from servers.recorded_replies import Question
 
-from mind2web2.scheduling.options import ExecutionOptions
-
 _ORDINARY = [fault for fault in Fault if fault not in FINAL]
 _OUTAGES = (
     Fault.UNAVAILABLE,
@@ -104,9 +102,7 @@ def schedule_of(seed: int) -> Schedule:
         end=chance.choice(sorted(FINAL)) if has_end else None,
         end_from=chance.randrange(200),
         manner=Manner(
-            ExecutionOptions(
-                *chance.choice(((False, False), (True, False), (False, True)))
-            ),
+            chance.choice(("values", "nothing", "gates")),
             requests_at_once=chance.choice((1, 4, 30, 30)),
             answers_at_once=chance.choice((1, 3)),
         ),

@@ -54,16 +54,15 @@ async def judge_at(server, budget=None):
             )
 
 
-async def failure_of(run, number, words="", limit=None, is_ahead=False):
+async def failure_of(run, number, words="", limit=None):
     """Ask a question for one answer; return why there is no reply, ``None`` if there is one."""
-    ask = run.judgment_ahead if is_ahead else run.judgment
     request = replace(
         REQUEST, messages=[{"role": "user", "content": f"{words} Is it {number}?"}]
     )
     source = ("lake", f"answer_{number}.md")
     try:
         limits = AnswerLimits(limit or asyncio.Semaphore(), lambda: None)
-        await ask(request, QuestionContext("verify"), source, limits)
+        await run.judgment(request, QuestionContext("verify"), source, limits)
     except JudgeError as error:
         return str(error)
     return None
@@ -149,42 +148,6 @@ async def test_a_judge_that_stays_away_is_an_outage():
             with pytest.raises(JudgeUnavailableError) as away:
                 run.raise_if_out()
     assert away.value.is_outage
-
-
-async def test_prompts_asked_ahead_that_are_refused_end_no_run():
-    """Their leaves may be skipped, so that their answers lose nothing."""
-    with JudgeServer(faults=[BLOCKED] * ENOUGH) as server:
-        async with judge_at(server) as run:
-            for number in range(ENOUGH):
-                refused = await failure_of(run, number, "Ahead.", is_ahead=True)
-                assert "blocked" in refused
-            assert [await failure_of(run, number) for number in (0, 1)] == [None, None]
-    assert len(server.requests) == ENOUGH + 2
-
-
-@pytest.mark.parametrize("denial", [status(401, "bad"), QUOTA])
-async def test_a_key_that_is_refused_ahead_is_refused_for_all(denial):
-    """Whatever was to be asked, nothing more is sent."""
-    with JudgeServer(faults=[denial, None]) as server:
-        async with judge_at(server) as run:
-            refused = await failure_of(run, 0, is_ahead=True)
-            assert refused is not None and await failure_of(run, 1) == refused
-    assert len(server.requests) == 1
-
-
-async def test_an_outage_that_is_seen_ahead_is_one():
-    """The server failed for all requests; a reply to any of them shows that it is back."""
-    with JudgeServer(faults=[status(503, "away")] * 8) as server:
-        async with judge_at(server) as run:
-            numbers = range(2)
-            await asyncio.gather(
-                *(failure_of(run, number, is_ahead=True) for number in numbers)
-            )
-            with pytest.raises(JudgeUnavailableError):
-                run.raise_if_out()
-            while await failure_of(run, 2) is not None:
-                pass
-            run.raise_if_out()
 
 
 async def test_refusals_and_retries_of_the_client_are_in_the_runs_usage():

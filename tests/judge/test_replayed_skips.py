@@ -1,71 +1,68 @@
-"""Concurrent verifications: a replay makes the same skips as the recorded run."""
+"""Records of skips, which runs of earlier versions made: a replay follows them."""
 
-import asyncio
+from datetime import UTC, datetime
 
-import pytest
-from evaluations import started
+from projects import SETTINGS, TASK, ClaimJudge, Project, evaluate
 
-from mind2web2.judge.answer_judge import AnswerJudge
-from mind2web2.judge.caching import CachingJudge
-from mind2web2.judge.client_judge import ClientProvider
 from mind2web2.judge.settings import JudgeSettings
-from mind2web2.judge.store import JudgmentStore
-from mind2web2.verification.extractor import BinaryEvalResult
+from mind2web2.judge.store import FILE_NAME, Judgment, JudgmentStore, gate_key
 
-SETTINGS = JudgeSettings("client", "o4-mini")
-
-
-class ByClaim:
-    """Supports every claim but the wrong one."""
-
-    async def async_response(self, *, messages, **_):
-        """Answer a verification."""
-        return BinaryEvalResult(reasoning="", result="wrong claim" not in str(messages))
-
-
-async def statuses(judge, *, gate_decides_first):
-    """Verify a gate and a dependent leaf concurrently, either of them first."""
-    evaluator = started(AnswerJudge(judge, "lake", "answer_1.md"))
-    gate, dependent = (evaluator.add_leaf(name, name) for name in ("gate", "dependent"))
-    go_on = asyncio.Event()
-
-    async def first(*arguments, **keywords):
-        await evaluator.verify(*arguments, **keywords)
-        go_on.set()
-
-    async def second(*arguments, **keywords):
-        await go_on.wait()
-        await evaluator.verify(*arguments, **keywords)
-
-    early, late = (first, second) if gate_decides_first else (second, first)
-    await asyncio.gather(
-        early("wrong claim", gate), late("claim", dependent, extra_prerequisites=[gate])
-    )
-    return evaluator.find_node("gate").status, evaluator.find_node("dependent").status
-
-
-@pytest.mark.parametrize(
-    ("gate_decides_first", "expected"),
-    [(False, ("failed", "passed")), (True, ("failed", "skipped"))],
+REASON = "not judged, because 'gate' failed"
+BODY = """\
+gate, after = (evaluator.add_leaf(name, name) for name in ("gate", "after"))
+await asyncio.gather(
+    evaluator.verify("wrong", gate), evaluator.verify("right", after, extra_prerequisites=[gate])
 )
-async def test_a_replay_makes_the_skips_of_the_run(gate_decides_first, expected):
-    """Whichever of the two happens to be decided first this time."""
-    with JudgmentStore(None) as store:
-        live = CachingJudge(SETTINGS, ClientProvider(ByClaim()), store)
-        assert await statuses(live, gate_decides_first=gate_decides_first) == expected
-        for order in (True, False):
-            replay = CachingJudge(SETTINGS, None, store)
-            assert await statuses(replay, gate_decides_first=order) == expected
+return evaluator.get_summary()
+"""
 
 
-async def test_sequential_verifications_need_no_record():
-    """It is the same in every run."""
+def gate(ordinal=1, settings=SETTINGS):
+    """Return the record of a verification that was skipped."""
+    judge = (settings.model, settings.temperature, settings.reasoning_effort)
+    named = (TASK, "answer_1.md", "after", "right", ordinal)
+    return Judgment(
+        key=gate_key(judge, *named),
+        endpoint="the judge of the tests",
+        model=settings.model,
+        outcome="skipped",
+        text=REASON,
+        created=datetime.now(UTC).isoformat(),
+        task_id=TASK,
+        answer_name="answer_1.md",
+        purpose="gate",
+        node="after",
+        claim="right",
+    )
+
+
+async def statuses(project, client, **settings):
+    """Return the statuses of the two leaves."""
+    [outcome] = await evaluate(project, client, **settings)
+    assert outcome.reason is None
+    tree = outcome.result.document["eval_breakdown"][0]["verification_tree"]
+    return [node["status"] for node in tree["children"]]
+
+
+async def test_a_replay_makes_the_skips_that_a_run_has_recorded(tmp_path):
+    project = Project(tmp_path)
+    project.add_answer()
+    project.add_script_body(BODY)
+    judge = ClaimJudge(lambda claim: claim == "right")
+    assert await statuses(project, judge) == ["failed", "passed"]
+    replay = JudgeSettings("replay", SETTINGS.model)
+    again = {"settings": replay, "reuse": False}
+    assert await statuses(project, None, **again) == ["failed", "passed"]
+    with JudgmentStore(project.results / FILE_NAME) as store:
+        store.add([gate()])
+    assert await statuses(project, None, **again) == ["failed", "skipped"]
+
+
+def test_records_are_those_of_the_judge_and_the_ordinal():
+    other = JudgeSettings("openai", "judge-2")
+    judge = (SETTINGS.model, None, None)
     with JudgmentStore(None) as store:
-        judge = CachingJudge(SETTINGS, ClientProvider(ByClaim()), store)
-        evaluator = started(AnswerJudge(judge, "lake", "answer_1.md"))
-        gate, dependent = (
-            evaluator.add_leaf(name, name) for name in ("gate", "dependent")
-        )
-        await evaluator.verify("wrong claim", gate)
-        await evaluator.verify("claim", dependent, extra_prerequisites=[gate])
-        assert {judgment.purpose for judgment in store.all()} == {"verify"}
+        store.add([gate(1), gate(3), gate(2, other)])
+        found = store.recorded_skips(judge, (TASK, "answer_1.md"))
+        assert sorted(each.ordinal for each in found) == [1, 3]
+        assert store.recorded_skips(judge, (TASK, "answer_2.md")) == []

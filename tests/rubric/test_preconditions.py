@@ -18,7 +18,7 @@ from rubrics import (
 )
 from scripted_judge import ScriptedJudge
 
-from mind2web2.rubric.node import VerificationNode, possible_blocks
+from mind2web2.rubric.node import VerificationNode, first_block
 
 
 def node(node_id, **fields):
@@ -211,8 +211,8 @@ def calls_for(failed, strategy):
     sys.setprofile(lambda _frame, event, _argument: calls.update([event]))
     try:
         reasons = [
-            next(possible_blocks(leaf, ()), None),
-            next(possible_blocks(other, [beside]), None),
+            first_block(leaf, ()),
+            first_block(other, [beside]),
         ]
     finally:
         sys.setprofile(None)

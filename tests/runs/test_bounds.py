@@ -5,11 +5,10 @@ from random import Random
 
 import pytest
 
-from mind2web2.rubric.node import VerificationNode
+from mind2web2.rubric.node import VerificationNode, first_block
 from mind2web2.rubric.tree_writing import tree_as_dict
 from mind2web2.rubric.verdicts import Evidence, PageCheck, Vote, skip_reason
 from mind2web2.runs.result_file import ResultFile
-from mind2web2.scheduling.prerequisites import noted_prerequisites
 
 SEQUENTIAL, PARALLEL = "sequential", "parallel"
 
@@ -79,8 +78,8 @@ class Rubric:
                 root.find(name),
                 [root.find(other) for other in self.extra[name]],
             )
-            reason = noted_prerequisites(node, extra, {}).decided
-            if reason is None:
+            block = first_block(node, extra)
+            if block is None:
                 found = evidence(
                     verdicts[name], is_weak=name in weak, prerequisites=self.extra[name]
                 )
@@ -90,6 +89,7 @@ class Rubric:
                     found,
                 )
             else:
+                reason = skip_reason(block.id, block.verdict.status)
                 skipped = {"reason": reason, "prerequisites": tuple(self.extra[name])}
                 node.decide(
                     0.0, "skipped", Evidence(decided_by="prerequisite", **skipped)

@@ -185,7 +185,7 @@ def test_both_judges_share_the_budget(project):
     """Each has its own price, and nothing more is asked when the dollars are spent; then it continues."""
     judges = TwoJudges()
     with JudgeServer(reply=judges) as server:
-        words = ("--judge_base_url", server.base_url, "--sequential")
+        words = ("--judge_base_url", server.base_url, "--ahead", "nothing")
         cascade = ("--judge_cascade", f"{CHEAP},{STRONG}")
         stopped = call(evaluate_main, "bot", *words, *cascade, "--max_cost", "0.0004")
         assert stopped.returncode == 1
@@ -380,7 +380,7 @@ def test_a_scorers_two_judges_are_checked(project, fields, message):
 def test_lookahead_asks_both(project):
     judges = TwoJudges()
     with JudgeServer(reply=judges) as server:
-        judged(server, "--lookahead", "gates")
+        judged(server, "--ahead", "gates")
     assert judges.asked.total() == 14
     assert call(main, "verify-results", "bot").returncode == 0
     assert leaves_of(project)["split"].evidence.judge == STRONG

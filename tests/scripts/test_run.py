@@ -13,7 +13,8 @@ from mind2web2.errors import (
     JudgeUnavailableError,
     JudgmentMissingError,
 )
-from mind2web2.scripts.run import LoopGuard, checked_result, load_script, run_script
+from mind2web2.scripts.limits import LoopGuard, ScriptStops
+from mind2web2.scripts.run import checked_result, load_script, run_script
 
 SIGNATURE = "async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger):\n"
 LOG = logging.getLogger("script")
@@ -40,7 +41,7 @@ def evaluation(tmp_path, body):
 async def outcome_of(tmp_path, body, timeout_s=None):
     """Run a script with this body."""
     path, evaluate = evaluation(tmp_path, body)
-    return await run_script(evaluate, path, timeout_s, LOG)
+    return await run_script(evaluate, path, timeout_s, LOG, ScriptStops())
 
 
 @pytest.mark.parametrize(
@@ -218,7 +219,7 @@ async def test_a_judges_failure_stays_what_it_is(tmp_path, error):
         raise error
 
     with pytest.raises(JudgeError) as caught:
-        await run_script(fail, tmp_path / "lake.py", None, LOG)
+        await run_script(fail, tmp_path / "lake.py", None, LOG, ScriptStops())
     assert caught.value is error
 
 
@@ -236,7 +237,7 @@ async def test_a_script_that_never_returns_is_stopped(tmp_path):
         EvalScriptError,
         match=r"lake\.py did not return within 0\.05 s \(--answer_timeout\)$",
     ):
-        await run_script(endless, tmp_path / "lake.py", 0.05, LOG)
+        await run_script(endless, tmp_path / "lake.py", 0.05, LOG, ScriptStops())
     assert cleaned.is_set()
 
 
@@ -261,7 +262,9 @@ async def test_stopping_a_run_stops_its_script(tmp_path):
         finally:
             ended.set()
 
-    running = asyncio.ensure_future(run_script(endless, tmp_path / "lake.py", 60, LOG))
+    running = asyncio.ensure_future(
+        run_script(endless, tmp_path / "lake.py", 60, LOG, ScriptStops())
+    )
     await started.wait()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -273,7 +276,7 @@ async def test_stopping_a_run_stops_its_script(tmp_path):
 async def test_a_script_that_blocks_everything_is_stopped(tmp_path, body):
     """The guard reaches what no cancellation reaches, and what swallows exceptions."""
     body = f"try: {body}\n    except Exception: pass\n    return {{'final_score': 1.0}}"
-    async with LoopGuard(0.1):
+    async with LoopGuard(0.1, ScriptStops()):
         with pytest.raises(
             EvalScriptError,
             match=r"^script lake\.py was stopped: it blocked all other work for 0\.1 s",
@@ -284,7 +287,7 @@ async def test_a_script_that_blocks_everything_is_stopped(tmp_path, body):
 async def test_a_script_that_blocks_while_it_is_loaded_is_stopped(tmp_path):
     """Module code is the script's as well."""
     path = Project(tmp_path).add_raw_script("import time\ntime.sleep(60)\n", "lake")
-    async with LoopGuard(0.1):
+    async with LoopGuard(0.1, ScriptStops()):
         with pytest.raises(
             EvalScriptError, match=r"^script lake\.py was stopped: it blocked"
         ):

@@ -34,5 +34,5 @@ async def test_problems_are_found(tmp_path):
         text.replace("return evaluator.get_summary()", "return evaluator.get_sumary()")
     )
     found = await problems(script, tmp_path)
-    assert len(found) == 6
+    assert len(found) == 12
     assert "which the toolkit does not have: did you mean 'get_summary'?" in found[0]

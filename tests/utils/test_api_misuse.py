@@ -5,7 +5,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from projects import ClaimJudge, Project, evaluate
 
-from mind2web2.scheduling.options import ExecutionOptions
 from mind2web2.utils.api_misuse import syntax_tree
 
 # What a script does in line 24, and what its answer's reason says of it.
@@ -129,14 +128,14 @@ def scripts(folder, lines):
     return project
 
 
-@pytest.mark.parametrize("sequential", [False, True])
-async def test_what_the_toolkit_lacks_is_no_verdict(tmp_path, sequential):
+@pytest.mark.parametrize("ahead", ["values", None])
+async def test_what_the_toolkit_lacks_is_no_verdict(tmp_path, ahead):
     """Even inside of the script's own ``try``: the reason names it and the line."""
     project = scripts(tmp_path, MISUSES)
     outcomes = await evaluate(
         project,
         ClaimJudge(),
-        order=ExecutionOptions(sequential=sequential),
+        ahead=ahead,
     )
     for outcome, (line, reason) in zip(outcomes, MISUSES.items(), strict=True):
         assert outcome.result is None, line

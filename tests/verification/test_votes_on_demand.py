@@ -1,6 +1,7 @@
 """``--votes``: how many votes a claim has by each rule, and what the evidence says of it."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from evaluations import PAGE, started, stored
@@ -12,7 +13,6 @@ from servers.judge_server import JudgeServer
 from mind2web2.cli import evaluate_main, main
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.rubric.verdicts import PageShown, Quote, Vote, doubts_of
-from mind2web2.scheduling.options import ExecutionOptions, execution_options
 
 FOUND, MISSING = "80 m", "90 fathoms"
 
@@ -22,13 +22,19 @@ def reply(result, quote=FOUND):
     return {"reasoning": "", "result": result, "quote": quote}
 
 
+def by_rule(evaluator, rule):
+    """Let an evaluation outside of any run vote by a rule."""
+    verifier = evaluator.verifier
+    verifier._context = replace(verifier._context, votes=rule)
+
+
 async def judged(tmp_path, rule, replies, *, critical=False, **options):
     """Return verdict and evidence of a claim on a page; the judge has exactly these replies."""
     judge = ScriptedJudge([_validated(each) for each in replies])
     evaluator = started(judge, stored(tmp_path))
     leaf = evaluator.add_leaf("leaf", "", critical=critical)
-    with execution_options(ExecutionOptions(votes=rule)):
-        verdict = await evaluator.verify("claim", leaf, PAGE, **options)
+    by_rule(evaluator, rule)
+    verdict = await evaluator.verify("claim", leaf, PAGE, **options)
     assert len(judge.questions) == len(replies)
     return verdict, leaf.evidence
 
@@ -92,8 +98,9 @@ def test_a_vote_is_in_doubt_for_a_reason(page, vote, expected):
 async def test_a_claim_without_a_leaf_is_voted_on(tmp_path):
     """It steers its script, and so counts as a gate."""
     judge = ScriptedJudge(True)
-    with execution_options(ExecutionOptions(votes="doubt")):
-        await started(judge, stored(tmp_path)).verify("claim", None, PAGE)
+    evaluator = started(judge, stored(tmp_path))
+    by_rule(evaluator, "doubt")
+    await evaluator.verify("claim", None, PAGE)
     assert len(judge.questions) == 2
 
 
@@ -110,7 +117,6 @@ async def test_results_of_another_rule_are_judged_again(tmp_path, monkeypatch):
             project,
             judge,
             settings=JudgeSettings("openai", "judge-1", votes=rule),
-            order=ExecutionOptions(votes=rule),
         )
         requests.append(len(judge.claims))
     assert requests == [2, 2, 2], "the first vote is stored"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -19,37 +19,47 @@ from mind2web2.errors import (
     PageBugError,
 )
 from mind2web2.judge.protocol import Failure, JudgeLedger, Noted, QuestionContext
+from mind2web2.judge.services import ServiceRequest
 from mind2web2.judge.session import FailureLatch, cut_off_noted, unexpected
 from mind2web2.judge.settings import JudgeSettings
+from mind2web2.judge.store import RecordedSkip
 from mind2web2.llm_client.async_calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit
 from mind2web2.llm_client.structured_output import InvalidOutputError, read_template
 from mind2web2.llm_client.transport import Completion
+from mind2web2.rubric.node import Undecided
 from mind2web2.rubric.verdicts import Evidence, ExtractionRecord
-from mind2web2.scheduling.deferral import guard_access, guarded, toolkit_at_work
 from mind2web2.scripts.isolation import rpc
+from mind2web2.scripts.isolation.questions import (
+    UNKNOWN,
+    PassQuestions,
+    UnknownReply,
+    WaitingQuestions,
+)
 from mind2web2.scripts.isolation.rpc import RpcClient
+from mind2web2.scripts.limits import MAX_QUESTIONS, ScriptStops
 from mind2web2.utils.api_misuse import script_api
 from mind2web2.verification.messages import OWN_TEMPLATES
 from mind2web2.verification.run_questions import AskedClaim, AskedForm, Given
+from mind2web2.verification.stand_ins import (
+    UnreadVerdict,
+    marked_instance,
+    marked_text,
+    unread_instance,
+)
 
 
 @dataclass(frozen=True)
 class SentTemplate:
-    """A template of the script's, by the number under which its process checks replies.
+    """A template that a reply is to fill: one of the toolkit's own by its name, or with its form."""
 
-    Args:
-        number: ``None`` for one of the toolkit's own.
-    """
-
-    number: int | None
     name: str
-    form: dict[str, Any] = field(default_factory=dict)
+    form: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
 class SentRequest:
-    """A request of a script, with its template by number; ``ChatRequest`` says what the fields are."""
+    """A request of a script; ``ChatRequest`` says what the fields are."""
 
     model: str
     messages: list[dict[str, Any]]
@@ -99,12 +109,77 @@ PageInfo = tuple[list[str], str]
 REPLIES = (ChatReply, Filled, ImageLimit, Judged, PageInfo, SentLedger, str | None)
 
 
-@guarded
+class ScriptTemplates:
+    """The templates of a script, by the numbers under which its process checks replies."""
+
+    def __init__(self) -> None:
+        self._forms: list[tuple[type[BaseModel], object]] = []
+        self._sent: list[SentTemplate] = []
+        # The last reply that was checked: a script's validators run once for it.
+        self._checked: tuple[type[BaseModel], str, BaseModel] | None = None
+
+    def sent(self, request: ChatRequest) -> SentRequest:
+        """Return a request as it travels."""
+        template = request.template
+        return SentRequest(
+            request.model,
+            list(request.messages),  # type: ignore[arg-type]  # as scripts give them
+            None if template is None else self.sent_template(template),
+            request.temperature,
+            request.reasoning_effort,
+            dict(request.extra),
+        )
+
+    def sent_template(self, template: type[BaseModel]) -> SentTemplate:
+        """Return a template as it travels."""
+        number = self.number(template)
+        return SentTemplate(template.__name__) if number is None else self._sent[number]
+
+    def number(self, template: type[BaseModel] | None) -> int | None:
+        """Return the number of a template as it is now, ``None`` for the toolkit's own."""
+        if template is None or template in OWN_TEMPLATES.values():
+            return None
+        # A script may change a class and rebuild it.
+        form = template, template.__pydantic_validator__
+        if form not in self._forms:
+            self._forms.append(form)
+            schema = template.model_json_schema()
+            self._sent.append(SentTemplate(template.__name__, schema))
+        return self._forms.index(form)
+
+    def problem(self, number: int, text: str) -> str | None:
+        """Return why a judge's reply does not fill a template."""
+        template, validator = self._forms[number]
+        if template.__pydantic_validator__ is not validator:
+            # The script has changed the class since; the next pass tells.
+            return None
+        try:
+            json_text, value = read_template(Completion(text=text), template)
+        except InvalidOutputError as problem:
+            return str(problem)
+        self._checked = template, json_text, value
+        return None
+
+    def read(self, text: str, template: type[BaseModel], name: str | None) -> BaseModel:
+        """Return a template that a reply fills. Raises JudgmentMissingError: it does not."""
+        checked, self._checked = self._checked, None
+        if checked is not None and checked[:2] == (template, text):
+            return checked[2]
+        try:
+            return template.model_validate_json(text)
+        except ValidationError as error:
+            raise JudgmentMissingError(
+                f"stored judgment on {name!r} does not fill {template.__name__}; "
+                "run with --overwrite to request it again"
+            ) from error
+
+
 @script_api
 class AnswerClient(AsyncCalls):
     """The client that one answer's script receives: the run's judge, whatever model the script names.
 
     Args:
+        skips: what a replayed run has recorded about skipped verifications.
         decides: of two judges, the one that decides; this is then the first.
     """
 
@@ -113,24 +188,33 @@ class AnswerClient(AsyncCalls):
         run: RpcClient,
         settings: JudgeSettings,
         endpoint: str,
+        answer: str,
+        skips: Sequence[RecordedSkip] = (),
+        stops: ScriptStops | None = None,
         decides: AnswerClient | None = None,
     ) -> None:
         self._run = run
         self._settings = settings
         # Scripts see the endpoint of the judge that decides.
         self._endpoint = endpoint
+        self._answer = answer
+        self._skips = {(each.node, each.claim, each.ordinal): each for each in skips}
+        self._gates: Counter[tuple[str | None, str | None]] = Counter()
+        self._stops = stops or ScriptStops()
+        self._count = 0
         self._is_first = decides is not None
         self._latch = FailureLatch()
-        self._templates: list[type[BaseModel]] = []
-        self._sent_templates: list[SentTemplate] = []
+        self._templates = ScriptTemplates()
+        self.questions: PassQuestions | WaitingQuestions = WaitingQuestions(run)
         self.image_limit = ImageLimit(max_images=settings.max_images)
         self._first: AnswerClient | None = None
         if decides is not None:
             self._latch = decides._latch
             self._templates = decides._templates
-            self._sent_templates = decides._sent_templates
         if settings.first is not None:
-            self._first = AnswerClient(run, settings.first, endpoint, self)
+            self._first = AnswerClient(
+                run, settings.first, endpoint, answer, stops=stops, decides=self
+            )
 
     @property
     def first(self) -> AnswerClient | None:
@@ -140,14 +224,16 @@ class AnswerClient(AsyncCalls):
     @property
     def failure(self) -> Mind2Web2Error | None:
         """Return the first permanent failure."""
-        guard_access()
         return self._latch.failure
 
     @property
     def ledger(self) -> JudgeLedger:
         """Return usage and notes."""
-        guard_access()
-        sent: SentLedger = self._run.ask_now("ledger", SentLedger)
+        if isinstance(self.questions, PassQuestions) and self.questions.is_open:
+            self.questions.end()
+        sent: SentLedger = self._run.ask_now(
+            "ledger", SentLedger, used=self.questions.used
+        )
         return sent.ledger()
 
     @property
@@ -184,15 +270,29 @@ class AnswerClient(AsyncCalls):
         """Ask nothing more, for tasks that the script left running after its evaluation."""
         self._latch.fail(EvalScriptError("the evaluation is over"))
 
+    def recorded_skip(
+        self, subject: QuestionContext, skip_reason: str | None
+    ) -> str | None:
+        """Return why a verification is skipped, as ``Judge.recorded_skip`` promises."""
+        same = (subject.node, subject.claim)
+        self._gates[same] += 1
+        recorded = self._skips.get((*same, self._gates[same]))
+        return skip_reason if recorded is None else recorded.reason or None
+
     async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:  # noqa: ARG002
         """Answer a request of the script's own; the same one again is another trial."""
         with cut_off_noted(self, "a request of its own"):
-            try:
-                reply = await self._asked(
-                    "chat", ChatReply, request=self._sent(request)
-                )
-            except Mind2Web2Error as error:
-                raise self.fail(error) from error.__cause__
+            reply = await self._reply(
+                "chat",
+                ChatReply,
+                request.template,
+                request=self._templates.sent(request),
+            )
+        if isinstance(reply, UnknownReply):
+            template = request.template
+            value = None if template is None else marked_instance(template)
+            self._end_unless_shown()
+            return ChatReply(marked_text("reply"), value)
         return self._with_value(reply, request, "a request of its own")
 
     async def ask(
@@ -201,11 +301,19 @@ class AnswerClient(AsyncCalls):
         subject: QuestionContext,
         limit: Limit | None,  # noqa: ARG002 (the run's own is entered)
     ) -> ChatReply:
-        """Answer a question, as ``Judge.ask`` promises."""
+        """Answer a question about pages that only this process has, as ``Judge.ask`` promises."""
+        self._in_program_order("has pages or a client of its own")
         try:
-            reply = await self._question("ask", request, subject)
+            reply = await self._asked(
+                "ask",
+                ChatReply,
+                request.template,
+                request=self._templates.sent(request),
+                subject=subject,
+                is_first=self._is_first,
+            )
         except ImagesRefusedError:
-            self.image_limit = await self._asked(
+            self.image_limit = await self._reply(
                 "image_limit", ImageLimit, is_first=self._is_first
             )
             raise
@@ -215,114 +323,136 @@ class AnswerClient(AsyncCalls):
             raise self.fail(error) from error.__cause__
         return self._with_value(reply, request, subject.node)
 
-    async def ask_ahead(
-        self, request: ChatRequest, subject: QuestionContext
-    ) -> ChatReply:
-        """Answer a question without any note of it; once cancelled, send nothing more."""
-        reply = await self._question("ask_ahead", request, subject)
-        return self._with_value(reply, request, subject.node)
+    # The questions of ``RunQuestions``
 
-    async def _question(
-        self, name: str, request: ChatRequest, subject: QuestionContext
-    ) -> ChatReply:
-        reply: ChatReply = await self._asked(
-            name,
-            ChatReply,
-            request=self._sent(request),
-            subject=subject,
-            is_first=self._is_first,
-        )
-        return reply
+    def left_open(self) -> tuple[bool, Undecided]:
+        """Return the stand-in for a verdict whose prerequisites are not decided yet."""
+        questions = self.questions
+        assert isinstance(questions, PassQuestions), "stand-ins are for passes"
+        questions.open()
+        if questions.ahead != "nothing":
+            return True, Undecided(blocks=questions.ahead == "values")
+        # What is passed on in the place of the verdict tells by itself when it is looked at.
+        verdict: Any = UnreadVerdict(questions.end)
+        return verdict, Undecided(blocks=True, on_read=questions.end)
 
-    async def judged(self, claim: AskedClaim, given: Given) -> Judged:
+    async def judged(
+        self, claim: AskedClaim, given: Given
+    ) -> tuple[bool, Evidence | Undecided]:
         """Return what ``ClaimJudging.judged`` returns."""
-        found: Judged = await self._of_run("judged", Judged, claim=claim, given=given)
-        return found
-
-    async def judged_ahead(self, claim: AskedClaim, given: Given) -> None:
-        """Ask the questions of a claim without any note of them."""
-        await self._asked("judged_ahead", type(None), claim=claim, given=given)
+        found = await self._reply(
+            "judged", Judged, claim=claim, given=self._given(given)
+        )
+        if isinstance(found, UnknownReply):
+            return self.left_open()
+        supported, evidence = found
+        return supported, evidence
 
     async def filled(
-        self, form: AskedForm, template: type[BaseModel], given: Given
-    ) -> tuple[BaseModel | None, ExtractionRecord]:
+        self, form: AskedForm, template_class: type[BaseModel], given: Given
+    ) -> tuple[BaseModel | None, ExtractionRecord | Undecided]:
         """Return the filled template, ``None`` where there is nothing to fill it from, and the record."""
-        sent = self._sent_template(template)
-        text, record = await self._of_run(
-            "filled", Filled, form=form, template=sent, given=given
+        found = await self._reply(
+            "filled",
+            Filled,
+            template_class,
+            form=form,
+            template=self._templates.sent_template(template_class),
+            given=self._given(given),
         )
+        if isinstance(found, UnknownReply):
+            return self._stand_in(template_class)
+        text, record = found
         if text is None:
             return None, record
         try:
-            return _read(text, template, form.name), record
+            return self._templates.read(text, template_class, form.name), record
         except JudgmentMissingError as error:
             raise self.fail(error) from error.__cause__
 
+    def _stand_in(self, template: type[BaseModel]) -> tuple[BaseModel, Undecided]:
+        questions = self.questions
+        assert isinstance(questions, PassQuestions), "stand-ins are for passes"
+        try:
+            if questions.ahead == "nothing":
+                stand_in = unread_instance(template, questions.end)
+                return stand_in, Undecided(on_read=questions.end)
+            return marked_instance(template), Undecided()
+        except Exception:  # of the template's own code
+            questions.end()
+
     async def page_info(self, url: str, given: Given) -> PageInfo:
         """Return a page's images as data URLs and its text. Raises CaptureError: it is unavailable."""
-        found: PageInfo = await self._of_run(
-            "page_info", PageInfo, url=url, given=given
+        found = await self._reply(
+            "page_info", PageInfo, url=url, given=self._given(given)
         )
-        return found
+        if isinstance(found, UnknownReply):
+            self._end_unless_shown()
+            return [], marked_text("page")
+        images, text = found
+        return images, text
 
-    async def record_skip_decision(
-        self, subject: QuestionContext, skip_reason: str | None
-    ) -> str | None:
-        """Record or recall whether a verification is skipped, as ``Judge.record_skip_decision`` promises."""
-        reason: str | None = await self._of_run(
-            "record_skip_decision",
-            str | None,
-            subject=subject,
-            skip_reason=skip_reason,
-        )
-        return reason
+    async def service(self, request: ServiceRequest) -> Any:
+        """Return the answer of a map or paper service."""
+        found = await self._reply("service", Any, request=request)
+        if isinstance(self.questions, PassQuestions) and found is UNKNOWN:
+            self.questions.end()
+        return found
 
     def check(self, template: int, text: str) -> str | None:
         """Return why a judge's reply does not fill the script's own template, which only this process has."""
-        try:
-            read_template(Completion(text=text), self._templates[template])
-        except InvalidOutputError as problem:
-            return str(problem)
-        return None
+        return self._templates.problem(template, text)
 
-    async def _of_run(self, name: str, kind: Any, **arguments: Any) -> Any:
+    def _end_unless_shown(self) -> None:
+        """End the pass if nobody may look into stand-ins."""
+        if (
+            isinstance(self.questions, PassQuestions)
+            and self.questions.ahead == "nothing"
+        ):
+            self.questions.end()
+
+    def _in_program_order(self, reason: str) -> None:
+        if isinstance(self.questions, PassQuestions):
+            self.questions.leave_to_program_order(reason)
+
+    def _given(self, given: Given) -> Given:
+        """Return what the script gives, without the answer if it is the run's own."""
+        if given.answer == self._answer:
+            return replace(given, answer=None)
+        return given
+
+    async def _reply(
+        self,
+        question: str,
+        kind: Any,
+        template_class: type[BaseModel] | None = None,
+        **arguments: Any,
+    ) -> Any:
         """Return a reply of the run; its failures are permanent, but for those of one page."""
         try:
-            return await self._asked(name, kind, **arguments)
+            return await self._asked(question, kind, template_class, **arguments)
         except (CaptureError, PageBugError):
             raise
         except Mind2Web2Error as error:
             raise self.fail(error) from error.__cause__
 
-    async def _asked(self, name: str, kind: Any, **arguments: Any) -> Any:
+    async def _asked(
+        self,
+        question: str,
+        kind: Any,
+        template_class: type[BaseModel] | None,
+        **arguments: Any,
+    ) -> Any:
         self._latch.check()
+        self._count += 1
+        if self._count > MAX_QUESTIONS:
+            self._stops.stop(f"it asked for more than {MAX_QUESTIONS:,} verifications")
         try:
-            with toolkit_at_work():
-                return await self._run.ask(name, kind, **arguments)
+            number = self._templates.number(template_class)
+            return await self.questions.reply(question, kind, arguments, number)
         except (TypeError, ValueError, RecursionError) as error:
             # What the script gives cannot be sent.
             raise self.fail(unexpected(error)) from error
-
-    def _sent(self, request: ChatRequest) -> SentRequest:
-        template = request.template
-        return SentRequest(
-            request.model,
-            list(request.messages),  # type: ignore[arg-type]  # as scripts give them
-            None if template is None else self._sent_template(template),
-            request.temperature,
-            request.reasoning_effort,
-            dict(request.extra),
-        )
-
-    def _sent_template(self, template: type[BaseModel]) -> SentTemplate:
-        if template in OWN_TEMPLATES.values():
-            return SentTemplate(None, template.__name__)
-        if template not in self._templates:
-            number = len(self._templates)
-            form = template.model_json_schema()
-            self._sent_templates.append(SentTemplate(number, template.__name__, form))
-            self._templates.append(template)
-        return self._sent_templates[self._templates.index(template)]
 
     def _with_value(
         self, reply: ChatReply, request: ChatRequest, name: str | None
@@ -330,14 +460,5 @@ class AnswerClient(AsyncCalls):
         """Return a reply with the template that it fills."""
         if request.template is None or reply.declined is not None:
             return reply
-        return replace(reply, value=_read(reply.text, request.template, name))
-
-
-def _read(text: str, template: type[BaseModel], name: str | None) -> BaseModel:
-    try:
-        return template.model_validate_json(text)
-    except ValidationError as error:
-        raise JudgmentMissingError(
-            f"stored judgment on {name!r} does not fill {template.__name__}; "
-            "run with --overwrite to request it again"
-        ) from error
+        value = self._templates.read(reply.text, request.template, name)
+        return replace(reply, value=value)

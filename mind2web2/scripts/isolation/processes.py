@@ -25,7 +25,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
 from mind2web2.errors import MachineError, UsageError
 from mind2web2.utils.aio import to_the_end
@@ -90,15 +90,24 @@ class _Child:
     liveness: socket.socket
     memory_bytes: int
     is_too_large: bool = False
+    unwanted_s: float | None = None
 
 
 class ForkLoop:
-    """Starts a process for each request, until the run closes the control socket."""
+    """Starts a process for each request, until the run closes the control socket.
+
+    Args:
+        grace_s: for a process to end its own ones, and itself, once the run closes its sockets.
+    """
 
     def __init__(
-        self, control: socket.socket, run_script: Callable[[int], None]
+        self,
+        control: socket.socket,
+        run_script: Callable[[int], None],
+        grace_s: float = 0.0,
     ) -> None:
         self._control = control
+        self._grace_s = grace_s
         self._run_script = run_script
         self._children: dict[int, _Child] = {}
         self._selector = selectors.DefaultSelector()
@@ -118,12 +127,13 @@ class ForkLoop:
             ready = self._selector.select(_CHECK_EVERY_S if self._children else None)
             if time.monotonic() >= next_check_s:
                 self._kill_too_large()
+                self._kill_unwanted()
                 next_check_s = time.monotonic() + _CHECK_EVERY_S
             for key, _ in ready:
                 if key.fileobj is self._wake:
                     self._reap()
                 elif key.fileobj is not self._control:
-                    self._kill_unwanted(key.data)
+                    self._note_unwanted(key.data)
                 elif not self._start_one():
                     self._kill_all()
                     return
@@ -172,13 +182,20 @@ class ForkLoop:
             # Not sys.exit, which waits for threads that a script started.
             os._exit(exit_status)
 
-    def _kill_unwanted(self, child: _Child) -> None:
-        """Kill a process because the run closed its liveness socket."""
+    def _note_unwanted(self, child: _Child) -> None:
+        """Note that the run closed a process's liveness socket."""
         if (
             child.pid in self._children
         ):  # else it ended at the same moment and is reaped already
             self._selector.unregister(child.liveness)
-            _kill(child.pid)
+            child.unwanted_s = time.monotonic()
+            self._kill_unwanted()
+
+    def _kill_unwanted(self) -> None:
+        for child in self._children.values():
+            since_s = child.unwanted_s
+            if since_s is not None and time.monotonic() >= since_s + self._grace_s:
+                _kill(child.pid)
 
     def _kill_too_large(self) -> None:
         for child in self._children.values():
@@ -187,6 +204,10 @@ class ForkLoop:
                 _kill(child.pid)
 
     def _kill_all(self) -> None:
+        until_s = time.monotonic() + self._grace_s
+        while self._children and time.monotonic() < until_s:
+            self._reap()
+            self._selector.select(_CHECK_EVERY_S)
         for pid in self._children:
             _kill(pid)
         for pid in self._children:
@@ -455,9 +476,16 @@ class ScriptProcess:
         return True
 
 
+class ProcessStarter(Protocol):
+    """Forks processes: the fork server, or a process that has a script loaded."""
+
+    def start_script(self, fds: list[int], memory_bytes: int) -> None:
+        """Request a process that gets these ends of its connection, output and liveness socket."""
+
+
 @asynccontextmanager
 async def script_process(
-    server: ForkServer, memory_bytes: int = DEFAULT_MEMORY_BYTES
+    server: ProcessStarter, memory_bytes: int = DEFAULT_MEMORY_BYTES
 ) -> AsyncIterator[ScriptProcess]:
     """Start a process for a script, and end it with its process group.
 
@@ -473,7 +501,7 @@ async def script_process(
 
 
 async def _started(
-    server: ForkServer, memory_bytes: int, exits: AsyncExitStack
+    server: ProcessStarter, memory_bytes: int, exits: AsyncExitStack
 ) -> ScriptProcess:
     ours, theirs = zip(
         *(socket.socketpair() for _ in range(FDS_PER_START)), strict=True

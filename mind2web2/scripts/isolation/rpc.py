@@ -18,13 +18,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache, partial
 from multiprocessing.connection import Connection
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, NoReturn, Protocol, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, validate_call
 
 from mind2web2 import errors
 from mind2web2.errors import EvalScriptError, MachineError, Mind2Web2Error
-from mind2web2.scheduling.stopping import STOPPED
+from mind2web2.judge.session import STOPPED
 from mind2web2.scripts.inputs import ClockReading
 
 # Of a message to the run: thirty screenshots, or a tree of a hundred thousand nodes.
@@ -97,10 +97,38 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Done:
-    """The content of a process's last message.
+class Question:
+    """A question to the run.
 
     Args:
+        key: a hash of the rest; equal questions have one reply.
+        name: of the method of the run that answers it.
+        template: the number of the script's class that a judge's reply is to fill; no part of the key.
+    """
+
+    key: str
+    name: str
+    arguments: dict[str, Any]
+    template: int | None = None
+
+
+@dataclass(frozen=True)
+class Reply:
+    """The reply to a question: a value as JSON, or a failure."""
+
+    value: Any = None
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True)
+class Done:
+    """The content of the last message of a pass.
+
+    Args:
+        used: the keys of the questions whose replies the script has got, in the order of use.
+        is_open: the script has got stand-ins: the rest is no result.
+        first_open: the key of the first question without a reply, which the script asks in any case.
+        program_order: why the script has to run in program order; ``None`` if it need not.
         failure: why there is no result.
         looked_up: pages that the script looked for in the cache.
         captured: pages that it captured itself.
@@ -114,6 +142,10 @@ class Done:
     captured: list[str] = field(default_factory=list)
     is_listed: bool = False
     clock: ClockReading | None = None
+    used: list[str] = field(default_factory=list)
+    is_open: bool = False
+    first_open: str | None = None
+    program_order: str | None = None
 
 
 @cache
@@ -138,9 +170,13 @@ def encoded(message: Message) -> bytes:
     Raises:
         TypeError, ValueError, RecursionError: it holds values that are no JSON.
     """
-    text = json.dumps(message, default=_plain, ensure_ascii=False)
     # Halves of characters, too, which ``json.loads`` takes.
-    return text.encode(errors="surrogatepass")
+    return encoded_value(message).encode(errors="surrogatepass")
+
+
+def encoded_value(value: Any) -> str:
+    """Return a value as JSON. Raises TypeError, ValueError, RecursionError."""
+    return json.dumps(value, default=_plain, ensure_ascii=False)
 
 
 def _plain(value: Any) -> Any:
@@ -153,7 +189,7 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"a {kind.__name__} cannot be sent to the run")
 
 
-def _decoded(content: bytes) -> Message:
+def decoded(content: bytes) -> Message:
     """Return a received message. Raises ValueError, RecursionError."""
     message: Message = validated(Message, json.loads(content))
     return message
@@ -170,7 +206,7 @@ def served(method: Method) -> Method:
     return checked
 
 
-def _method(service: object, name: str) -> Callable[..., Any]:
+def served_method(service: object, name: str) -> Callable[..., Any]:
     """Return the method that serves a message. Raises ValueError."""
     method = getattr(type(service), name, None)
     if method not in _served:
@@ -239,6 +275,7 @@ class RpcClient(_End):
         self._fd = fd
         self._connection = Connection(fd)
         self._sending = threading.Lock()
+        self._held: list[Message] | None = None
         self._listening: tuple[asyncio.AbstractEventLoop, int, Callable[[], None]]
         os.register_at_fork(after_in_child=self._close_in_fork)
 
@@ -248,7 +285,7 @@ class RpcClient(_End):
 
     def receive(self) -> Message:
         """Wait for a message."""
-        return _decoded(self._connection.recv_bytes())
+        return decoded(self._connection.recv_bytes())
 
     def listen(self, answer: Callable[..., Any]) -> None:
         """Receive messages from now on, in the running event loop; ``answer`` answers questions."""
@@ -292,7 +329,30 @@ class RpcClient(_End):
 
     def note(self, name: str, **arguments: Any) -> None:
         """Send a message that needs no reply."""
-        self.send(Message("note", arguments, name))
+        message = Message("note", arguments, name)
+        if self._held is None:
+            self.send(message)
+        else:
+            self._held.append(message)
+
+    def hold_notes(self) -> None:
+        """Keep notes back from now on: they count only if the pass is the result."""
+        self._held = []
+
+    def send_held_notes(self) -> None:
+        """Send the notes that were kept back, and all further ones at once."""
+        held, self._held = self._held or [], None
+        for message in held:
+            self.send(message)
+
+    def answer_until_closed(self, answer: Callable[..., Any]) -> NoReturn:
+        """Answer the questions of the run until it closes its end, then end the process."""
+        with suppress(BaseException):
+            while True:
+                message = self.receive()
+                if message.kind == "ask":
+                    self.send(_replied(answer, message))
+        os._exit(0)
 
     def send(self, message: Message) -> None:
         """Send a message. Raises ValueError: it is too long."""
@@ -365,7 +425,7 @@ class RpcConnection(_End):
                 content = await self._reader.readexactly(length)
             except (asyncio.IncompleteReadError, ConnectionError):
                 return None
-            message = _decoded(content)
+            message = decoded(content)
             match message.kind:
                 case "done":
                     done: Done = validated(Done, message.content)
@@ -379,7 +439,7 @@ class RpcConnection(_End):
                 case "ask":
                     self._begin(message, len(content) + _TASK_BYTES, service)
                 case "note":
-                    _method(service, message.name)(**message.content)
+                    served_method(service, message.name)(**message.content)
 
     def _check_read(self) -> None:
         if self._writer.transport.get_write_buffer_size() > MAX_WAITING_BYTES:
@@ -415,7 +475,7 @@ class RpcConnection(_End):
 
     async def _reply(self, message: Message, service: Service) -> None:
         try:
-            value = await _method(service, message.name)(**message.content)
+            value = await served_method(service, message.name)(**message.content)
             self._check_read()
             self.send(Message("reply", value, number=message.number))
         except Exception as error:

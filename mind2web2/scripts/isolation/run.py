@@ -1,8 +1,4 @@
-"""One answer's evaluation in a process of its own, as the run sees it: start, serve, watch, end.
-
-The run serves judge, pages, map and paper services, and logs. Where a process ends without a result, the
-reason is one line.
-"""
+"""One answer's evaluation in processes of its own: the result, or the reason in one line."""
 
 from __future__ import annotations
 
@@ -10,50 +6,39 @@ import asyncio
 import logging
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pydantic_core import to_jsonable_python
-
 from mind2web2.capture.models import NetworkSettings
-from mind2web2.errors import (
-    EvalScriptError,
-    MachineError,
-    Mind2Web2Error,
-)
+from mind2web2.errors import EvalScriptError, JudgeError, MachineError
 from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.protocol import JudgeLedger
 from mind2web2.llm_client.prices import OwnPrice, own_prices
 from mind2web2.pages.answer_cache import AnswerCache
-from mind2web2.scheduling.options import ExecutionOptions, execution_options
 from mind2web2.scripts.aliases import own_script_aliases
 from mind2web2.scripts.inputs import ClockReading
+from mind2web2.scripts.isolation.homes import ScriptHomes, script_homes
+from mind2web2.scripts.isolation.pass_process import AnswerProcesses, answer_processes
 from mind2web2.scripts.isolation.processes import (
     MAX_FILE_BYTES,
-    ForkServer,
     ScriptLimits,
     ScriptProcess,
-    fork_server,
-    script_process,
 )
-from mind2web2.scripts.isolation.rpc import PACKAGE, Done, Message, RpcConnection
-from mind2web2.scripts.isolation.service import RunService
-from mind2web2.scripts.isolation.worker import ScriptJob
+from mind2web2.scripts.isolation.questions import Ahead
+from mind2web2.scripts.isolation.rpc import PACKAGE, Done
+from mind2web2.scripts.isolation.service import RunAnswers
+from mind2web2.scripts.isolation.worker import HomeJob, PassJob
+from mind2web2.scripts.passes import ScriptPasses
 from mind2web2.scripts.run import ScriptCall, checked_result, ended_in_time, out_of_time
+from mind2web2.scripts.sources import search_path
 from mind2web2.utils.deep_trees import allow_deep_trees
 
-# Of captured output.
-_PRINTED_BYTES = 1024**2
-_LONGEST_LINE = 10_000
-# For a process to end by itself after its last message, or after its connection closed.
-_EXIT_GRACE_S = 1.0
 # Signals of a fault in compiled code, or of abort().
 _CRASHES = frozenset({"SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT"})
 
@@ -65,13 +50,13 @@ class Isolation:
     Args:
         limits: of each.
         network: for a script's downloads.
-        server: starts the processes.
+        homes: the processes with loaded scripts.
         variables: of the environment that are passed on, beside those that any program needs.
     """
 
     limits: ScriptLimits = field(default_factory=ScriptLimits)
     network: NetworkSettings = field(default_factory=NetworkSettings)
-    server: ForkServer = fork_server
+    homes: ScriptHomes = script_homes
     variables: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -80,6 +65,7 @@ class RunSide:
     """The run's settings and parts for one answer.
 
     Args:
+        ahead: how far scripts go on with stand-ins; ``None`` for program order.
         timeout_s: for the script; ``None`` for no limit.
         clock: tells the seconds that count towards it.
         as_of: where the script's own clock stands still; ``None`` for the real time.
@@ -88,7 +74,7 @@ class RunSide:
 
     judge: CachingJudge
     limits: DualSemaphore
-    execution: ExecutionOptions
+    ahead: Ahead | None
     timeout_s: float | None
     clock: Callable[[], float] = time.monotonic
     as_of: datetime | None = None
@@ -125,95 +111,83 @@ async def isolated_result(
         MachineError: no process can be started.
     """
     allow_deep_trees()
-    job = ScriptJob(
+    judge = AnswerJudge(run.judge, task_id, call.answer_name, run.limits.llm)
+    answers = RunAnswers(judge, run.judge, call, task_id, cache, logger)
+    job = PassJob(
         call=call,
+        ahead=None,
+        moment=datetime.now(UTC),
         settings=run.judge.settings,
         endpoint=run.judge.endpoint,
         cache_dir=cache.task_cache.task_dir,
-        execution=run.execution,
-        limits=isolation.limits,
-        variables=dict(isolation.variables),
-        folder=Path.cwd(),
-        import_paths=sys.path,
         logger_name=logger.name,
         package_level=logging.getLogger(PACKAGE).getEffectiveLevel(),
         with_captures=cache.captures is not None,
         stored_at_first=cache.page_library.stored_at_first(cache),
+        network=isolation.network,
+        skips=run.judge.recorded_skips((task_id, call.answer_name)),
+        known={},
+    )
+    home_job = HomeJob(
+        script_path=call.script_path,
+        script_sha256=call.script_sha256,
+        limits=isolation.limits,
+        variables=dict(isolation.variables),
+        folder=Path.cwd(),
+        import_paths=search_path(call.script_path),
         prices=own_prices() | prices_of(run.judge),
         aliases=own_script_aliases(),
-        network=isolation.network,
         as_of=run.as_of,
         zone=run.zone,
     )
-    async with script_process(
-        isolation.server, isolation.limits.memory_bytes
-    ) as process:
-        connection = RpcConnection(process.reader, process.writer)
-        judge = AnswerJudge(run.judge, task_id, call.answer_name, run.limits.llm)
-        service = RunService(
-            judge,
-            run.judge.services,
-            (task_id, call.answer_name),
-            cache,
-            logger,
-            connection,
+    async with answer_processes(
+        isolation.homes, home_job, job, answers, logger
+    ) as starter:
+        passes = ScriptPasses(
+            answers, starter, run.ahead, waits_for_all=run.judge.settings.batch
         )
-        printing = asyncio.create_task(log_printed(process.output, logger))
-        try:
-            connection.send(Message("job", to_jsonable_python(job)))
-            with execution_options(run.execution):
-                done = await _served(
-                    service, process, call.script_path, run, isolation.limits
-                )
-        except Mind2Web2Error:
-            # If the judge failed, that is the reason, even if the script raised something else.
-            if judge.failure is not None:
-                raise judge.failure from None
-            raise
-        finally:
-            await connection.close()
-            await process.end(_EXIT_GRACE_S)
-            # The processes have ended: the rest of their output is in the pipe.
-            await asyncio.wait({printing}, timeout=_EXIT_GRACE_S)
-            await _finished(printing)
-    if judge.failure is not None:
-        raise judge.failure
-    if done.failure is not None:
-        raise done.failure.of_script()
+        done = await in_time(passes, starter, call.script_path, run, isolation.limits)
     cache.note_lookups(done.looked_up, done.captured, is_listed=done.is_listed)
-    return checked_result(done.result, call.script_path), judge.ledger, done.clock
+    answers.settle(done.used)
+    result = checked_result(done.result, call.script_path)
+    return result, answers.ledger(done.used), done.clock
 
 
-async def _served(
-    service: RunService,
-    process: ScriptProcess,
+async def in_time(
+    passes: ScriptPasses,
+    starter: AnswerProcesses,
     path: Path,
     run: RunSide,
     limits: ScriptLimits,
 ) -> Done:
-    """Serve a process until it is done, or has to be ended."""
-    serving = asyncio.create_task(service.connection.served(service))
+    """Return the end of the pass that is the result.
+
+    Raises:
+        Mind2Web2Error: there is no result.
+    """
+    work = asyncio.create_task(passes.done())
     try:
         if (
-            not await ended_in_time(serving, run.timeout_s, run.clock)
+            not await ended_in_time(work, run.timeout_s, run.clock)
             and run.timeout_s is not None
         ):
             raise out_of_time(path, run.timeout_s)
-        failure = serving.exception()
-        if isinstance(failure, EvalScriptError):
-            raise EvalScriptError(f"script {path.name} {failure}") from failure
-        if failure is not None:
-            raise EvalScriptError(
-                f"script {path.name}: its process sent an invalid message ({type(failure).__name__}); "
-                "does it change modules that the evaluation uses?"
-            ) from failure
-        done = serving.result()
-        if done is None:
-            await process.end(_EXIT_GRACE_S)
-            raise _exit_reason(process, path, limits)
-        return done
+        done = work.result()
     finally:
-        await _finished(serving)
+        await _finished(work)
+    if passes.failed is not None:
+        raise starter.answers.error_of(passes.failed) or JudgeError("no reply")
+    if starter.answers.judge.failure is not None:
+        raise starter.answers.judge.failure
+    if done is None:
+        raise exit_reason(starter.last, path, limits)
+    if done.failure is not None:
+        # The judge's own failure is the reason, whatever the script makes of it.
+        own = starter.answers.error_of(done.used[-1]) if done.used else None
+        if own is not None and str(own) == done.failure.text:
+            raise own
+        raise done.failure.of_script()
+    return done
 
 
 async def _finished(task: asyncio.Task[Any]) -> None:
@@ -223,11 +197,11 @@ async def _finished(task: asyncio.Task[Any]) -> None:
         task.exception()  # retrieved, so that asyncio does not log it
 
 
-def _exit_reason(
-    process: ScriptProcess, path: Path, limits: ScriptLimits
+def exit_reason(
+    process: ScriptProcess | None, path: Path, limits: ScriptLimits
 ) -> EvalScriptError | MachineError:
     """Return why a process ended without a result; the sender of a signal is not known."""
-    if process.status is None:
+    if process is None or process.status is None:
         return MachineError(
             "the process that starts scripts has ended: run the same command again"
         )
@@ -263,24 +237,3 @@ def _exit_reason(
     return EvalScriptError(
         f"script {path.name}: its process was ended by {name}, {why}"
     )
-
-
-async def log_printed(output: asyncio.StreamReader, logger: logging.Logger) -> None:
-    """Log the captured output of a process, line by line, up to a megabyte."""
-    printed_bytes, rest = 0, b""
-    while piece := await output.read(_LONGEST_LINE):
-        printed_bytes += len(piece)
-        if printed_bytes > _PRINTED_BYTES:
-            if printed_bytes - len(piece) <= _PRINTED_BYTES:
-                logger.warning(
-                    "script prints more than %d bytes; the rest is left out",
-                    _PRINTED_BYTES,
-                )
-            continue
-        *lines, rest = (rest + piece).split(b"\n")
-        if len(rest) > _LONGEST_LINE:
-            lines, rest = [*lines, rest], b""
-        for line in lines:
-            logger.info("script printed: %s", line.decode(errors="replace"))
-    if rest and printed_bytes <= _PRINTED_BYTES:
-        logger.info("script printed: %s", rest.decode(errors="replace"))

@@ -1,14 +1,14 @@
-"""What a run does for the process of one script: verdicts, extractions, pages, services, logs."""
+"""Answers the questions of scripts in the run: verdicts, extractions, pages, services."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
+from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, RootModel, ValidationError
 
@@ -17,15 +17,16 @@ from mind2web2.api_tools.tool_googlemap import GoogleMapsTool
 from mind2web2.errors import (
     CaptureError,
     EvalScriptError,
-    JudgeError,
     MachineError,
     Mind2Web2Error,
     PageBugError,
 )
-from mind2web2.judge.answer_judge import AnswerJudge
-from mind2web2.judge.protocol import Noted, QuestionContext
+from mind2web2.judge.answer_judge import AnswerJudge, NotAskedError
+from mind2web2.judge.caching import CachingJudge
+from mind2web2.judge.protocol import JudgeLedger, QuestionContext
 from mind2web2.judge.services import ServiceAnswers, ServiceRequest
 from mind2web2.judge.store import problem_of
+from mind2web2.judge.usage import usage_of
 from mind2web2.llm_client.async_calls import REFUSED_PARAMETERS
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, ReplyCheck
 from mind2web2.llm_client.failures import one_line
@@ -36,28 +37,23 @@ from mind2web2.scripts.isolation.answer_client import (
     Filled,
     Judged,
     PageInfo,
-    SentLedger,
     SentRequest,
     SentTemplate,
 )
-from mind2web2.scripts.isolation.log_records import SentRecord
 from mind2web2.scripts.isolation.rpc import (
-    MAX_REASON_CHARS,
-    PACKAGE,
     Failure,
-    RpcConnection,
+    Question,
+    Reply,
     served,
+    served_method,
 )
+from mind2web2.scripts.run import ScriptCall
 from mind2web2.verification.claims import ClaimJudging
 from mind2web2.verification.config import config_with
 from mind2web2.verification.context import EvaluationContext
 from mind2web2.verification.extraction import filled
-from mind2web2.verification.lookahead import judge_ahead
 from mind2web2.verification.messages import OWN_TEMPLATES
 from mind2web2.verification.run_questions import AskedClaim, AskedForm, Given
-
-# For a script's own template, which only its process has.
-_CHECK_TIMEOUT_S = 60.0
 
 
 class _SchemaProxy(RootModel[Any]):
@@ -103,24 +99,42 @@ class _RunContext(EvaluationContext):
 
 @dataclass
 class RunService:
-    """Serves one answer's process: its ``served`` methods are the kinds of questions and notes.
+    """Answers one question of a script: its ``served`` methods are the kinds of questions.
 
     Args:
-        judge: the run's, as this answer asks it.
+        judge: the run's, for this question.
         source: task id and answer name.
-        cache: the answer's; it records which pages were looked up.
+        answer: the answer's text.
+        cache: the answer's, for this question; it records which pages were looked up.
         logger: the answer's.
+        check: tells why a judge's reply does not fill the script's own template.
+
+    Attributes:
+        error: why there is no reply.
     """
 
     judge: AnswerJudge
     services: ServiceAnswers
     source: tuple[str, str]
+    answer: str
+    votes: str
     cache: AnswerCache
     logger: logging.Logger
-    connection: RpcConnection
-    _maps: GoogleMapsTool = field(default_factory=GoogleMapsTool)
+    check: ReplyCheck | None = None
+    error: Mind2Web2Error | None = None
 
-    def failure_of(self, question: str, error: Exception) -> Mind2Web2Error:
+    async def reply(self, question: Question) -> Reply:
+        """Return the reply to a question, or its failure."""
+        try:
+            method = served_method(self, question.name)
+            return Reply(await method(**question.arguments))
+        except Mind2Web2Error as error:
+            self.error = error
+        except Exception as error:
+            self.error = self._failure_of(question.name, error)
+        return Reply(failure=Failure.of(self.error))
+
+    def _failure_of(self, question: str, error: Exception) -> Mind2Web2Error:
         """Return the failure that an unforeseen error at a question is: it costs the answer its result.
 
         The answer's log has the traceback.
@@ -128,36 +142,9 @@ class RunService:
         self.logger.error("the run failed at %r", question, exc_info=error)
         if isinstance(error, ValidationError):
             text = f"the script's process sent an invalid question {question!r}: {problem_of(error)}"
-            return self.judge.fail(EvalScriptError(one_line(text)))
+            return EvalScriptError(one_line(text))
         text = f"the run failed at {question!r}: {type(error).__name__}: {error}"
-        return self.judge.fail(MachineError(one_line(text)))
-
-    @served
-    def note(self, kind: Noted, text: str) -> None:
-        """Add a note to the answer's ledger."""
-        self.judge.note(kind, text[:MAX_REASON_CHARS])
-
-    @served
-    def fail(self, failure: Failure) -> None:
-        """Ask nothing more for the answer, which has no result."""
-        self.judge.fail(failure.of_script())
-
-    @served
-    def forget(self) -> None:
-        """Drop the pages prepared from the cache."""
-        self.cache.page_library.forget(self.cache.task_cache)
-
-    @served
-    def log(self, to: Literal["answer", "package"], record: SentRecord) -> None:
-        """Log a record: the answer's by its logger, the package's by its own."""
-        logger = self.logger
-        if to == "package":
-            # Each name that is asked for stays in ``logging``'s registry.
-            is_known = record.name in logging.Logger.manager.loggerDict
-            is_ours = is_known and record.name.partition(".")[0] == PACKAGE
-            logger = logging.getLogger(record.name if is_ours else PACKAGE)
-        if logger.isEnabledFor(record.level):
-            logger.handle(record.record())
+        return MachineError(one_line(text))
 
     @served
     async def judged(self, claim: AskedClaim, given: Given) -> Judged:
@@ -166,22 +153,12 @@ class RunService:
         return await judging.judged(claim.verification, claim.urls, claim.had_sources)
 
     @served
-    async def judged_ahead(self, claim: AskedClaim, given: Given) -> None:
-        """Ask the questions of a claim without any note of them."""
-        verification, urls, had_sources = (
-            claim.verification,
-            claim.urls,
-            claim.had_sources,
-        )
-        await judge_ahead(self._context(given), verification, urls, had_sources)
-
-    @served
     async def filled(
         self, form: AskedForm, template: SentTemplate, given: Given
     ) -> Filled:
         """Fill a form from the answer or a page."""
         reply, record = await filled(
-            self._context(given), form, _class_of(template), self._check(template)
+            self._context(given), form, _class_of(template), self._check_of(template)
         )
         if reply is None or reply.value is None:
             text = None
@@ -198,14 +175,13 @@ class RunService:
             raise CaptureError(str(error)) from error
 
     @served
-    async def chat(self, request: SentRequest) -> ChatReply:
+    async def chat(self, request: SentRequest, trial: int) -> ChatReply:
         """Answer a request of the script's own."""
         try:
             checked_messages(request.messages)
         except ValueError as error:
-            failure = EvalScriptError(f"a request of the script's own: {error}")
-            raise self.judge.fail(failure) from error
-        reply = await self.judge.chat(self._request(request))
+            raise EvalScriptError(f"a request of the script's own: {error}") from error
+        reply = await self.judge.chat_again(self._request(request), trial)
         return replace(reply, value=None)
 
     @served
@@ -218,32 +194,9 @@ class RunService:
         return replace(reply, value=None)
 
     @served
-    async def ask_ahead(
-        self, request: SentRequest, subject: QuestionContext, is_first: bool
-    ) -> ChatReply:
-        """Answer such a question without any note of it."""
-        judge = self._judge(is_first)
-        reply = await judge.ask_ahead(self._request(request), subject)
-        return replace(reply, value=None)
-
-    @served
-    async def ledger(self) -> SentLedger:
-        """Return usage and notes so far."""
-        return SentLedger.of(self.judge.ledger)
-
-    @served
     async def image_limit(self, is_first: bool) -> ImageLimit:
         """Return the judge's limit of images, as far as it is known by now."""
         return self._judge(is_first).image_limit
-
-    @served
-    async def record_skip_decision(
-        self, subject: QuestionContext, skip_reason: str | None
-    ) -> str | None:
-        """Return what ``Judge.record_skip_decision`` returns."""
-        if skip_reason is not None:
-            skip_reason = skip_reason[:MAX_REASON_CHARS]
-        return await self.judge.record_skip_decision(subject, skip_reason)
 
     @served
     async def service(self, request: ServiceRequest) -> Any:
@@ -251,7 +204,7 @@ class RunService:
 
         async def ask() -> Any:
             if request.name in ("geocode", "distance_matrix"):
-                return await self._maps.request(
+                return await GoogleMapsTool().request(
                     request.name, *request.arguments, **request.keywords
                 )
             papers = ArxivTool(int(request.keywords.get("page_size", 100)))
@@ -259,10 +212,7 @@ class RunService:
                 return await papers.search_arxiv_by_id(*request.arguments)
             return await papers.search_arxiv_by_title(*request.arguments)
 
-        try:
-            answer, record = await self.services.answer(request, ask, self.source)
-        except JudgeError as error:
-            raise self.judge.fail(error) from error.__cause__
+        answer, record = await self.services.answer(request, ask, self.source)
         self.judge.note_service(record)
         return answer
 
@@ -276,7 +226,7 @@ class RunService:
             judge=self.judge,
             model=self.judge.model_for(""),
             task=given.task,
-            answer=given.answer,
+            answer=self.answer if given.answer is None else given.answer,
             cache=cache,
             library=cache.page_library,
             capture=cache.captures,
@@ -284,12 +234,13 @@ class RunService:
             page_limit=cache.page_limit or nullcontext(),
             config=config_with(given.evaluator_config),
             logger=self.logger,
+            votes=self.votes,
         )
 
     def _request(self, sent: SentRequest) -> ChatRequest:
         if refused := REFUSED_PARAMETERS & sent.extra.keys():
             text = f"not supported in a request: {', '.join(sorted(refused))}"
-            raise self.judge.fail(EvalScriptError(text))
+            raise EvalScriptError(text)
         template = sent.template
         return ChatRequest(
             model=sent.model,
@@ -298,35 +249,99 @@ class RunService:
             temperature=sent.temperature,
             reasoning_effort=sent.reasoning_effort,
             extra=sent.extra,
-            check=None if template is None else self._check(template),
+            check=None if template is None else self._check_of(template),
         )
 
-    def _check(self, template: SentTemplate) -> ReplyCheck | None:
-        """Return the check of a reply by the script's own class, which only its process has."""
-        if template.number is None:
-            return None
+    def _check_of(self, template: SentTemplate) -> ReplyCheck | None:
+        return None if template.form is None else self.check
 
-        async def check(text: str) -> str | None:
-            try:
-                async with asyncio.timeout(_CHECK_TIMEOUT_S):
-                    problem: str | None = await self.connection.ask(
-                        "check", str | None, template=template.number, text=text
-                    )
-            except TimeoutError as error:
-                raise EvalScriptError(
-                    f"the script's process did not answer within {_CHECK_TIMEOUT_S:g} s"
-                ) from error
-            except ValueError as error:
-                raise EvalScriptError(
-                    "the script's process sent no proper reply about its template"
-                ) from error
-            return None if problem is None else problem[:MAX_REASON_CHARS]
 
-        return check
+class RunAnswers:
+    """Answers all questions of one answer's script, and keeps account of each.
+
+    Args:
+        judge: the answer's.
+        cache: the answer's.
+        logger: the answer's.
+    """
+
+    def __init__(
+        self,
+        judge: AnswerJudge,
+        run: CachingJudge,
+        call: ScriptCall,
+        task_id: str,
+        cache: AnswerCache,
+        logger: logging.Logger,
+    ) -> None:
+        self.judge = judge
+        self._run = run
+        self._source = (task_id, call.answer_name)
+        self._answer = call.answer
+        self._cache = cache
+        self._logger = logger
+        self._asked: dict[str, RunService] = {}
+
+    def stop(self) -> None:
+        """Send no further request for the questions that wait for their turn."""
+        self.judge.is_stopped = True
+
+    def go_on(self) -> None:
+        """Take questions again after ``stop``."""
+        self.judge.is_stopped = False
+
+    def fail(self, failure: Mind2Web2Error) -> None:
+        """Ask nothing more for the answer, which has no result."""
+        self.judge.fail(failure)
+        self.stop()
+
+    def forget_pages(self) -> None:
+        """Drop the pages prepared from the cache."""
+        self._cache.page_library.forget(self._cache.task_cache)
+
+    async def reply(self, question: Question, check: ReplyCheck | None) -> Reply | None:
+        """Return the reply to a question; ``None`` if it was not asked, as another one failed before."""
+        cache = self._cache
+        settings = self._run.settings
+        service = self._asked[question.key] = RunService(
+            self.judge.for_question(),
+            self._run.services,
+            self._source,
+            self._answer,
+            settings.votes,
+            AnswerCache(
+                cache.task_cache, cache.page_library, cache.page_limit, cache.captures
+            ),
+            self._logger,
+            check,
+        )
+        reply = await service.reply(question)
+        return None if isinstance(service.error, NotAskedError) else reply
+
+    def ledger(self, used: Sequence[str]) -> JudgeLedger:
+        """Return the usage of these questions, with the notes of the script's process."""
+        ledger = JudgeLedger()
+        ledger.add(self.judge.ledger)
+        for key in used:
+            ledger.add(self._asked[key].judge.ledger)
+        return ledger
+
+    def settle(self, used: Sequence[str]) -> None:
+        """Note which pages these questions have looked up, and what was asked for nothing beside them."""
+        for key in used:
+            self._cache.note_question(self._asked[key].cache)
+        for key in self._asked.keys() - set(used):
+            for judgment in self._asked[key].judge.asked:
+                self._run.spent_for_nothing += usage_of(judgment, self._run.price)
+
+    def error_of(self, key: str) -> Mind2Web2Error | None:
+        """Return why a question has no reply."""
+        service = self._asked.get(key)
+        return None if service is None else service.error
 
 
 def _class_of(template: SentTemplate) -> type[BaseModel]:
     """Return the class that a reply is to fill: one of ours, or a stand-in for a script's class."""
-    if template.number is None:
+    if template.form is None:
         return OWN_TEMPLATES[template.name]
     return schema_proxy(template.name, template.form)

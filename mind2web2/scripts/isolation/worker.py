@@ -1,6 +1,6 @@
-"""The process of a script: it evaluates one answer; questions to judge and pages go to the run.
+"""The processes of a script: one loads it, and each pass runs in a fork; questions go to the run.
 
-The run has the keys, the judgment store and the rate limiter.
+The run has the keys, the pages, the judgment store and the rate limiter.
 """
 
 from __future__ import annotations
@@ -9,10 +9,13 @@ import asyncio
 import gc
 import logging
 import os
+import random
 import socket
 import sys
+import threading
+import time
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -29,6 +32,7 @@ from mind2web2.capture.models import NetworkSettings
 from mind2web2.errors import EvalScriptError, MachineError, Mind2Web2Error
 from mind2web2.judge.services import AskService, ServiceRequest
 from mind2web2.judge.settings import JudgeSettings
+from mind2web2.judge.store import RecordedSkip
 from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.prices import OwnPrice, price_usd, set_own_prices
 from mind2web2.pages.answer_cache import AnswerCache
@@ -37,31 +41,36 @@ from mind2web2.pages.captures import PageCapture, SharedCaptures
 from mind2web2.pages.library import PageLibrary
 from mind2web2.pages.page_cache import PageCache
 from mind2web2.prompts import address_flags
-from mind2web2.scheduling.deferral import guard_access
-from mind2web2.scheduling.listeners import guard_listeners
-from mind2web2.scheduling.options import ExecutionOptions, execution_options
 from mind2web2.scripts.aliases import set_script_aliases
 from mind2web2.scripts.clock import ScriptClock
 from mind2web2.scripts.isolation.answer_client import REPLIES, AnswerClient
+from mind2web2.scripts.isolation.effects import watch_effects
 from mind2web2.scripts.isolation.log_records import SentRecord
+from mind2web2.scripts.isolation.pass_loop import PassLoop
 from mind2web2.scripts.isolation.processes import ForkLoop, ScriptLimits
+from mind2web2.scripts.isolation.questions import Ahead, PassQuestions
+from mind2web2.scripts.isolation.read_files import ReadFiles
 from mind2web2.scripts.isolation.rpc import (
     PACKAGE,
     Done,
     Failure,
     Message,
+    Reply,
     RpcClient,
     prepare,
     validated,
 )
+from mind2web2.scripts.limits import LoopGuard, ScriptStops
+from mind2web2.scripts.load import EvaluateAnswer
 from mind2web2.scripts.run import (
-    LoopGuard,
     ScriptCall,
+    load_script,
     log_unseen_errors,
     script_result,
 )
-from mind2web2.scripts.side_effects import settle_before_side_effects
+from mind2web2.utils.api_misuse import ScriptReports, script_reports
 from mind2web2.utils.deep_trees import allow_deep_trees
+from mind2web2.utils.files import file_sha256
 
 # Modules that scripts import (eval-scripts.md) or that others import late: loaded once for all scripts.
 _PRELOADED = (
@@ -76,44 +85,69 @@ _PRELOADED = (
 )
 # Captures by a browser of the script's own, which the run's limit does not count.
 _OWN_CAPTURES = 5
+# For the process of a script to end those of its passes.
+HOME_GRACE_S = 2.0
+# A script that takes longer runs in program order.
+PASS_LIMITS = ScriptLimits(processor_s=2)
 
 
 @dataclass(frozen=True)
-class ScriptJob:
-    """The answer to evaluate, with the settings of the run.
+class HomeJob:
+    """A script, with what all its passes share.
 
     Args:
+        script_sha256: of the script that is meant.
         variables: of the run's environment that are passed on.
         folder: the working directory.
         import_paths: ``sys.path``.
-        logger_name: of the answer's logger.
-        package_level: the least level of the package's own log.
-        with_captures: the run captures pages that are not stored.
-        stored_at_first: addresses of the pages that were stored before the run (``PageLibrary``).
-        as_of: where the script's clock stands still; ``None`` for the real time.
-        zone: of the script's local time; ``None`` for that of the process.
         prices: the user's own, by model.
         aliases: of packages that scripts import, beside those that are built in.
+        as_of: where the script's clock stands still; ``None`` for the real time.
+        zone: of the script's local time; ``None`` for that of the process.
+        is_loaded_late: each pass loads the script itself.
     """
 
-    call: ScriptCall
-    settings: JudgeSettings
-    endpoint: str
-    cache_dir: Path
-    execution: ExecutionOptions
+    script_path: Path
+    script_sha256: str
     limits: ScriptLimits
     variables: dict[str, str]
     folder: Path
     import_paths: list[str]
+    prices: dict[str, OwnPrice]
+    aliases: dict[str, str]
+    as_of: datetime | None = None
+    zone: str | None = None
+    is_loaded_late: bool = False
+
+
+@dataclass(frozen=True)
+class PassJob:
+    """A pass of a script on an answer, with the settings of the run.
+
+    Args:
+        ahead: how far the script goes on with stand-ins; ``None`` for program order.
+        known: the replies so far, as JSON, by the keys of their questions.
+        moment: where the clock stands still, unless it stands at ``HomeJob.as_of``.
+        logger_name: of the answer's logger.
+        package_level: the least level of the package's own log.
+        with_captures: the run captures pages that are not stored.
+        stored_at_first: addresses of the pages that were stored before the run (``PageLibrary``).
+        skips: what a replayed run has recorded about skipped verifications.
+    """
+
+    call: ScriptCall
+    ahead: Ahead | None
+    moment: datetime
+    settings: JudgeSettings
+    endpoint: str
+    cache_dir: Path
     logger_name: str
     package_level: int
     with_captures: bool
     stored_at_first: frozenset[str] | None
-    prices: dict[str, OwnPrice]
-    aliases: dict[str, str]
     network: NetworkSettings
-    as_of: datetime | None = None
-    zone: str | None = None
+    skips: list[RecordedSkip]
+    known: dict[str, str]
 
 
 def serve(control_fd: int) -> None:
@@ -123,13 +157,13 @@ def serve(control_fd: int) -> None:
     # Pages of memory that the collector does not touch stay shared with the children. Nothing is collected
     # first: that takes longer than any child would need for the little garbage of loading.
     gc.freeze()
-    ForkLoop(socket.socket(fileno=control_fd), run).run()
+    ForkLoop(socket.socket(fileno=control_fd), be_home, HOME_GRACE_S).run()
 
 
 def _load_all() -> None:
     for name in _PRELOADED:
         import_module(name)
-    prepare(ScriptJob, *REPLIES)
+    prepare(HomeJob, PassJob, Reply, *REPLIES)
     price_usd(Usage(), "o4-mini")  # reads the price list
     address_flags(
         ""
@@ -141,91 +175,189 @@ def _load_all() -> None:
         del sys.modules["pytest"]
 
 
-def run(connection_fd: int) -> None:
-    """Evaluate the answer of the first message, and send the result message."""
+def be_home(connection_fd: int) -> None:
+    """Load the script of the first message, and start a process for each of its passes."""
     client = RpcClient(connection_fd)
-    job = validated(ScriptJob, client.receive().content)
-    job.limits.apply_to_this_process()
-    set_own_prices(job.prices)
-    set_script_aliases(job.aliases)
-    # The lines that a script printed before a crash are kept.
-    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # typeshed: any TextIO
-    os.environ.update(job.variables)
-    os.chdir(job.folder)
-    # Last, so that a helper file hides no installed package (scripts/sources.py).
-    sys.path[:] = [*job.import_paths, str(job.call.script_path.parent.absolute())]
-    clock = ScriptClock(job.as_of, job.zone)
-    clock.install()
-    guard_listeners(guard_access)
-    allow_deep_trees()
-    loop = asyncio.new_event_loop()
-    asyncio.set_event_loop(loop)
-    evaluation = loop.create_task(_run_script(job, client, clock))
-    while not evaluation.done():
-        # asyncio stops the whole loop at one of these in any task of the script's.
-        with suppress(SystemExit, KeyboardInterrupt):
-            loop.run_until_complete(asyncio.wait({evaluation}))
-    evaluation.result()
-    # If this process ended with replies unread, the run could lose the result message.
-    client.wait_until_closed()
+    job = validated(HomeJob, client.receive().content)
+    home = ScriptHome(job)
+    client.send(Message("reply", home.loaded_files()))
+    gc.freeze()
+    ForkLoop(socket.socket(fileno=os.dup(connection_fd)), home.run).run()
 
 
-async def _run_script(job: ScriptJob, client: RpcClient, clock: ScriptClock) -> None:
-    judge = AnswerClient(client, job.settings, job.endpoint)
-    client.listen(judge.check)
-    try:
-        done = await _outcome(job, client, judge, clock)
-    except Mind2Web2Error as error:
-        done = Done(failure=Failure.of(error))
-    with suppress(
-        OSError, ValueError, AttributeError
-    ):  # the script may have replaced or closed it
-        sys.stdout.flush()
-    # After the last message, the run may end the process at any moment.
-    try:
-        client.send(Message("done", done))
-    except Exception as error:  # whatever keeps a script's result from being sent
-        failure = EvalScriptError(
-            f"script {job.call.script_path.name} returned an unusable result: {error}"
+class ScriptHome:
+    """A process with a loaded script, whose forks are its passes."""
+
+    def __init__(self, job: HomeJob) -> None:
+        self._job = job
+        if not job.is_loaded_late:
+            job.limits.apply_to_this_process()
+        set_own_prices(job.prices)
+        set_script_aliases(job.aliases)
+        os.environ.update(job.variables)
+        os.chdir(job.folder)
+        sys.path[:] = job.import_paths
+        allow_deep_trees()
+        self._clock = ScriptClock(job.as_of, job.zone)
+        self._clock.install()
+        self._files = ReadFiles()
+        self._stops = ScriptStops()
+        # As noted while the script was loaded.
+        self._ignored: list[str] = []
+        self._faults: list[str] = []
+        self._evaluate: EvaluateAnswer | EvalScriptError | None = None
+        if not job.is_loaded_late:
+            self._evaluate = self._load()
+            if threading.active_count() > 1:
+                # They would not live on in the forks.
+                raise SystemExit
+
+    def loaded_files(self) -> dict[str, int]:
+        """Return the files that the script has read while it was loaded, with their times."""
+        return self._files.changes()
+
+    def _load(self) -> EvaluateAnswer | EvalScriptError:
+        path = self._job.script_path
+        misuses: list[EvalScriptError] = []
+        reports = ScriptReports(
+            path.name, misuses.append, self._ignored.append, self._faults.append
         )
-        client.send(Message("done", Done(failure=Failure.of(failure))))
+        try:
+            with script_reports(reports):
+                evaluate = load_script(path)
+        except EvalScriptError as error:
+            return misuses[0] if misuses else error
+        if misuses:
+            return misuses[0]
+        if file_sha256(path) != self._job.script_sha256:
+            return EvalScriptError(
+                f"script {path.name} was changed just now: run the same command again"
+            )
+        return evaluate
+
+    def run(self, connection_fd: int) -> None:
+        """Evaluate the answer of the first message in this process, and send how that ended."""
+        client = RpcClient(connection_fd)
+        job = validated(PassJob, client.receive().content)
+        # The lines that a script printed before a crash are kept.
+        sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # typeshed: any TextIO
+        random.seed(f"{job.call.answer_name} {job.call.answer}")
+        judge = AnswerClient(
+            client,
+            job.settings,
+            job.endpoint,
+            job.call.answer,
+            job.skips,
+            self._stops,
+        )
+        if job.ahead is None:
+            self._job.limits.apply_to_this_process()
+            loop = asyncio.new_event_loop()
+        else:
+            questions = PassQuestions(client, job.known, job.ahead, judge.check)
+            judge.questions = questions
+            client.hold_notes()
+            PASS_LIMITS.apply_to_this_process()
+            self._clock.stand_at(job.moment)
+            time.sleep = lambda _seconds: None
+            watch_effects(questions.leave_to_program_order)
+            loop = PassLoop(questions.stuck)
+        asyncio.set_event_loop(loop)
+        evaluation = loop.create_task(self._evaluated(job, client, judge))
+        while not evaluation.done():
+            # asyncio stops the whole loop at one of these in any task of the script's.
+            with suppress(SystemExit, KeyboardInterrupt):
+                loop.run_until_complete(asyncio.wait({evaluation}))
+        evaluation.result()
+        # If this process ended with replies unread, the run could lose the result message.
+        client.answer_until_closed(judge.check)
+
+    async def _evaluated(
+        self, job: PassJob, client: RpcClient, judge: AnswerClient
+    ) -> None:
+        client.listen(judge.check)
+        try:
+            done = await self._outcome(job, client, judge)
+        except Mind2Web2Error as error:
+            done = Done(failure=Failure.of(error), used=judge.questions.used)
+        with suppress(
+            OSError, ValueError, AttributeError
+        ):  # the script may have replaced or closed it
+            sys.stdout.flush()
+        questions = judge.questions
+        if isinstance(questions, PassQuestions):
+            if questions.is_open:
+                done = questions.open_end()
+            else:
+                client.send_held_notes()
+        # After the last message, the run may end the process at any moment.
+        try:
+            client.send(Message("done", done))
+        except Exception as error:  # whatever keeps a script's result from being sent
+            failure = EvalScriptError(
+                f"script {job.call.script_path.name} returned an unusable result: {error}"
+            )
+            client.send(Message("done", Done(failure=Failure.of(failure))))
+
+    async def _outcome(
+        self, job: PassJob, client: RpcClient, judge: AnswerClient
+    ) -> Done:
+        captures = captured_by_run() if job.with_captures else None
+        task_cache, pages = CacheFileSys(job.cache_dir), RunPages(client)
+        pages.set_stored_at_first(task_cache, job.stored_at_first)
+        cache = AnswerCache(
+            task_cache, pages, asyncio.Semaphore(_OWN_CAPTURES), captures
+        )
+        logger = _logger(job, client)
+        log_unseen_errors(logger)
+
+        async def ask_run(request: ServiceRequest, _ask: AskService) -> Any:
+            return await judge.service(request)
+
+        with (
+            downloads_from(job.network),
+            downloads_reported(
+                refused=partial(judge.note, "refused_downloads"),
+                doubt=partial(judge.note, "doubts"),
+            ),
+            services_answered_by(ask_run),
+        ):
+            result = await self._result(job, judge, cache, logger)
+        return Done(
+            result=result,
+            used=judge.questions.used,
+            looked_up=sorted(cache.looked_up),
+            captured=cache.captured,
+            is_listed=cache.is_listed,
+            clock=self._clock.reading(),
+        )
+
+    async def _result(
+        self,
+        job: PassJob,
+        judge: AnswerClient,
+        cache: AnswerCache,
+        logger: logging.Logger,
+    ) -> dict[str, Any]:
+        guard = (
+            LoopGuard(self._job.limits.block_s, self._stops)
+            if job.ahead is None
+            else nullcontext()
+        )
+        async with guard:
+            evaluate = self._evaluate or self._load()
+            if isinstance(evaluate, EvalScriptError):
+                raise evaluate
+            for name in self._ignored:
+                judge.note("ignored_arguments", name)
+            for fault in self._faults:
+                judge.note("script_faults", fault)
+            return await script_result(
+                evaluate, job.call, judge, cache, logger, self._stops
+            )
 
 
-async def _outcome(
-    job: ScriptJob, client: RpcClient, judge: AnswerClient, clock: ScriptClock
-) -> Done:
-    captures = captured_by_run() if job.with_captures else None
-    task_cache, pages = CacheFileSys(job.cache_dir), RunPages(client)
-    pages.set_stored_at_first(task_cache, job.stored_at_first)
-    cache = AnswerCache(task_cache, pages, asyncio.Semaphore(_OWN_CAPTURES), captures)
-    logger = _logger(job, client)
-    log_unseen_errors(logger)
-
-    async def ask_run(request: ServiceRequest, _ask: AskService) -> Any:
-        return await client.ask("service", Any, request=request)
-
-    settle_before_side_effects()
-    with (
-        execution_options(job.execution),
-        downloads_from(job.network),
-        downloads_reported(
-            refused=partial(judge.note, "refused_downloads"),
-            doubt=partial(judge.note, "doubts"),
-        ),
-        services_answered_by(ask_run),
-    ):
-        async with LoopGuard(job.limits.block_s):
-            result = await script_result(job.call, judge, cache, logger)
-    return Done(
-        result=result,
-        looked_up=sorted(cache.looked_up),
-        captured=cache.captured,
-        is_listed=cache.is_listed,
-        clock=clock.reading(),
-    )
-
-
-def _logger(job: ScriptJob, client: RpcClient) -> logging.Logger:
+def _logger(job: PassJob, client: RpcClient) -> logging.Logger:
     """Return the answer's logger; records of the package are sent to the run as well."""
     package = logging.getLogger(PACKAGE)
     package.setLevel(job.package_level)

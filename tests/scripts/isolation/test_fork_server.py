@@ -16,6 +16,7 @@ from servers.judge_server import VERDICT, JudgeServer
 
 from mind2web2.errors import JudgeUnavailableError
 from mind2web2.scripts.isolation import processes
+from mind2web2.scripts.isolation.homes import ScriptHomes
 from mind2web2.scripts.isolation.processes import (
     ForkServer,
     script_process,
@@ -41,6 +42,14 @@ def project(tmp_path):
     project.add_answer()
     project.add_script_body(TELLING.format(path=str(tmp_path / "pids")))
     return project
+
+
+@pytest.fixture
+def homes(server):
+    """Return the loaded scripts of a test's own."""
+    homes = ScriptHomes(server)
+    yield homes
+    homes.close()
 
 
 @pytest.fixture
@@ -78,7 +87,7 @@ def test_nothing_outlives_a_run_that_is_ended(project, number):
         is_over.set()
 
 
-async def test_a_killed_fork_server_costs_no_answer(project, server):
+async def test_a_killed_fork_server_costs_no_answer(project, homes):
     """Its scripts go on, their processes end with the answer, and another fork server serves later runs."""
     pids = []
 
@@ -92,18 +101,18 @@ async def test_a_killed_fork_server_costs_no_answer(project, server):
         return True
 
     judge = ClaimJudge(kill)
-    [outcome] = await evaluate(project, judge, isolation=Isolation(server=server))
+    [outcome] = await evaluate(project, judge, isolation=Isolation(homes=homes))
     assert (outcome.score, outcome.reason) == (1.0, None)
     asked = len(judge.claims)
     await asyncio.to_thread(wait_for_end, pids)
     [outcome] = await evaluate(
-        project, judge, isolation=Isolation(server=server), reuse=False
+        project, judge, isolation=Isolation(homes=homes), reuse=False
     )
     assert (outcome.score, len(judge.claims)) == (1.0, asked)
 
 
 async def test_a_judge_that_fails_while_the_fork_server_dies_is_the_reason(
-    project, server
+    project, homes
 ):
     """Not the end of the fork server."""
 
@@ -113,23 +122,19 @@ async def test_a_judge_that_fails_while_the_fork_server_dies_is_the_reason(
         raise JudgeUnavailableError("the judge is out")
 
     [outcome] = await evaluate(
-        project, ClaimJudge(kill_and_fail), isolation=Isolation(server=server)
+        project, ClaimJudge(kill_and_fail), isolation=Isolation(homes=homes)
     )
     assert outcome.reason == "the judge is out"
 
 
-async def test_a_fork_server_that_cannot_start_is_a_reason(
-    project, server, monkeypatch
-):
+async def test_a_fork_server_that_cannot_start_is_a_reason(project, homes, monkeypatch):
     """It says what failed."""
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    [outcome] = await evaluate(
-        project, ClaimJudge(), isolation=Isolation(server=server)
-    )
+    [outcome] = await evaluate(project, ClaimJudge(), isolation=Isolation(homes=homes))
     assert outcome.reason.startswith("no process could be started for a script: ")
 
 
-async def test_a_fork_server_serves_several_event_loops(server, project):
+async def test_a_loaded_script_serves_several_event_loops(homes, project):
     """One run after another in the same process; it is started once."""
     pids = set()
     for _ in range(2):
@@ -138,7 +143,7 @@ async def test_a_fork_server_serves_several_event_loops(server, project):
                 evaluate(
                     project,
                     ClaimJudge(),
-                    isolation=Isolation(server=server),
+                    isolation=Isolation(homes=homes),
                     reuse=False,
                 )
             )
@@ -232,13 +237,15 @@ async def test_a_set_has_the_same_order_in_every_run(project, monkeypatch):
     for seed in ("1", "2"):
         monkeypatch.setenv("PYTHONHASHSEED", seed)
         server, judge = ForkServer(), ClaimJudge()
+        homes = ScriptHomes(server)
         await evaluate(
             project,
             judge,
-            isolation=Isolation(server=server),
+            isolation=Isolation(homes=homes),
             reuse=False,
             overwrite=True,
         )
+        homes.close()
         server.close()
         claims.append(judge.claims[0])
     assert claims[0] == claims[1]

@@ -108,7 +108,9 @@ FORM = (
 
 def asked(name, *arguments):
     """Return the line of a script that asks its run a question."""
-    return f"await run.ask({name!r}, object, {', '.join(arguments)})"
+    given = f"dict({', '.join(arguments)})"
+    question = f"rpc.Question('key', {name!r}, {given})"
+    return f"await run.ask('reply', object, question={question})"
 
 
 @pytest.mark.parametrize(
@@ -137,9 +139,7 @@ def asked(name, *arguments):
             "...} or {'type': 'image_url', ...} part",
         ),
         (
-            asked(
-                "filled", FORM, GIVEN % "{}", "template={'number': None, 'name': 'No'}"
-            ),
+            asked("filled", FORM, GIVEN % "{}", "template={'name': 'No'}"),
             "the run failed at 'filled': KeyError: 'No'",
         ),
     ],
@@ -253,7 +253,7 @@ async def test_the_fields_of_a_record_are_its_own(project, capfd):
     """Extras that have the names of such fields are left out, and a text is no format."""
     extra = {"args": "x", "exc_info": "x", "levelname": "FATAL", "metres": "80"}
     record = {**RECORD, "name": "n", "text": "%0900000000d", "extra": extra}
-    body = f"run.send(rpc.Message('note', {{'to': 'answer', 'record': {record!r}}}, 'log'))"
+    body = f"run.note('log', to='answer', record={record!r})"
     forged, _ = await outcomes_of(project, body)
     assert forged.score == 1.0
     [log] = (project.folder("answer_1") / "logs").glob("*.jsonl")

@@ -1,4 +1,4 @@
-"""A script in a process of its own comes to the same tree, by the same requests, as in the run's."""
+"""A script in passes comes to the same tree as in program order."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 from evaluations import image
 from generated_scripts import made_up_script
-from in_this_process import scripts_here, without_inputs
+from program_order import program_order
 from projects import AGENT, QUICK_RETRY, REPOSITORY, Project, call, evaluate, read_json
 from servers.judge_server import JudgeServer, content
 from servers.maps_server import KEY, MapsServer
@@ -32,7 +32,7 @@ from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.run import RunProgress, evaluate_work
 
 # Each runs the scripts of its block in the one way or the other.
-PLACES = (scripts_here, nullcontext)
+PLACES = (program_order, nullcontext)
 LAKE, OTHER, GONE = (
     "https://lake.example/depth",
     "https://lake.example/other",
@@ -156,6 +156,8 @@ async def results_of(project, judge, *, captures=None):
             reuse=True,
             answer_timeout_s=60,
             captures=captures,
+            # Asks what program order asks.
+            ahead="nothing",
         )
         work = select_work(project.paths, AGENT)
         outcomes = await evaluate_work(
@@ -172,9 +174,10 @@ def told(outcome):
         return outcome.reason
     result = {
         name: value
-        for name, value in without_inputs(outcome.result.document).items()
+        for name, value in outcome.result.document.items()
         if name not in ("run", "seal")
     }
+    result["provenance"] = {**result["provenance"], "inputs": None}
     # To the last digit, a sum depends on the order of what is added.
     result["judge_usage"] = {
         **result["judge_usage"],
@@ -456,7 +459,7 @@ def test_the_example_comes_to_the_same_results(tmp_path, monkeypatch):
         assert len(results) == 9
         found.append(
             {
-                name: {**without_inputs(result), "run": None, "seal": None}
+                name: {**result, "run": None, "seal": None}
                 for name, result in results.items()
             }
         )

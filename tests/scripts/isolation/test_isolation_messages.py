@@ -42,6 +42,7 @@ from mind2web2.scripts.isolation.answer_client import (
     SentRequest,
     SentTemplate,
 )
+from mind2web2.scripts.isolation.pass_process import PassService
 from mind2web2.scripts.isolation.rpc import (
     MAX_MESSAGE_BYTES,
     Done,
@@ -53,7 +54,7 @@ from mind2web2.scripts.isolation.rpc import (
     served,
     validated,
 )
-from mind2web2.scripts.isolation.service import RunService, schema_proxy
+from mind2web2.scripts.isolation.service import schema_proxy
 from mind2web2.scripts.isolation.worker import RelayHandler
 from mind2web2.verification.run_questions import AskedForm, Given, Verification
 
@@ -158,10 +159,10 @@ EVIDENCE = Evidence(
         Done(clock=CLOCK),
         QuestionContext("verify", "leaf", "a claim \ud83d", None, 2),
         ServiceRequest("google_maps", "geocode", ["Como"], {"language": "it"}),
-        Verification("a claim", None, "none", 3, True, ("gate",), doubt="gates"),
+        Verification("a claim", None, "none", 3, True, ("gate",), is_gate=True),
         AskedForm("How deep?", "u", None, False, "depth"),
         Given("task", "answer \ud83d", PageSettings(max_text_chars=1)),
-        SentRequest("m", [{"role": "user"}], SentTemplate(0, "L", {}), 0.5, None, {}),
+        SentRequest("m", [{"role": "user"}], SentTemplate("L", {}), 0.5, None, {}),
         EVIDENCE,
         ExtractionRecord(name="depth", page=SHOWN),
         ChatReply("text", usage=Usage(1), judgment="k"),
@@ -443,9 +444,8 @@ def test_a_record_is_logged_as_it_was(caplog):
         }
     )
     handler.emit(record)
-    source = ("task", "answer")
     logger = logging.getLogger("tests.relay")
-    service = RunService(None, None, source, None, logger, None)
+    service = PassService(None, None, None, logger, None)
     service.log(**sent(notes[0]))
     [relayed] = caplog.records
     assert relayed.getMessage() == "100% sure of %d ('x',)"

@@ -1,0 +1,190 @@
+"""The processes that have scripts loaded, as the run sees them: one a script, shared by its answers."""
+
+from __future__ import annotations
+
+import atexit
+import socket
+import tempfile
+import threading
+import time
+from collections import OrderedDict
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from pydantic_core import to_jsonable_python
+
+from mind2web2.scripts.isolation.processes import START, ForkServer, fork_server
+from mind2web2.scripts.isolation.read_files import changed_ns
+from mind2web2.scripts.isolation.rpc import Message, decoded, encoded, encoded_value
+from mind2web2.scripts.isolation.worker import HomeJob
+
+# A script that takes longer to load is loaded by each pass, within the limits of the answer.
+_LOAD_TIMEOUT_S = 60.0
+# A script may keep the time, or the environment, at which it was loaded.
+_LONGEST_USE_S = 600.0
+# Scripts that stay loaded though no answer is evaluated by them.
+_MOST_IDLE = 8
+
+
+@dataclass(eq=False)
+class ScriptHome:
+    """A process with a loaded script; it starts a process for each pass.
+
+    Args:
+        printed: what the script printed while it was loaded.
+        files: what it has read then, with the times of the last changes.
+    """
+
+    control: socket.socket
+    liveness: socket.socket
+    printed: bytes = b""
+    files: dict[str, int] = field(default_factory=dict)
+    users: int = 0
+    loaded_s: float = field(default_factory=time.monotonic)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def is_current(self) -> bool:
+        """Tell whether the script would be loaded in the same way now."""
+        is_old = time.monotonic() - self.loaded_s > _LONGEST_USE_S
+        return (
+            not is_old
+            and self._is_alive()
+            and all(changed_ns(path) == moment for path, moment in self.files.items())
+        )
+
+    def _is_alive(self) -> bool:
+        """Tell whether the fork server is there, and has not reported the end of the process."""
+        try:
+            self.liveness.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return True
+        return False
+
+    def start_script(self, fds: list[int], memory_bytes: int) -> None:
+        """Request a process that gets these ends of its connection, output and liveness socket."""
+        with self._lock:
+            socket.send_fds(self.control, [START.pack(memory_bytes)], fds)
+
+    def close(self) -> None:
+        """End it, with the processes that it has started."""
+        self.control.close()
+        self.liveness.close()
+
+
+class ScriptHomes:
+    """The scripts that are loaded. Works from any thread and event loop."""
+
+    def __init__(self, server: ForkServer) -> None:
+        self._server = server
+        self._lock = threading.Lock()
+        self._loading: dict[str, threading.Lock] = {}
+        self._homes: OrderedDict[str, ScriptHome] = OrderedDict()
+
+    def take(self, job: HomeJob) -> ScriptHome:
+        """Return the process of a script, for a user who gives it back; it may be loaded already.
+
+        Raises:
+            OSError: it cannot be started.
+        """
+        key = encoded_value(to_jsonable_python(job))
+        with self._lock:
+            loading = self._loading.setdefault(key, threading.Lock())
+        with loading:
+            with self._lock:
+                home = self._homes.get(key)
+                if home is not None and home.is_current:
+                    home.users += 1
+                    self._homes.move_to_end(key)
+                    return home
+            fresh = self._loaded(job)
+            with self._lock:
+                fresh.users += 1
+                self._homes[key] = fresh
+                if home is not None and not home.users:
+                    home.close()
+            return fresh
+
+    def give_back(self, home: ScriptHome) -> None:
+        """Note that a user needs a process no longer; the oldest of many without a user end."""
+        with self._lock:
+            home.users -= 1
+            if home not in self._homes.values():
+                if not home.users:
+                    home.close()
+                return
+            idle = [key for key, each in self._homes.items() if not each.users]
+            for key in idle[: max(len(idle) - _MOST_IDLE, 0)]:
+                self._homes.pop(key).close()
+                self._loading.pop(key, None)
+
+    def close(self) -> None:
+        """End all processes."""
+        with self._lock:
+            for home in self._homes.values():
+                home.close()
+            self._homes.clear()
+
+    def _loaded(self, job: HomeJob) -> ScriptHome:
+        home = self._started(job)
+        return home or self._started(replace(job, is_loaded_late=True)) or _unable()
+
+    def _started(self, job: HomeJob) -> ScriptHome | None:
+        """Start a process and let it load the script; ``None`` where it ends instead."""
+        control, theirs = socket.socketpair()
+        liveness, their_liveness = socket.socketpair()
+        with tempfile.TemporaryFile() as output, theirs, their_liveness:
+            home = ScriptHome(control, liveness)
+            fds = [theirs.fileno(), output.fileno(), their_liveness.fileno()]
+            with suppress(OSError):
+                self._server.start_script(fds, job.limits.memory_bytes)
+            theirs.close()
+            their_liveness.close()
+            control.settimeout(_LOAD_TIMEOUT_S)
+            liveness.settimeout(_LOAD_TIMEOUT_S)
+            with suppress(OSError, EOFError, ValueError):
+                _started_word(liveness)
+                liveness.settimeout(None)
+                home.files = _exchange(control, job)
+                control.settimeout(None)
+                output.seek(0)
+                home.printed = output.read()
+                return home
+        home.close()
+        return None
+
+
+def _exchange(control: socket.socket, job: HomeJob) -> dict[str, int]:
+    """Send a job and return the files that its script has read."""
+    content = encoded(Message("job", to_jsonable_python(job)))
+    control.sendall(len(content).to_bytes(4, "big") + content)
+    length = int.from_bytes(_received(control, 4), "big")
+    files: dict[str, int] = decoded(_received(control, length)).content
+    return files
+
+
+def _started_word(liveness: socket.socket) -> None:
+    """Read what the fork server reports of the start. Raises EOFError: it has not started the process."""
+    word = b""
+    while not word.endswith(b"\n"):
+        word += _received(liveness, 1)
+    if not word.startswith(b"started"):
+        raise EOFError
+
+
+def _received(control: socket.socket, count: int) -> bytes:
+    content = b""
+    while len(content) < count:
+        piece = control.recv(count - len(content))
+        if not piece:
+            raise EOFError
+        content += piece
+    return content
+
+
+def _unable() -> ScriptHome:
+    raise OSError("the process that loads it does not answer")
+
+
+script_homes = ScriptHomes(fork_server)
+atexit.register(script_homes.close)

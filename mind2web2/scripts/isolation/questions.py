@@ -1,0 +1,187 @@
+"""The questions of a script's process to its run: known replies and stand-ins in a pass, or waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NoReturn, Protocol
+
+from mind2web2.errors import CaptureError, PageBugError
+from mind2web2.scripts.isolation.rpc import (
+    Done,
+    Message,
+    Question,
+    Reply,
+    RpcClient,
+    encoded_value,
+    validated,
+)
+from mind2web2.verification.stand_ins import has_mark
+
+# How far a script goes on with stand-ins for replies that are not known yet: it may pass them on, it may look
+# into them, or it goes on as if every claim held.
+Ahead = Literal["nothing", "values", "gates"]
+# By the clock of a pass, which costs no time: what a script does beside its questions goes on meanwhile.
+_REPLY_S = 0.1
+# A pass asks for no more stand-ins than this: it may loop until a reply comes.
+MAX_STAND_INS = 2_000
+# Errors that a question about one page may have; any other costs the answer its result.
+PAGE_ERRORS = (CaptureError.__name__, PageBugError.__name__)
+
+
+class UnknownReply:
+    """Says that there is no reply yet."""
+
+
+UNKNOWN = UnknownReply()
+
+
+class Questions(Protocol):
+    """Where the questions of a script go."""
+
+    async def reply(
+        self, name: str, kind: Any, arguments: dict[str, Any], template: int | None
+    ) -> Any:
+        """Return the reply to a question as an object of ``kind``, ``UNKNOWN`` where there is none yet.
+
+        Args:
+            template: the number of the script's class that a judge's reply is to fill.
+
+        Raises:
+            Exception: the error that the run replied with.
+            TypeError, ValueError, RecursionError: the arguments cannot be sent.
+        """
+
+
+class WaitingQuestions:
+    """Asks the run and waits for each reply, in program order."""
+
+    def __init__(self, client: RpcClient) -> None:
+        self._client = client
+        self._counts: Counter[str] = Counter()
+        self.used: list[str] = []
+
+    async def reply(
+        self, name: str, kind: Any, arguments: dict[str, Any], template: int | None
+    ) -> Any:
+        """Return the reply to a question."""
+        question, _ = asked(name, arguments, template, self._counts)
+        try:
+            return await self._client.ask("reply", kind, question=question)
+        finally:
+            self.used.append(question.key)
+
+
+class PassQuestions:
+    """Gives a script the replies that are known, and notes the questions that have none.
+
+    Args:
+        known: the replies by key, as JSON.
+        check: tells why a judge's reply does not fill a template of the script.
+    """
+
+    def __init__(
+        self,
+        client: RpcClient,
+        known: Mapping[str, str],
+        ahead: Ahead,
+        check: Callable[[int, str], str | None],
+    ) -> None:
+        self.ahead = ahead
+        self.used: list[str] = []
+        self.is_open = False
+        self._client = client
+        self._known = known
+        self._check = check
+        self._counts: Counter[str] = Counter()
+        self._begun: set[str] = set()
+        self._stand_ins = 0
+        self._first_open: str | None = None
+
+    async def reply(
+        self, name: str, kind: Any, arguments: dict[str, Any], template: int | None
+    ) -> Any:
+        """Return the reply to a question, ``UNKNOWN`` where there is none yet."""
+        question, text = asked(name, arguments, template, self._counts)
+        content = self._known.get(question.key)
+        if content is None:
+            self._first_open = self._first_open or question.key
+            if question.key not in self._begun and not (
+                self.is_open and has_mark(text)
+            ):
+                self._begun.add(question.key)
+                self._client.send(Message("note", {"question": question}, "begin"))
+            self.is_open = True
+            await asyncio.sleep(_REPLY_S)
+            return self.open()
+        await asyncio.sleep(_REPLY_S)
+        reply: Reply = validated(Reply, json.loads(content))
+        if reply.failure is not None and reply.failure.name not in PAGE_ERRORS:
+            return self._failed(question.key, reply)
+        self.used.append(question.key)
+        if reply.failure is not None:
+            raise reply.failure.of_run()
+        return validated(kind, reply.value)
+
+    def open(self) -> UnknownReply:
+        """Note that the script gets a stand-in."""
+        self.is_open = True
+        self._stand_ins += 1
+        if self._stand_ins > MAX_STAND_INS:
+            self.end()
+        return UNKNOWN
+
+    def _failed(self, key: str, reply: Reply) -> UnknownReply:
+        # Behind stand-ins the question may not count, except where nobody has looked into them.
+        is_certain = not self.is_open or self.ahead == "nothing"
+        if is_certain:
+            self.used.append(key)
+            self._end_with(Done(failure=reply.failure, used=self.used))
+        return self.open()
+
+    def end(self) -> NoReturn:
+        """End the pass where it stands."""
+        self._end_with(self.open_end())
+
+    def open_end(self) -> Done:
+        """Return the end of a pass with stand-ins."""
+        return Done(used=self.used, is_open=True, first_open=self._first_open)
+
+    def stuck(self) -> NoReturn:
+        """End the pass, since nothing in it can go on."""
+        if self.is_open:
+            self.end()
+        self.leave_to_program_order("waits for what does not come")
+
+    def leave_to_program_order(self, reason: str) -> NoReturn:
+        """End the pass, since the script must not be run again and again."""
+        self._client.send(Message("done", Done(program_order=reason)))
+        os._exit(0)
+
+    def _end_with(self, done: Done) -> NoReturn:
+        if not done.is_open:
+            self._client.send_held_notes()
+        self._client.send(Message("done", done))
+        # The script's templates check the replies to the questions of this pass.
+        self._client.answer_until_closed(self._check)
+
+
+def asked(
+    name: str, arguments: dict[str, Any], template: int | None, counts: Counter[str]
+) -> tuple[Question, str]:
+    """Return a question, and its text.
+
+    Args:
+        counts: how often each request of the script's own was made; each time it is another question.
+    """
+    text = encoded_value(arguments)
+    if name == "chat":
+        counts[text] += 1
+        arguments = {**arguments, "trial": counts[text]}
+        text = encoded_value(arguments)
+    key = hashlib.sha256(f"{name} {text}".encode(errors="surrogatepass")).hexdigest()
+    return Question(key[:32], name, arguments, template), text

@@ -1,0 +1,109 @@
+"""Limits within an eval script's process: it may not block its event loop, nor log or ask without end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from contextlib import suppress
+from dataclasses import dataclass
+from types import FrameType, TracebackType
+from typing import NoReturn, Self
+
+from mind2web2.scripts.load import MODULE_PREFIX
+
+# A script that blocks the event loop for so long never releases it.
+LONGEST_BLOCK_S = 60.0
+# Several times what the longest rubric logs.
+MAX_LOG_BYTES = 20 * 1024**2
+# Far more than any rubric has; a script that asks for more loops without end.
+MAX_QUESTIONS = 10_000
+
+
+class ScriptBlockedError(BaseException):
+    """Raised in a script that would never end.
+
+    Not an ``Exception``, so that the script's own handlers do not catch it.
+    """
+
+
+@dataclass
+class ScriptStops:
+    """Why a script was stopped, whatever it makes of that."""
+
+    reason: str | None = None
+
+    def stop(self, reason: str) -> NoReturn:
+        """Stop the script that calls this."""
+        self.reason = self.reason or reason
+        raise ScriptBlockedError(reason)
+
+
+class LoopGuard:
+    """While entered, stops an eval script that blocks the event loop for longer than ``limit_s``.
+
+    Works by an alarm signal that the running loop keeps putting off, so that it reaches Python code that
+    loops as well as calls that wait. Has to be entered in the main thread; scripts only are interrupted.
+    Systems without such alarms (Windows) go unguarded.
+    """
+
+    def __init__(self, limit_s: float, stops: ScriptStops) -> None:
+        self._limit_s = limit_s
+        self._stops = stops
+        self._ticking: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        if not hasattr(signal, "setitimer"):
+            return self
+        self._previous = signal.signal(signal.SIGALRM, self._on_alarm)
+        # Armed at once: the task that puts it off first runs when the caller gives way.
+        signal.setitimer(signal.ITIMER_REAL, self._limit_s)
+        self._ticking = asyncio.create_task(self._put_off())
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._ticking is None:
+            return
+        self._ticking.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._ticking
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, self._previous)
+
+    async def _put_off(self) -> None:
+        while True:
+            signal.setitimer(signal.ITIMER_REAL, self._limit_s)
+            await asyncio.sleep(self._limit_s / 4)
+
+    def _on_alarm(self, _number: int, frame: FrameType | None) -> None:
+        signal.setitimer(signal.ITIMER_REAL, self._limit_s)
+        while frame is not None:
+            if str(frame.f_globals.get("__name__")).startswith(MODULE_PREFIX):
+                self._stops.stop(f"it blocked all other work for {self._limit_s:g} s")
+            frame = frame.f_back
+
+
+class LogLimit(logging.Filter):
+    """Stops a script that logs without end; filters one handler of its logger, whatever logger it uses."""
+
+    def __init__(self, stops: ScriptStops) -> None:
+        super().__init__()
+        self._stops = stops
+        self._bytes = 0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Count a record; raise once there are too many."""
+        args = record.args if isinstance(record.args, tuple) else ()
+        self._bytes += sum(
+            len(part)
+            for part in (*vars(record).values(), *args)
+            if isinstance(part, str)
+        )
+        if self._bytes > MAX_LOG_BYTES:
+            self._stops.stop(f"it logged more than {MAX_LOG_BYTES // 1024**2} MB")
+        return True

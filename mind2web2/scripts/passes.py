@@ -1,0 +1,175 @@
+"""Passes: a script runs as plain Python from known replies, again and again, until no reply is missing.
+
+A pass notes the questions that have no reply yet; the run begins to answer them at once, and the script goes
+on with stand-ins. The pass that has met no stand-in is the result.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from mind2web2.errors import JudgeError
+from mind2web2.judge.session import STOPPED
+from mind2web2.llm_client.chat import ReplyCheck
+from mind2web2.scripts.isolation.questions import PAGE_ERRORS, Ahead
+from mind2web2.scripts.isolation.rpc import Done, Question, Reply
+
+# An early pass has to be so much shorter than the time since the last one.
+_SHARE_OF_PASSES = 20
+# Scripts that are run in passes now; they share the processors.
+_running: list[ScriptPasses] = []
+
+
+class Answers(Protocol):
+    """Answers the questions of one script."""
+
+    async def reply(self, question: Question, check: ReplyCheck | None) -> Reply | None:
+        """Return the reply to a question; ``None`` if it was not asked.
+
+        Args:
+            check: tells why a judge's reply does not fill the script's own template.
+        """
+
+    def stop(self) -> None:
+        """Send no further request for the questions that wait for their turn."""
+
+    def go_on(self) -> None:
+        """Take questions again after ``stop``."""
+
+
+class PassStarter(Protocol):
+    """Starts passes of one script on one answer."""
+
+    async def run(self, passes: ScriptPasses, ahead: Ahead | None) -> Done | None:
+        """Return how a pass ended; ``None`` where its process ended without a word.
+
+        Args:
+            ahead: how far the script goes on with stand-ins; ``None`` for program order.
+        """
+
+
+@dataclass
+class ScriptPasses:
+    """One script on one answer.
+
+    Args:
+        ahead: how far the script goes on with stand-ins.
+        waits_for_all: no pass starts before the replies to all questions of the last one are there.
+
+    Attributes:
+        known: the replies by the keys of their questions.
+        count: of passes.
+        failed: the first question without a reply of a script in program order, which costs its result.
+    """
+
+    answers: Answers
+    starter: PassStarter
+    ahead: Ahead | None
+    waits_for_all: bool = False
+    known: dict[str, Reply] = field(default_factory=dict)
+    count: int = 0
+    failed: str | None = None
+    _open: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    _is_new: asyncio.Event = field(default_factory=asyncio.Event)
+    _has_failed: bool = False
+
+    async def done(self) -> Done | None:
+        """Return how the pass ended that is the result; ``None`` where its process ended without a word."""
+        _running.append(self)
+        try:
+            if self.ahead is not None:
+                done = await self._passes(self.ahead)
+                if done is not None:
+                    return done
+            return await self._next(None)
+        finally:
+            _running.remove(self)
+            await self._cancel()
+
+    async def _passes(self, ahead: Ahead) -> Done | None:
+        """Return how the last pass ended, ``None`` where the script is to run in program order."""
+        awaited: str | None = None
+        while True:
+            began_s, known_before = time.monotonic(), len(self.known)
+            done = await self._next(ahead)
+            if done is None or done.program_order is not None:
+                return None
+            if not done.is_open:
+                return done
+            is_other = awaited in self.known and awaited not in done.used
+            is_stuck = not self._open and len(self.known) == known_before
+            if is_other or is_stuck:
+                return None
+            awaited = done.first_open
+            await self._until_worthwhile(time.monotonic() - began_s)
+            if self._has_failed:
+                # The question may be one that program order does not ask: from now on no other such is asked.
+                await self._end_of_open()
+                ahead, self._has_failed = "nothing", False
+                self.answers.go_on()
+
+    async def _next(self, ahead: Ahead | None) -> Done | None:
+        self.count += 1
+        self._is_new.clear()
+        return await self.starter.run(self, ahead)
+
+    def begin(
+        self, question: Question, check: ReplyCheck | None
+    ) -> asyncio.Task[None] | None:
+        """Begin to answer a question; return the work on it, ``None`` if the reply is known."""
+        key = question.key
+        if key not in self._open and key not in self.known:
+            self._open[key] = asyncio.create_task(self._answer(question, check))
+        return self._open.get(key)
+
+    async def reply(self, question: Question, check: ReplyCheck | None) -> Reply:
+        """Return the reply to a question of a script in program order."""
+        work = self.begin(question, check)
+        if work is not None:
+            await asyncio.shield(work)
+        reply = self.known.get(question.key)
+        if self._has_failed and self.failed is None:
+            self.failed = question.key
+        if reply is None:
+            raise JudgeError("nothing more is asked after a failure")
+        return reply
+
+    async def _answer(self, question: Question, check: ReplyCheck | None) -> None:
+        try:
+            reply = await self.answers.reply(question, check)
+        finally:
+            del self._open[question.key]
+            self._is_new.set()
+        if reply is None:
+            return
+        self.known[question.key] = reply
+        failure = reply.failure
+        # A question that the script has put together itself may be put otherwise (``AnswerClient.ask``).
+        if question.name != "ask" and failure and failure.name not in PAGE_ERRORS:
+            self._has_failed = True
+            self.answers.stop()
+
+    async def _until_worthwhile(self, cost_s: float) -> None:
+        """Wait for the replies to all questions, or for one of them and long enough."""
+        pause_s = _SHARE_OF_PASSES * cost_s * len(_running)
+        until_s = time.monotonic() + pause_s
+        if self._open:
+            await self._is_new.wait()
+        left_s = max(until_s - time.monotonic(), 0.0)
+        if self._open and (self.waits_for_all or left_s):
+            timeout = None if self.waits_for_all else left_s
+            await asyncio.wait(self._open.values(), timeout=timeout)
+
+    async def _end_of_open(self) -> None:
+        if self._open:
+            await asyncio.wait(self._open.values())
+
+    async def _cancel(self) -> None:
+        tasks = list(self._open.values())
+        for task in tasks:
+            task.cancel(STOPPED)
+        if tasks:
+            await asyncio.wait(tasks)

@@ -1,0 +1,157 @@
+"""Values in the place of extractions and verdicts: empty ones, and stand-ins for what is not known yet."""
+
+from __future__ import annotations
+
+import datetime
+import enum
+import types
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, NoReturn, TypeVar, Union, get_args, get_origin
+
+from pydantic import AnyUrl, BaseModel
+
+# Nobody else writes these; a question that has one in it is not asked.
+_MARK = "zqstandinqz"
+_NUMBER = 917_364_528
+_YEAR = 8461
+_MARKS = (_MARK, str(_NUMBER), f"{_NUMBER:,}", f"{_NUMBER:_}", str(_YEAR))
+
+Template = TypeVar("Template", bound=BaseModel)
+
+
+def empty_instance(template: type[Template]) -> Template:
+    """Return the template with nothing in it, built without validation (eval-scripts.md, ``extract``).
+
+    Defaults stand; required fields are ``None`` where optional, ``""`` for strings, empty for lists and
+    dicts, nested templates empty in turn, and ``None`` for types without an empty value.
+    """
+    return template.model_construct(
+        **{
+            name: _empty_of(field.annotation)
+            for name, field in template.model_fields.items()
+            if field.is_required()
+        }
+    )
+
+
+def _empty_of(annotation: Any) -> Any:
+    origin = get_origin(annotation) or annotation
+    if origin in (Union, types.UnionType):
+        choices = get_args(annotation)
+        return None if type(None) in choices else _empty_of(choices[0])
+    if origin in (list, dict, set, tuple, str):
+        return origin()
+    if isinstance(origin, type) and issubclass(origin, BaseModel):
+        return empty_instance(origin)
+    return None
+
+
+def has_mark(text: str) -> bool:
+    """Tell whether a text is made from a stand-in."""
+    lowered = text.lower()
+    return any(mark in lowered for mark in _MARKS)
+
+
+def marked_text(name: str) -> str:
+    """Return the stand-in for a text."""
+    return f"{_MARK} {name}"
+
+
+def marked_instance(template: type[Template]) -> Template:
+    """Return the template filled with stand-ins: marked texts, addresses, numbers and dates; empty lists."""
+    return template.model_construct(
+        **{
+            name: _marked(field.annotation, name)
+            for name, field in template.model_fields.items()
+        }
+    )
+
+
+def _marked(annotation: Any, name: str) -> Any:
+    origin, choices = get_origin(annotation) or annotation, get_args(annotation)
+    if origin in (Union, types.UnionType):
+        is_empty = type(None) in choices and str not in choices
+        return None if is_empty else _marked(_first_of(choices), name)
+    if origin is Literal:
+        return choices[0]
+    if origin in (list, dict, set, frozenset, tuple):
+        return origin()
+    if isinstance(origin, type):
+        return _marked_of_class(origin, name)
+    return _marked(choices[0], name) if choices else marked_text(name)
+
+
+def _first_of(choices: tuple[Any, ...]) -> Any:
+    return str if str in choices else choices[0]
+
+
+def _marked_of_class(kind: type, name: str) -> Any:
+    if issubclass(kind, BaseModel):
+        return marked_instance(kind)
+    if issubclass(kind, enum.Enum):
+        return next(iter(kind), None)
+    if issubclass(kind, str):
+        is_address = any(part in name.lower() for part in ("url", "link"))
+        return _address(name) if is_address else marked_text(name)
+    for known, value in _marked_values(name):
+        if issubclass(kind, known):
+            return value
+    return None
+
+
+def _marked_values(name: str) -> Iterator[tuple[type, object]]:
+    yield AnyUrl, AnyUrl(_address(name))
+    yield bool, True
+    yield int, _NUMBER
+    yield float, float(_NUMBER)
+    yield datetime.datetime, datetime.datetime(_YEAR, 1, 1, tzinfo=datetime.UTC)
+    yield datetime.date, datetime.date(_YEAR, 1, 1)
+
+
+def _address(name: str) -> str:
+    return f"https://{_MARK}.invalid/{name}"
+
+
+class UnreadVerdict:
+    """A verdict that may be passed on; whoever looks at it ends the pass.
+
+    Args:
+        on_read: called then; it does not return.
+    """
+
+    def __init__(self, on_read: Callable[[], NoReturn]) -> None:
+        self._on_read = on_read
+
+    def _read(self, *_: object) -> NoReturn:
+        self._on_read()
+
+    __bool__ = __int__ = __index__ = __float__ = __hash__ = __str__ = __repr__ = _read
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __format__ = _read
+    __and__ = __rand__ = __or__ = __ror__ = __xor__ = __add__ = __radd__ = _read
+    __sub__ = __rsub__ = __mul__ = __rmul__ = __reduce_ex__ = _read
+
+
+def unread_instance(
+    template: type[Template], on_read: Callable[[], NoReturn]
+) -> Template:
+    """Return a stand-in of the template's class that may be passed on; looking into it ends the pass.
+
+    Args:
+        on_read: called then; it does not return.
+    """
+
+    def read(*_: object) -> NoReturn:
+        on_read()
+
+    looks = ("__getattribute__", "__setattr__", "__repr__", "__str__", "__eq__")
+    copies = ("__iter__", "__copy__", "__deepcopy__")
+    members = {**dict.fromkeys((*looks, *copies), read), "_unread": on_read}
+    # Not by pydantic, which would read the class.
+    kind = type.__new__(type(template), template.__name__, (template,), members)
+    instance: Template = object.__new__(kind)
+    return instance
+
+
+def on_read_of(value: object) -> Callable[[], object] | None:
+    """Return what a stand-in calls that may not be looked into; ``None`` for any other value."""
+    return getattr(type(value), "_unread", None)

@@ -1,0 +1,21 @@
+"""Scripts in program order, in one run of the script: what passes must equal."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from unittest.mock import patch
+
+from mind2web2.runs import answer
+from mind2web2.scripts.isolation.run import isolated_result
+
+
+async def _result(call, task_id, cache, run, isolation, logger):
+    in_order = replace(run, ahead=None)
+    return await isolated_result(call, task_id, cache, in_order, isolation, logger)
+
+
+@contextmanager
+def program_order() -> Iterator[None]:
+    """Run scripts in program order in the block."""
+    with patch.object(answer, "isolated_result", _result):
+        yield

@@ -1,0 +1,462 @@
+"""Scripts whose score once depended on how they were run: by the command, all ways come to the same."""
+
+import gc
+import hashlib
+import shutil
+import sys
+import threading
+import warnings
+from contextlib import contextmanager
+from unittest.mock import patch
+
+import pytest
+from projects import (
+    AGENT,
+    KEY_VARIABLES,
+    REPOSITORY,
+    Project,
+    block_in,
+    call,
+    messages_text,
+    read_json,
+)
+from script_checks import plausible
+from servers.judge_server import JudgeServer
+
+from mind2web2.cli import evaluate_main
+from mind2web2.runs.settings import RunSettings
+
+FIXTURES = REPOSITORY / "tests" / "fixtures" / "scheduler"
+# Scripts that read, delay, copy or combine verdicts in their own ways, and those with tasks of their own.
+OTHERS = [
+    path
+    for folder in ("idioms", "own_tasks")
+    for path in sorted((FIXTURES.parent / folder).glob("*.py"))
+]
+# These two versions of Python write JSON and pickles of at most 1,500 levels, whatever the recursion limit
+# is; a node takes up to four.
+DEEP = 300 if sys.version_info[:3] in ((3, 12, 0), (3, 12, 1)) else 1000
+# Scores of the scripts there; ``None`` for one that has no result, with its reason below.
+FIXTURE_SCORES = {
+    "bare_except": 1.0,
+    "blocked_as": 0.0,
+    "blocking_leaf": None,
+    "client_namespace": 1.0,
+    "file_state": 1.0,
+    "helper_state": 0.75,
+    "helper_timeout": 1.0,
+    "kw_method": None,
+    "log_count": 1.0,
+    "second_evaluator": 1.0,
+    "set_order": 0.0,
+}
+REASONS = {
+    "blocking_leaf": "imports mind2web2.preconditions in line 1, which the toolkit does not have",
+    "kw_method": "with arguments that it does not take: unknown keyword 'method'",
+    # They read what the judge's ledger does not have.
+    "client_ledger": "'JudgeLedger' object has no attribute 'judgments'",
+    "client_ledger_fn": "'JudgeLedger' object has no attribute 'judgments'",
+}
+
+HEADER = """\
+import logging, math, operator, os, pathlib, subprocess, sys
+sys.path.insert(0, str(pathlib.Path(__file__).parent / "helpers"))
+from mind2web2 import Evaluator
+from mind2web2.rubric.node import first_block
+
+
+class Count(logging.Handler):
+    seen = 0
+    all = 0
+
+    def emit(self, record):
+        self.seen += "supported=True" in record.getMessage()
+        self.all += record.getMessage().startswith("extracted")
+
+
+class Item:
+    def __init__(self, node):
+        self.node = node
+
+    score = property(lambda self: self.node.score)
+
+
+async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger, model="o4-mini"):
+    ev = Evaluator()
+    given = {"answer": answer, "global_cache": cache, "global_semaphore": semaphore, "logger": logger}
+    root = ev.initialize(task_id="t", client=client, **given)
+    statuses = lambda: [operator.attrgetter("status")(node) for node in root.children]
+    seen = pathlib.Path(__file__).with_suffix(".seen")
+"""
+FOUR = """\
+    nodes = [ev.add_leaf(f"l{i}", f"leaf {i}", root) for i in range(4)]
+    for i, n in enumerate(nodes):
+        await ev.verify(f"Claim {i} WANTED", n, f"https://www.example.org/page/{i}")
+"""
+END = "    return ev.get_summary()\n"
+TRUE, FALSE = (
+    FOUR.replace("WANTED", "ALWAYSTRUE"),
+    FOUR.replace("WANTED", "ALWAYSFALSE"),
+)
+GOOD = '    ev.add_custom_node({}, "good", "as in sequential execution", root, critical=True)\n'
+# What the script does, and its score.
+CASES = {
+    "first_block": (
+        f"{FALSE}    free = not (first_block(None, [root]))\n"
+        '    ev.add_custom_node(free, "ok", "none blocks", root, critical=False)\n',
+        0.0,
+    ),
+    "own_property": (
+        f"{TRUE}    nodes[0].desc = 'described later'\n"
+        '    ev.add_custom_node(Item(nodes[0]).score, "own", "a property of its own", root)\n',
+        1.0,
+    ),
+    "log_count_later": (
+        f"{TRUE}    count = Count(); logger.addHandler(count)\n"
+        '    await ev.verify("More ALWAYSTRUE", ev.add_leaf("more", "more"))\n'
+        + GOOD.format("count.seen == 1"),
+        1.0,
+    ),
+    "log_filter": (
+        "    lines = []\n    logger.addFilter(lambda record: lines.append(record.getMessage()) or True)\n"
+        + TRUE
+        + GOOD.format('sum("supported=True" in line for line in lines) == 4'),
+        1.0,
+    ),
+    "own_logger": (
+        "    count = Count(); own = logging.getLogger('own'); own.addHandler(count); own.setLevel(10)\n"
+        '    root = ev.initialize(task_id="t", client=client, **{**given, "logger": own})\n'
+        + TRUE
+        + GOOD.format("count.seen == 4"),
+        1.0,
+    ),
+    "replaced_log_method": (
+        "    lines, info = [], logger.info\n"
+        "    logger.info = lambda *words, **more: (lines.append(words), info(*words, **more))\n"
+        + TRUE
+        + GOOD.format("len(lines) >= 4"),
+        1.0,
+    ),
+    "deep_tree": (
+        f"    for i in range({DEEP}):\n"
+        "        root = ev.add_sequential(f'd{i}', 'd', root)\n"
+        '    await ev.verify("At the end ALWAYSTRUE", ev.add_leaf("leaf", "leaf", root))\n',
+        1.0,
+    ),
+    # Changes outside, while verdicts are pending.
+    "file_later": (
+        f'{TRUE}    is_new = not seen.exists()\n    seen.write_text("x")\n    statuses()\n'
+        + GOOD.format("is_new")
+        + "    seen.unlink()\n",
+        1.0,
+    ),
+    "thread_later": (
+        f"    import threading\n{TRUE}    is_new = not seen.exists()\n"
+        '    thread = threading.Thread(target=seen.write_text, args=("x",)); thread.start(); thread.join()\n'
+        "    statuses()\n" + GOOD.format("is_new") + "    seen.unlink()\n",
+        1.0,
+    ),
+    "program_later": (
+        f'{TRUE}    is_new = not seen.exists()\n    subprocess.run(["touch", str(seen)], check=True)\n'
+        "    statuses()\n"
+        + GOOD.format("is_new")
+        + '    subprocess.run(["rm", str(seen)], check=True)\n',
+        1.0,
+    ),
+    "variable_later": (
+        f'{TRUE}    is_new = "M2W2_SEEN" not in os.environ\n    os.environ.update(M2W2_SEEN="y")\n'
+        "    statuses()\n"
+        + GOOD.format("is_new")
+        + '    os.environ.pop("M2W2_SEEN")\n',
+        1.0,
+    ),
+    "module_attribute": (
+        f'    math.runs = getattr(math, "runs", 0) + 1\n{TRUE}    statuses()\n'
+        + GOOD.format("math.runs == 1")
+        + "    del math.runs\n",
+        1.0,
+    ),
+}
+EXTRACTS = """\
+    from pydantic import BaseModel, field_validator
+    calls = []
+
+    class Town(BaseModel):
+        name: str = ""
+        towns: list[str] = []
+
+    class Checked(Town):
+        @field_validator("name")
+        @classmethod
+        def checked(cls, name):
+            calls.append(name)
+            return name
+
+    first = await ev.extract("The first", Town, "first")
+    second = await ev.extract("The second", Town, "second", source="https://www.example.org/page/1")
+"""
+# What a script does while extractions are pending; each adds a leaf, so that its claims depend on them.
+WITH_EXTRACTIONS = {
+    "extract_results": 'seen = [each["type"] for each in ev._extraction_results]\n'
+    + GOOD.format('seen == ["first", "second"]'),
+    "extract_records": "seen = [each.name for each in ev.extractor.records]\n"
+    + GOOD.format('seen == ["first", "second"]'),
+    "extract_copy": "import copy\n    seen = copy.copy(ev)._extraction_results\n"
+    + GOOD.format("len(seen) == 2"),
+    "extract_ledger": "seen = client.ledger.usage.judgments\n"
+    + GOOD.format("seen == 2"),
+    "extract_pages": 'seen = cache.has_web("https://www.example.org/page/1")\n'
+    + GOOD.format("seen"),
+    "extract_type": GOOD.format(
+        "type(first) is Town and type(second) is Town"
+    ).lstrip(),
+    "extract_again": 'ev.initialize(task_id="t", client=client, **given)\n    root = ev.root\n'
+    + GOOD.format("ev._extraction_results == []"),
+    "extract_validator": 'third = await ev.extract("The third", Checked, "third")\n'
+    '    seen = len(calls)\n    more = await ev.extract("More", Checked, "more")\n'
+    + GOOD.format("seen > 0 and len(calls) == 2 * seen"),
+    "extract_checked": "import annotated_types, typing\n"
+    "    is_seen = annotated_types.Predicate(lambda name: calls.append(name) or True)\n"
+    "    class Seen(Town):\n        name: typing.Annotated[str, is_seen] = ''\n"
+    '    third = await ev.extract("The third", Seen, "third")\n    seen = len(calls)\n'
+    '    more = await ev.extract("More", Seen, "more")\n'
+    + GOOD.format("seen > 0 and len(calls) == 2 * seen"),
+    "extract_no_prompt": "try:\n"
+    '        third = await ev.extract(None, Town, "third")\n        calls.append(1)\n'
+    "    except AttributeError:\n        pass\n" + GOOD.format("not calls"),
+    "extract_in_try": "third = None\n    try:\n"
+    '        third = await ev.extract("The third", Town, "third")\n        raise KeyError\n'
+    "    except KeyError:\n        pass\n" + GOOD.format("third.towns is not None"),
+    "extract_in_loop": "names = []\n    for n in range(3):\n"
+    '        item = await ev.extract(f"Number {n}", Town, f"item {n}")\n'
+    '        leaf = ev.add_leaf(f"item{n}", "item", root)\n'
+    "        if n == 1:\n            continue\n        names.append(item.towns)\n"
+    "        await ev.verify(f'Item {n} {item.name} ALWAYSTRUE', leaf)\n"
+    + GOOD.format("len(names) == 2"),
+    "extract_closure": "def seen():\n        return late.towns\n"
+    '    late = await ev.extract("Late", Town, "late")\n    towns = seen()\n'
+    + GOOD.format("towns is not None"),
+    "extract_first_of_two": 'third = await ev.extract(f"After {first.name}", Town, "third")\n'
+    '    fourth = await ev.extract("The fourth", Town, "fourth")\n    statuses()\n'
+    '    await ev.verify(f"{third.name} ALWAYSTRUE", ev.add_leaf("l", "l", root))\n'
+    + GOOD.format("len(ev._extraction_results) == 4"),
+    # What becomes of a template after the call is of no account.
+    "extract_rebuilt": """class Lake(BaseModel):
+        \"\"\"A lake.\"\"\"
+        depth: str = ""
+
+    lake = await ev.extract("The lake", Lake, "lake", source="https://www.example.org/page/2")
+    Lake.__doc__ = "A sea."
+    Lake.model_fields["depth"].annotation = int
+    Lake.model_rebuild(force=True)
+    sea = await ev.extract("The sea", Lake, "sea", source="https://www.example.org/page/3")
+"""
+    + GOOD.format("type(lake.depth) is str and type(sea.depth) is int"),
+    "extract_with_other_defaults": """class Lake(BaseModel):
+        depth: str = "unknown"
+
+    lake = await ev.extract("The lake", Lake, "lake", source="https://www.example.org/none")
+    Lake.model_fields["depth"].default = "deep"
+    Lake.model_dump = None
+"""
+    + GOOD.format('lake.depth == "unknown"'),
+    "extract_log": "count = Count(); logger.addHandler(count)\n"
+    '    third = await ev.extract("The third", Town, "third")\n    lines = count.all\n'
+    + GOOD.format("lines == 1"),
+}
+CASES |= {
+    name: (f"{EXTRACTS}    {body}", 2 / 3 if name == "extract_in_loop" else 1.0)
+    for name, body in WITH_EXTRACTIONS.items()
+}
+OTHER_NAMES = [path.stem for path in OTHERS]
+NAMES = [*FIXTURE_SCORES, *CASES, *OTHER_NAMES]
+# How far scripts go ahead; ``None`` is program order, in one run of the script.
+WAYS = ("nothing", "values", "gates", None)
+
+
+def verdict(body):
+    """Return a verdict that any two runs have alike: a hash of the claim, unless that names it."""
+    claim = block_in(messages_text(body["messages"]), "claim")
+    if claim is None:
+        schema = body.get("response_format", {}).get("json_schema", {}).get("schema")
+        return "a reply" if schema is None else plausible(schema)
+    is_odd = hashlib.sha256(claim.encode()).digest()[0] % 2
+    supported = "ALWAYSTRUE" in claim or ("ALWAYSFALSE" not in claim and is_odd)
+    return {"reasoning": "as the claim says", "result": bool(supported), "quote": ""}
+
+
+def project_with(folder, bodies):
+    """Return a project with one task for each script."""
+    project = Project(folder)
+    for name, body in bodies.items():
+        project.add_answer("answer_1", f"An answer to {name}.", name)
+        script = project.add_raw_script(body, name)
+        for number in range(8):
+            project.cache(name).put_web(
+                f"https://www.example.org/page/{number}", f"page {number}", None
+            )
+    shutil.copytree(FIXTURES / "helpers", script.parent / "helpers")
+    return project
+
+
+@contextmanager
+def environment(folder):
+    """Stand in the project's folder with a key that no provider knows, and a folder for scripts' files."""
+    (folder / "hand").mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        for name in KEY_VARIABLES:
+            patch.delenv(name, raising=False)
+        patch.setenv("OPENAI_API_KEY", "dummy")
+        patch.chdir(folder)
+        yield
+
+
+def run(server, *options):
+    """Run the command."""
+    given = (
+        "--agent_name",
+        AGENT,
+        "--no_capture",
+        "--judge_base_url",
+        server.base_url,
+        *options,
+    )
+    return call(evaluate_main, *given)
+
+
+@pytest.fixture(scope="module")
+def ways(tmp_path_factory):
+    """Return each script's result, ``None`` without one, and the output, by the way in which it was run."""
+    with warnings.catch_warnings():
+        # Scripts that end early leave coroutines, whose warning would fail the test that runs by then.
+        warnings.filterwarnings("ignore", "coroutine .* was never awaited")
+        gc.collect()
+        found = _run_in_all_ways(tmp_path_factory)
+        gc.collect()
+    return found
+
+
+def _run_in_all_ways(tmp_path_factory):
+    scripts = {path.stem: path.read_text() for path in FIXTURES.glob("*.py")}
+    scripts |= {name: HEADER + body + END for name, (body, _) in CASES.items()}
+    scripts |= {path.stem: path.read_text() for path in OTHERS}
+    found = {}
+    for way in WAYS:
+        folder = tmp_path_factory.mktemp("project")
+        project = project_with(folder, {name: scripts[name] for name in NAMES})
+        with (
+            environment(folder),
+            JudgeServer(reply=verdict) as server,
+            patch.object(RunSettings, "goes_ahead", way),
+        ):
+            printed = run(server).stdout
+        paths = {name: project.result_paths(task=name) for name in NAMES}
+        found[way] = (
+            {
+                name: read_json(path[0]) if path else None
+                for name, path in paths.items()
+            },
+            printed,
+        )
+    return found
+
+
+def test_every_script_has_an_expected_score():
+    """None is left out."""
+    assert {path.stem for path in FIXTURES.glob("*.py")} == FIXTURE_SCORES.keys()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("way", WAYS)
+def test_all_ways_give_the_same_tree_or_the_reason_why_there_is_none(ways, name, way):
+    """To the last word of the evidence."""
+    (results, printed), (in_order, _) = ways[way], ways[None]
+    result, expected = results[name], in_order[name]
+    if result is None:
+        assert REASONS[name] in next(
+            line for line in printed.splitlines() if f"{name}/answer_1.md" in line
+        )
+        return
+    if name not in OTHER_NAMES:
+        assert result["final_score"] == (
+            FIXTURE_SCORES[name] if name in FIXTURE_SCORES else CASES[name][1]
+        )
+    if expected is not None:
+        for part in ("final_score", "eval_breakdown", "extractions", "second"):
+            assert result.get(part) == expected.get(part)
+        assert (
+            result["judge_usage"]["judgments"] == expected["judge_usage"]["judgments"]
+        )
+
+
+LIMITED = (
+    "    import adv_timeout\n"
+    '    await ev.verify("First ALWAYSTRUE", ev.add_leaf("first", "first", root, critical=True))\n'
+    '    leaf = ev.add_leaf("last", "last", root)\n'
+    '    ok = await adv_timeout.within(0.5, ev.verify("Last ALWAYSTRUE", leaf))\n'
+    "    if not ok:\n        leaf.score, leaf.status = 0.0, 'failed'\n" + END
+)
+
+
+@pytest.mark.parametrize(
+    ("slow", "way", "is_cut_off"),
+    [
+        ("First", "values", False),
+        ("Last", "values", False),
+        ("Last", None, True),
+    ],
+)
+def test_a_time_limit_of_the_scripts_own_that_runs_out_is_no_result(
+    tmp_path, way, slow, is_cut_off
+):
+    """Whatever the script makes of it; in passes the judge takes none of its time."""
+    project = project_with(tmp_path, {"limited": HEADER + LIMITED})
+    is_over = threading.Event()
+
+    def reply(body):
+        if slow in messages_text(body["messages"]):
+            # Longer than the script's own limit; the run waits for a request that is paid for.
+            is_over.wait(2)
+        return verdict(body)
+
+    with (
+        environment(tmp_path),
+        JudgeServer(reply=reply) as server,
+        patch.object(RunSettings, "goes_ahead", way),
+    ):
+        try:
+            printed = run(server).stdout
+        finally:
+            is_over.set()
+    assert (
+        "the script stopped waiting for the judge on 'last' (a time limit" in printed
+    ) is is_cut_off
+    assert bool(project.result_paths(task="limited")) is not is_cut_off
+
+
+ENDLESS = {
+    "verifies": (
+        # Lower than it is, in the script's own process.
+        "    import mind2web2.scripts.isolation.answer_client as answer_client\n"
+        "    answer_client.MAX_QUESTIONS = 300\n"
+        "    while True:\n        try:\n            await ev.verify('x', None, 'https://www.example.org/none')\n"
+        "        except Exception:\n            pass\n",
+        "was stopped: it asked for more than 300 verifications",
+    ),
+    "logs": (
+        "    while True:\n        logger.info('x' * 100_000)\n",
+        "was stopped: it logged more than 20 MB",
+    ),
+}
+
+
+def test_a_script_that_loops_for_ever_ends(tmp_path):
+    """By bounds that no rubric comes near (a lower one here), each with a reason."""
+    project = project_with(
+        tmp_path, {name: HEADER + body for name, (body, _) in ENDLESS.items()}
+    )
+    with environment(tmp_path), JudgeServer(reply=verdict) as server:
+        printed = run(server).stdout
+    for name, (_, reason) in ENDLESS.items():
+        assert f"script {name}.py {reason}" in printed
+        assert project.result_paths(task=name) == []

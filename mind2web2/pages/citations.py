@@ -21,6 +21,7 @@ from urllib.parse import unquote
 
 from mind2web2.capture.models import PageKind
 from mind2web2.errors import (
+    CacheMiss,
     CacheReadError,
     CacheWriteError,
     JudgeDeclinedError,
@@ -42,6 +43,7 @@ from mind2web2.llm_client.chat import (
 )
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.cache_files import read_file
+from mind2web2.pages.shared_words import RUN_WORDS, shared_words
 from mind2web2.prompts import BlockChain, instructions
 from mind2web2.urls.markdown import URLs, markdown_addresses
 from mind2web2.urls.parts import (
@@ -420,7 +422,9 @@ class BarredList:
                 raise UsageError(
                     f"{path}, line {number}: {rule[:80]!r} is no host, address or title: PATTERN"
                 )
-        return cls(text_sha256(text), tuple(addresses), tuple(titles))
+        # Results with flags of the addresses alone get those of the question as well.
+        digest = text_sha256(f"{text}\nquestion: {RUN_WORDS}")
+        return cls(digest, tuple(addresses), tuple(titles))
 
     def rule_for_url(self, url: str) -> str | None:
         """Return the first rule that names a URL, also one within the address of an archive."""
@@ -437,15 +441,23 @@ class BarredList:
         )
 
     def sources_of(
-        self, answer: str, judged: Iterable[str], pages: CacheFileSys
+        self,
+        answer: str,
+        judged: Iterable[str],
+        pages: CacheFileSys,
+        question: str = "",
     ) -> list[BarredPage]:
-        """Return the barred sources among the pages that an answer cites or was judged on; reads files."""
+        """Return the barred sources among the pages that an answer cites or was judged on; reads files.
+
+        Args:
+            question: the task's; a page that shares long runs of words with it is barred too.
+        """
         found: list[BarredPage] = []
         for url in dict.fromkeys([*cited_urls(answer), *judged]):
             match = next(
                 ((shown, rule) for shown, rule in self._matches(url, pages) if rule),
                 None,
-            )
+            ) or _question_on(url, pages, question)
             if match is not None:
                 found.append({"url": url, "rule": match[1], "shown": match[0]})
         return found
@@ -468,6 +480,25 @@ class BarredList:
             yield address, self.rule_for_url(address) if address else None
         if record is not None and record.title:
             yield record.title, self.rule_for_title(record.title)
+
+
+def _question_on(
+    url: str, pages: CacheFileSys, question: str
+) -> tuple[str, str] | None:
+    """Return the passage of the question that a stored web page has, and the rule that bars it."""
+    if pages.has(url) != "web" or len(question.split()) < RUN_WORDS:
+        return None
+    try:
+        text, _ = pages.get_web(url, get_screenshot=False)
+    except CacheMiss:
+        return None
+    shared = shared_words(question, text)
+    if shared is None:
+        return None
+    rule = (
+        f"the page has {shared.share:.0%} of the question's runs of {RUN_WORDS} words"
+    )
+    return shared.passage, rule
 
 
 def _words(text: str) -> str:

@@ -347,7 +347,8 @@ def _brought_up_to_date(
     if _is_current(found, job, run):
         return found
     made_from = found.content.provenance
-    barred = _barred(job, run, text, () if made_from is None else made_from.pages)
+    pages = () if made_from is None else made_from.pages
+    barred = _barred(job, run, text, pages, _question(found.content))
     content = found.content.with_time_and_barred(job.answer.time_s, barred)
     replace_result(found.path, content)
     log.info(
@@ -358,12 +359,21 @@ def _brought_up_to_date(
     return LoadedResult(found.path, content)
 
 
+def _question(result: ResultFile) -> str:
+    """Return the task's question, as the root of the rubric has it."""
+    return result.trees[0].desc if result.trees else ""
+
+
 def _barred(
-    job: AnswerSetting, run: RunParts, text: str, judged: Iterable[str]
+    job: AnswerSetting,
+    run: RunParts,
+    text: str,
+    judged: Iterable[str],
+    question: str,
 ) -> Barred | None:
     if run.barred is None:
         return None
-    found = run.barred.sources_of(text, judged, job.task_cache)
+    found = run.barred.sources_of(text, judged, job.task_cache, question)
     sources = tuple(BarredSource.model_validate(source) for source in found)
     return Barred(list_sha256=run.barred.sha256, sources=sources)
 
@@ -517,7 +527,9 @@ async def run_script_on_answer(
         ignored_arguments=tuple(sorted(set(ledger.ignored_arguments))),
         script_faults=tuple(script_faults),
         answer_flags=tuple(await asyncio.to_thread(flags_of, text)),
-        barred=await asyncio.to_thread(_barred, job, run, text, pages),
+        barred=await asyncio.to_thread(
+            _barred, job, run, text, pages, _question(ResultFile.of(summary))
+        ),
         run=RunRecord(
             version=__version__,
             tree_format=TREE_FORMAT,

@@ -65,9 +65,10 @@ from mind2web2.scoring.given_values import check_number, check_text
 from mind2web2.scripts.isolation.processes import fork_server
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils import values
+from mind2web2.utils.entry_points import loaded_part
 from mind2web2.utils.files import text_sha256
 from mind2web2.utils.loop_thread import LoopThread
-from mind2web2.utils.path_config import PathConfig
+from mind2web2.utils.path_config import PathConfig, ScriptFile
 from mind2web2.utils.text import counted
 
 if TYPE_CHECKING:
@@ -336,6 +337,23 @@ class Scorer:
             future.cancel()  # Ctrl-C in this thread
             raise
 
+    async def check(self, report: str) -> Any:
+        """Check a report as ``mind2web2 check`` does; return its ``CheckedReport``, or why there is none.
+
+        Raises:
+            UsageError: the plugin check is not there.
+            AnswerError: the report is too large, or no text.
+        """
+        # Any: the plugin's own class.
+        checker = loaded_part("report_checks", "check")
+        if checker is None:
+            raise UsageError("Scorer.check needs the plugin check")
+        future = self._begin(checker.TASK, report, checker.SCRIPT)
+        outcome = await asyncio.wrap_future(future)
+        if isinstance(outcome, NoScore):
+            return outcome
+        return checker.findings(report, ResultFile.of(dict(outcome.result)))
+
     def check_judge(self) -> Future[None]:
         """Start to check that the judge can be reached; the future has a ``JudgeAccessError`` if it cannot.
 
@@ -417,22 +435,26 @@ class Scorer:
         calls = counted(len(self._calls), "call")
         return f"{calls} have not ended in {_CLOSE_GRACE_S:g} s"
 
-    def _begin(self, task: str, answer: str) -> Future[Score | NoScore]:
+    def _begin(
+        self, task: str, answer: str, script: ScriptFile | None = None
+    ) -> Future[Score | NoScore]:
         with self._lock:
             future = self._loop_thread.run(
-                self._scored(self._open_parts(), task, answer)
+                self._scored(self._open_parts(), task, answer, script)
             )
             self._futures.add(future)
         future.add_done_callback(self._futures.discard)
         return future
 
-    async def _scored(self, parts: _Parts, task: str, answer: str) -> Score | NoScore:
+    async def _scored(
+        self, parts: _Parts, task: str, answer: str, script: ScriptFile | None
+    ) -> Score | NoScore:
         call = asyncio.current_task()
         assert call is not None
         self._calls.add(call)
         self.counts.calls += 1
         try:
-            outcome = await self._scored_in_turn(parts, task, answer)
+            outcome = await self._scored_in_turn(parts, task, answer, script)
         except asyncio.CancelledError:
             if not self._is_closing:
                 raise
@@ -447,11 +469,11 @@ class Scorer:
         return outcome
 
     async def _scored_in_turn(
-        self, parts: _Parts, task: str, answer: str
+        self, parts: _Parts, task: str, answer: str, script: ScriptFile | None
     ) -> Score | NoScore:
         text = _checked(answer)
         try:
-            setting = await asyncio.to_thread(self._setting, parts, task, text)
+            setting = await asyncio.to_thread(self._setting, parts, task, text, script)
         except CacheReadError as error:
             return NoScore("page", str(error))
         if not text.strip():
@@ -471,9 +493,11 @@ class Scorer:
             finally:
                 self.counts.running -= 1
 
-    def _setting(self, parts: _Parts, task: str, text: str) -> AnswerSetting:
+    def _setting(
+        self, parts: _Parts, task: str, text: str, script: ScriptFile | None
+    ) -> AnswerSetting:
         check_text("task", task)
-        script = self._scripts.find_script(task)
+        script = script or self._scripts.find_script(task)
         if script is None:
             raise UsageError(self._scripts.missing_script(task))
         # Unique to the text: records of answers must not overwrite each other.

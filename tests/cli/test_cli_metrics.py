@@ -99,6 +99,9 @@ def test_json(results):
         "unchecked": unchecked,
         "removed": [],
     }
+    assert numbers.pop("corrected") is None
+    assert numbers.pop("cautions") == []
+    assert numbers.pop("sentence").startswith("bot reached a partial completion of")
     assert numbers == read_json(results / "bot" / "summary.json")
 
 

@@ -3,13 +3,207 @@
 from __future__ import annotations
 
 import argparse
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
 
-from mind2web2.plugins.check.inputs import report_text
-from mind2web2.plugins.check.statements import read_report
+from rich.console import Console
+
+from mind2web2.cli.console import line, plain_console
+from mind2web2.cli.displays import CrawlDisplay
+from mind2web2.cli.evaluate import prepared
+from mind2web2.cli.evaluate_report import print_estimate
+from mind2web2.cli.evaluate_run import run_evaluation
+from mind2web2.cli.event_loop import run_to_exit
+from mind2web2.cli.settings_file import settings_of
+from mind2web2.pages.crawl import AgentCache, CrawlProgress
+from mind2web2.plugins.check.figures import Bound
+from mind2web2.plugins.check.findings import CheckedReport, checked_report
+from mind2web2.plugins.check.hints import hints_of
+from mind2web2.plugins.check.inputs import report_name, report_text
+from mind2web2.plugins.check.outputs import (
+    print_findings,
+    print_hints,
+    write_hints,
+    write_output,
+)
+from mind2web2.plugins.check.scoring import SCRIPTS, TASK
+from mind2web2.plugins.check.sources import Capturing, source_page
+from mind2web2.plugins.check.statements import ReadReport, read_report
+from mind2web2.runs.answers import select_work
+from mind2web2.runs.results import answer_results_dir, latest_result
+from mind2web2.runs.settings import RunSettings
+from mind2web2.utils.files import write_whole
+from mind2web2.utils.path_config import PathConfig
+
+ANSWER = "answer_1"
+
+
+@dataclass(frozen=True)
+class Check:
+    """A report that is checked, in a project of its own.
+
+    Args:
+        folder: has the report as an answer, its pages and results.
+    """
+
+    name: str
+    text: str
+    read: ReadReport
+    folder: Path
+
+    @classmethod
+    def of(cls, report: str, checks: Path) -> Check:
+        """Read a report."""
+        name = report_name(report)
+        text = report_text(report)
+        return cls(name, text, read_report(text), checks / name)
+
+    @property
+    def paths(self) -> PathConfig:
+        """Return the folders of the project."""
+        return PathConfig(self.folder).apply_overrides(eval_scripts_root=SCRIPTS)
+
+    def write(self) -> None:
+        """Write the report as the answer that is evaluated."""
+        path = self.paths.answers_root / self.name / TASK / f"{ANSWER}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, self.text)
+
+    def settings(self, settings: RunSettings) -> RunSettings:
+        """Return the settings of the evaluation."""
+        roots = self.paths
+        return replace(
+            settings,
+            agent_name=self.name,
+            answer_folder=roots.answers_root,
+            eval_scripts_root=roots.eval_scripts_root,
+            eval_results_root=roots.eval_results_root,
+            cache_root=roots.cache_root,
+        )
+
+    def findings(self) -> CheckedReport | None:
+        """Return what the newest result says, ``None`` without one."""
+        folder = answer_results_dir(
+            self.paths.eval_results_root, self.name, TASK, ANSWER
+        )
+        found = latest_result(folder)
+        return (
+            None
+            if found is None
+            else checked_report(self.name, self.read, found.content)
+        )
+
+    def capturing(self, settings: RunSettings, archive_url: str) -> Capturing:
+        """Return what captures the pages of the report."""
+        cache = AgentCache(self.paths.cache_root / self.name)
+        return Capturing(settings, cache, TASK, archive_url)
+
+
+def earlier_findings(name: str, checks: Path) -> CheckedReport | None:
+    """Return what the newest check of a name has found, ``None`` if there is none."""
+    answer = checks / name / "answers" / name / TASK / f"{ANSWER}.md"
+    if not answer.is_file():
+        return None
+    text = report_text(str(answer))
+    return Check(name, text, read_report(text), checks / name).findings()
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print what each report states, and return the exit status."""
-    for report in options.reports:
-        print(read_report(report_text(report)).model_dump_json(indent=2))  # noqa: T201
-    return 0
+    """Check the reports and return the exit status."""
+    bounds = [Bound.read(text) for text in options.fail_under]
+    checks = [Check.of(report, options.checks) for report in options.reports]
+    if options.list:
+        for check in checks:
+            print(check.read.model_dump_json(indent=2))  # noqa: T201
+        return 0
+    given = settings_of(options, is_announced=True)
+    has_key = given.names_a_judge or "OPENAI_API_KEY" in os.environ
+    command = _Command(
+        prepared(given),
+        plain_console(),
+        has_judge=not options.no_judge and (has_key or given.estimate),
+        archive_url=options.archive_url,
+        outputs=options.output,
+        bounds=bounds,
+    )
+    return max(command.status(check) for check in checks)
+
+
+@dataclass(frozen=True)
+class _Command:
+    settings: RunSettings
+    console: Console
+    has_judge: bool
+    archive_url: str
+    outputs: Sequence[Path]
+    bounds: Sequence[Bound]
+
+    def status(self, check: Check) -> int:
+        """Check one report and return the exit status."""
+        check.write()
+        settings = check.settings(self.settings)
+        if settings.captures_pages and not settings.estimate:
+            self._capture(check, settings)
+        return (
+            self._judged(check, settings)
+            if self.has_judge
+            else self._hinted(check, settings)
+        )
+
+    def _capture(self, check: Check, settings: RunSettings) -> None:
+        progress = CrawlProgress()
+
+        async def captured() -> int:
+            async with CrawlDisplay(self.console, progress):
+                sources = dict.fromkeys(
+                    source for each in check.read.statements for source in each.sources
+                )
+                capturing = check.capturing(settings, self.archive_url)
+                await capturing.capture(list(sources), _moment(settings), progress)
+            return 0
+
+        stopped = (
+            "Stopped. The pages so far are kept: the same command continues from here."
+        )
+        run_to_exit(captured(), lambda: line(self.console, stopped))
+
+    def _hinted(self, check: Check, settings: RunSettings) -> int:
+        pages = check.capturing(settings, self.archive_url).pages
+        sources = [source for each in check.read.statements for source in each.sources]
+        found = {
+            source: source_page(pages, source) for source in dict.fromkeys(sources)
+        }
+        hints = hints_of(check.read, found)
+        print_hints(self.console, check.name, check.read, hints)
+        for output in self.outputs:
+            write_hints(output, hints)
+            line(self.console, f"Written: {output}")
+        return 0
+
+    def _judged(self, check: Check, settings: RunSettings) -> int:
+        work = select_work(check.paths, check.name)
+        if settings.estimate:
+            return print_estimate(settings, check.name, check.paths, work)
+        quiet = replace(settings, quiet=True)
+        status = run_evaluation(quiet, check.name, check.paths, work, checked=settings)
+        found = check.findings() if status == 0 else None
+        if found is None:
+            return status or 1
+        print_findings(self.console, found, check.folder)
+        for output in self.outputs:
+            write_output(output, found, check.text)
+            line(self.console, f"Written: {output}")
+        failures = [
+            text for bound in self.bounds if (text := bound.failure(found.figures))
+        ]
+        for text in failures:
+            line(self.console, f"Failed: {text}")
+        return 1 if failures else 0
+
+
+def _moment(settings: RunSettings) -> datetime | None:
+    """Return the report's date, if the command names it."""
+    return settings.as_of if isinstance(settings.as_of, datetime) else None

@@ -2,15 +2,54 @@
 
 from __future__ import annotations
 
-from mind2web2.cli.options import Subcommands
+from pathlib import Path
+
+from mind2web2.cli.options import Subcommands, add_settings
+from mind2web2.pages.crawl import DEFAULT_ARCHIVE_URL
+from mind2web2.runs.settings import all_settings
 
 _DESCRIPTION = """\
-Find out whether a report is true: find its statements and the sources that each cites.
+Find out whether a report is true: find its statements and the sources that each cites, open the pages, and
+judge each claim by each page. Nothing has to be set up; results are kept in checks/NAME/, and the same
+command continues. A report that has changed asks only about what changed.
 
-  mind2web2 check REPORT --list     print statements, sources and marks as JSON; nothing is opened or asked
+  mind2web2 check REPORT                      judge with OpenAI's o4-mini (OPENAI_API_KEY)
+  mind2web2 check REPORT -o report.html       show the report with each statement marked
+  mind2web2 check REPORT --estimate           print first what that will cost, and ask nothing
+  mind2web2 check REPORT --fail_under precision=.9
+                                              exit with status 1 if fewer claims are supported
+  mind2web2 check REPORT --no_judge           open the pages and print hints; no key is needed
+  mind2web2 check REPORT --list               print statements, sources and marks as JSON, and stop
 
 REPORT is markdown, HTML, DOCX, PDF, or - for standard input.
 """
+# These belong to agents and tasks, which a check has not.
+_NOT_OF_CHECKS = frozenset(
+    (
+        *(
+            "agent_name",
+            "task_ids",
+            "answer_folder",
+            "eval_scripts_root",
+            "eval_version",
+        ),
+        *(
+            "eval_results_root",
+            "cache_root",
+            "shard",
+            "dump_cache",
+            "max_concurrent_tasks",
+        ),
+        *(
+            "max_concurrent_answers",
+            "quiet",
+            "strict",
+            "script_env",
+            "engine",
+            "ray_address",
+        ),
+    )
+)
 
 
 def add_command(commands: Subcommands) -> None:
@@ -26,7 +65,43 @@ def add_command(commands: Subcommands) -> None:
     parser.add_argument(
         "--list",
         action="store_true",
-        required=True,
         help="print the statements with their sources as JSON, and stop",
     )
+    parser.add_argument(
+        "--no_judge",
+        action="store_true",
+        help="ask no judge: open the pages and print hints, never verdicts; the default without a key",
+    )
+    parser.add_argument(
+        "--archive_url",
+        metavar="URL",
+        default=DEFAULT_ARCHIVE_URL,
+        help="where --as_of looks for copies: an archive with the Internet Archive's availability API "
+        "(default: %(default)s)",
+    )
+    parser.add_argument(
+        "--checks",
+        metavar="DIR",
+        type=Path,
+        default=Path("checks"),
+        help="where results are kept (default: %(default)s)",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        type=Path,
+        action="append",
+        default=[],
+        help="also write what was found: .html, .json or .xml (JUnit); may be repeated",
+    )
+    parser.add_argument(
+        "--fail_under",
+        metavar="FIGURE=SHARE",
+        action="append",
+        default=[],
+        help="exit with status 1 if a figure is lower, as precision=.9; may be repeated",
+    )
+    names = [name for name in all_settings() if name not in _NOT_OF_CHECKS]
+    add_settings(parser, names)
     parser.set_defaults(run="mind2web2.plugins.check.checking")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from mind2web2.plugins.check.addresses import addresses_in
 from mind2web2.plugins.check.blocks import BOLD_LINE, Block, blocks_of
@@ -22,13 +22,18 @@ from mind2web2.plugins.check.words import (
 
 
 class Statement(BaseModel):
-    """A sentence, a list's item or a table's row that says something, and what it cites."""
+    """A sentence, a list's item or a table's row that says something, and what it cites.
+
+    Args:
+        plain: its words without marks and markup; not part of the JSON.
+    """
 
     text: str
     start: int
     end: int
     sources: list[str]
     marks: list[str]
+    plain: str = Field(exclude=True)
 
 
 class ReadReport(BaseModel):
@@ -327,7 +332,33 @@ class _Statements:
             end=segment.end,
             sources=list(dict.fromkeys(sources)),
             marks=list(dict.fromkeys(marks)),
+            plain=self._plain(segment),
         )
+
+    def _plain(self, segment: _Segment) -> str:
+        pieces, position = [], segment.start
+        for citation in segment.citations:
+            if not citation.is_text and position <= citation.start < segment.end:
+                pieces.append(self._text[position : citation.start])
+                position = citation.end
+        pieces.append(self._text[position : segment.end])
+        return without_markup(" ".join(pieces))
+
+
+_LINK = re.compile(
+    r"!?\[((?:[^\[\]]|\[[^\[\]]*\])*)\](?:\(\s*<?(?:[^()\s]|\([^()]*\))*>?\s*\)|\[[^\[\]]*\])"
+)
+_TAG = re.compile(r"</?[a-z][^<>]*>", re.IGNORECASE)
+_EMPHASIS = re.compile(r"(?<!\w)(\*{1,3}|_{1,3})(?=\S)(.+?)(?<=\S)\1(?!\w)", re.DOTALL)
+_EMPTY_BRACKETS = re.compile(r"[(（\[]\s*[,;\s]*[)）\]]")
+
+
+def without_markup(text: str) -> str:
+    """Return a text without links, tags, emphasis, and the brackets and spaces that they leave."""
+    text = _EMPHASIS.sub(r"\2", _TAG.sub("", _LINK.sub(r"\1", text)))
+    text = _EMPTY_BRACKETS.sub("", text)
+    text = re.sub(r"(?:\s*,)+\s*(?=[.;:!?])", "", " ".join(text.split()))
+    return re.sub(r"\s+([.,;:!?])(?!\d)", r"\1", text).strip(" |")
 
 
 def _without_run(content: str) -> str:

@@ -1,0 +1,130 @@
+"""The figures of checked reports, each with an interval; ``docs/check.md`` defines them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import BaseModel
+
+from mind2web2.errors import UsageError
+from mind2web2.plugins.check.verdicts import StatementVerdict
+from mind2web2.statistics.uncertainty import wilson
+
+FigureName = Literal[
+    "precision",
+    "coverage",
+    "contradicted",
+    "unavailable",
+    "effective_citations",
+    "fact_accuracy_paper",
+    "fact_accuracy_code",
+]
+
+
+class Figure(BaseModel):
+    """A share or a count.
+
+    Args:
+        low, high: the bounds of the 95% interval of a share.
+        of: how many things the share is of.
+    """
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+    of: int | None = None
+
+
+def _share(hits: int, of: int) -> Figure | None:
+    if not of:
+        return None
+    low, high = wilson(hits / of, of)
+    return Figure(value=hits / of, low=low, high=high, of=of)
+
+
+def figures_of(
+    statements: Sequence[StatementVerdict],
+) -> dict[FigureName, Figure | None]:
+    """Return the figures of a report; ``None`` where there is nothing to take a share of."""
+    claims = [
+        (statement, claim)
+        for statement in statements
+        for claim in statement.claims
+        if statement.checkable
+    ]
+    cited = [claim for _, claim in claims if claim.sources]
+    judged = [claim for claim in cited if claim.verdict != "page unavailable"]
+    supported = sum(claim.verdict == "supported" for claim in judged)
+    contradicted = sum(claim.verdict == "contradicted" for claim in judged)
+    pairs = [source for claim in cited for source in claim.sources]
+    unavailable = sum(pair.verdict == "page unavailable" for pair in pairs)
+    fact = fact_pairs(statements)
+    read = [verdict for verdict in fact.values() if verdict is not None]
+    return {
+        "precision": _share(supported, len(judged)),
+        "coverage": _share(len(cited), len(claims)),
+        "contradicted": _share(contradicted, len(judged)),
+        "unavailable": _share(unavailable, len(pairs)),
+        "effective_citations": Figure(value=float(sum(read))),
+        "fact_accuracy_paper": _share(sum(read), len(fact)) or Figure(value=0.0),
+        "fact_accuracy_code": _share(sum(read), len(read)),
+    }
+
+
+def fact_pairs(
+    statements: Iterable[StatementVerdict],
+) -> Mapping[tuple[int, str], bool | None]:
+    """Return FACT's pairs of statement and address: supported or not, ``None`` if the page was not read.
+
+    A page supports a statement if it supports each of its claims.
+    """
+    pairs: dict[tuple[int, str], bool | None] = {}
+    for statement in statements:
+        for claim in statement.claims:
+            for source in claim.sources:
+                key = statement.start, source.source
+                if source.verdict == "page unavailable":
+                    pairs[key] = None
+                    continue
+                earlier = pairs.get(key, True)
+                pairs[key] = bool(earlier) and source.verdict == "supported"
+    return pairs
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A bound of ``--fail_under``: the figure must not be below it."""
+
+    name: str
+    least: float
+
+    @classmethod
+    def read(cls, text: str) -> Bound:
+        """Read ``precision=.9``.
+
+        Raises:
+            UsageError: it has another form, or names no figure.
+        """
+        name, _, value = text.partition("=")
+        names = ("precision", "coverage", "fact_accuracy_paper", "fact_accuracy_code")
+        if name not in names:
+            raise UsageError(f"--fail_under {text}: name one of {', '.join(names)}")
+        try:
+            return cls(name, float(value))
+        except ValueError:
+            raise UsageError(
+                f"--fail_under {text}: write for example precision=.9"
+            ) from None
+
+    def failure(self, figures: Mapping[FigureName, Figure | None]) -> str | None:
+        """Return why the figures do not reach the bound, ``None`` if they do."""
+        figure = next(
+            (each for name, each in figures.items() if name == self.name), None
+        )
+        if figure is None:
+            return f"{self.name} cannot be computed: no claim has a page that was read"
+        if figure.value < self.least:
+            return f"{self.name} is {figure.value:.3f}, below {self.least:g}"
+        return None

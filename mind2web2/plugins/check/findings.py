@@ -1,0 +1,76 @@
+"""All that a check found in one report."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel
+
+from mind2web2.plugins.check.figures import Figure, FigureName, figures_of
+from mind2web2.plugins.check.statements import ReadReport
+from mind2web2.plugins.check.verdicts import StatementVerdict, verdicts_of
+from mind2web2.runs.result_file import ResultFile
+
+# As the capture words them: the name does not exist.
+_NEVER_RESOLVED = "there is no host"
+
+
+class CheckedReport(BaseModel):
+    """The verdicts, the figures, and what is wrong with the citations themselves.
+
+    Args:
+        invented: addresses whose host has never resolved.
+        contaminated: sources about a benchmark (docs/trust.md); ``precision_without`` is the citation
+            precision of the claims that rest on none of them.
+    """
+
+    name: str
+    statements: list[StatementVerdict]
+    figures: dict[FigureName, Figure | None]
+    unresolved: list[str]
+    uncited: list[str]
+    invented: list[str]
+    contaminated: list[str] = []
+    precision_without: Figure | None = None
+    judge: str | None = None
+
+
+def checked_report(name: str, read: ReadReport, result: ResultFile) -> CheckedReport:
+    """Return what the result of a check says about a report."""
+    statements = verdicts_of(read, result)
+    contaminated = [source.url for source in result.barred_sources()]
+    return CheckedReport(
+        name=name,
+        statements=statements,
+        figures=figures_of(statements),
+        unresolved=read.unresolved,
+        uncited=read.uncited,
+        invented=_invented(statements),
+        contaminated=contaminated,
+        precision_without=_precision_without(statements, set(contaminated)),
+        judge=result.judge_model,
+    )
+
+
+def _precision_without(
+    statements: list[StatementVerdict], sources: set[str]
+) -> Figure | None:
+    others = [
+        statement
+        for statement in statements
+        if not any(
+            source.page in sources
+            for claim in statement.claims
+            for source in claim.sources
+        )
+    ]
+    return figures_of(others)["precision"]
+
+
+def _invented(statements: list[StatementVerdict]) -> list[str]:
+    sources = [
+        source.source
+        for statement in statements
+        for claim in statement.claims
+        for source in claim.sources
+        if _NEVER_RESOLVED in source.reason
+    ]
+    return list(dict.fromkeys(sources))

@@ -1,0 +1,230 @@
+"""What a check prints and writes: lines, JSON and JUnit."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from xml.etree import ElementTree
+
+from rich.console import Console
+
+from mind2web2.cli.console import line
+from mind2web2.errors import ResultWriteError, UsageError
+from mind2web2.plugins.check.figures import Figure
+from mind2web2.plugins.check.findings import CheckedReport
+from mind2web2.plugins.check.hints import Hint
+from mind2web2.plugins.check.page import report_page
+from mind2web2.plugins.check.statements import ReadReport
+from mind2web2.plugins.check.verdicts import ClaimVerdict, StatementVerdict
+from mind2web2.utils.files import write_whole
+from mind2web2.utils.text import counted
+
+_NAMES = {
+    "precision": "Citation precision: supported of the claims whose page was read",
+    "coverage": "Coverage: claims with a source of those that need one",
+    "contradicted": "Contradicted claims of those whose page was read",
+    "unavailable": "Sources whose page was unavailable",
+    "effective_citations": "Effective citations (supported statements and addresses)",
+    "fact_accuracy_paper": "FACT citation accuracy, as its paper defines it",
+    "fact_accuracy_code": "FACT citation accuracy, as its code computes it",
+}
+_MOST_LISTED = 10
+
+
+def print_findings(console: Console, found: CheckedReport, folder: Path) -> None:
+    """Print each claim with its verdict, then the figures."""
+    for text in findings_text(found):
+        line(console, text)
+    line(console, f"All views: cd {folder} && mind2web2 view")
+
+
+def findings_text(found: CheckedReport) -> Iterator[str]:
+    """Yield the lines that a check prints."""
+    for statement in found.statements:
+        if statement.checkable:
+            yield from _statement_lines(statement)
+    yield ""
+    yield from _figure_lines(found)
+    yield from _citation_lines(found)
+
+
+def _statement_lines(statement: StatementVerdict) -> Iterator[str]:
+    yield ""
+    yield _short(statement.text, 160)
+    for claim in statement.claims:
+        yield f"  {claim.verdict.upper()}: {_short(claim.claim, 200)}"
+        for source in claim.sources:
+            quote = f' "{_short(source.quote, 160)}"' if source.quote else ""
+            yield f"    {source.verdict}: {source.page}{quote}"
+            if source.reason:
+                yield f"      {_short(source.reason, 240)}"
+
+
+def _short(text: str, most: int) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def _figure_lines(found: CheckedReport) -> Iterator[str]:
+    claims = [
+        claim for each in found.statements if each.checkable for claim in each.claims
+    ]
+    counts = Counter(claim.verdict for claim in claims)
+    verdicts = ", ".join(
+        f"{number} {verdict}" for verdict, number in counts.most_common()
+    )
+    yield f"{found.name}: {counted(len(claims), 'claim')}" + (
+        f": {verdicts}." if verdicts else "."
+    )
+    for name, label in _NAMES.items():
+        figure = found.figures.get(name)  # type: ignore[call-overload] # its keys are these names
+        yield f"{label}: {_figure_text(figure)}"
+
+
+def _figure_text(figure: Figure | None) -> str:
+    if figure is None:
+        return "-"
+    if figure.low is None or figure.high is None:
+        return f"{figure.value:g}"
+    return f"{figure.value:.3f} ({figure.low:.3f} to {figure.high:.3f}, of {figure.of})"
+
+
+def _citation_lines(found: CheckedReport) -> Iterator[str]:
+    if found.contaminated:
+        without = _figure_text(found.precision_without)
+        yield f"Sources about a benchmark: {_listed(found.contaminated)}"
+        yield f"Citation precision without them: {without}"
+    if found.invented:
+        yield f"Invented addresses, whose host does not exist: {_listed(found.invented)}"
+    if found.unresolved:
+        yield f"Marks without a source: {_listed(found.unresolved)}"
+        if any(is_lost(mark) for mark in found.unresolved):
+            yield (
+                "These marks lost their addresses in the copy. Export the report as markdown, DOCX or PDF,"
+                " or share it as a link and save that page as HTML."
+            )
+    if found.uncited:
+        yield f"Sources that no statement cites: {_listed(found.uncited)}"
+
+
+def is_lost(mark: str) -> bool:
+    """Tell whether a mark is one that a program writes for its reader alone."""
+    return any(sign in mark for sign in ("cite", "†", "\ue200", "turn"))
+
+
+def _listed(names: list[str]) -> str:
+    more = len(names) - _MOST_LISTED
+    return ", ".join(names[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
+
+
+def print_hints(
+    console: Console, name: str, report: ReadReport, hints: Sequence[Hint]
+) -> None:
+    """Print the hints about a report: those about sources first, then by statement."""
+    line(
+        console,
+        f"{name}: hints, found without a judge. A hint says where to look; it is not a verdict.",
+    )
+    for hint in hints:
+        if hint.statement is None:
+            line(console, f"  {hint.kind}: {hint.source} ({_short(hint.detail, 160)})")
+    by_statement: dict[int, list[Hint]] = {}
+    for hint in hints:
+        if hint.statement is not None:
+            by_statement.setdefault(hint.statement, []).append(hint)
+    for number, found in by_statement.items():
+        line(console, _short(report.statements[number].text, 160))
+        line(console, f"  {'; '.join(_hint_text(hint) for hint in found)}")
+    counts = Counter(hint.kind for hint in hints)
+    line(
+        console,
+        ", ".join(f"{kind}: {number}" for kind, number in counts.items())
+        or "No hints.",
+    )
+
+
+def _hint_text(hint: Hint) -> str:
+    return f"{hint.kind}: {hint.detail}" if hint.detail else hint.kind
+
+
+def write_hints(path: Path, hints: Sequence[Hint]) -> None:
+    """Write the hints as JSON.
+
+    Raises:
+        UsageError: the file's ending is another.
+        ResultWriteError: the file cannot be written.
+    """
+    if path.suffix.lower() != ".json":
+        raise UsageError(
+            f"-o {path}: hints are written as .json; .html and .xml need a judge"
+        )
+    _write(
+        path,
+        json.dumps([hint.model_dump() for hint in hints], ensure_ascii=False, indent=2)
+        + "\n",
+    )
+
+
+def _write(path: Path, content: str) -> None:
+    try:
+        write_whole(path, content)
+    except OSError as error:
+        raise ResultWriteError.at(path, error) from error
+
+
+def write_output(path: Path, found: CheckedReport, text: str) -> None:
+    """Write a file in the format that its ending names.
+
+    Raises:
+        UsageError: another ending.
+        ResultWriteError: the file cannot be written.
+    """
+    suffix = path.suffix.lower()
+    if suffix == ".json":
+        content = found.model_dump_json(indent=2) + "\n"
+    elif suffix == ".xml":
+        content = junit(found)
+    elif suffix in (".html", ".htm"):
+        content = report_page(found, text)
+    else:
+        raise UsageError(f"-o {path}: name a file that ends in .html, .json or .xml")
+    _write(path, content)
+
+
+def junit(found: CheckedReport) -> str:
+    """Return the claims as JUnit test cases; an unavailable page is an error, not a failure."""
+    suite = ElementTree.Element("testsuite", name=found.name)
+    for statement in found.statements:
+        for number, claim in enumerate(statement.claims):
+            if statement.checkable and claim.sources:
+                _add_case(suite, f"{statement.start}-{number}", claim)
+    counts = Counter(child.tag for case in suite for child in case)
+    suite.set("tests", str(len(suite)))
+    suite.set("failures", str(counts["failure"]))
+    suite.set("errors", str(counts["error"]))
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(
+        suite, encoding="unicode"
+    )
+
+
+def _add_case(suite: ElementTree.Element, name: str, claim: ClaimVerdict) -> None:
+    case = ElementTree.SubElement(
+        suite,
+        "testcase",
+        name=f"{name} {_printable(claim.claim)}",
+        classname=suite.get("name") or "",
+    )
+    if claim.verdict == "supported":
+        return
+    kind = "error" if claim.verdict == "page unavailable" else "failure"
+    trouble = ElementTree.SubElement(case, kind, message=claim.verdict)
+    trouble.text = _printable(
+        "\n".join(f"{each.page}: {each.reason}" for each in claim.sources)
+    )
+
+
+def _printable(text: str) -> str:
+    """Return a text without the characters that XML cannot hold."""
+    return "".join(char for char in text if char.isprintable() or char in "\n\t")

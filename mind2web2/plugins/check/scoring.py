@@ -1,0 +1,20 @@
+"""What ``Scorer.check`` needs: the eval script of checks, and how its result is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mind2web2.plugins.check.findings import CheckedReport, checked_report
+from mind2web2.plugins.check.statements import read_report
+from mind2web2.runs.answers import uniform_text
+from mind2web2.runs.result_file import ResultFile
+from mind2web2.utils.path_config import ScriptFile
+
+TASK = "report"
+SCRIPTS = Path(__file__).parent / "eval_scripts"
+SCRIPT = ScriptFile(SCRIPTS / "check" / f"{TASK}.py", "check")
+
+
+def findings(report: str, result: ResultFile) -> CheckedReport:
+    """Return what the result of a check says about a report."""
+    return checked_report("report", read_report(uniform_text(report)), result)

@@ -1,0 +1,200 @@
+"""What a check found: the verdict on each claim and source, read from the run's result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from pydantic import BaseModel
+
+from mind2web2.plugins.check.claims import StatementClaims
+from mind2web2.plugins.check.rubric import CLAIMS, leaf_id, page_address
+from mind2web2.plugins.check.statements import ReadReport, Statement
+from mind2web2.rubric.verdicts import Evidence, PageCheck, Vote
+from mind2web2.rubric.written_tree import WrittenNode
+from mind2web2.runs.result_file import ResultFile
+
+Verdict = Literal[
+    "supported", "contradicted", "not there", "page unavailable", "no source given"
+]
+# A claim with several sources has the first of these that one of them gives it.
+_ORDER: tuple[Verdict, ...] = (
+    "supported",
+    "contradicted",
+    "not there",
+    "page unavailable",
+    "no source given",
+)
+
+
+class SourceVerdict(BaseModel):
+    """What one page says about a claim.
+
+    Args:
+        source: as the report writes it.
+        page: the address that was read.
+        quote: the passage that decided; ``None`` where none did.
+        reason: the judge's, or why the page is unavailable.
+    """
+
+    source: str
+    page: str
+    verdict: Verdict
+    quote: str | None = None
+    reason: str = ""
+    leaf: str = ""
+
+
+class ClaimVerdict(BaseModel):
+    """A claim, and what its sources say about it."""
+
+    claim: str
+    verdict: Verdict
+    sources: list[SourceVerdict]
+
+
+class StatementVerdict(BaseModel):
+    """A statement of the report with its claims.
+
+    Args:
+        checkable: it needs a source.
+    """
+
+    text: str
+    start: int
+    end: int
+    marks: list[str]
+    checkable: bool
+    verdict: Verdict
+    claims: list[ClaimVerdict]
+
+
+def first_of(verdicts: Iterator[Verdict]) -> Verdict:
+    """Return the verdict on a claim from those of its sources."""
+    return min(verdicts, key=_ORDER.index, default="no source given")
+
+
+def worst_of(verdicts: list[Verdict]) -> Verdict:
+    """Return the verdict on a statement from those on its claims: it is supported if all of them are."""
+    for verdict in ("contradicted", "not there", "page unavailable", "no source given"):
+        if verdict in verdicts:
+            return verdict
+    return "supported" if verdicts else "no source given"
+
+
+def verdicts_of(report: ReadReport, result: ResultFile) -> list[StatementVerdict]:
+    """Return the verdicts on all statements of a report."""
+    leaves = {leaf.id: leaf for leaf in result.leaves()}
+    entries = _entries(result)
+    return [
+        _statement(number, statement, entries.get(number), leaves)
+        for number, statement in enumerate(report.statements)
+    ]
+
+
+def _entries(result: ResultFile) -> dict[int, StatementClaims]:
+    for name, value in result.info_entries():
+        if name == CLAIMS and isinstance(value, dict):
+            entries = map(StatementClaims.model_validate, value["statements"])
+            return {entry.number: entry for entry in entries}
+    return {}
+
+
+def _statement(
+    number: int,
+    statement: Statement,
+    entry: StatementClaims | None,
+    leaves: dict[str, WrittenNode],
+) -> StatementVerdict:
+    entry = entry or StatementClaims(number=number, claims=[statement.plain])
+    claims = []
+    for claim_number, claim in enumerate(entry.claims):
+        sources = [
+            _source(source, leaves.get(leaf_id(number, claim_number, position)))
+            for position, source in enumerate(statement.sources)
+        ]
+        verdict = first_of(each.verdict for each in sources)
+        claims.append(ClaimVerdict(claim=claim, verdict=verdict, sources=sources))
+    return StatementVerdict(
+        text=statement.text,
+        start=statement.start,
+        end=statement.end,
+        marks=statement.marks,
+        checkable=entry.checkable,
+        verdict=worst_of([claim.verdict for claim in claims]),
+        claims=claims,
+    )
+
+
+def _source(source: str, leaf: WrittenNode | None) -> SourceVerdict:
+    found = SourceVerdict(
+        source=source,
+        page=page_address(source),
+        verdict="page unavailable",
+        reason="not judged",
+        leaf="" if leaf is None else leaf.id,
+    )
+    if leaf is None or leaf.evidence is None:
+        return found
+    if not leaf.evidence.pages:
+        return found.model_copy(update={"reason": leaf.evidence.reason or "not judged"})
+    return found.model_copy(update=_of_page(leaf.evidence))
+
+
+# Signs that a capture shows something else than the page: silence of such a page says nothing.
+UNREADABLE = {
+    "http_error": "dead: the server answers with an error",
+    "challenge": "walled: a robot check",
+    "consent_wall": "walled: a request for consent",
+    "login_wall": "walled: a login",
+    "soft_404": "dead: the page says that it does not exist",
+    "empty_page": "the page is empty",
+}
+
+
+def _of_page(evidence: Evidence) -> dict[str, object]:
+    check = evidence.pages[-1]
+    unreadable = _unreadable(check)
+    if unreadable is not None:
+        return {"page": check.url, "verdict": "page unavailable", "reason": unreadable}
+    vote = _decisive(check)
+    quote = None if vote is None or vote.quote is None else vote.quote.text
+    reason = check.reason if vote is None else vote.reasoning
+    return {
+        "page": check.url,
+        "verdict": _verdict(check),
+        "quote": quote,
+        "reason": reason or "",
+    }
+
+
+def _unreadable(check: PageCheck) -> str | None:
+    """Return why a page that does not support a claim could not be read; ``None`` if it could."""
+    troubles = () if check.page is None else check.page.troubles
+    if check.outcome == "supported" or any(map(_quotes_page, check.votes)):
+        return None
+    return next((UNREADABLE[kind] for kind in troubles if kind in UNREADABLE), None)
+
+
+def _verdict(check: PageCheck) -> Verdict:
+    """Return the verdict; a page contradicts a claim if the judge quotes it against the claim."""
+    if check.outcome == "supported":
+        return "supported"
+    if check.outcome == "unavailable":
+        return "page unavailable"
+    against = [vote for vote in check.votes if not vote.supported]
+    quoting = [vote for vote in against if _quotes_page(vote)]
+    return "contradicted" if 2 * len(quoting) > len(against) else "not there"
+
+
+def _quotes_page(vote: Vote) -> bool:
+    quote = vote.quote
+    return quote is not None and quote.match != "not_found" and quote.source == "page"
+
+
+def _decisive(check: PageCheck) -> Vote | None:
+    """Return the first vote for the outcome, rather one with a quotation."""
+    votes = [
+        vote for vote in check.votes if vote.supported is (check.outcome == "supported")
+    ]
+    return next((vote for vote in votes if _quotes_page(vote)), next(iter(votes), None))

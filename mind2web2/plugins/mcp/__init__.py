@@ -1,0 +1,1 @@
+"""Offers the check of reports to agents, by the Model Context Protocol."""

@@ -1,0 +1,45 @@
+"""What a page shares with a question."""
+
+import pytest
+
+from mind2web2.pages.cache import CacheFileSys
+from mind2web2.pages.citations import default_barred
+from mind2web2.pages.shared_words import shared_words
+
+QUESTION = (
+    "Find three lakes in Norway that are deeper than four hundred metres"
+    " and name the towns on their shores."
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "passage"),
+    [
+        (f"The task is: {QUESTION.upper()} Good luck", QUESTION.rstrip(".")),
+        ("In Norway that are deeper than four hundred metres", None),
+        (
+            "Lakes in Norway, that are deeper than four hundred metres and cold",
+            "lakes in Norway that are deeper than four hundred metres and",
+        ),
+        ("Norway has deep lakes.", None),
+    ],
+)
+def test_a_page_shares_ten_words_in_a_row_or_nothing(
+    text: str, passage: str | None
+) -> None:
+    shared = shared_words(QUESTION, text)
+    assert (shared.passage if shared else None) == passage
+
+
+def test_a_page_with_the_question_is_a_barred_source(tmp_path) -> None:
+    pages = CacheFileSys(tmp_path)
+    pages.put_web("https://copy.example/tasks", f"Task 7: {QUESTION}", None)
+    pages.put_web("https://lake.example/", "The lake is 500 metres deep.", None)
+    judged = ["https://copy.example/tasks", "https://lake.example/"]
+    found = default_barred().sources_of("", judged, pages, QUESTION)
+    assert [(each["url"], each["rule"]) for each in found] == [
+        (
+            "https://copy.example/tasks",
+            "the page has 100% of the question's runs of 8 words",
+        )
+    ]

@@ -54,4 +54,7 @@ def failure(check: CheckRecord) -> str | None:
         if found == "guessing"
         else f"{LEAST_ACCURACY:.0%} is the least"
     )
-    return f"the judge failed its check: {share}, {how}; do not trust these scores (docs/trust.md)"
+    return (
+        f"the judge failed its check: {share} on {check.checked[:10]}, {how}; do not trust these scores "
+        "(docs/trust.md)"
+    )

@@ -1,5 +1,6 @@
 """Letters that no font of the machine has, and what else differs between machines."""
 
+import base64
 import logging
 from pathlib import Path
 
@@ -67,6 +68,25 @@ async def test_a_page_in_letters_without_a_font_has_no_picture(caplog):
     assert latin.screenshot and not latin.record.troubles
     [warning] = [text for text in caplog.messages if "no font for" in text]
     assert "Chinese" in warning and "fonts-noto-color-emoji" in warning
+
+
+def font_url(name):
+    """Return a font of the machine as an address that holds it."""
+    font = next(FONTS.rglob(name)).read_bytes()
+    return f"data:font/ttf;base64,{base64.b64encode(font).decode()}"
+
+
+@pytest.mark.usefixtures("few_fonts")
+async def test_a_page_that_brings_its_font_is_pictured():
+    """The machine needs none."""
+    source = f"url({font_url('NotoSansThai-Regular.ttf')})"
+    PAGES["/own"] = (
+        f"<style>@font-face {{ font-family: 'Own 2'; src: {source} }}</style>"
+        f"<p style='font-family: \"Own 2\"'>{THAI}</p>"
+    )
+    [page] = await captured("/own")
+    assert page.record.scripts == {"Thai": True}
+    assert page.screenshot
 
 
 async def test_a_machine_with_fonts_pictures_the_page():

@@ -3,8 +3,9 @@
   const canvas = document.createElement("canvas");
   canvas.width = canvas.height = 48;
   const pen = canvas.getContext("2d", { willReadFrequently: true });
-  const own = [...document.fonts].filter((font) => font.status === "loaded").map((font) => font.family);
-  const fonts = ["32px sans-serif", ...own.slice(0, 20).map((family) => `32px ${family}, sans-serif`)];
+  const loaded = [...document.fonts].filter((font) => font.status === "loaded");
+  const own = new Set(loaded.map((font) => font.family.replace(/^["']|["']$/g, "")));
+  const fonts = ["32px sans-serif", ...[...own].slice(0, 20).map((family) => `32px "${family}", sans-serif`)];
   const drawn = (font, letter) => {
     pen.font = font;
     pen.clearRect(0, 0, 48, 48);

@@ -34,7 +34,8 @@ from mind2web2.judge.services import AskService, ServiceRequest
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import RecordedSkip
 from mind2web2.llm_client.chat import Usage
-from mind2web2.llm_client.prices import OwnPrice, price_usd, set_own_prices
+from mind2web2.llm_client.own_price import OwnPrice
+from mind2web2.llm_client.prices import price_usd, set_own_prices
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import PageCapture, SharedCaptures

@@ -84,7 +84,8 @@ def test_an_option_without_effect_is_refused(given, message, more):
         [
             "--no_capture",
             "--allow_private_network",
-            "--sequential",
+            "--ahead",
+            "nothing",
             "--max_llm_requests",
             "9",
         ],

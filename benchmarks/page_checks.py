@@ -1,4 +1,4 @@
-"""A claim with several source pages: what it takes with each option, and the processor time of a request.
+"""A claim with several source pages: what it takes, and the processor time of a request.
 
 The pages are large and not prepared yet; the judge takes 200 ms and a capture one second. The claim is
 supported by the last page at hand, by the last one to be captured, or by none. The processor's time is that
@@ -17,7 +17,6 @@ import time
 from pathlib import Path
 
 from measuring import show, title
-from mind2web2.scheduling.options import ExecutionOptions, execution_options
 from shared_pages import screenshot, text_of
 from slow_judge import SlowJudge
 
@@ -32,10 +31,6 @@ from mind2web2.verification.messages import verification_messages
 LATENCY_S, CAPTURE_S = 0.2, 1.0
 AT_HAND, UNCACHED = 4, 3
 REQUESTS = 200
-OPTIONS = {
-    "--sequential": ExecutionOptions(sequential=True),
-    "usual": ExecutionOptions(),
-}
 
 
 def address(name: str) -> str:
@@ -83,7 +78,7 @@ class LatentCamera:
 
 
 async def check(
-    options: ExecutionOptions, supporting: str, folder: Path, picture: bytes
+    supporting: str, folder: Path, picture: bytes
 ) -> tuple[float, int, int]:
     """Verify one claim on all pages; return the seconds, the judge requests and the captures."""
     cache = CacheFileSys(folder)
@@ -97,10 +92,9 @@ async def check(
     # as scripts list them: what is cached and what is not in any order
     urls = [address(f"uncached-{number}") for number in range(UNCACHED)]
     urls += [address(f"at-hand-{number}") for number in range(AT_HAND)]
-    with execution_options(options):
-        started = time.perf_counter()
-        await evaluator.verify("claim", None, urls)
-        return time.perf_counter() - started, provider.requests, camera.captures
+    started = time.perf_counter()
+    await evaluator.verify("claim", None, urls)
+    return time.perf_counter() - started, provider.requests, camera.captures
 
 
 def print_paces() -> None:
@@ -110,18 +104,11 @@ def print_paces() -> None:
         title(
             f"One claim on {AT_HAND} pages at hand and {UNCACHED} uncached ones, supported by {supporting}"
         )
-        sequential_s = None
-        for name, options in OPTIONS.items():
-            with tempfile.TemporaryDirectory() as folder:
-                took_s, requests, captures = asyncio.run(
-                    check(options, supporting, Path(folder), picture)
-                )
-            sequential_s = sequential_s or took_s
-            show(
-                name,
-                took_s,
-                remark=f"{sequential_s / took_s:.2f} times as fast, {requests} requests, {captures} captures",
+        with tempfile.TemporaryDirectory() as folder:
+            took_s, requests, captures = asyncio.run(
+                check(supporting, Path(folder), picture)
             )
+        show("seconds", took_s, remark=f"{requests} requests, {captures} captures")
 
 
 def page() -> PreparedPage:

@@ -13,7 +13,6 @@ NAMES = (
     "rubric_trees",
     "shared_pages",
     "judge_overhead",
-    "deferred_checks",
     "throughput",
     "busy_requests",
     "rate_limits",

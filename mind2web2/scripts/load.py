@@ -150,6 +150,23 @@ def parsed_script(source: bytes, path: Path) -> ast.Module:
     return syntax_tree(source, str(path))
 
 
+def compares_by_identity(source: bytes, path: Path) -> bool:
+    """Tell whether a script compares with ``is True`` or the like, which an object in its place fools."""
+    for node in ast.walk(parsed_script(source, path)):
+        if isinstance(node, ast.MatchSingleton):
+            return True
+        if isinstance(node, ast.Compare) and any(
+            isinstance(operator, ast.Is | ast.IsNot) and _is_flag(each)
+            for operator, each in zip(node.ops, node.comparators, strict=True)
+        ):
+            return True
+    return False
+
+
+def _is_flag(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, bool)
+
+
 def unload_eval_script(evaluate_answer: EvaluateAnswer) -> None:
     """Let go of a script's module once its evaluation is over; a long run loads thousands."""
     if evaluate_answer.__module__.startswith(

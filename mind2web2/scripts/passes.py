@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from mind2web2.errors import JudgeError
-from mind2web2.judge.session import STOPPED
+from mind2web2.errors import JudgeError, Mind2Web2Error
+from mind2web2.judge.protocol import JudgeLedger
+from mind2web2.judge.session import STOPPED, JudgeSession
 from mind2web2.llm_client.chat import ReplyCheck
 from mind2web2.scripts.isolation.questions import PAGE_ERRORS, Ahead
 from mind2web2.scripts.isolation.rpc import Done, Question, Reply
@@ -38,6 +40,26 @@ class Answers(Protocol):
 
     def go_on(self) -> None:
         """Take questions again after ``stop``."""
+
+
+class ScriptAnswers(Answers, Protocol):
+    """Answers the questions of one script, and takes its notes."""
+
+    @property
+    def judge(self) -> JudgeSession:
+        """Return what takes the notes and the first failure."""
+
+    def fail(self, failure: Mind2Web2Error) -> None:
+        """Ask nothing more for the answer, which has no result."""
+
+    def error_of(self, key: str) -> Mind2Web2Error | None:
+        """Return why a question has no reply."""
+
+    def ledger(self, used: Sequence[str]) -> JudgeLedger:
+        """Return the usage of these questions, with the notes of the script's process."""
+
+    def forget_pages(self) -> None:
+        """Drop the pages prepared from the cache."""
 
 
 class PassStarter(Protocol):

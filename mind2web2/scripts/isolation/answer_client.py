@@ -332,6 +332,8 @@ class AnswerClient(AsyncCalls):
         questions.open()
         if questions.ahead != "nothing":
             return True, Undecided(blocks=questions.ahead == "values")
+        if questions.ends_at_verdicts:
+            questions.end()
         # What is passed on in the place of the verdict tells by itself when it is looked at.
         verdict: Any = UnreadVerdict(questions.end)
         return verdict, Undecided(blocks=True, on_read=questions.end)

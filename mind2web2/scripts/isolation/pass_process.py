@@ -42,9 +42,8 @@ from mind2web2.scripts.isolation.rpc import (
     encoded_value,
     served,
 )
-from mind2web2.scripts.isolation.service import RunAnswers
 from mind2web2.scripts.isolation.worker import HomeJob, PassJob
-from mind2web2.scripts.passes import ScriptPasses
+from mind2web2.scripts.passes import ScriptAnswers, ScriptPasses
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +66,7 @@ class PassService:
     """
 
     passes: ScriptPasses
-    answers: RunAnswers
+    answers: ScriptAnswers
     cache_dir: Path
     logger: logging.Logger
     connection: RpcConnection
@@ -161,7 +160,7 @@ class AnswerProcesses:
         self,
         home: ScriptHome,
         job: PassJob,
-        answers: RunAnswers,
+        answers: ScriptAnswers,
         limits: ScriptLimits,
         logger: logging.Logger,
     ) -> None:
@@ -303,7 +302,7 @@ async def answer_processes(
     homes: ScriptHomes,
     home_job: HomeJob,
     job: PassJob,
-    answers: RunAnswers,
+    answers: ScriptAnswers,
     logger: logging.Logger,
 ) -> AsyncIterator[AnswerProcesses]:
     """Load a script, yield what starts its passes, and end them all.

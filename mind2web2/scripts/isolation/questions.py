@@ -82,6 +82,9 @@ class PassQuestions:
     Args:
         known: the replies by key, as JSON.
         check: tells why a judge's reply does not fill a template of the script.
+
+    Attributes:
+        ends_at_verdicts: a script that compares by identity would look at an object in place of a verdict.
     """
 
     def __init__(
@@ -94,6 +97,7 @@ class PassQuestions:
         self.ahead = ahead
         self.used: list[str] = []
         self.is_open = False
+        self.ends_at_verdicts = False
         self._client = client
         self._known = known
         self._check = check

@@ -8,7 +8,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,8 @@ from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.protocol import JudgeLedger
-from mind2web2.llm_client.prices import OwnPrice, own_prices
+from mind2web2.llm_client.own_price import OwnPrice
+from mind2web2.llm_client.prices import own_prices
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.scripts.aliases import own_script_aliases
 from mind2web2.scripts.inputs import ClockReading
@@ -128,15 +129,9 @@ async def isolated_result(
         skips=run.judge.recorded_skips((task_id, call.answer_name)),
         known={},
     )
-    home_job = HomeJob(
-        script_path=call.script_path,
-        script_sha256=call.script_sha256,
-        limits=isolation.limits,
-        variables=dict(isolation.variables),
-        folder=Path.cwd(),
-        import_paths=search_path(call.script_path),
+    home_job = replace(
+        home_of(call, isolation),
         prices=own_prices() | prices_of(run.judge),
-        aliases=own_script_aliases(),
         as_of=run.as_of,
         zone=run.zone,
     )
@@ -146,19 +141,36 @@ async def isolated_result(
         passes = ScriptPasses(
             answers, starter, run.ahead, waits_for_all=run.judge.settings.batch
         )
-        done = await in_time(passes, starter, call.script_path, run, isolation.limits)
+        done = await done_in_time(
+            passes, starter, call, isolation.limits, run.timeout_s, run.clock
+        )
     cache.note_lookups(done.looked_up, done.captured, is_listed=done.is_listed)
     answers.settle(done.used)
     result = checked_result(done.result, call.script_path)
     return result, answers.ledger(done.used), done.clock
 
 
-async def in_time(
+def home_of(call: ScriptCall, isolation: Isolation) -> HomeJob:
+    """Return what the process that loads a script gets."""
+    return HomeJob(
+        script_path=call.script_path,
+        script_sha256=call.script_sha256,
+        limits=isolation.limits,
+        variables=dict(isolation.variables),
+        folder=Path.cwd(),
+        import_paths=search_path(call.script_path),
+        prices=own_prices(),
+        aliases=own_script_aliases(),
+    )
+
+
+async def done_in_time(
     passes: ScriptPasses,
     starter: AnswerProcesses,
-    path: Path,
-    run: RunSide,
+    call: ScriptCall,
     limits: ScriptLimits,
+    timeout_s: float | None,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Done:
     """Return the end of the pass that is the result.
 
@@ -167,11 +179,9 @@ async def in_time(
     """
     work = asyncio.create_task(passes.done())
     try:
-        if (
-            not await ended_in_time(work, run.timeout_s, run.clock)
-            and run.timeout_s is not None
-        ):
-            raise out_of_time(path, run.timeout_s)
+        is_over = await ended_in_time(work, timeout_s, clock)
+        if not is_over and timeout_s is not None:
+            raise out_of_time(call.script_path, timeout_s)
         done = work.result()
     finally:
         await _finished(work)
@@ -180,7 +190,7 @@ async def in_time(
     if starter.answers.judge.failure is not None:
         raise starter.answers.judge.failure
     if done is None:
-        raise exit_reason(starter.last, path, limits)
+        raise exit_reason(starter.last, call.script_path, limits)
     if done.failure is not None:
         # The judge's own failure is the reason, whatever the script makes of it.
         own = starter.answers.error_of(done.used[-1]) if done.used else None

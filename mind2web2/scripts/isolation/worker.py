@@ -34,7 +34,8 @@ from mind2web2.judge.services import AskService, ServiceRequest
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import RecordedSkip
 from mind2web2.llm_client.chat import Usage
-from mind2web2.llm_client.prices import OwnPrice, price_usd, set_own_prices
+from mind2web2.llm_client.own_price import OwnPrice
+from mind2web2.llm_client.prices import price_usd, set_own_prices
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import PageCapture, SharedCaptures
@@ -61,7 +62,7 @@ from mind2web2.scripts.isolation.rpc import (
     validated,
 )
 from mind2web2.scripts.limits import LoopGuard, ScriptStops
-from mind2web2.scripts.load import EvaluateAnswer
+from mind2web2.scripts.load import EvaluateAnswer, compares_by_identity
 from mind2web2.scripts.run import (
     ScriptCall,
     load_script,
@@ -205,6 +206,7 @@ class ScriptHome:
         # As noted while the script was loaded.
         self._ignored: list[str] = []
         self._faults: list[str] = []
+        self._compares_by_identity = False
         self._evaluate: EvaluateAnswer | EvalScriptError | None = None
         if not job.is_loaded_late:
             self._evaluate = self._load()
@@ -233,6 +235,8 @@ class ScriptHome:
             return EvalScriptError(
                 f"script {path.name} was changed just now: run the same command again"
             )
+        source = path.read_bytes()
+        self._compares_by_identity = compares_by_identity(source, path)
         return evaluate
 
     def run(self, connection_fd: int) -> None:
@@ -255,6 +259,7 @@ class ScriptHome:
             loop = asyncio.new_event_loop()
         else:
             questions = PassQuestions(client, job.known, job.ahead, judge.check)
+            questions.ends_at_verdicts = self._compares_by_identity
             judge.questions = questions
             client.hold_notes()
             PASS_LIMITS.apply_to_this_process()

@@ -30,7 +30,8 @@ from mind2web2.authoring.rehearsal_run import (
 )
 from mind2web2.errors import EvalScriptError
 from mind2web2.llm_client.chat import Usage
-from mind2web2.llm_client.prices import OwnPrice, price_usd
+from mind2web2.llm_client.own_price import OwnPrice
+from mind2web2.llm_client.prices import price_usd
 from mind2web2.rubric.rescoring import Rescoring
 from mind2web2.rubric.verdicts import Outcome, aggregate
 from mind2web2.scripts.rubric_file import ANSWER_EXTRACTION, ITEM, RubricFile

@@ -172,17 +172,21 @@ def browser_environment() -> dict[str, str]:
 def has_sandbox(settings: CaptureSettings) -> bool:
     """Tell whether the browser is started with its sandbox; without, say so once."""
     if os.geteuid() == 0:
-        _warn_of_no_sandbox("as root it has none; use another user if you can")
+        _warn_of_no_sandbox(
+            "running as root, so the browser has to run without its sandbox; use another user if you can"
+        )
         return False
     if settings.no_sandbox:
-        _warn_of_no_sandbox("--no_sandbox; capture only pages that you trust")
+        _warn_of_no_sandbox(
+            "the browser runs without its sandbox; capture only pages that you trust"
+        )
         return False
     return True
 
 
 @cache
-def _warn_of_no_sandbox(reason: str) -> None:
-    log.warning("the browser runs without its sandbox: %s", reason)
+def _warn_of_no_sandbox(text: str) -> None:
+    log.warning(text)
 
 
 def _candidates() -> Iterator[BrowserProgram]:

@@ -370,20 +370,12 @@ def _scores_table(work: Sequence[TaskWork], outcomes: Sequence[AnswerOutcome]) -
 
 
 def print_usage(console: Console, usage: RunUsage) -> None:
-    """Print the judge's use for each task and in all; nothing where no judge was asked."""
-    asked = usage.total()
-    if asked.asked.requests:
-        rows = {
-            task_id: _usage_cells(usage.tasks[task_id])
-            for task_id in sorted(usage.tasks)
-        }
-        print_amounts(
-            console,
-            "Judge use",
-            "task",
-            _USAGE_COLUMNS,
-            rows | {"all": _usage_cells(asked)},
-        )
+    """Print the judge's use in one line; nothing where no judge was asked."""
+    total = usage.total()
+    if total.asked.requests:
+        cells = zip(_USAGE_COLUMNS, _usage_cells(total), strict=True)
+        amounts = ", ".join(f"{column} {cell}" for column, cell in cells)
+        line(console, f"Judge use: {amounts}")
     print_unreported(console, usage)
 
 

@@ -23,7 +23,7 @@ from mind2web2.runs.settings import SERVER_NAMES, RunSettings, all_settings
 from mind2web2.utils.json_fields import JsonObject
 
 if TYPE_CHECKING:
-    from mind2web2.llm_client.prices import OwnPrice
+    from mind2web2.llm_client.own_price import OwnPrice
     from mind2web2.utils.path_config import PathConfig
 
 # User and password, and the query, of a base URL.

@@ -19,7 +19,8 @@ from mind2web2.judge.permit import NoReservation
 from mind2web2.judge.tokens import request_tokens
 from mind2web2.llm_client.chat import ChatRequest, Usage
 from mind2web2.llm_client.failures import RequestFailedError
-from mind2web2.llm_client.prices import OwnPrice, price_usd
+from mind2web2.llm_client.own_price import OwnPrice
+from mind2web2.llm_client.prices import price_usd
 from mind2web2.utils.dollars import dollars, dollars_as_given
 
 log = logging.getLogger(__name__)

@@ -48,7 +48,8 @@ from mind2web2.llm_client.chat import (
     SentRequests,
     Usage,
 )
-from mind2web2.llm_client.prices import OwnPrice, price_usd, total_price_usd
+from mind2web2.llm_client.own_price import OwnPrice
+from mind2web2.llm_client.prices import price_usd, total_price_usd
 from mind2web2.llm_client.retries import MeasuredProvider
 from mind2web2.rubric.verdicts import CASCADE_RULE
 from mind2web2.utils.aio import to_the_end

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mind2web2.judge.store import JudgmentSource
 from mind2web2.llm_client.chat import ImageLimit
-from mind2web2.rubric.verdicts import ALWAYS
+from mind2web2.rubric.vote_rule import ALWAYS
 
 
 @dataclass(frozen=True, slots=True)

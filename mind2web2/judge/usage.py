@@ -7,7 +7,8 @@ from typing import TypedDict
 
 from mind2web2.judge.store import Judgment
 from mind2web2.llm_client.chat import Retries, Slowdown, Usage
-from mind2web2.llm_client.prices import OwnPrice, total_price_usd
+from mind2web2.llm_client.own_price import OwnPrice
+from mind2web2.llm_client.prices import total_price_usd
 
 
 class UsageEntry(TypedDict):

@@ -203,6 +203,7 @@ class Checking:
     on_reply: Callable[[], object] = lambda: None
     library: PageLibrary = field(default_factory=PageLibrary)
     is_counted: bool = False
+    log: logging.Logger = log
 
     def counted(self) -> Checking:
         """Return the same check for counting tokens, which needs no picture but its size."""
@@ -253,7 +254,7 @@ class Checking:
             llm_limit=self.limit,
             page_limit=self.page_limit,
             config=EvaluatorConfig(default_num_trials=self.votes),
-            logger=log,
+            logger=self.log,
         )
         try:
             return await (

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from mind2web2.llm_client.chat import Usage
+from mind2web2.llm_client.own_price import OwnPrice
 
 # The share of the usual price at OpenAI and at Azure.
 BATCH_PRICE_SHARE = 0.5
@@ -31,14 +32,6 @@ _PREFIXES = {
     "google/": "google",
     "models/": "google",
 }
-
-
-class OwnPrice(NamedTuple):
-    """The user's own price of a model in dollars per million tokens; ``cached_usd`` defaults to input's."""
-
-    input_usd: float
-    output_usd: float
-    cached_usd: float | None = None
 
 
 # Of the process: those of ``mind2web2.toml``. ``calculate_api_cost`` takes nothing but a name of a model. A

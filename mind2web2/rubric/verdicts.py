@@ -9,8 +9,6 @@ from typing import Literal, NamedTuple, Protocol, Self, TypeGuard
 from pydantic import BaseModel, ConfigDict
 
 Status = Literal["initialized", "passed", "failed", "partial", "skipped"]
-# Votes on a claim: "always" as many as the script asks for, or an odd number in its place.
-ALWAYS = "always"
 # The rule of two judges, as results name it. Results of earlier versions have other rules.
 CASCADE_RULE = "split votes, failed gates"
 # Claims with this number of trials, the benchmark's, follow the rule; others keep their own number.

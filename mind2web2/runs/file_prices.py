@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from mind2web2.errors import UsageError
-from mind2web2.llm_client.prices import OwnPrice
+from mind2web2.llm_client.own_price import OwnPrice
 from mind2web2.utils.entry_points import removed_plugin
 from mind2web2.utils.json_fields import JsonObject
 from mind2web2.utils.near_names import did_you_mean

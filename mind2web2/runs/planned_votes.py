@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.rubric.verdicts import (
-    ALWAYS,
     DEFAULT_TRIALS,
     FIRST_VOTES,
     Evidence,
@@ -15,6 +14,7 @@ from mind2web2.rubric.verdicts import (
     VotedBy,
     second_judge_decides,
 )
+from mind2web2.rubric.vote_rule import ALWAYS
 from mind2web2.runs.result_file import ResultFile
 
 # With two judges, the share of the claims that the strong one decides, where no result tells.

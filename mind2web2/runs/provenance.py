@@ -9,7 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import JudgeIdentity, JudgmentSource
-from mind2web2.rubric.verdicts import ALWAYS, CASCADE_RULE
+from mind2web2.rubric.verdicts import CASCADE_RULE
+from mind2web2.rubric.vote_rule import ALWAYS
 from mind2web2.scripts.inputs import ScriptInputs
 
 # The name under which versions list this package.

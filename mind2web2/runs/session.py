@@ -26,7 +26,8 @@ from mind2web2.judge.store import CheckRecord, JudgmentStore, last_check
 from mind2web2.judge.transfer import open_for_replay
 from mind2web2.llm_client.base_client import LLMClient
 from mind2web2.llm_client.chat import ChatProvider
-from mind2web2.llm_client.prices import BATCH_PRICE_SHARE, OwnPrice
+from mind2web2.llm_client.own_price import OwnPrice
+from mind2web2.llm_client.prices import BATCH_PRICE_SHARE
 from mind2web2.llm_client.retries import RetryPolicy
 from mind2web2.llm_client.settings import PoolSource, endpoint_of
 from mind2web2.pages.captures import OpenBrowser, SharedCaptures

@@ -23,7 +23,7 @@ from mind2web2.llm_client.settings import (
     PoolSource,
     check_address,
 )
-from mind2web2.rubric.verdicts import ALWAYS
+from mind2web2.rubric.vote_rule import ALWAYS
 from mind2web2.runs.setting import (
     Flag,
     InFile,
@@ -40,7 +40,7 @@ from mind2web2.utils.json_fields import JsonObject
 from mind2web2.utils.moments import parsed_moment
 
 if TYPE_CHECKING:
-    from mind2web2.llm_client.prices import OwnPrice
+    from mind2web2.llm_client.own_price import OwnPrice
 
 _Kind = TypeVar("_Kind")
 

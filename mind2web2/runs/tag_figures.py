@@ -1,4 +1,4 @@
-"""Figures beside the score: how often the leaves of each tag pass, and the weighted score."""
+"""Figures beside the score: by tag of leaves, by domain of tasks, and the weighted score."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from mind2web2.rubric.written_tree import WrittenNode
+from mind2web2.runs.agent_summary import TaskFigures
 from mind2web2.runs.result_file import ResultFile
 
 Results = Mapping[tuple[str, str], ResultFile]
@@ -74,6 +75,35 @@ def _tagged(
         if not node.children:
             yield node, tags
         stack.extend((child, tags) for child in node.children)
+
+
+@dataclass(frozen=True)
+class DomainFigure:
+    """The tasks of a domain: the mean of their scores, and the share that passed in any run."""
+
+    domain: str
+    avg_score: float
+    pass_at_k: float
+    tasks: int
+
+
+def domain_figures(
+    tasks: Mapping[str, TaskFigures], domains: Mapping[str, str]
+) -> list[DomainFigure]:
+    """Return the figures of all domains by name, over the tasks that have a score."""
+    by_domain: dict[str, list[TaskFigures]] = defaultdict(list)
+    for task_id, figures in tasks.items():
+        if figures.avg_score is not None and domains.get(task_id):
+            by_domain[domains[task_id]].append(figures)
+    return [
+        DomainFigure(
+            domain,
+            avg_score=round(fmean(each.avg_score or 0.0 for each in own), 6),
+            pass_at_k=round(fmean(each.is_passed for each in own), 4),
+            tasks=len(own),
+        )
+        for domain, own in sorted(by_domain.items())
+    ]
 
 
 def weighted_figure(results: Results) -> tuple[float, int] | None:

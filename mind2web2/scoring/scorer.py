@@ -36,7 +36,7 @@ from mind2web2.judge.client_judge import ScriptedClient, as_provider
 from mind2web2.judge.usage import RunUsage, TaskUsage
 from mind2web2.llm_client.base_client import provider_names
 from mind2web2.llm_client.chat import Limit
-from mind2web2.llm_client.prices import OwnPrice
+from mind2web2.llm_client.own_price import OwnPrice
 from mind2web2.llm_client.settings import (
     DEFAULT_JUDGE_MODEL,
     OWN_PARAMETERS,
@@ -46,7 +46,7 @@ from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import OpenBrowser, SharedCaptures
 from mind2web2.pages.other_agents import PagesOfOthers
 from mind2web2.pages.page_cache import PageCache
-from mind2web2.rubric.verdicts import ALWAYS
+from mind2web2.rubric.vote_rule import ALWAYS
 from mind2web2.runs.answer import DEFAULT_JUDGE_LIMIT, run_script_on_answer
 from mind2web2.runs.answers import (
     EMPTY_ANSWER,

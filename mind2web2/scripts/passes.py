@@ -84,7 +84,7 @@ class ScriptPasses:
     Attributes:
         known: the replies by the keys of their questions.
         count: of passes.
-        failed: the first question without a reply of a script in program order, which costs its result.
+        failed: the first question that failed while the script ran in program order, which costs its result.
     """
 
     answers: Answers
@@ -96,7 +96,7 @@ class ScriptPasses:
     failed: str | None = None
     _open: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _is_new: asyncio.Event = field(default_factory=asyncio.Event)
-    _has_failed: bool = False
+    _failure: str | None = None
 
     async def done(self) -> Done | None:
         """Return how the pass ended that is the result; ``None`` where its process ended without a word."""
@@ -106,6 +106,7 @@ class ScriptPasses:
                 done = await self._passes(self.ahead)
                 if done is not None:
                     return done
+                await self._forget_failure()
             return await self._next(None)
         finally:
             _running.remove(self)
@@ -116,22 +117,22 @@ class ScriptPasses:
         awaited: str | None = None
         while True:
             began_s, known_before = time.monotonic(), len(self.known)
+            has_reply = awaited in self.known
             done = await self._next(ahead)
             if done is None or done.program_order is not None:
                 return None
             if not done.is_open:
                 return done
-            is_other = awaited in self.known and awaited not in done.used
+            is_other = has_reply and awaited not in done.used
             is_stuck = not self._open and len(self.known) == known_before
             if is_other or is_stuck:
                 return None
             awaited = done.first_open
             await self._until_worthwhile(time.monotonic() - began_s)
-            if self._has_failed:
+            if self._failure is not None:
                 # The question may be one that program order does not ask: from now on no other such is asked.
-                await self._end_of_open()
-                ahead, self._has_failed = "nothing", False
-                self.answers.go_on()
+                await self._forget_failure()
+                ahead = "nothing"
 
     async def _next(self, ahead: Ahead | None) -> Done | None:
         self.count += 1
@@ -153,8 +154,10 @@ class ScriptPasses:
         if work is not None:
             await asyncio.shield(work)
         reply = self.known.get(question.key)
-        if self._has_failed and self.failed is None:
-            self.failed = question.key
+        if reply is not None and _is_failed(question, reply):
+            self._note_failure(question)
+        if self.failed is None:
+            self.failed = self._failure
         if reply is None:
             raise JudgeError("nothing more is asked after a failure")
         return reply
@@ -168,11 +171,12 @@ class ScriptPasses:
         if reply is None:
             return
         self.known[question.key] = reply
-        failure = reply.failure
-        # A question that the script has put together itself may be put otherwise (``AnswerClient.ask``).
-        if question.name != "ask" and failure and failure.name not in PAGE_ERRORS:
-            self._has_failed = True
-            self.answers.stop()
+        if _is_failed(question, reply):
+            self._note_failure(question)
+
+    def _note_failure(self, question: Question) -> None:
+        self._failure = self._failure or question.key
+        self.answers.stop()
 
     async def _until_worthwhile(self, cost_s: float) -> None:
         """Wait for the replies to all questions, or for one of them and long enough."""
@@ -185,9 +189,12 @@ class ScriptPasses:
             timeout = None if self.waits_for_all else left_s
             await asyncio.wait(self._open.values(), timeout=timeout)
 
-    async def _end_of_open(self) -> None:
+    async def _forget_failure(self) -> None:
+        """Wait for the questions that were asked ahead, whose failures count only if they are asked again."""
         if self._open:
             await asyncio.wait(self._open.values())
+        self._failure = None
+        self.answers.go_on()
 
     async def _cancel(self) -> None:
         tasks = list(self._open.values())
@@ -195,3 +202,11 @@ class ScriptPasses:
             task.cancel(STOPPED)
         if tasks:
             await asyncio.wait(tasks)
+
+
+def _is_failed(question: Question, reply: Reply) -> bool:
+    """Tell whether a reply costs the answer its result."""
+    # A question that the script has put together itself may be put otherwise (``AnswerClient.ask``).
+    if question.name == "ask" or reply.failure is None:
+        return False
+    return reply.failure.name not in PAGE_ERRORS

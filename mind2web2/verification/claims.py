@@ -14,7 +14,6 @@ from mind2web2.judge.protocol import QuestionContext
 from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.prompts import NO_INSTRUCTION, flags_of
 from mind2web2.rubric.verdicts import (
-    ALWAYS,
     DEFAULT_TRIALS,
     FIRST_VOTES,
     NO_PAGE_NAMED,
@@ -25,6 +24,7 @@ from mind2web2.rubric.verdicts import (
     second_judge_decides,
     trials_needed,
 )
+from mind2web2.rubric.vote_rule import ALWAYS
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.verification.context import EvaluationContext
 from mind2web2.verification.messages import (

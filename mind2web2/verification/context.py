@@ -33,7 +33,8 @@ from mind2web2.pages.captures import DoubtfulPageError, SharedCaptures
 from mind2web2.pages.library import PageLibrary, PageRequest, shared_cache
 from mind2web2.pages.page_cache import PageCache, note_captured, note_shown
 from mind2web2.pages.prepared_page import PreparedPage
-from mind2web2.rubric.verdicts import ALWAYS, NO_PAGE_NAMED
+from mind2web2.rubric.verdicts import NO_PAGE_NAMED
+from mind2web2.rubric.vote_rule import ALWAYS
 from mind2web2.utils.api_misuse import report_misuse
 from mind2web2.verification.config import EvaluatorConfig
 from mind2web2.verification.run_questions import Given, RunQuestions

@@ -214,7 +214,7 @@ def test_a_failing_server_is_reported_at_once(project):
         warnings[0]
         == "warning: batch 1 completed, replies to 0 of 12 requests: 500 out of order"
     )
-    assert f"Judge use: all: asked 0, requests {sent}, " in run.stdout
+    assert f"Judge use: asked 0, requests {sent}, " in run.stdout
     assert f"{sent - 12} requests tried again (500: {sent - 12})" in run.stdout
     assert "unavailable: 500 out of order" in run.stdout
 

@@ -510,6 +510,22 @@ def test_commands_that_cannot_be_averaged(results, words, message):
 
 
 @pytest.mark.usefixtures("results")
+def test_figures_by_the_domain_of_a_task_list(tmp_path):
+    listed = "task_id,domain\na,Travel\nb,Travel\nc,Science\n"
+    (tmp_path / "tasks.csv").write_text(listed, encoding="utf-8")
+    words = ("metrics", "bot", "--task_list", "tasks.csv")
+    shown = call(main, *words).stdout
+    assert (
+        "bot, domain Travel: partial completion 0.3750, pass@2 0.5000 (2 tasks)"
+        in shown
+    )
+    numbers = json.loads(call(main, *words, "--json").stdout)
+    science, travel = numbers["by_domain"]
+    assert science == {"domain": "Science", "avg_score": 0, "pass_at_k": 0, "tasks": 1}
+    assert (travel["avg_score"], travel["tasks"]) == (0.375, 2)
+
+
+@pytest.mark.usefixtures("results")
 def test_figures_by_tag(tmp_path):
     """In the table and in JSON; without tags one line says how to give them."""
     assert "no leaf has a tag" in call(main, "metrics", "bot", "--by_tag").stdout

@@ -486,6 +486,15 @@ def test_missing_and_damaged_files_are_named(example):
     assert by_name[f"{TASK}/answer_3.md"] == ("stale", text)
 
 
+def test_several_agents_are_checked_in_one_command(example):
+    """One that is wrong, as a copy under another name, decides the exit status."""
+    for folder in ("answers", "cache", "eval_results"):
+        shutil.copytree(example / folder / "example", example / folder / "copy")
+    exit_status, _, output = verify("copy", "--task_id", TASK, "--json")
+    names = [agent["agent"] for agent in json.loads(output)["agents"]]
+    assert (exit_status, names) == (1, ["example", "copy"])
+
+
 def test_findings_are_available_as_json(example):
     """For programs."""
     change(

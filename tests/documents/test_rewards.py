@@ -3,6 +3,7 @@
 import asyncio
 import shutil
 from contextlib import closing
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -41,22 +42,30 @@ def project(tmp_path, monkeypatch):
     shutil.copytree(REPOSITORY / "cache/example", tmp_path / "cache/my_agent")
     shutil.copytree(REPOSITORY / "eval_scripts", tmp_path / "eval_scripts")
     monkeypatch.chdir(tmp_path)
+    prices = "[prices.own]\ninput = 1\noutput = 2\n"
+    (tmp_path / "mind2web2.toml").write_text(prices, encoding="utf-8")
     with JudgeServer(RecordedReplies(), faults=_refused) as server:
         monkeypatch.setenv("OPENAI_API_KEY", "dummy")
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        yield
+        yield server
 
 
-def names_of(trainer):
-    """Run the Python block of a trainer's section that defines the reward, and return its names."""
+@pytest.fixture
+def names_of(project):
+    """Return a function that runs a trainer's block, with a judge on a server of its own."""
+    own = f'Judge(model="own", base_url="{project.base_url}")'
+    return partial(_names_of, own)
+
+
+def _names_of(judge, trainer):
     blocks = blocks_of(REPOSITORY / "docs/how-to/rewards.md")
     [text] = [block.text for block in blocks if MARKS[trainer] in block.text]
     names = {}
+    text = text.replace('Judge(model="o4-mini")', judge)
     exec(compile(text, trainer, "exec"), names)
     return names
 
 
-def test_trl_gets_none_for_a_sample_without_a_score():
+def test_trl_gets_none_for_a_sample_without_a_score(names_of):
     """`reward(prompts=, completions=, completion_ids=, trainer_state=, **columns)` gives a list."""
     names = names_of("trl")
     with names["scorer"]:
@@ -73,7 +82,7 @@ def test_trl_gets_none_for_a_sample_without_a_score():
             assert asyncio.run(rewards) == expected
 
 
-def test_verl_gets_a_mark_beside_the_score():
+def test_verl_gets_a_mark_beside_the_score(names_of):
     """`compute_score(data_source, solution_str, ground_truth, extra_info)`."""
     names = names_of("verl")
     with closing(names["_scorer"]):
@@ -88,7 +97,7 @@ def test_verl_gets_a_mark_beside_the_score():
             assert (outcome["score"], outcome["no_score"]) == expected
 
 
-def test_slime_gets_a_sample_to_remove():
+def test_slime_gets_a_sample_to_remove(names_of):
     """`fn(args, sample)`, and a list of samples for a group."""
     names = names_of("slime")
     samples = [
@@ -103,10 +112,13 @@ def test_slime_gets_a_sample_to_remove():
     assert [sample.remove_sample for sample in samples] == [False, False, True]
 
 
-async def test_verifiers_gets_an_error_instead_of_a_score(monkeypatch):
+async def test_verifiers_gets_an_error_instead_of_a_score(
+    monkeypatch, names_of, project
+):
     """`fn(task, trace)`, asked over HTTP."""
     names = names_of("verifiers")
-    with served(Scorer(judge=Judge(model="o4-mini"), pages="cache/my_agent")) as client:
+    judge = Judge(model="own", base_url=project.base_url)
+    with served(Scorer(judge=judge, pages="cache/my_agent")) as client:
         monkeypatch.setitem(names, "SERVER", str(client.base_url).rstrip("/"))
         task = SimpleNamespace(id=TASK)
         reward = names["rubric_tree"]

@@ -27,7 +27,7 @@ from mind2web2.judge.services import ServiceRequest
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Usage
-from mind2web2.llm_client.prices import OwnPrice
+from mind2web2.llm_client.own_price import OwnPrice
 
 SETTINGS = JudgeSettings("openai", "gpt-4o", temperature=0.5, reasoning_effort="low")
 USAGE = Usage(input_tokens=100, cached_tokens=60, output_tokens=10)

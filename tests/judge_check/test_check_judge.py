@@ -167,6 +167,26 @@ def test_a_check_is_stored_and_estimated(check, server, tmp_path):
     assert any(image_urls(body) for body in server.requests if body["model"] == "right")
 
 
+def test_judges_on_servers_of_their_own(check, server):
+    """The one that names none is on the server of the command."""
+    words = ("--judge_model", "right", "--sample", "20", "--no_screenshots", "--json")
+    with labelled_judge(ERRS) as other:
+        named = f"always-true@{other.base_url}"
+        before = len(server.calls)
+        found = figures(check(*words, "--judge_model", named))
+        assert [each["name"] for each in found["judges"]] == ["right", "always-true"]
+        assert {body["model"] for body in other.requests} == {"always-true"}
+        assert {body["model"] for body in server.requests[before:]} == {"right"}
+
+
+def test_an_estimate_does_not_warn_of_pages_to_capture(check, tmp_path, caplog):
+    row = {"claim": "The lake is deep.", "label": True, "url": "https://lake.example"}
+    (tmp_path / "labels.jsonl").write_text(json.dumps(row), encoding="utf-8")
+    outcome = check("--labels", "labels.jsonl", "--judge_model", "right", "--estimate")
+    assert (outcome.returncode, caplog.text) == (0, "")
+    assert "1 of the cases cite pages that are captured first" in outcome.stdout
+
+
 def test_the_table_fits_eighty_columns(check, monkeypatch):
     """Each category has its whole name, with its mark, and no figure is cut."""
     monkeypatch.setenv("COLUMNS", "80")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,7 +25,7 @@ from mind2web2.cli.settings_file import with_file
 from mind2web2.errors import UsageError
 from mind2web2.judge_check.labelled_set import shipped_set
 from mind2web2.judge_check.other_cases import CheckNews, JudgeCheckPart, OtherCases
-from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL
+from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL, check_address
 from mind2web2.runs.setting import Flag
 from mind2web2.runs.settings import JUDGE_SETTINGS, SETTINGS, RunSettings
 from mind2web2.utils.dollars import dollars
@@ -58,8 +59,13 @@ and differ from a true one in one detail.
 Replies are stored, so that the same check is free the next time. Exit status: 0 every case has a reply,
 1 some have none because the judge failed, 2 the check could not start, 5 where --fail_under applies.
 """
+# MODEL@http://SERVER/v1, or https.
+_AT_SERVER = "@http"
 _WRONG_SHOWN = 10
 _BELOW = 5
+# An estimate counts the pages to capture; they are not unavailable.
+_SILENT = logging.getLogger("mind2web2.estimated")
+_SILENT.disabled = True
 _OUTPUT_TOKENS = 400
 _STOPPED = "Stopped. Every reply so far is kept: the same command continues from here."
 
@@ -116,7 +122,8 @@ def add_command(commands: Subcommands) -> None:
         type=filled,
         action="append",
         dest="judge_models",
-        help=f"the model to check (default: {DEFAULT_JUDGE_MODEL}); repeat it to compare several",
+        help=f"the model to check (default: {DEFAULT_JUDGE_MODEL}), or MODEL@http://SERVER/v1; "
+        "repeat it to compare several",
     )
     names = [name for name in JUDGE_SETTINGS if name != "judge_model"]
     providers = asking_providers()
@@ -153,7 +160,8 @@ def run(options: argparse.Namespace) -> int:
     from mind2web2.judge_check.check import Checking
 
     # For a judge pool, which serves one model.
-    first = options.judge_models[0] if options.judge_models else None
+    named = options.judge_models or []
+    first = named[0].partition(_AT_SERVER)[0] if named else None
     with redirect_stdout(sys.stderr) if options.json else nullcontext():
         settings = with_file(
             replace(given_settings(options), judge_model=first),
@@ -167,10 +175,9 @@ def run(options: argparse.Namespace) -> int:
     settings = replace(settings, no_capture=not captures, no_barred=True)
     if chosen.asks_again:
         settings = replace(settings, overwrite=True)
-    models = options.judge_models or [settings.model]
-    if len(set(models)) < len(models):
+    judges = [_judge(settings, name) for name in named or [settings.model]]
+    if len({judge.model for judge in judges}) < len(judges):
         raise UsageError("name each --judge_model once")
-    judges = [replace(settings, judge_model=model) for model in models]
     requests = asyncio.Semaphore(settings.max_llm_requests)
     checking = Checking(
         labelled,
@@ -191,6 +198,18 @@ def run(options: argparse.Namespace) -> int:
     )
     work = _estimated(check) if settings.estimate else _checked(check)
     return run_to_exit(work, lambda: line(console, _STOPPED))
+
+
+def _judge(settings: RunSettings, named: str) -> RunSettings:
+    """Return the settings of a judge, which may have a server of its own."""
+    model, at, rest = named.partition(_AT_SERVER)
+    if not at:
+        return replace(settings, judge_model=model)
+    server = f"{at[1:]}{rest}"
+    check_address(server, "--judge_model")
+    return replace(
+        settings, judge_model=model, judge_base_url=(server,), judge_pool=None
+    )
 
 
 def _captured_pages(settings: RunSettings) -> PageCache:
@@ -275,11 +294,11 @@ async def _estimated(check: _Check) -> int:
     cases = len(check.judges) * len(check.checking.labelled.cases)
     found = {}
     with _progress(console, cases, is_quiet=check.is_json) as advance:
-        drawn = replace(check.checking, on_reply=advance)
+        drawn = replace(check.checking, on_reply=advance, log=_SILENT)
         undrawn = drawn.counted()
         for named in check.judges:
             endpoint = (
-                endpoint_of(named.llm_provider, settings.judge_server())
+                endpoint_of(named.llm_provider, named.judge_server())
                 or named.llm_provider
             )
             has_store = path.is_file() and not settings.overwrite

@@ -23,6 +23,14 @@ def chosen_tasks(settings: RunSettings) -> list[str] | None:
     return list(dict.fromkeys(listed + named)) or None
 
 
+def domains_of(settings: RunSettings) -> dict[str, str]:
+    """Return the domains that ``--task_list`` names, by task."""
+    from mind2web2.benchmark.tasks import read_task_list
+
+    tasks = [] if settings.task_list is None else read_task_list(settings.task_list)
+    return {task.task_id: task.domain for task in tasks if task.domain}
+
+
 def check_record(
     settings: RunSettings, eval_results_root: Path, agent_name: str
 ) -> None:

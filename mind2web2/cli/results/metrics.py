@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,7 +18,12 @@ from mind2web2.cli.options import (
     add_task_option,
     share,
 )
-from mind2web2.cli.results.chosen import check_record, chosen_tasks, no_results
+from mind2web2.cli.results.chosen import (
+    check_record,
+    chosen_tasks,
+    domains_of,
+    no_results,
+)
 from mind2web2.cli.results.corrections import (
     add_correction_roots,
     corrected_pairs,
@@ -58,6 +63,7 @@ intervals; the numbers are also written to eval_results/AGENT/summary.json.
 
   mind2web2 metrics my_agent                          over the tasks that have results
   mind2web2 metrics my_agent --task_list tasks.txt    over these tasks: what is missing counts as 0
+  mind2web2 metrics my_agent --task_list tasks.csv    likewise, and by domain where it has that column
   mind2web2 metrics my_agent --task_id TASK           over this task; may be repeated
   mind2web2 metrics my_agent --forget TASK            delete the stored results of a task that was removed
   mind2web2 metrics my_agent --by_tag                 also how often the leaves of each tag pass
@@ -153,7 +159,7 @@ def run(options: argparse.Namespace) -> int:
     paths = paths_of(settings, *names)
     if settings.eval_version is not None:
         paths.script_versions()  # raises where the version does not exist
-    task_ids = chosen_tasks(settings)
+    task_ids, domains = chosen_tasks(settings), domains_of(settings)
     removed = [
         _removed_folder(paths, names, task_id)
         for task_id in dict.fromkeys(options.forget)
@@ -169,12 +175,13 @@ def run(options: argparse.Namespace) -> int:
         [(agent.name, agent.answers) for agent in agents], task_ids
     )
     if options.json:
-        _print_json(console, agents, comparisons, by_tag=options.by_tag)
+        _print_json(console, agents, comparisons, domains, by_tag=options.by_tag)
     else:
         for text in deleted:
             line(console, text)
         for agent in agents:
             _print_agent(console, settings, agent)
+            _print_domains(console, agent, domains)
             if options.by_tag:
                 _print_tags(console, agent)
         for comparison in comparisons:
@@ -361,10 +368,11 @@ def _print_json(
     console: Console,
     agents: Sequence[_Agent],
     comparisons: Sequence[AgentComparison],
+    domains: Mapping[str, str],
     *,
     by_tag: bool,
 ) -> None:
-    from mind2web2.runs.tag_figures import tag_figures
+    from mind2web2.runs.tag_figures import domain_figures, tag_figures
 
     contents = [
         {
@@ -387,6 +395,14 @@ def _print_json(
             content | {"by_tag": figures}
             for content, figures in zip(contents, tags, strict=True)
         ]
+    if domains:
+        contents = [
+            content
+            | {"by_domain": [asdict(each) for each in domain_figures(tasks, domains)]}
+            for content, tasks in zip(
+                contents, (agent.summary.tasks for agent in agents), strict=True
+            )
+        ]
     content: object = contents[0]
     if len(agents) > 1:
         content = {
@@ -394,6 +410,18 @@ def _print_json(
             "comparisons": [comparison.as_json() for comparison in comparisons],
         }
     console.print_json(json.dumps(content))
+
+
+def _print_domains(console: Console, agent: _Agent, domains: Mapping[str, str]) -> None:
+    from mind2web2.cli.console import line
+    from mind2web2.runs.tag_figures import domain_figures
+
+    for figure in domain_figures(agent.summary.tasks, domains):
+        line(
+            console,
+            f"{agent.name}, domain {figure.domain}: partial completion {figure.avg_score:.4f}, "
+            f"pass@{agent.summary.num_runs} {figure.pass_at_k:.4f} ({counted(figure.tasks, 'task')})",
+        )
 
 
 def _print_tags(console: Console, agent: _Agent) -> None:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from mind2web2.cli.options import (
     Subcommands,
@@ -34,6 +34,7 @@ the leaves that differ. Answer, script, helper files, pages and questions are co
 metrics. No judge is asked, and none of your files changes.
 
   mind2web2 verify-results my_agent                   all results
+  mind2web2 verify-results my_agent another           those of several agents
   mind2web2 verify-results my_agent --task_id TASK    those of one task; may be repeated
 
   wrong      a result that was changed or damaged, or that its script and judgments do not give
@@ -56,7 +57,10 @@ def add_command(commands: Subcommands) -> None:
         description=DESCRIPTION,
     )
     parser.add_argument(
-        "agent", metavar="AGENT", help="the agent, a folder under eval_results/"
+        "agents",
+        metavar="AGENT",
+        nargs="+",
+        help="the agents, folders under eval_results/",
     )
     add_task_option(parser, "all, with the agent's own summary")
     judgments = replace(
@@ -72,12 +76,34 @@ def add_command(commands: Subcommands) -> None:
     parser.set_defaults(run=run)
 
 
+class _Checked(NamedTuple):
+    agent_name: str
+    answers: Sequence[Check]
+    summaries: Sequence[Check]
+
+
 def run(options: argparse.Namespace) -> int:
     """Print the findings and return the exit status."""
+    names = [check_name("agent", name) for name in options.agents]
+    settings = settings_of(options)
+    checked = [_checked(settings, name) for name in dict.fromkeys(names)]
+    if options.json:
+        _print_json(checked)
+    else:
+        for agent in checked:
+            _print(settings, agent)
+    kinds = {
+        finding.kind
+        for agent in checked
+        for check in (*agent.answers, *agent.summaries)
+        for finding in check.findings
+    }
+    return _WRONG if "wrong" in kinds else _OUTDATED if kinds else 0
+
+
+def _checked(settings: RunSettings, agent_name: str) -> _Checked:
     from mind2web2.runs.verification import summaries_checked, verified
 
-    agent_name = check_name("agent", options.agent)
-    settings = settings_of(options)
     paths = paths_of(settings, agent_name)
     check_record(settings, paths.eval_results_root, agent_name)
     paths.script_versions()  # raises where a pinned version does not exist
@@ -90,14 +116,7 @@ def run(options: argparse.Namespace) -> int:
     answers = verified(paths, agent_name, task_ids, judgments)
     places = task_ids if settings.task_ids else (*task_ids, None)
     summaries = [summaries_checked(paths, agent_name, task_id) for task_id in places]
-    if options.json:
-        _print_json(answers, summaries)
-    else:
-        _print(settings, agent_name, answers, summaries)
-    kinds = {
-        finding.kind for check in (*answers, *summaries) for finding in check.findings
-    }
-    return _WRONG if "wrong" in kinds else _OUTDATED if kinds else 0
+    return _Checked(agent_name, answers, summaries)
 
 
 def _tasks(
@@ -128,18 +147,14 @@ def _state(check: Check) -> str:
     return check.kind or "ok"
 
 
-def _print(
-    settings: RunSettings,
-    agent_name: str,
-    answers: Sequence[Check],
-    summaries: Sequence[Check],
-) -> None:
+def _print(settings: RunSettings, agent: _Checked) -> None:
     from rich.table import Table
 
     from mind2web2.cli.console import line, number, plain_console
     from mind2web2.runs.verification import KINDS
 
     console = plain_console()
+    agent_name, answers, summaries = agent
     table = Table(title=f"Results of {agent_name}")
     for heading in ("task", "answer", "score", "run again", "state"):
         is_number = heading in ("score", "run again")
@@ -159,7 +174,7 @@ def _print(
         by_finding.items(), key=lambda item: KINDS.index(item[0].kind)
     ):
         text = " ".join(finding.text.split())
-        line(console, f"{finding.kind.capitalize()}: {', '.join(places)}: {text}")
+        line(console, f"{finding.kind.capitalize()}: {name_list(places)}: {text}")
     states = [_state(check) for check in answers]
     counts = [f"{states.count(kind)} {kind}" for kind in KINDS if kind in states]
     correct = f"correct and up to date: {states.count('ok')}"
@@ -183,10 +198,17 @@ def _advice(settings: RunSettings, agent_name: str, answers: Sequence[Check]) ->
     return f"Next, {first}run from the stored judgments: {command}"
 
 
-def _print_json(answers: Sequence[Check], summaries: Sequence[Check]) -> None:
+def _print_json(checked: Sequence[_Checked]) -> None:
     from mind2web2.cli.console import plain_console
 
-    content = {
+    contents = [_as_json(agent) for agent in checked]
+    content = contents[0] if len(contents) == 1 else {"agents": contents}
+    plain_console().print_json(json.dumps(content))
+
+
+def _as_json(agent: _Checked) -> dict[str, object]:
+    return {
+        "agent": agent.agent_name,
         "answers": [
             {
                 "task_id": check.task_id,
@@ -197,11 +219,10 @@ def _print_json(answers: Sequence[Check], summaries: Sequence[Check]) -> None:
                 "record": _state(check),
                 "findings": [finding._asdict() for finding in check.findings],
             }
-            for check in answers
+            for check in agent.answers
         ],
         "summaries": {
             check.place: [finding._asdict() for finding in check.findings]
-            for check in summaries
+            for check in agent.summaries
         },
     }
-    plain_console().print_json(json.dumps(content))

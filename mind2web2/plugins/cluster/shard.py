@@ -26,7 +26,8 @@ from mind2web2.judge.budget import Budget
 from mind2web2.judge.store import CheckRecord
 from mind2web2.judge.usage import RunUsage
 from mind2web2.llm_client import LLMClient
-from mind2web2.llm_client.prices import OwnPrice, own_prices, set_own_prices
+from mind2web2.llm_client.own_price import OwnPrice
+from mind2web2.llm_client.prices import own_prices, set_own_prices
 from mind2web2.pages.other_agents import PagesOfOthers
 from mind2web2.plugins.cluster.postgres import (
     OUTAGE_WAIT_S,

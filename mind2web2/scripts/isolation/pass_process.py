@@ -18,6 +18,7 @@ from mind2web2.errors import (
     Mind2Web2Error,
 )
 from mind2web2.judge.protocol import Noted
+from mind2web2.judge.session import STOPPED
 from mind2web2.llm_client.chat import ReplyCheck
 from mind2web2.llm_client.failures import one_line
 from mind2web2.scripts.isolation.answer_client import SentLedger
@@ -206,8 +207,9 @@ class AnswerProcesses:
                     done = await self._in_program_order(service, job)
                 else:
                     done = await self._pass(service, job)
-                is_open = done is not None and done.is_open
-                if is_open and not ended.done():
+                if done is None:
+                    await _give_up(service)
+                elif not ended.done() and (done.is_open or done.program_order):
                     ended.set_result(done)
                     await _check_replies(service)
             finally:
@@ -287,14 +289,26 @@ async def _read_printed(process: ScriptProcess, pieces: list[bytes]) -> None:
 
 async def _check_replies(service: PassService) -> None:
     """Let the templates of an ended pass check the replies to its questions."""
-    if not service.works:
-        return
     serving = asyncio.create_task(service.connection.served(service))
-    await asyncio.wait(service.works)
+    left = set(service.works)
+    while left and not serving.done():
+        _, left = await asyncio.wait(
+            {serving, *left}, return_when=asyncio.FIRST_COMPLETED
+        )
+        left.discard(serving)
+    await _give_up(service)
     serving.cancel()
     await asyncio.wait({serving})
     if not serving.cancelled():
         serving.exception()
+
+
+async def _give_up(service: PassService) -> None:
+    """Stop work on questions whose replies the process, which has ended, would have to check."""
+    for work in service.works:
+        work.cancel(STOPPED)
+    if service.works:
+        await asyncio.wait(service.works)
 
 
 @asynccontextmanager

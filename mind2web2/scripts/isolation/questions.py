@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import os
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NoReturn, Protocol
@@ -163,11 +162,10 @@ class PassQuestions:
 
     def leave_to_program_order(self, reason: str) -> NoReturn:
         """End the pass, since the script must not be run again and again."""
-        self._client.send(Message("done", Done(program_order=reason)))
-        os._exit(0)
+        self._end_with(Done(program_order=reason))
 
     def _end_with(self, done: Done) -> NoReturn:
-        if not done.is_open:
+        if not (done.is_open or done.program_order):
             self._client.send_held_notes()
         self._client.send(Message("done", done))
         # The script's templates check the replies to the questions of this pass.

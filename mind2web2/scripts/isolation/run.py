@@ -19,7 +19,8 @@ from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.protocol import JudgeLedger
-from mind2web2.llm_client.prices import OwnPrice, own_prices
+from mind2web2.llm_client.own_price import OwnPrice
+from mind2web2.llm_client.prices import own_prices
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.scripts.aliases import own_script_aliases
 from mind2web2.scripts.inputs import ClockReading

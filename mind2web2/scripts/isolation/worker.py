@@ -34,7 +34,8 @@ from mind2web2.judge.services import AskService, ServiceRequest
 from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import RecordedSkip
 from mind2web2.llm_client.chat import Usage
-from mind2web2.llm_client.prices import OwnPrice, price_usd, set_own_prices
+from mind2web2.llm_client.own_price import OwnPrice
+from mind2web2.llm_client.prices import price_usd, set_own_prices
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import PageCapture, SharedCaptures
@@ -208,9 +209,10 @@ class ScriptHome:
         self._compares_by_identity = False
         self._evaluate: EvaluateAnswer | EvalScriptError | None = None
         if not job.is_loaded_late:
+            files = _open_files()
             self._evaluate = self._load()
-            if threading.active_count() > 1:
-                # They would not live on in the forks.
+            if threading.active_count() > 1 or _open_files() != files:
+                # Threads would not live on in the forks, and files would have one position for all.
                 raise SystemExit
 
     def loaded_files(self) -> dict[str, int]:
@@ -359,6 +361,10 @@ class ScriptHome:
             return await script_result(
                 evaluate, job.call, judge, cache, logger, self._stops
             )
+
+
+def _open_files() -> int:
+    return len(os.listdir("/dev/fd"))  # noqa: PTH208 (numbers, not paths)
 
 
 def _logger(job: PassJob, client: RpcClient) -> logging.Logger:

@@ -1,0 +1,102 @@
+"""A pass that ends in an odd way costs no result, and a failure counts only where program order asks."""
+
+import asyncio
+import time
+from textwrap import indent
+
+import pytest
+from projects import _HEADER, _START, QUICK_RETRY, Project, claim_in, evaluate
+from projects import messages_text as text_of
+from servers.judge_server import JudgeServer, status
+
+from mind2web2.llm_client import LLMClient
+
+FORM = "from pydantic import BaseModel\nclass Names(BaseModel):\n    names: list[str]\n"
+VERIFY = (
+    "async def verify(claim):\n"
+    "    return await evaluator.verify(claim, evaluator.add_leaf(claim, claim))\n"
+)
+EXTRACT = f"{FORM}{VERIFY}found = await evaluator.extract('Names?', Names)\n"
+EACH = "for name in found.names or ['none']: await verify(name)\nreturn evaluator.get_summary()\n"
+BUSY = "while time.process_time() < {seconds}: pass\n"
+WRITES = "open('written', 'w').close()\n"
+
+
+def reply(body):
+    """Return names, or a verdict: late on a claim that is slow, and by the claim itself."""
+    claim = claim_in(text_of(body["messages"]))
+    if claim is None:
+        return {"names": ["Ann", "Bob"]}
+    if "slow" in claim:
+        time.sleep(1)
+    return {"reasoning": "r", "quote": "", "result": "false" not in claim}
+
+
+def fault(body):
+    """Refuse a claim that is not to be asked."""
+    claim = claim_in(text_of(body["messages"]))
+    return status(400) if claim == "not to be asked" else None
+
+
+async def score_of(project, ahead="values"):
+    """Return the score by a judge on loopback. Raises AssertionError: there is none."""
+    with JudgeServer(reply, faults=fault) as server:
+        async with LLMClient(
+            "openai",
+            is_async=True,
+            base_url=server.base_url,
+            api_key="none",
+            retry=QUICK_RETRY,
+        ) as client:
+            [outcome] = await evaluate(project, client, ahead=ahead)
+    assert outcome.score is not None, outcome.reason
+    return outcome.score
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """Return a project with an answer, in whose folder scripts run."""
+    monkeypatch.chdir(tmp_path)
+    project = Project(tmp_path)
+    project.add_answer()
+    return project
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        WRITES,
+        "import os\nif 'names' in vars(found) and not found.names: os._exit(3)\n",
+        "if not found.names:\n    while True: pass\n",
+    ],
+)
+async def test_replies_are_checked_though_the_pass_that_asked_has_ended(project, end):
+    project.add_script_body(EXTRACT + end + EACH)
+    async with asyncio.timeout(50):
+        assert await score_of(project) == 1.0
+
+
+@pytest.mark.parametrize("end", [WRITES, "import os\nif asked: os._exit(3)\n"])
+async def test_a_failure_ahead_of_program_order_costs_no_result(project, end):
+    body = (
+        "asked = await verify('false and slow')\n"
+        "if asked: await verify('not to be asked')\n"
+        # The failure is there before the pass ends.
+        f"{BUSY.format(seconds=1)}"
+    )
+    project.add_script_body(f"{VERIFY}{body}{end}return evaluator.get_summary()\n")
+    assert await score_of(project) == 0.0
+
+
+async def test_a_file_that_a_script_keeps_open_is_read_in_each_pass(project):
+    body = (
+        f"{VERIFY}names = GIVEN.read().split()\n"
+        "if await verify('first'): await verify('second')\n"
+        "evaluator.add_custom_node(names == ['Ann'], 'names', 'd')\n"
+        "return evaluator.get_summary()\n"
+    )
+    opened = "from pathlib import Path\nGIVEN = Path(__file__).with_name('given.txt').open()\n"
+    path = project.add_raw_script(opened + _HEADER + indent(_START + body, "    "))
+    path.with_name("given.txt").write_text("Ann")
+    for ahead in ("values", None):
+        assert await score_of(project, ahead) == 1.0

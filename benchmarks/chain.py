@@ -1,8 +1,8 @@
 """How many replies in a row an answer waits for, and what is asked for nothing, with each ``--ahead``.
 
 Scripts in the ways of the published ones (extractions, sequential roots, gates, loops) are answered by a
-policy: about four of five claims hold, by a hash of claim and answer. A pass follows when all questions of the last one
-are answered, so that the number of links is that of the passes less one. A claim counts as two requests.
+policy: about four of five claims hold, by a hash of claim and answer. A pass follows when all questions of
+the last one are answered, so that the links are the passes less one. A claim counts as two requests.
 
     PYTHONPATH=tests uv run python benchmarks/chain.py [ANSWERS]
 """
@@ -241,7 +241,8 @@ SCRIPTS = {
         "PARALLEL",
         "    first = await ev.extract('All', Items)\n"
         "    for n, item in enumerate(first.items):\n"
-        "        page = await ev.extract('The year', Item, 'page', source=item.urls[0] if item.urls else '')\n"
+        "        url = item.urls[0] if item.urls else ''\n"
+        "        page = await ev.extract('The year', Item, 'page', source=url)\n"
         "        same = page.year == item.year\n"
         "        ev.add_custom_node(same, f'same{n}', 's', root, critical=False)\n"
         "        await ev.verify(f'{n} {page.name}', ev.add_leaf(f'l{n}', 'l', root), item.urls)\n",

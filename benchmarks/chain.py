@@ -1,31 +1,31 @@
-"""How many judgments in a row, and how many batch jobs, an answer waits for, without and with lookahead.
+"""How many replies in a row an answer waits for, and what is asked for nothing, with each ``--ahead``.
 
-Scripts in the ways of the published ones (extractions, sequential roots, gates, loops) run against a
-local judge with a fixed latency. The chain is the time from the first request to the last reply, divided by
-the latency. About four of five claims hold. Then each runs with --batch against a local batch server, which
-counts the jobs, and several answers of each are judged at once, to count the requests of claims that gates
-skip.
+Scripts in the ways of the published ones (extractions, sequential roots, gates, loops) are answered by a
+policy: about four of five claims hold, by a hash of claim and answer. A pass follows when all questions of
+the last one are answered, so that the links are the passes less one. A claim counts as two requests.
 
-    PYTHONPATH=tests uv run python benchmarks/chain.py [LATENCY_S]
+    PYTHONPATH=tests uv run python benchmarks/chain.py [ANSWERS]
 """
 
-import contextlib
-import io
+import asyncio
+import json
 import sys
 import tempfile
-import time
 import zlib
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from measuring import title
-from projects import AGENT, Project, block_in, messages_text, read_json
 from script_checks import plausible
-from servers.batch_server import BatchServer
-from servers.judge_server import JudgeServer
 
-from mind2web2.cli import evaluate_main
+from mind2web2.scripts.isolation.answer_client import SentRequest, SentTemplate
+from mind2web2.scripts.isolation.questions import Ahead
+from mind2web2.scripts.isolation.rpc import Question
+from mind2web2.scripts.policies import PolicyResult, result_by_policy
+from mind2web2.scripts.run import ScriptCall
+from mind2web2.utils.files import file_sha256
+from mind2web2.verification.run_questions import AskedClaim, AskedForm
 
 HEADER = """\
 from pydantic import BaseModel
@@ -138,147 +138,222 @@ SCRIPTS = {
         "    page = await ev.extract('The year', Item, 'page', source=(item.urls or [PAGE + '1'])[0])\n"
         + _gated("{item.name} {page.year}", 3, strategy="sequential"),
     ),
+    # Extractions whose results are read at once, in loops, helpers and other forms.
+    "extractions_in_a_loop": (
+        "PARALLEL",
+        "    first = await ev.extract('All', Items)\n    things = []\n"
+        "    for item in first.items[:3]:\n"
+        + "".join(
+            f"        {name} = await ev.extract(f'{name} of {{item.name}}', Item, '{name}')\n"
+            for name in "abcd"
+        )
+        + "        things.append(Item(name=f'{a.name} {b.name}', year=c.year, urls=d.urls))\n"
+        "    for n, thing in enumerate(things):\n"
+        + _gated("{n} {thing.name}", 2, "        "),
+    ),
+    "nested_loops": (
+        "PARALLEL",
+        "    first = await ev.extract('All', Items)\n"
+        "    for n, item in enumerate(first.items):\n"
+        "        inner = await ev.extract(f'Parts of {item.name}', Items, 'parts')\n"
+        "        for m, each in enumerate(inner.items):\n"
+        "            more = await ev.extract(f'About {each.name}', Item, 'about')\n"
+        "            leaf = ev.add_leaf(f'l{n}_{m}', 'd', root)\n"
+        "            await ev.verify(f'{n} {m} {more.name}', leaf, PAGE + str(m))\n",
+    ),
+    "comprehension": (
+        "PARALLEL",
+        "    first = await ev.extract('All', Items)\n"
+        "    found = [(await ev.extract(f'Of {i.name}', Item, 'i')).name for i in first.items]\n"
+        "    for n, name in enumerate(found):\n" + _gated("{n} {name}", 2, "        "),
+    ),
+    "gathered_helpers": (
+        "PARALLEL",
+        "    import asyncio\n"
+        "    async def one(n, item):\n"
+        "        more = await ev.extract(f'Of {item.name}', Item, 'i')\n"
+        "        part = ev.add_parallel(f'{n}', 'p', root)\n"
+        "        gate = ev.add_leaf(f'{n}_gate', 'g', part, critical=True)\n"
+        "        await ev.verify(f'Gate {n} {more.name}', gate, PAGE + '1')\n"
+        "        await ev.verify(f'Check {n} {more.year}', ev.add_leaf(f'{n}_c', 'c', part))\n"
+        "    first = await ev.extract('All', Items)\n"
+        "    await asyncio.gather(*(one(n, item) for n, item in enumerate(first.items)))\n",
+    ),
+    "padded_list": (
+        "PARALLEL",
+        "    first = await ev.extract('All', Items)\n    items = list(first.items)\n"
+        "    while len(items) < 4:\n        items.append(Item())\n"
+        "    for n, item in enumerate(items):\n"
+        "        ev.add_custom_node(item.name, f'given{n}', 'given', root, critical=False)\n"
+        "        await ev.verify(f'Item {n} {item.name}', ev.add_leaf(f'l{n}', 'l', root), item.urls)\n",
+    ),
+    "helper_that_returns": (
+        "PARALLEL",
+        "    async def item_of(name):\n        return await ev.extract(f'Of {name}', Item, name)\n"
+        "    for n in range(4):\n        item = await item_of(f'thing {n}')\n"
+        + _gated("{n} {item.name}", 2, "        "),
+    ),
+    "class_with_state": (
+        "PARALLEL",
+        "    class Checks:\n        def __init__(self):\n            self.names = []\n"
+        "        async def add(self, n):\n"
+        "            item = await ev.extract(f'Part {n}', Item, 'part')\n"
+        "            self.names.append(item.name or '')\n"
+        "            leaf = ev.add_leaf(f'l{n}', 'l', root)\n"
+        "            await ev.verify(f'{n} {self.names[-1]}', leaf, PAGE + str(n))\n"
+        "    checks = Checks()\n    for n in range(5):\n        await checks.add(n)\n"
+        "    ev.add_custom_info({'names': checks.names})\n",
+    ),
+    "critical_siblings": (
+        "PARALLEL",
+        "    first = await ev.extract('All', Items)\n"
+        "    for n, item in enumerate(first.items):\n"
+        "        part = ev.add_parallel(f'i{n}', 'p', root)\n"
+        "        for m in range(4):\n"
+        "            leaf = ev.add_leaf(f'l{n}_{m}', 'l', part, critical=True)\n"
+        "            await ev.verify(f'Step {n} {m} {item.name}', leaf, PAGE + str(m))\n",
+    ),
+    "sequences_of_gates": (
+        "SEQUENTIAL",
+        "    for n in range(3):\n        part = ev.add_sequential(f'p{n}', 'p', root)\n"
+        "        for m in range(3):\n"
+        "            leaf = ev.add_leaf(f'l{n}_{m}', 'l', part, critical=True)\n"
+        "            await ev.verify(f'Step {n} {m}', leaf, PAGE + str(m))\n",
+    ),
+    "catches_everything": (
+        "PARALLEL",
+        "    for n in range(4):\n        try:\n"
+        "            item = await ev.extract(f'Part {n}', Item, 'part')\n"
+        "            name = item.name.strip()\n        except:\n            name = 'none'\n"
+        "        try:\n            leaf = ev.add_leaf(f'l{n}', 'l', root)\n"
+        "            await ev.verify(f'{n} {name}', leaf, PAGE + str(n))\n"
+        "        except BaseException:\n            raise\n",
+    ),
+    "verdicts_in_conditions": (
+        "PARALLEL",
+        "    for n in range(4):\n"
+        "        leaf = ev.add_leaf(f'g{n}', 'g', root)\n"
+        "        if await ev.verify(f'Gate {n}', leaf, PAGE + str(n)):\n"
+        "            await ev.verify(f'Check {n}', ev.add_leaf(f'c{n}', 'c', root))\n"
+        "        else:\n            ev.add_custom_node(False, f'n{n}', 'n', root, critical=False)\n",
+    ),
+    "pages_of_items": (
+        "PARALLEL",
+        "    first = await ev.extract('All', Items)\n"
+        "    for n, item in enumerate(first.items):\n"
+        "        url = item.urls[0] if item.urls else ''\n"
+        "        page = await ev.extract('The year', Item, 'page', source=url)\n"
+        "        same = page.year == item.year\n"
+        "        ev.add_custom_node(same, f'same{n}', 's', root, critical=False)\n"
+        "        await ev.verify(f'{n} {page.name}', ev.add_leaf(f'l{n}', 'l', root), item.urls)\n",
+    ),
+    "batches_of_checks": (
+        "PARALLEL",
+        "    first = await ev.extract('All', Items)\n"
+        "    for n, item in enumerate(first.items):\n"
+        "        gate = ev.add_leaf(f'g{n}', 'g', root)\n"
+        "        await ev.verify(f'Gate {n} {item.name}', gate)\n"
+        "        await ev.batch_verify([(f'Check {n} {m} {item.name}', PAGE + str(m),\n"
+        "            ev.add_leaf(f'l{n}_{m}', 'l', root), None) for m in range(3)],\n"
+        "            extra_prerequisites=[gate])\n",
+    ),
 }
 
 
-# Answers of each task whose requests are counted.
-ANSWERS = 8
+# Answers of each script.
+ANSWERS = int(sys.argv[1]) if len(sys.argv) > 1 else 8
+WAYS: tuple[Ahead, ...] = ("nothing", "values", "gates")
+# The most links, and the most requests for nothing of all.
+TARGETS = {"nothing": (70, 0.0), "values": (9, 0.02), "gates": (5, 0.15)}
+
+
+@dataclass
+class HashPolicy:
+    """Four of five claims hold, by a hash of claim and answer."""
+
+    answer: str
+
+    def holds(self, claim: AskedClaim) -> bool:
+        """Tell whether a claim holds."""
+        question = f"{claim.verification.claim} {self.answer}"
+        return zlib.crc32(question.encode()) % 5 != 0
+
+    def fill(self, form: AskedForm, template: SentTemplate) -> str | None:
+        """Fill a template."""
+        return None if form.url == "" else json.dumps(plausible(template.form))
+
+    def page(self, url: str) -> str:
+        """Return a page's text."""
+        return f"The page {url}."
+
+    def chat(self, request: SentRequest) -> str:
+        """Return a text."""
+        return str(request.messages)
+
+    def service(self, name: str, _arguments: Any) -> Any:
+        """Return an answer."""
+        return [name]
+
+
+@dataclass
+class Counts:
+    """What a script's answers waited for and asked."""
+
+    links: int = 0
+    requests: int = 0
+    for_nothing: int = 0
+    trees: list[object] = field(default_factory=list)
+
+    def add(self, result: PolicyResult) -> None:
+        """Add an answer."""
+        self.links = max(self.links, result.passes - 1)
+        self.requests += requests_of(result.questions)
+        self.for_nothing += requests_of(result.for_nothing)
+        self.trees.append(result.summary["eval_breakdown"])
+
+
+def requests_of(questions: tuple[Question, ...]) -> int:
+    """Return how many requests questions take."""
+    distinct = {question.key: question.name for question in questions}
+    return sum(2 if name == "judged" else 1 for name in distinct.values())
+
+
+async def counted(path: Path, way: Ahead) -> Counts:
+    """Evaluate the answers of a script."""
+    counts = Counts()
+    for number in range(ANSWERS):
+        answer = f"Answer {number} [p](https://www.example.org/page/1)."
+        name = f"answer_{number}.md"
+        call = ScriptCall(path, file_sha256(path), "agent", name, answer, "model")
+        counts.add(await result_by_policy(call, HashPolicy(answer), ahead=way))
+    return counts
 
 
 def main() -> None:
     """Print a table."""
-    latency_s = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
-    rows = {(way, name): _one(name, way, latency_s) for way in WAYS for name in SCRIPTS}
-    batches = {(way, name): _in_batches(name, way) for way in WAYS for name in SCRIPTS}
-    title(
-        f"{'script':24} {'links off':>10} {'gates':>6} {'jobs off':>10} {'gates':>6}  same result"
-    )
+    found: dict[Ahead, dict[str, Counts]] = {way: {} for way in WAYS}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, (strategy, body) in SCRIPTS.items():
+            path = Path(folder) / f"{name}.py"
+            path.write_text(HEADER.replace("STRATEGY", strategy) + body + END)
+            for way in WAYS:
+                found[way][name] = asyncio.run(counted(path, way))
+    title(f"{'script':24}" + "".join(f"{way:>10}" for way in WAYS) + "  same result")
     for name in SCRIPTS:
-        off, gates = rows["off", name], rows["gates", name]
-        jobs_off, jobs_gates = batches["off", name], batches["gates", name]
-        is_same = off.trees == gates.trees == jobs_off.trees == jobs_gates.trees
+        links = "".join(f"{found[way][name].links:10}" for way in WAYS)
+        trees = [found[way][name].trees for way in WAYS]
+        title(f"{name:24}{links}  {trees[0] == trees[1] == trees[2]}")
+    for way in WAYS:
+        counts = list(found[way].values())
+        links = sorted(each.links for each in counts)
+        wasted = sum(each.for_nothing for each in counts)
+        share = wasted / (wasted + sum(each.requests for each in counts))
+        most, most_share = TARGETS[way]
         title(
-            f"{name:24} {off.links:10.1f} {gates.links:6.1f}"
-            f" {jobs_off.jobs:10} {jobs_gates.jobs:6}  {is_same}"
+            f"{way}: links median {links[len(links) // 2]}, 9 of 10"
+            f" at most {links[len(links) * 9 // 10 - 1]},"
+            f" most {links[-1]} (target {most}); for nothing {share:.1%} (target {most_share:.0%})"
         )
-    few = sum(rows["gates", name].links < 4.5 for name in SCRIPTS)
-    title(f"at most 4 links with lookahead: {few} of {len(SCRIPTS)}")
-    few = sum(batches["gates", name].jobs <= 4 for name in SCRIPTS)
-    title(f"at most 4 jobs with lookahead: {few} of {len(SCRIPTS)}")
-    counted = {way: _measured(SCRIPTS, way, 0, ANSWERS) for way in WAYS}
-    off, gates = counted["off"], counted["gates"]
-    title(
-        f"{ANSWERS} answers each, of whose gates {off.passed_gates:.0%} pass:"
-        f" {off.requests} requests, {gates.requests} with lookahead,"
-        f" for nothing {1 - off.requests / gates.requests:.1%}, same result {off.trees == gates.trees}"
-    )
-
-
-WAYS = ("nothing", "values", "gates")
-_OPTIONS = ("--agent_name", AGENT, "--no_capture", "--no_barred")
-
-
-@dataclass(frozen=True)
-class Measured:
-    """What a run took."""
-
-    links: float
-    requests: int
-    passed_gates: float
-    trees: list[object]
-
-
-@dataclass(frozen=True)
-class InBatches:
-    """What a run with ``--batch`` took."""
-
-    jobs: int
-    trees: list[object]
-
-
-def _in_batches(name: str, way: str) -> InBatches:
-    with tempfile.TemporaryDirectory() as folder:
-        project = Project(Path(folder))
-        _add_task(project, name, 1)
-        with (
-            BatchServer(reply=_Judge(0).reply) as server,
-            contextlib.chdir(folder),
-            contextlib.redirect_stdout(io.StringIO()),
-        ):
-            options = ("--batch", "--batch_poll", "0.01", "--judge_base_url")
-            evaluate_main([*_OPTIONS, *options, server.base_url, "--ahead", way])
-        return InBatches(len(server.jobs), _trees(project, [name], 1))
-
-
-def _one(name: str, way: str, latency_s: float) -> Measured:
-    return _measured([name], way, latency_s, 1)
-
-
-def _measured(
-    names: Iterable[str], way: str, latency_s: float, answers: int
-) -> Measured:
-    with tempfile.TemporaryDirectory() as folder:
-        project = Project(Path(folder))
-        for name in names:
-            _add_task(project, name, answers)
-        judge = _Judge(latency_s)
-        with (
-            JudgeServer(reply=judge.reply) as server,
-            contextlib.chdir(folder),
-            contextlib.redirect_stdout(io.StringIO()),
-        ):
-            address = ("--judge_base_url", server.base_url)
-            evaluate_main([*_OPTIONS, *address, "--ahead", way])
-        return Measured(
-            (max(judge.moments) - min(judge.moments)) / (latency_s or 1),
-            len(judge.moments) // 2,
-            sum(judge.gates.values()) / (len(judge.gates) or 1),
-            _trees(project, names, answers),
-        )
-
-
-def _trees(project: Project, names: Iterable[str], answers: int) -> list[object]:
-    paths = [
-        project.result_paths(f"answer_{n}", name)[0]
-        for name in names
-        for n in range(answers)
-    ]
-    return [read_json(path)["eval_breakdown"] for path in paths]
-
-
-def _add_task(project: Project, name: str, answers: int) -> None:
-    strategy, body = SCRIPTS[name]
-    for n in range(answers):
-        text = f"Answer {n} [p](https://www.example.org/page/1)."
-        project.add_answer(f"answer_{n}", text, name)
-    project.add_raw_script(HEADER.replace("STRATEGY", strategy) + body + END, name)
-    for number in range(8):
-        address = f"https://www.example.org/page/{number}"
-        project.cache(name).put_web(address, f"page {number}", None)
-
-
-class _Judge:
-    """Four of five claims hold, by a hash of claim and answer."""
-
-    def __init__(self, latency_s: float) -> None:
-        self.moments: list[float] = []
-        self.gates: dict[str, bool] = {}
-        self._latency_s = latency_s
-
-    def reply(self, request: dict) -> dict:
-        """Reply after the latency."""
-        self.moments.append(time.monotonic())
-        time.sleep(self._latency_s)
-        self.moments.append(time.monotonic())
-        text = messages_text(request["messages"])
-        claim = block_in(text, "claim")
-        if claim is None:
-            return plausible(request["response_format"]["json_schema"]["schema"])
-        question = f"{claim} {block_in(text, 'answer')}"
-        is_right = zlib.crc32(question.encode()) % 5 != 0
-        if claim.startswith(("Gate", "Step", "Link")):
-            self.gates[question] = is_right
-        return {"reasoning": "scripted", "result": is_right, "quote": ""}
 
 
 if __name__ == "__main__":

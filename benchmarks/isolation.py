@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 
-from in_this_process import scripts_here
 from measuring import show, title
 from PIL import Image
 from processes import memory_bytes
+from program_order import program_order
 
 from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.caching import CachingJudge
@@ -171,16 +171,16 @@ def measured(
 
 
 def compare(what: str, load: Load, count: int) -> None:
-    """Print how long one of ``count`` things takes, here and in processes of their own."""
-    here_s, _ = measured(load, scripts_here)
+    """Print how long one of ``count`` things takes, in program order and in passes."""
+    here_s, _ = measured(load, program_order)
     isolated_s, _ = measured(load)
     show(
-        f"{what}, in the run's process",
+        f"{what}, in program order",
         here_s / count,
         remark=f"{count / here_s:.0f}/s",
     )
     show(
-        f"{what}, in processes of their own",
+        f"{what}, in passes",
         isolated_s / count,
         remark=f"{count / isolated_s:.0f}/s, {isolated_s / here_s:.2f} times as long",
     )
@@ -230,7 +230,7 @@ def main() -> None:
     )
     load = Load(CHECKS.format(checks=1, source=PAGE), 9, at_once=9)
     fork_server.close()
-    _, here_bytes = measured(load, scripts_here, wait_for=9)
+    _, here_bytes = measured(load, program_order, wait_for=9)
     _, isolated_bytes = measured(load, wait_for=9)
     each_mb = (isolated_bytes - here_bytes) / 9 / MEGABYTE
     totals = f"the run {here_bytes / MEGABYTE:.0f} MB, isolated {isolated_bytes / MEGABYTE:.0f} MB"

@@ -78,23 +78,36 @@ async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaph
         await evaluator.verify("The lake is 80 m deep.", leaf, "{URL}")
     finally:
         sys.setprofile(None)
-    # What threads open is seen as well.
-    reads = []
-    sys.addaudithook(lambda event, about: reads.append(str(about[0])) if event == "open" else None)
     second = evaluator.add_leaf("depth_again", "The depth again", root)
     await evaluator.verify("The lake is deeper than 70 m.", second, "{URL}")
-    from_cache = [path for path in reads if "cache/agent/task" in path]
-    figures = {{"before": before, "files": sorted(files), "reads": from_cache}}
-    Path("figures.json").write_text(json.dumps(figures))
+    figures = {{"before": before, "files": sorted(files)}}
+    Path("script_figures.json").write_text(json.dumps(figures))
     return evaluator.get_summary()
 """
-# With the script in the run's process, so that both sides of a verification are seen.
+# Writes down which modules of the run work on the first question, and which files it reads for the second.
 COMMAND = """
-import sys
-from in_this_process import scripts_here
+import json, sys
+from pathlib import Path
 from mind2web2.cli import evaluate_main
-with scripts_here():
-    sys.exit(evaluate_main(sys.argv[1:]))
+from mind2web2.scripts.isolation.service import RunAnswers
+files, reads, count = set(), [], 0
+usual = RunAnswers.reply
+async def watched(self, question, check):
+    global count
+    count += 1
+    if count == 1:
+        sys.setprofile(lambda frame, event, argument: files.add(frame.f_code.co_filename))
+    else:
+        sys.addaudithook(lambda event, about: reads.append(str(about[0])) if event == "open" else None)
+    try:
+        return await usual(self, question, check)
+    finally:
+        sys.setprofile(None)
+RunAnswers.reply = watched
+status = evaluate_main(sys.argv[1:])
+from_cache = [path for path in reads if "cache/agent/task" in path]
+Path("run_figures.json").write_text(json.dumps({"files": sorted(files), "reads": from_cache}))
+sys.exit(status)
 """
 
 
@@ -116,7 +129,8 @@ def one_evaluation() -> tuple[int, int, int]:
             URL, "The lake is 80 m deep.", None
         )
         command = [sys.executable, "-c", COMMAND, "--agent_name", "agent"]
-        command += ["--sequential", "--judge_base_url", server.base_url]
+        command += ["--ahead", "nothing", "--max_llm_requests", "1", "--judge_base_url"]
+        command += [server.base_url]
         environment = {
             **os.environ,
             "OPENAI_API_KEY": "dummy",
@@ -125,9 +139,13 @@ def one_evaluation() -> tuple[int, int, int]:
         subprocess.run(
             command, cwd=folder, check=True, capture_output=True, env=environment
         )
-        figures = json.loads((folder / "figures.json").read_text(encoding="utf-8"))
-    on_the_way = sum(str(path) in figures["files"] for path in MODULES.values())
-    return on_the_way, len(figures["before"]), len(figures["reads"])
+        of_script, of_run = (
+            json.loads((folder / f"{side}_figures.json").read_text(encoding="utf-8"))
+            for side in ("script", "run")
+        )
+    seen = {*of_script["files"], *of_run["files"]}
+    on_the_way = sum(str(path) in seen for path in MODULES.values())
+    return on_the_way, len(of_script["before"]), len(of_run["reads"])
 
 
 @cache
@@ -434,8 +452,23 @@ def print_types() -> None:
     title(f"modules that assemble a run: {len(assembling)} (aim 1): {names}")
 
 
+# The rooms that run scripts in passes; before, they had 63,300 nodes.
+ENGINE = ("scheduling", "scripts", "verification", "evaluator")
+
+
+def print_engine() -> None:
+    """Print the size of what runs scripts."""
+    nodes = sum(
+        nodes_of(module)
+        for module in MODULES
+        if module.split(".")[1:2] in [[room] for room in ENGINE]
+    )
+    title(f"syntax-tree nodes of scripts, verification and evaluator: {nodes:,}")
+
+
 def print_size() -> None:
     """Print how much code there is, and how dense its lines are."""
+    print_engine()
     folders = Counter(
         path.parent
         for path in MODULES.values()

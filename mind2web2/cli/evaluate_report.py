@@ -238,7 +238,7 @@ def _lookahead_line(run: PlannedRun, without: Sequence[Range]) -> str:
     prices = [
         f"{way} probably {counted(round(amounts.requests), 'request')}"
         + ("" if math.isnan(amounts.cost_usd) else f", {dollars(amounts.cost_usd)}")
-        for way, amounts in (("off", off), ("gates", gates))
+        for way, amounts in (("values", off), ("gates", gates))
     ]
     planned = "gates" if run.looks_ahead else "values"
     return f"By --ahead (this command: {planned}): {'; '.join(prices)}."
@@ -392,8 +392,8 @@ def print_spent_for_nothing(console: Console, usage: Usage) -> None:
     if usage.judgments:
         line(
             console,
-            f"Lookahead: {usage.judgments:,} of these judgments ({_cost(usage)}) were about leaves that were "
-            "skipped when their gates were decided.",
+            f"For nothing: {usage.judgments:,} of these judgments ({_cost(usage)}) were about leaves that "
+            "were skipped, or of questions that the script did not ask in the end.",
         )
 
 

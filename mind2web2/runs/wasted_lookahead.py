@@ -1,4 +1,4 @@
-"""What lookahead would ask for nothing, told from a stored result; pure."""
+"""What ``--ahead gates`` would ask for nothing, told from a stored result; pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mind2web2.runs.score_bounds import blocked_by, is_skipped
 
 
 def wasted_requests(result: ResultFile, votes: PlannedVotes) -> float:
-    """Return how many requests lookahead adds to those of a result.
+    """Return how many requests ``--ahead gates`` adds to those of a result.
 
     A skipped leaf is taken to be asked about one source: by then its gate is decided.
 
@@ -25,30 +25,16 @@ def wasted_requests(result: ResultFile, votes: PlannedVotes) -> float:
 
 
 def leaves_asked_ahead(tree: WrittenNode) -> Iterator[WrittenNode]:
-    """Yield the skipped leaves of a rubric tree that were one level of gates away from being asked."""
+    """Yield the leaves of a rubric tree that were skipped for a verdict of the judge, or for such a leaf."""
     by_id = {leaf.id: leaf for leaf in tree.leaves()}
-    parents = {id(child): node for node in tree.walk() for child in node.children}
     for leaf in by_id.values():
-        if not is_skipped(leaf):
-            continue
-        if not _fails_by_judge(by_id.get(blocked_by(leaf) or "")):
-            continue
-        if not any(map(is_skipped, _leaves_before(leaf, parents))):
+        gate: WrittenNode | None = leaf
+        seen: set[str] = set()
+        while gate is not None and is_skipped(gate) and gate.id not in seen:
+            seen.add(gate.id)
+            gate = by_id.get(blocked_by(gate) or "")
+        if seen and _fails_by_judge(gate):
             yield leaf
-
-
-def _leaves_before(
-    leaf: WrittenNode, parents: dict[int, WrittenNode]
-) -> Iterator[WrittenNode]:
-    """Yield the leaves before one that may block it: critical ones, and those of sequences."""
-    node = leaf
-    while (parent := parents.get(id(node))) is not None:
-        for sibling in parent.children:
-            if sibling is node:
-                break
-            if sibling.critical or parent.strategy == "sequential":
-                yield from sibling.leaves()
-        node = parent
 
 
 def _fails_by_judge(gate: WrittenNode | None) -> bool:

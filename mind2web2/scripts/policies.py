@@ -56,12 +56,14 @@ class PolicyResult:
     Args:
         summary: as the script returned it.
         questions: those that the result rests on, in the order of their use.
+        for_nothing: those that were asked beside them.
         passes: how often the script was run; one more than the replies that it waits for in a row.
         ledger: the notes on the script.
     """
 
     summary: dict[str, Any]
     questions: tuple[Question, ...]
+    for_nothing: tuple[Question, ...]
     passes: int
     ledger: JudgeLedger
 
@@ -171,4 +173,7 @@ async def result_by_policy(
             )
     summary = checked_result(done.result, call.script_path)
     used = tuple(answers.asked[key] for key in done.used)
-    return PolicyResult(summary, used, passes.count, answers.judge.ledger)
+    unused = tuple(
+        question for key, question in answers.asked.items() if key not in done.used
+    )
+    return PolicyResult(summary, used, unused, passes.count, answers.judge.ledger)

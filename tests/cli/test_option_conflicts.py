@@ -45,16 +45,6 @@ def _project(tmp_path, monkeypatch):
             "that is set, not 'UNSET': set it, or leave --script_env out",
         ),
         (["--ray_address", "10.0.0.1:6379"], "--ray_address goes with --engine ray"),
-        ([*REPLAY, "--engine", "ray"], "leave --engine ray out"),
-        (
-            ["--engine", "ray", "--batch"],
-            "--batch belongs to one machine: leave it out with --engine ray",
-        ),
-        (["--engine", "ray"], "add --judgments postgresql://HOST/DATABASE"),
-        (
-            [*RAY, "--self_debug"],
-            "--self_debug belongs to one machine: leave it out with --engine ray",
-        ),
         (
             ["--script_env", "SET=north"],
             "the name of a variable that is set, not 'SET=north'",
@@ -65,6 +55,27 @@ def _project(tmp_path, monkeypatch):
 def test_an_option_without_effect_is_refused(given, message, more):
     """Exit status 2 and one line with what to leave out or add; an estimate is of the same command."""
     run = call(evaluate_main, "--agent_name", "bot", *given, *more)
+    assert (run.returncode, run.stdout, run.stderr.count("\n")) == (2, "", 1)
+    assert message in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([*REPLAY, "--engine", "ray"], "leave --engine ray out"),
+        (
+            ["--engine", "ray", "--batch"],
+            "--batch belongs to one machine: leave it out with --engine ray",
+        ),
+        (["--engine", "ray"], "add --judgments postgresql://HOST/DATABASE"),
+        (
+            [*RAY, "--self_debug"],
+            "--self_debug belongs to one machine: leave it out with --engine ray",
+        ),
+    ],
+)
+def test_an_option_that_a_cluster_cannot_have_is_refused(given, message):
+    run = call(evaluate_main, "--agent_name", "bot", *given)
     assert (run.returncode, run.stdout, run.stderr.count("\n")) == (2, "", 1)
     assert message in run.stderr
 
@@ -84,7 +95,8 @@ def test_an_option_without_effect_is_refused(given, message, more):
         [
             "--no_capture",
             "--allow_private_network",
-            "--sequential",
+            "--ahead",
+            "nothing",
             "--max_llm_requests",
             "9",
         ],

@@ -13,6 +13,9 @@ from mind2web2.runs.answers import read_answer
 RECORDED = REPOSITORY / "examples" / "judgments.jsonl"
 
 
+_NO = '{"reasoning": "not recorded", "result": false, "quote": ""}'
+
+
 class Question(NamedTuple):
     """What a request asks; trials of one vote and repairs ask the same."""
 
@@ -32,8 +35,9 @@ class RecordedReplies:
         }
 
     def __call__(self, body: dict[str, Any]) -> str:
-        """Return the recorded reply to a request."""
-        return self.to(question_in(body))
+        """Return the recorded reply to a request; a claim that was not asked does not hold."""
+        question = question_in(body)
+        return self.to(question, None if question.claim is None else _NO)
 
     def to(self, question: Question, otherwise: str | None = None) -> str:
         """Return the recorded reply to a question, ``KeyError`` where there is neither it nor another."""

@@ -314,7 +314,10 @@ class AnswerClient(AsyncCalls):
             )
         except ImagesRefusedError:
             self.image_limit = await self._reply(
-                "image_limit", ImageLimit, is_first=self._is_first
+                "image_limit",
+                ImageLimit,
+                is_first=self._is_first,
+                met=self.image_limit,
             )
             raise
         except (ContextTooLongError, JudgmentMissingError):

@@ -194,8 +194,8 @@ class RunService:
         return replace(reply, value=None)
 
     @served
-    async def image_limit(self, is_first: bool) -> ImageLimit:
-        """Return the judge's limit of images, as far as it is known by now."""
+    async def image_limit(self, is_first: bool, met: ImageLimit) -> ImageLimit:  # noqa: ARG002
+        """Return the judge's limit of images; ``met`` makes another question after each refusal."""
         return self._judge(is_first).image_limit
 
     @served

@@ -112,23 +112,23 @@ def _address(name: str) -> str:
     return f"https://{_MARK}.invalid/{name}"
 
 
-class UnreadVerdict:
-    """A verdict that may be passed on; whoever looks at it ends the pass.
+# Members of a verdict that are not those of a value.
+_OF_CLASSES = {"__class__", "__doc__", "__init__", "__init_subclass__", "__new__"}
+_OF_CLASSES |= {"__subclasshook__"}
+
+
+def unread_verdict(on_read: Callable[[], NoReturn]) -> object:
+    """Return a stand-in of a verdict that may be passed on; looking at it ends the pass.
 
     Args:
         on_read: called then; it does not return.
     """
 
-    def __init__(self, on_read: Callable[[], NoReturn]) -> None:
-        self._on_read = on_read
+    def read(*_: object) -> NoReturn:
+        on_read()
 
-    def _read(self, *_: object) -> NoReturn:
-        self._on_read()
-
-    __bool__ = __int__ = __index__ = __float__ = __hash__ = __str__ = __repr__ = _read
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __format__ = _read
-    __and__ = __rand__ = __or__ = __ror__ = __xor__ = __add__ = __radd__ = _read
-    __sub__ = __rsub__ = __mul__ = __rmul__ = __reduce_ex__ = _read
+    looks = (set(dir(bool)) | {"__copy__", "__deepcopy__"}) - _OF_CLASSES
+    return type("bool", (), dict.fromkeys(looks, read))()
 
 
 def unread_instance(

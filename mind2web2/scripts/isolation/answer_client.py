@@ -42,10 +42,10 @@ from mind2web2.utils.api_misuse import script_api
 from mind2web2.verification.messages import OWN_TEMPLATES
 from mind2web2.verification.run_questions import AskedClaim, AskedForm, Given
 from mind2web2.verification.stand_ins import (
-    UnreadVerdict,
     marked_instance,
     marked_text,
     unread_instance,
+    unread_verdict,
 )
 
 
@@ -335,7 +335,7 @@ class AnswerClient(AsyncCalls):
         if questions.ends_at_verdicts:
             questions.end()
         # What is passed on in the place of the verdict tells by itself when it is looked at.
-        verdict: Any = UnreadVerdict(questions.end)
+        verdict: Any = unread_verdict(questions.end)
         return verdict, Undecided(blocks=True, on_read=questions.end)
 
     async def judged(

@@ -6,13 +6,11 @@ from dataclasses import replace
 import pytest
 from evaluations import PAGE, started, stored
 from projects import ClaimJudge, call, entered, evaluate
-from result_parts import shown
 from scripted_judge import ScriptedJudge
 from servers.judge_server import JudgeServer
 
 from mind2web2.cli import evaluate_main, main
 from mind2web2.judge.settings import JudgeSettings
-from mind2web2.rubric.verdicts import PageShown, Quote, Vote, doubts_of
 
 FOUND, MISSING = "80 m", "90 fathoms"
 
@@ -47,16 +45,6 @@ def _validated(fields):
     ("rule", "replies", "options", "expected"),
     [
         ("always", [reply(True), reply(True)], {}, True),
-        ("doubt", [reply(True)], {}, True),
-        ("doubt", [reply(False)], {}, False),
-        ("doubt", [reply(False, "")], {}, False),
-        ("doubt", [reply(True, MISSING), reply(True)], {}, True),
-        ("doubt", [reply(True, ""), reply(False), reply(False)], {}, False),
-        ("doubt", [reply(False, MISSING), reply(True), reply(True)], {}, True),
-        ("doubt", [reply(True), reply(True)], {"critical": True}, True),
-        ("doubt", [reply(True, MISSING)], {"num_trials": 1}, True),
-        ("doubt", [reply(True), reply(True)], {"num_trials": 5}, True),
-        ("doubt", [reply(True, MISSING)], {"majority_vote": False}, True),
         ("1", [reply(True, MISSING)], {}, True),
         ("1", [reply(False)], {"critical": True}, False),
         ("1", [reply(True), reply(True)], {"num_trials": 5}, True),
@@ -69,39 +57,6 @@ async def test_a_rule_takes_the_votes_it_needs(
     verdict, evidence = await judged(tmp_path, rule, replies, **options)
     assert verdict is expected
     assert len(evidence.pages[0].votes) == len(replies)
-
-
-@pytest.mark.parametrize(
-    ("page", "vote", "expected"),
-    [
-        ({}, {}, ()),
-        (None, {}, ()),
-        ({"text_chars_stored": 2}, {}, ("page",)),
-        ({"troubles": ("robot_check",)}, {}, ("page",)),
-        ({}, {"declined": "no"}, ("declined",)),
-        ({}, {"quote": Quote(text="x", match="not_found")}, ("quotation",)),
-        ({}, {"quote": Quote(text="x", match="approximate")}, ()),
-        ({}, {"supported": True}, ("quotation",)),
-    ],
-)
-def test_a_vote_is_in_doubt_for_a_reason(page, vote, expected):
-    """A failure needs no quotation: often there is none for what is missing."""
-    seen = None if page is None else PageShown(**shown(**page))
-    assert (
-        doubts_of(
-            Vote(**{"trial": 1, "supported": False, "reasoning": ""} | vote), seen
-        )
-        == expected
-    )
-
-
-async def test_a_claim_without_a_leaf_is_voted_on(tmp_path):
-    """It steers its script, and so counts as a gate."""
-    judge = ScriptedJudge(True)
-    evaluator = started(judge, stored(tmp_path))
-    by_rule(evaluator, "doubt")
-    await evaluator.verify("claim", None, PAGE)
-    assert len(judge.questions) == 2
 
 
 async def test_results_of_another_rule_are_judged_again(tmp_path, monkeypatch):
@@ -126,9 +81,9 @@ async def test_results_of_another_rule_are_judged_again(tmp_path, monkeypatch):
     assert [each["provenance"]["judge"]["votes"] for each in found] == ["always", "1"]
 
 
-@pytest.mark.parametrize(("rule", "requests"), [("always", 3), ("doubt", 2), ("1", 2)])
+@pytest.mark.parametrize(("rule", "requests"), [("always", 3), ("1", 2)])
 def test_a_run_and_its_replay_follow_the_rule(tmp_path, monkeypatch, rule, requests):
-    """A gate has two votes by ``doubt``, and the replay that verifies the results asks for no others."""
+    """The replay that verifies the results asks for no others."""
     project = entered(tmp_path, monkeypatch)
     project.add_answer()
     project.add_script_body(

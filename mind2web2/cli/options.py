@@ -93,13 +93,16 @@ class CommandParser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         """Return the whole help; its usage has no list of options."""
-        formatter = self._get_formatter()
-        places = [
-            formatter._format_args(action, action.metavar or action.dest)
-            for action in self._get_positional_actions()
-            if action.help != argparse.SUPPRESS
-        ]
-        self.usage = " ".join(["%(prog)s [options]", *places])
+        options = [action for action in self._actions if action.option_strings]
+        helps = {action: action.help for action in options}
+        for action in options:
+            action.help = argparse.SUPPRESS
+        try:
+            usage = self.format_usage().removeprefix("usage: ").removeprefix(self.prog)
+        finally:
+            for action, help_text in helps.items():
+                action.help = help_text
+        self.usage = " ".join(["%(prog)s [options]", *usage.split()])
         return super().format_help()
 
     def format_short_help(self) -> str:

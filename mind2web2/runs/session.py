@@ -517,8 +517,8 @@ def _isolation(settings: RunSettings) -> Isolation:
 
 def longest_block_s(settings: RunSettings) -> float:
     """Return for how many seconds a script may block its event loop."""
-    # Half of a shorter --answer_timeout leaves the other answers time.
-    return min((settings.answer_timeout or math.inf) / 2, LONGEST_BLOCK_S)
+    # A pass may block so long, and then the script in program order: both end before --answer_timeout.
+    return min((settings.answer_timeout or math.inf) / 3, LONGEST_BLOCK_S)
 
 
 def _barred(settings: RunSettings) -> BarredList | None:

@@ -555,7 +555,7 @@ class RunSettings:
         3600.0,
         Setting(
             "seconds that a script may take for one answer; one that blocks everything else (an endless "
-            "loop, time.sleep) is stopped after half of that, at most 60",
+            "loop, time.sleep) is stopped after a third of that, at most 60",
             parse=values.positive_seconds,
             metavar="S",
             group=_LIMITS,

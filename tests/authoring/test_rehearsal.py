@@ -169,7 +169,7 @@ def test_a_sound_script_has_no_finding(tmp_path):
     report = rehearse_task(plan(tmp_path, script(tmp_path)))
     assert report.findings == []
     assert report.structure.leaves == 4
-    assert report.structure.longest_chain == 2
+    assert report.structure.longest_chain == 3
     assert report.structure.gates == {"given_0": 0.5, "given_1": 0.5}
 
 

@@ -193,7 +193,7 @@ def test_no_script_ends_a_run_or_keeps_it_from_ending(project):
     with JudgeServer() as server:
         run = run_process(
             *("--agent_name", "bot", "--judge_base_url", server.base_url),
-            *("--answer_timeout", "3", "--max_concurrent_tasks", "12"),
+            *("--answer_timeout", "8", "--max_concurrent_tasks", "12"),
             cwd=project.root,
         )
     assert (run.returncode, run.stderr) == (1, "")
@@ -204,7 +204,7 @@ def test_no_script_ends_a_run_or_keeps_it_from_ending(project):
             re.MULTILINE,
         )
     )
-    late = "did not return within 3 s (--answer_timeout)"
+    late = "did not return within 8 s (--answer_timeout)"
     blocked = reasons.pop("blocking")
     assert reasons == {
         "stuck": late,

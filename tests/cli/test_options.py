@@ -61,10 +61,10 @@ def test_values_stay_as_they_are(value):
 def test_the_help_says_how_long_a_script_may_block():
     """As the run holds it to that."""
     told = " ".join(call(evaluate_main, "--help", "all").stdout.split())
-    assert "is stopped after half of that, at most 60 (default: 3600)" in told
+    assert "is stopped after a third of that, at most 60 (default: 3600)" in told
     blocks_s = [
         longest_block_s(RunSettings(answer_timeout=timeout_s))
-        for timeout_s in (3600.0, 20.0)
+        for timeout_s in (3600.0, 30.0)
     ]
     assert blocks_s == [60.0, 10.0]
 

@@ -17,6 +17,8 @@ def installed(tmp_path, monkeypatch):
     (folder / "entry_points.txt").write_text("\n".join(lines))
     (tmp_path / "own_plugin.py").write_text("GOOD = 1\n")
     monkeypatch.syspath_prepend(tmp_path)
+    # Our own plugins have exports as well.
+    monkeypatch.setattr(found, "_OWN_PLUGINS", tmp_path / "none")
     found.entry_points.cache_clear()
     found._loaded.cache_clear()
     yield folder

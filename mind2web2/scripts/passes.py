@@ -129,6 +129,9 @@ class ScriptPasses:
                 return None
             awaited = done.first_open
             await self._until_worthwhile(time.monotonic() - began_s)
+            if not self._open and len(self.known) == known_before and not self._failure:
+                # The script's process could not check a single reply.
+                return None
             if self._failure is not None:
                 # The question may be one that program order does not ask: from now on no other such is asked.
                 await self._forget_failure()

@@ -156,3 +156,13 @@ async def test_a_judge_that_refuses_images_again_is_shown_fewer_again(project):
     )
     [outcome] = await evaluate(project, StricterJudge())
     assert outcome.score == 1.0, outcome.reason
+
+
+async def test_a_template_that_writes_files_is_run_in_program_order(project):
+    form = FORM.replace("BaseModel", "BaseModel, field_validator", 1) + (
+        "    @field_validator('names')\n    @classmethod\n"
+        f"    def _names(cls, names):\n        {WRITES}        return names\n"
+    )
+    project.add_script_body(EXTRACT.replace(FORM, form) + EACH)
+    async with asyncio.timeout(50):
+        assert await score_of(project) == 1.0

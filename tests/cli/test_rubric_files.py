@@ -163,7 +163,7 @@ def test_a_comparison_shows_what_was_found_and_what_is_right(project):
     for expected in (
         "not met (depth: '80 m', expected: '90 m')",
         "met (depth: '80 m', expected: 80)",
-        "not met (depth: '80 m', expected: 160.0)",
+        "not met (depth: '80 m', expected: 160)",
     ):
         assert f"checked by the script without a judge: {expected}" in shown
         assert expected in viewed

@@ -116,7 +116,11 @@ return evaluator.get_summary()
     [
         (RAISES, "script", "a bug"),
         (REACHES, "script", "final_score 2.0"),
-        ("while True: await asyncio.sleep(0)", "script", "did not return within 0.05 s"),
+        (
+            "while True: await asyncio.sleep(0)",
+            "script",
+            "did not return within 0.05 s",
+        ),
         ("import nothing_of_that_name", "script", "nothing_of_that_name"),
     ],
 )

@@ -496,10 +496,13 @@ def _is_consent_wall(observed: PageObservation) -> bool:
 def _is_bare_request(observed: PageObservation) -> bool:
     """Tell whether a short page begins with a word of consent and ends with the choices."""
     lines = [plain(line) for line in observed.text.splitlines() if line.strip()]
+    if len(lines) < 2:
+        return False
+    # A title may stand before the request. A sentence there is the page's own content.
+    opening = lines[:1] if lines[0].endswith((".", "!", "?", "\u3002")) else lines[:2]
     return (
         observed.length <= _SHORT_NOTICE
-        and len(lines) > 1
-        and any(word in line for line in lines[:2] for word in _ASKING_WORDS)
+        and any(word in line for line in opening for word in _ASKING_WORDS)
         and len(lines[-1]) <= _LONGEST_HEADING
         and contains_one(lines[-1], phrases("consent_choices"))
     )

@@ -85,15 +85,16 @@ def test_names_that_need_a_plugin_are_listed():
 
 @pytest.fixture
 def without(tmp_path):
-    """Return a copy of the package without a plugin, and what runs Python there."""
+    """Return what copies the package without some plugins, and returns what runs Python there."""
 
-    def copied(plugin):
+    def copied(*plugins):
         unused = shutil.ignore_patterns("__pycache__")
         shutil.copytree(PACKAGE, tmp_path / "mind2web2", ignore=unused)
         for path in REPOSITORY.iterdir():
             if path.name != "mind2web2" and not path.name.startswith("."):
                 (tmp_path / path.name).symlink_to(path)
-        shutil.rmtree(tmp_path / "mind2web2" / "plugins" / plugin)
+        for plugin in plugins:
+            shutil.rmtree(tmp_path / "mind2web2" / "plugins" / plugin)
         path = os.pathsep.join((str(tmp_path), str(REPOSITORY / "tests")))
 
         project = tmp_path / "project"
@@ -115,7 +116,7 @@ def without(tmp_path):
 
 
 @pytest.mark.parametrize("plugin", PLUGINS)
-def test_without_a_plugin_the_rest_works(without, plugin):
+def test_without_a_plugin_the_commands_name_it(without, plugin):
     """Its commands are gone from the help, and one line names it where it is needed."""
     run = without(plugin)
     listed = run("mind2web2", "plugins")
@@ -136,13 +137,17 @@ def test_without_a_plugin_the_rest_works(without, plugin):
         assert (outcome.returncode, outcome.stderr.count("\n")) == (2, 1)
         assert f"needs the plugin {plugin}" in outcome.stderr
         assert re.search(rf"(?m)^ *(mind2web2 )?{name}(?![\w-])", helped) is None
+
+
+# The contract tests that concern the package itself; others are about documents and the wheel.
+CONTRACT = ("test_layering.py", "test_published_names.py", "test_cache_commands.py")
+
+
+def test_without_all_plugins_the_example_and_the_contract_hold(without):
+    run = without(*PLUGINS)
     example = run("mind2web2", "example")
     assert (example.returncode, example.stderr) == (0, "")
     contract = [REPOSITORY / "tests/contract" / name for name in CONTRACT]
     options = ("-q", "-x", "-p", "no:cacheprovider", "--rootdir", REPOSITORY)
     outcome = run("pytest", *map(str, options), *map(str, contract), cwd=REPOSITORY)
     assert outcome.returncode == 0, outcome.stdout
-
-
-# The contract tests that concern the package itself; others are about documents and the wheel.
-CONTRACT = ("test_layering.py", "test_published_names.py", "test_cache_commands.py")

@@ -38,6 +38,7 @@ def evaluated(tmp_path_factory, judge):
     for name in AGENTS:
         shutil.copytree(REPOSITORY / "answers/example", folder / "answers" / name)
         shutil.copytree(REPOSITORY / "cache/example", folder / "cache" / name)
+    shutil.copytree(REPOSITORY / "checks/report/cache", folder / "checks/report/cache")
     for name in ("eval_scripts", "examples"):
         shutil.copytree(REPOSITORY / name, folder / name)
     with pytest.MonkeyPatch.context() as patch:

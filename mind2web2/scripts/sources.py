@@ -16,6 +16,7 @@ from functools import lru_cache
 from importlib import invalidate_caches
 from importlib.machinery import PathFinder
 from pathlib import Path
+from threading import Lock
 
 from mind2web2.errors import EvalScriptError
 from mind2web2.scripts.aliases import own_script_aliases, rename_imports
@@ -106,6 +107,10 @@ class _Import:
         return "." * self.level + self.module
 
 
+# Two threads that empty Python's import caches at once raise KeyError.
+_IMPORT_CACHES = Lock()
+
+
 @dataclass(frozen=True)
 class _Module:
     """A file of the script's, and the package that relative imports in it start from."""
@@ -123,7 +128,9 @@ class _Module:
 
 def _helpers(wanted: _Import, script_path: Path) -> list[_Module]:
     """Return the files beside the script that an import loads; none where it loads anything else."""
-    invalidate_caches()
+    with _IMPORT_CACHES:
+        # Files may have come since the last look.
+        invalidate_caches()
     found = _files_of(wanted.module, script_path)
     if found is None:
         return []

@@ -1,5 +1,8 @@
 """The files that a script consists of, and the names for which it has to run again."""
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from projects import REPOSITORY
 
@@ -183,3 +186,27 @@ def test_a_module_elsewhere_that_hides_a_helper_is_impure(
 def test_a_helper_without_source_is_impure(tmp_path):
     (tmp_path / "shared.so").write_bytes(b"")
     assert helpers(tmp_path, "import shared\n") == ([], ("shared",))
+
+
+def test_threads_may_look_for_helpers_at_the_same_time(tmp_path, monkeypatch):
+    """A run reads the sources of several answers at once; Python's import caches are shared."""
+    (tmp_path / "helper_of_threads.py").write_text("A = 1\n")
+    script = tmp_path / "task.py"
+    script.write_text("import helper_of_threads\n")
+    looked = []
+    interval_s = sys.getswitchinterval()
+    monkeypatch.setattr(sys, "path_importer_cache", dict(sys.path_importer_cache))
+
+    def look(thread):
+        for number in range(40):
+            # Python forgets such entries when its caches are emptied.
+            sys.path_importer_cache[f"/none/{thread}/{number}"] = None
+            looked.append(script_sources(script).helpers.keys())
+
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as threads:
+            list(threads.map(look, range(16)))
+    finally:
+        sys.setswitchinterval(interval_s)
+    assert all(names == {"helper_of_threads.py"} for names in looked)

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from mind2web2.errors import (
     ContextTooLongError,
     EvalScriptError,
+    JudgeAccessError,
     JudgeError,
     JudgmentMissingError,
 )
@@ -140,6 +141,10 @@ class AnswerJudge(JudgeSession, AsyncCalls):
             raise
         except NotAskedError:
             raise
+        except JudgeAccessError as error:
+            # The judge refuses its key, model or address: the answer's other questions would meet the same.
+            self._answer.is_stopped = True
+            raise self.fail(error) from error.__cause__
         except (JudgeError, EvalScriptError) as error:
             # The script's process fails where it checks replies by a template of its own.
             raise self.fail(error) from error.__cause__

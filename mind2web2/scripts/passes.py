@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from mind2web2.errors import JudgeError, Mind2Web2Error
+from mind2web2.errors import JudgeAccessError, JudgeError, Mind2Web2Error
 from mind2web2.judge.protocol import JudgeLedger
 from mind2web2.judge.session import STOPPED, JudgeSession
 from mind2web2.llm_client.chat import ReplyCheck
@@ -84,7 +84,7 @@ class ScriptPasses:
     Attributes:
         known: the replies by the keys of their questions.
         count: of passes.
-        failed: the first question that failed while the script ran in program order, which costs its result.
+        failed: the question whose failure costs the script its result.
     """
 
     answers: Answers
@@ -132,6 +132,9 @@ class ScriptPasses:
             if not self._open and len(self.known) == known_before and not self._failure:
                 # The script's process could not check a single reply.
                 return None
+            if self._failure is not None and self._is_for_any_question(self._failure):
+                self.failed = self._failure
+                return done
             if self._failure is not None:
                 # The question may be one that program order does not ask: from now on no other such is asked.
                 await self._forget_failure()
@@ -180,6 +183,11 @@ class ScriptPasses:
     def _note_failure(self, question: Question) -> None:
         self._failure = self._failure or question.key
         self.answers.stop()
+
+    def _is_for_any_question(self, key: str) -> bool:
+        """Tell whether the judge refused its key, model or address: another question meets the same."""
+        failure = self.known[key].failure
+        return failure is not None and failure.name == JudgeAccessError.__name__
 
     async def _until_worthwhile(self, cost_s: float) -> None:
         """Wait for the replies to all questions, or for one of them and long enough."""

@@ -290,7 +290,7 @@ async def _read_printed(process: ScriptProcess, pieces: list[bytes]) -> None:
 async def _check_replies(service: PassService) -> None:
     """Let the templates of an ended pass check the replies to its questions."""
     serving = asyncio.create_task(service.connection.served(service))
-    left = set(service.works)
+    left: set[asyncio.Task[object]] = set(service.works)
     while left and not serving.done():
         _, left = await asyncio.wait(
             {serving, *left}, return_when=asyncio.FIRST_COMPLETED

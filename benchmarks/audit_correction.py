@@ -154,9 +154,7 @@ class _World:
             for name, passed in judged.items()
         ]
         score = _score(tree, judged)
-        self.answers.append(
-            AuditedAnswer(task, answer, score, None, tree, tuple(leaves))
-        )
+        self.answers.append(AuditedAnswer(task, answer, score, None, tree, tuple(leaves)))
         self.truth[task, answer] = true
         self.true_scores.append(_score(tree, true))
 
@@ -225,10 +223,7 @@ def _spanned(low: Interval | None, high: Interval | None) -> Interval | None:
 
 
 def _covers(interval: Interval | None, truth: float) -> bool:
-    return (
-        interval is not None
-        and interval.low - _NOISE <= truth <= interval.high + _NOISE
-    )
+    return interval is not None and interval.low - _NOISE <= truth <= interval.high + _NOISE
 
 
 def _half(found: Sequence[Found]) -> float:

@@ -48,19 +48,13 @@ async def measured(page_count: int) -> tuple[float, float, float]:
 
 def page(number: int) -> HashedText:
     """Return a page's image, another for each number."""
-    return HashedText(
-        f"data:image/jpeg;base64,{number:06d}" + "A" * PAGE_BYTES
-    ).prepared()
+    return HashedText(f"data:image/jpeg;base64,{number:06d}" + "A" * PAGE_BYTES).prepared()
 
 
 async def waiting(folder: Path, pages: Sequence[HashedText], count: int) -> object:
     """Hand questions in, and return what each of them holds on to."""
-    collector = Collector(
-        BatchFolder(folder), "/v1/chat/completions", count + 1, ROOM_BYTES
-    )
-    bodies = [
-        partial(body, pages[number % len(pages)], number) for number in range(count)
-    ]
+    collector = Collector(BatchFolder(folder), "/v1/chat/completions", count + 1, ROOM_BYTES)
+    bodies = [partial(body, pages[number % len(pages)], number) for number in range(count)]
 
     async def asked(make_body: partial[JsonBody]) -> object:
         question = await collector.named("", make_body)

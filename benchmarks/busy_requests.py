@@ -72,14 +72,10 @@ class TimedJudge:
         busy_s = sum(max(0.0, min(ended, last) - started) for started, ended in spans)
         return busy_s / (LIMIT * (last - first))
 
-    async def _serve(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while head := await _head(reader):
             lengths = [
-                line
-                for line in head.lower().split(b"\r\n")
-                if line.startswith(b"content-length:")
+                line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")
             ]
             if not lengths:
                 writer.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")

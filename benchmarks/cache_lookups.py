@@ -54,10 +54,7 @@ def filled_cache(folder: Path, page_count: int) -> CacheFileSys:
 def median_lookups_s(cache: CacheFileSys, page_count: int) -> float:
     """Return the median over several runs of the seconds for all lookups."""
     # Steps of 7 reach pages all over the cache in every spelling.
-    urls = [
-        spelling(number * 7 + number // page_count, page_count)
-        for number in range(LOOKUPS)
-    ]
+    urls = [spelling(number * 7 + number // page_count, page_count) for number in range(LOOKUPS)]
     seconds = []
     for _ in range(RUNS):
         started = time.perf_counter()

@@ -24,9 +24,7 @@ async def capture_all(site: OrdinarySite) -> None:
         for number in waiting:
             page = await manager.capture(address("page", number))
             if page.record.failure:
-                raise SystemExit(
-                    f"page {number} was not captured: {page.record.failure}"
-                )
+                raise SystemExit(f"page {number} was not captured: {page.record.failure}")
 
     async with BatchBrowserManager(
         max_concurrent_pages=AT_ONCE, settings=site.settings()

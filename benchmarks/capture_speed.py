@@ -48,9 +48,7 @@ class Run:
     @property
     def waiting_share(self) -> float:
         """The part of the pages' time that was spent waiting for them."""
-        waited_s = sum(
-            record.timings_s.get(WAITING_STAGE, 0.0) for record in self.records
-        )
+        waited_s = sum(record.timings_s.get(WAITING_STAGE, 0.0) for record in self.records)
         return waited_s / sum(sum(record.timings_s.values()) for record in self.records)
 
 
@@ -65,9 +63,7 @@ async def capture(manager: BatchBrowserManager, url: str) -> CaptureRecord:
 async def warm_pages_s(site: OrdinarySite, kind: str) -> list[float]:
     """Return the seconds of pages captured one after the other, the first ones left out."""
     took_s = []
-    async with BatchBrowserManager(
-        max_concurrent_pages=1, settings=site.settings()
-    ) as manager:
+    async with BatchBrowserManager(max_concurrent_pages=1, settings=site.settings()) as manager:
         for number in range(WARM_PAGES + 2):
             started = time.perf_counter()
             await capture(manager, address(kind, number))
@@ -113,9 +109,7 @@ def print_at_once(site: OrdinarySite, at_once: int, numbers: Iterator[int]) -> N
         f"  {at_once:>2} at once: {rate:6.0f} pages a minute {share:<17}"
         f" {waiting:4.0%} of a page's time waiting, {busy_s:.2f} s of processor a page\n"
     )
-    stages = {
-        stage for run in runs for record in run.records for stage in record.timings_s
-    }
+    stages = {stage for run in runs for record in run.records for stage in record.timings_s}
     records = [record for run in runs for record in run.records]
     medians = {
         stage: statistics.median(record.timings_s.get(stage, 0.0) for record in records)

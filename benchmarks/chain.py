@@ -49,9 +49,7 @@ async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaph
 END = "    return ev.get_summary()\n"
 
 
-def _gated(
-    name: str, checks: int, indent: str = "    ", strategy: str = "parallel"
-) -> str:
+def _gated(name: str, checks: int, indent: str = "    ", strategy: str = "parallel") -> str:
     gate = f"ev.add_leaf(f'{name}_gate', 'gate', part, critical=True)"
     check = f"ev.add_leaf(f'{name}_{{k}}', 'check', part)"
     return (
@@ -69,8 +67,7 @@ SCRIPTS = {
     "extract_then_gates": (
         "PARALLEL",
         "    item = await ev.extract('The item', Item)\n"
-        "    ev.add_custom_node(item.name, 'named', 'named', root)\n"
-        + _gated("{item.name}", 4),
+        "    ev.add_custom_node(item.name, 'named', 'named', root)\n" + _gated("{item.name}", 4),
     ),
     "item_loop": (
         "PARALLEL",
@@ -106,10 +103,7 @@ SCRIPTS = {
     ),
     "five_extractions": (
         "PARALLEL",
-        "".join(
-            f"    part{n} = await ev.extract('Part {n}', Item, 'part{n}')\n"
-            for n in range(5)
-        )
+        "".join(f"    part{n} = await ev.extract('Part {n}', Item, 'part{n}')\n" for n in range(5))
         + "    ev.add_custom_info({'names': [part0.name, part1.name, part2.name]})\n"
         + "".join(_gated(f"{{part{n}.name}} {n}", 1) for n in range(5)),
     ),
@@ -121,8 +115,7 @@ SCRIPTS = {
             for n in range(13)
         )
         + "".join(
-            f"    await ev.verify(f'Fact {n} is {{fact{n}.name}}', leaf{n})\n"
-            for n in range(13)
+            f"    await ev.verify(f'Fact {n} is {{fact{n}.name}}', leaf{n})\n" for n in range(13)
         ),
     ),
     "extractions_of_pages": (
@@ -148,8 +141,7 @@ SCRIPTS = {
             for name in "abcd"
         )
         + "        things.append(Item(name=f'{a.name} {b.name}', year=c.year, urls=d.urls))\n"
-        "    for n, thing in enumerate(things):\n"
-        + _gated("{n} {thing.name}", 2, "        "),
+        "    for n, thing in enumerate(things):\n" + _gated("{n} {thing.name}", 2, "        "),
     ),
     "nested_loops": (
         "PARALLEL",

@@ -189,9 +189,7 @@ def _wrong(
     opened, height, designed, cost = place.facts()
     sources = [place.url]
     if error == "name":
-        fact = designed.replace(
-            place.builder, f"{draw.choice(FIRST)} {draw.choice(LAST)}son"
-        )
+        fact = designed.replace(place.builder, f"{draw.choice(FIRST)} {draw.choice(LAST)}son")
     elif error == "number":
         fact = height.replace(place.metres, str(float(place.metres) + 117))
     elif error == "date":
@@ -226,12 +224,8 @@ def _numbered(
     for each in statements:
         numbers = [urls.index(url) + 1 for url in each.sources]
         shown = mark(numbers) if numbers else ""
-        lines.append(
-            f"{each.text[:-1]}{shown}." if before_stop else f"{each.text}{shown}"
-        )
-    entries = "\n".join(
-        entry.format(n=number, url=url) for number, url in enumerate(urls, start=1)
-    )
+        lines.append(f"{each.text[:-1]}{shown}." if before_stop else f"{each.text}{shown}")
+    entries = "\n".join(entry.format(n=number, url=url) for number, url in enumerate(urls, start=1))
     return _paragraphs(lines) + "\n\n## References\n\n" + entries + "\n"
 
 
@@ -241,9 +235,7 @@ def _paragraphs(lines: list[str]) -> str:
 
 
 def _linked(each: Said, link: Callable[[int, str], str], joined: str) -> str:
-    links = joined.join(
-        link(number, url) for number, url in enumerate(each.sources, start=1)
-    )
+    links = joined.join(link(number, url) for number, url in enumerate(each.sources, start=1))
     return f"{each.text[:-1]} {links}." if links else each.text
 
 
@@ -273,9 +265,7 @@ def sources_by_name(statements: list[Said]) -> str:
 
 def bare(statements: list[Said]) -> str:
     """Return a report with bare addresses."""
-    return _paragraphs(
-        [_linked(each, lambda _, url: f"({url})", " ") for each in statements]
-    )
+    return _paragraphs([_linked(each, lambda _, url: f"({url})", " ") for each in statements])
 
 
 def table(statements: list[Said]) -> str:
@@ -285,9 +275,7 @@ def table(statements: list[Said]) -> str:
     for each in statements:
         numbers = ", ".join(str(urls.index(url) + 1) for url in each.sources)
         rows.append(f"| {each.text} | yes | {numbers} |")
-    entries = "\n".join(
-        f"{number}. Title, {url}" for number, url in enumerate(urls, start=1)
-    )
+    entries = "\n".join(f"{number}. Title, {url}" for number, url in enumerate(urls, start=1))
     return (
         "| Finding | Known | Source |\n|---|---|---|\n"
         + "\n".join(rows)
@@ -359,21 +347,15 @@ def plain(text: str) -> str:
 
 def pairs_found(read: ReadReport, statements: list[Said]) -> tuple[int, int, int]:
     """Return the pairs that are right, wanted and found."""
-    wanted = Counter(
-        (plain(each.text), url) for each in statements for url in each.sources
-    )
-    found = Counter(
-        (plain(each.plain), url) for each in read.statements for url in each.sources
-    )
+    wanted = Counter((plain(each.text), url) for each in statements for url in each.sources)
+    found = Counter((plain(each.plain), url) for each in read.statements for url in each.sources)
     return (wanted & found).total(), wanted.total(), found.total()
 
 
 class RightJudge(CachingJudge):
     """A judge that knows the truth about each claim and page."""
 
-    def __init__(
-        self, store: JudgmentStore, statements: list[Said], pages: dict[str, str]
-    ) -> None:
+    def __init__(self, store: JudgmentStore, statements: list[Said], pages: dict[str, str]) -> None:
         super().__init__(JudgeSettings("replay", "right"), None, store)
         self._claims = {plain(each.text): each.claims for each in statements}
         self._pages = pages
@@ -408,9 +390,7 @@ class RightJudge(CachingJudge):
 
     def _split(self, request: ChatRequest) -> dict[str, Any]:
         content = request.messages[-1]["content"]
-        text = "".join(
-            part.get("text", "") for part in content if isinstance(part, dict)
-        )
+        text = "".join(part.get("text", "") for part in content if isinstance(part, dict))
         numbered = re.findall(r"^(\d+)\. (.*)$", text, re.MULTILINE)
         return {
             "statements": [
@@ -429,26 +409,18 @@ class RightJudge(CachingJudge):
         subject = re.search(r"the (\w+ \w+)", claim, re.IGNORECASE)
         about = subject is not None and subject[1] in text
         quote = next(
-            (
-                part
-                for part in text.split(". ")
-                if about and subject and subject[1] in part
-            ),
+            (part for part in text.split(". ") if about and subject and subject[1] in part),
             "",
         )
         return {"reasoning": "As it is.", "result": is_there, "quote": quote}
 
 
-def store_pages(
-    cache: CacheFileSys, statements: list[Said], pages: dict[str, str]
-) -> None:
+def store_pages(cache: CacheFileSys, statements: list[Said], pages: dict[str, str]) -> None:
     """Store the pages that a report cites, walls and failures too."""
     for url in {url for each in statements for url in each.sources}:
         text = pages.get(url, "")
         troubles = (
-            (Trouble(kind="login_wall", detail="asks for a login"),)
-            if "wall-" in url
-            else ()
+            (Trouble(kind="login_wall", detail="asks for a login"),) if "wall-" in url else ()
         )
         is_missing = "no-host-" in url
         record = CaptureRecord(
@@ -499,9 +471,7 @@ def is_exact(check: Check, statements: list[Said]) -> bool:
     )
 
 
-def hinted(
-    check: Check, statements: list[Said], cache: CacheFileSys
-) -> Iterator[tuple[str, bool]]:
+def hinted(check: Check, statements: list[Said], cache: CacheFileSys) -> Iterator[tuple[str, bool]]:
     """Yield the error of each statement with a source, and whether a hint points at it."""
     sources = {url for each in check.read.statements for url in each.sources}
     hints = hints_of(check.read, {url: source_page(cache, url) for url in sources})
@@ -550,9 +520,7 @@ def main() -> int:
                 asyncio.run(judged(check, RightJudge(store, statements, pages)))
             exact += is_exact(check, statements)
             planted.update(hinted(check, statements, cache))
-    hits = sum(
-        count for (error, is_hinted), count in planted.items() if error and is_hinted
-    )
+    hits = sum(count for (error, is_hinted), count in planted.items() if error and is_hinted)
     errors = sum(count for (error, _), count in planted.items() if error)
     false_alarms = planted["", True]
     sys.stdout.write(

@@ -49,9 +49,7 @@ class Memory:
             for folder in family()[1:]:
                 if kind := _kind(folder):
                     sums[kind] += pss_bytes(folder) / MIB
-            self.peaks_mb = {
-                kind: max(peak, sums[kind]) for kind, peak in self.peaks_mb.items()
-            }
+            self.peaks_mb = {kind: max(peak, sums[kind]) for kind, peak in self.peaks_mb.items()}
 
     def __enter__(self) -> Memory:
         self._thread.start()
@@ -64,12 +62,7 @@ class Memory:
 
 def _kind(folder: Path) -> str | None:
     try:
-        command = (
-            (folder / "cmdline")
-            .read_bytes()
-            .replace(b"\0", b" ")
-            .decode(errors="replace")
-        )
+        command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
     except OSError:
         return None
     if "run_eval.py" in command:
@@ -99,26 +92,16 @@ def evaluate(
             str(options.limit),
             *engine,
         ]
-        environment = clean_environment(
-            OPENAI_API_KEY="none", OPENAI_BASE_URL=judge_url
-        )
+        environment = clean_environment(OPENAI_API_KEY="none", OPENAI_BASE_URL=judge_url)
         began_s = time.perf_counter()
-        subprocess.run(
-            command, cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL
-        )
+        subprocess.run(command, cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL)
         took_s = time.perf_counter() - began_s
         with JudgmentStore(paths.eval_results_root / AGENT / FILE_NAME) as store:
             asked = [judgment for judgment in store.all() if judgment.attempts]
-    ended_s = [
-        datetime.fromisoformat(judgment.created).timestamp() for judgment in asked
-    ]
-    first_s = min(
-        end_s - (each.seconds or 0) for end_s, each in zip(ended_s, asked, strict=True)
-    )
+    ended_s = [datetime.fromisoformat(judgment.created).timestamp() for judgment in asked]
+    first_s = min(end_s - (each.seconds or 0) for end_s, each in zip(ended_s, asked, strict=True))
     span_s = max(ended_s) - first_s
-    peaks = ", ".join(
-        f"{kind} {peak:.0f} MB" for kind, peak in memory.peaks_mb.items() if peak
-    )
+    peaks = ", ".join(f"{kind} {peak:.0f} MB" for kind, peak in memory.peaks_mb.items() if peak)
     title(
         f"    {len(asked)} requests in {span_s:.1f} s, {len(asked) / span_s:.0f} a second; the whole command "
         f"{took_s:.0f} s; {peaks}"
@@ -156,9 +139,7 @@ def main() -> None:
             RayCluster(nodes) if nodes else nullcontext() as cluster,
         ):
             engine = (
-                []
-                if cluster is None
-                else ["--engine", "ray", "--ray_address", cluster.address]
+                [] if cluster is None else ["--engine", "ray", "--ray_address", cluster.address]
             )
             spans_s[nodes] = evaluate(options, judge.base_url, engine, database.url)
     title(

@@ -11,7 +11,9 @@ from measuring import median_s, show, title
 from mind2web2.pages.citations import cited_urls
 
 SNIPPETS = Path(__file__).parents[1] / "tests/fixtures/url_snippets.json"
-WORDS = "The museum opened in 1932 and has forty rooms, of which the last was **restored** in spring. "
+WORDS = (
+    "The museum opened in 1932 and has forty rooms, of which the last was **restored** in spring. "
+)
 HOSTILE = (
     "[",
     "![",
@@ -39,9 +41,7 @@ def show_quality() -> None:
         for url in sorted(urls ^ found):
             fault = "missed" if url in urls else "wrong"
             sys.stdout.write(f"  {fault} {url} in: {snippet['about']}\n")
-    sys.stdout.write(
-        f"  {len(snippets)} snippets, {wanted} URLs: precision {right / given:.4f}, "
-    )
+    sys.stdout.write(f"  {len(snippets)} snippets, {wanted} URLs: precision {right / given:.4f}, ")
     sys.stdout.write(f"recall {right / wanted:.4f} (target 0.99 each)\n")
 
 
@@ -49,8 +49,7 @@ def answer(chars: int) -> str:
     """Return a report of about this length with a link a paragraph and a list of sources."""
     count = chars // (5 * len(WORDS) + 130)
     paragraphs = [
-        f"{WORDS * 5}[{n}] ([site](https://example.org/page/{n}))\n"
-        for n in range(count)
+        f"{WORDS * 5}[{n}] ([site](https://example.org/page/{n}))\n" for n in range(count)
     ]
     return "\n".join(
         [

@@ -80,8 +80,9 @@ def made(folder: Path) -> Results:
     return results
 
 
-# Follows an address and returns the milliseconds until a view shows so many elements. Without an address, the
-# milliseconds since the navigation began. Asked in the page: a tool's polling takes longer than most views.
+# Follows an address and returns the milliseconds until a view shows so many elements. Without an
+# address, the milliseconds since the navigation began. Asked in the page: a tool's polling takes
+# longer than most views.
 SHOWN_MS = """async ([address, selector, count]) => {
   const started = address ? performance.now() : 0;
   if (address) location.hash = address;
@@ -95,9 +96,7 @@ SHOWN_MS = """async ([address, selector, count]) => {
 async def cpu_ms(session: CDPSession) -> float:
     """Return the processor time that a tab has taken."""
     found = await session.send("Performance.getMetrics")
-    return 1000 * next(
-        each["value"] for each in found["metrics"] if each["name"] == "ProcessTime"
-    )
+    return 1000 * next(each["value"] for each in found["metrics"] if each["name"] == "ProcessTime")
 
 
 async def measured(page: Page, home: str) -> dict[str, float]:
@@ -119,9 +118,7 @@ async def measured(page: Page, home: str) -> dict[str, float]:
         node = f".node a[href^='{address}']"
         answers.append(await page.evaluate(SHOWN_MS, [address, node, LEAVES]))
     found["answer ms"] = statistics.median(answers)
-    found["answer, processor time of the tab ms"] = (
-        await cpu_ms(session) - before
-    ) / len(answers)
+    found["answer, processor time of the tab ms"] = (await cpu_ms(session) - before) / len(answers)
     await page.evaluate("() => { location.hash = '#/overview' }")
     await expect(page.locator(cells)).to_be_visible(timeout=60_000)
     search = page.get_by_label("Search tasks and claims")
@@ -167,9 +164,7 @@ def viewed(folder: Path) -> Iterator[str]:
 def largest_tab_bytes() -> int:
     """Return what the largest of the browser's tabs holds in memory."""
     tabs = (
-        folder
-        for folder in family()
-        if b"--type=renderer" in (folder / "cmdline").read_bytes()
+        folder for folder in family() if b"--type=renderer" in (folder / "cmdline").read_bytes()
     )
     return max(map(pss_bytes, tabs))
 
@@ -202,9 +197,7 @@ async def main() -> None:
                     page = await context.new_page()
                     with viewed(folder) as address:
                         runs.append(
-                            await measured(
-                                page, address if home == "server" else file.as_uri()
-                            )
+                            await measured(page, address if home == "server" else file.as_uri())
                         )
                     await context.close()
                 for figure in runs[0]:

@@ -91,9 +91,7 @@ class Tally:
 async def captures(server: SiteServer, urls: list[str]) -> list[CapturedPage]:
     """Capture pages of a local server, several at once."""
     network = NetworkSettings(host_map=server.host_map, trusted_keys=(server.spki,))
-    async with BatchBrowserManager(
-        settings=CaptureSettings(network=network)
-    ) as manager:
+    async with BatchBrowserManager(settings=CaptureSettings(network=network)) as manager:
         return await asyncio.gather(*map(manager.capture, urls))
 
 
@@ -126,9 +124,7 @@ def measure_package(package: Package) -> Tally:
     """Measure on a package's pages."""
     tally, host = Tally(), f"{package.name}.example"
     files = sampled_pages(package)
-    urls = [
-        f"https://{host}/{file.relative_to(package.root).as_posix()}" for file in files
-    ]
+    urls = [f"https://{host}/{file.relative_to(package.root).as_posix()}" for file in files]
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / host).symlink_to(package.root)
         with SiteServer(Path(folder)) as server:
@@ -137,9 +133,7 @@ def measure_package(package: Package) -> Tally:
         source = file.read_bytes()
         tally.add(url, present_facts(source, file.name), page)
         hidden = hidden_texts(source, file.name)
-        tally.add_hidden(
-            url, hidden, [text for text in hidden if text in flat(page.text or "")]
-        )
+        tally.add_hidden(url, hidden, [text for text in hidden if text in flat(page.text or "")])
     return tally
 
 
@@ -152,9 +146,7 @@ def show_tally(name: str, tally: Tally, show_all: bool) -> None:
         title(
             f"  {kind:<12} {tally.found[kind]:>5} of {wanted:>5}  {tally.found[kind] / wanted:.2%}"
         )
-    title(
-        f"  hidden text  {tally.hidden_shown:>5} of {tally.hidden_wanted:>5} shown (target 0)"
-    )
+    title(f"  hidden text  {tally.hidden_shown:>5} of {tally.hidden_wanted:>5} shown (target 0)")
     limit = None if show_all else 10
     for complaint in tally.complaints[:limit]:
         title(f"    {complaint[:200]}")

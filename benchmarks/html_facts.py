@@ -16,9 +16,7 @@ FACTS_A_KIND = 12
 MAX_CHARS = 300
 MIN_HIDDEN_WORDS = 4
 # Their text is shown changed (marks, ruby), or not at all.
-CHANGING_TAGS = (
-    "sub|sup|q|del|s|ruby|img|input|select|textarea|button|svg|math|object|iframe"
-)
+CHANGING_TAGS = "sub|sup|q|del|s|ruby|img|input|select|textarea|button|svg|math|object|iframe"
 BLOCKS = {
     "p",
     "ul",
@@ -43,9 +41,7 @@ KINDS = {
     "code": "//pre",
 }
 # Apache's manual shows the sign of a heading's own link only under the pointer.
-DROPPED = (
-    "//script|//style|//template|//noscript|//head|//comment()|//a[@class='permalink']"
-)
+DROPPED = "//script|//style|//template|//noscript|//head|//comment()|//a[@class='permalink']"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +68,9 @@ def present_facts(source: bytes, seed: str) -> list[SourceFact]:
 def hidden_texts(source: bytes, seed: str) -> list[str]:
     """Return what must not be shown: comments, scripts, and what is not displayed, unless it is also seen."""
     document = _parsed(source)
-    hidden = document.xpath(
-        "//comment()|//script|//style|//template|//noscript|//*[@hidden]"
-    )
+    hidden = document.xpath("//comment()|//script|//style|//template|//noscript|//*[@hidden]")
     texts = [
-        flat(
-            element.text or ""
-            if isinstance(element, HtmlComment)
-            else element.text_content()
-        )
+        flat(element.text or "" if isinstance(element, HtmlComment) else element.text_content())
         for element in hidden
     ]
     _drop(hidden)
@@ -127,8 +117,7 @@ def _until_block(element: HtmlElement) -> Iterator[str]:
 def _may_stand_apart(pieces: list[str]) -> bool:
     """Tell whether only the style sheets know if words of neighbouring elements are one word."""
     return any(
-        before[-1].isalnum() and after[0].isalnum()
-        for before, after in itertools.pairwise(pieces)
+        before[-1].isalnum() and after[0].isalnum() for before, after in itertools.pairwise(pieces)
     )
 
 
@@ -142,9 +131,7 @@ def _cells_of(table: HtmlElement) -> Iterator[Fact]:
     if table.xpath(".//table|ancestor::table|.//*[@colspan>1 or @rowspan>1]"):
         return
     rows = [row.xpath("./th|./td") for row in table.xpath(".//tr")]
-    columns = (
-        [_text_of(cell) if cell.tag == "th" else "" for cell in rows[0]] if rows else []
-    )
+    columns = [_text_of(cell) if cell.tag == "th" else "" for cell in rows[0]] if rows else []
     has_header = len(columns) > 1 and all(columns)
     for row in rows[1:] if has_header else rows:
         label, *values = map(_text_of, row)

@@ -113,11 +113,7 @@ class Facts(HTMLParser):
                 self.texts.append(text)
             if name in {"td", "th"} and self._table_depth == 1 and self.tables[-1]:
                 self.tables[-1][-1].append(text)
-            if (
-                name not in BLOCK_TAGS
-                and self._open
-                and name not in {"script", "style", "title"}
-            ):
+            if name not in BLOCK_TAGS and self._open and name not in {"script", "style", "title"}:
                 self._open[-1][1].extend(texts)
             if name == tag:
                 break
@@ -143,11 +139,7 @@ class Facts(HTMLParser):
         """Return (row's first cell, column's first cell, text) of tables without spanning cells."""
         found = []
         for rows in self.tables:
-            if (
-                len(rows) > 1
-                and len({len(row) for row in rows}) == 1
-                and len(rows[0]) > 1
-            ):
+            if len(rows) > 1 and len({len(row) for row in rows}) == 1 and len(rows[0]) > 1:
                 found += [
                     (row[0], head, cell)
                     for row in rows[1:]
@@ -181,9 +173,7 @@ def attributed(text: str, cells: list[tuple[str, str, str]]) -> int:
             places.setdefault((cell, column), []).append(number)
     found = 0
     for first, head, cell in cells:
-        columns = [
-            column for value, column in places if value == cell.replace("|", "\\|")
-        ]
+        columns = [column for value, column in places if value == cell.replace("|", "\\|")]
         found += any(
             (head.replace("|", "\\|"), column) in places
             and any(
@@ -229,9 +219,9 @@ class Tally:
     """What one way of reading kept, added, and took."""
 
     def __init__(self) -> None:
-        self.facts = self.kept = self.cells = self.attributed = self.chars = (
-            self.hidden
-        ) = self.hidings = 0
+        self.facts = self.kept = self.cells = self.attributed = self.chars = self.hidden = (
+            self.hidings
+        ) = 0
         self.times_ms: list[float] = []
         self.missed: list[str] = []
 
@@ -248,9 +238,7 @@ class Tally:
         self.missed += missed
         cells = facts.cells()
         self.cells += len(cells)
-        self.attributed += max(
-            attributed(text, cells), attributed(unmarked(text), cells)
-        )
+        self.attributed += max(attributed(text, cells), attributed(unmarked(text), cells))
         self.chars += len(text)
         self.times_ms.append(took_ms)
 
@@ -284,9 +272,7 @@ async def measure_hidden(
 ) -> None:
     """Count what ways of hiding text each way of reading is taken in by."""
     for style in HIDING:
-        await page.set_content(
-            f"<!doctype html><p>shown<div style='{style}'>secret</div>"
-        )
+        await page.set_content(f"<!doctype html><p>shown<div style='{style}'>secret</div>")
         html = await page.content()
         texts = {"this package": await read(page)} | {
             name: convert(html) for name, convert in ways.items()
@@ -311,9 +297,7 @@ async def measure() -> None:
             facts = Facts(html)
             started = time.perf_counter()
             text = await read(page)
-            tallies["this package"].add(
-                text, facts, (time.perf_counter() - started) * 1000
-            )
+            tallies["this package"].add(text, facts, (time.perf_counter() - started) * 1000)
             for name, convert in ways.items():
                 started = time.perf_counter()
                 text = convert(html)
@@ -328,8 +312,7 @@ async def measure() -> None:
     missed = tallies["this package"].missed
     if missed:
         sys.stdout.write(
-            "  missed, for example:\n"
-            + "".join(f"    {fact[:150]}\n" for fact in missed[:5])
+            "  missed, for example:\n" + "".join(f"    {fact[:150]}\n" for fact in missed[:5])
         )
 
 

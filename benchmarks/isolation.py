@@ -109,9 +109,7 @@ class Load:
         answers = root / "answers" / AGENT / TASK
         answers.mkdir(parents=True)
         for number in range(1, self.answers + 1):
-            (answers / f"answer_{number}.md").write_text(
-                f"Answer {number} on the lake. " * 300
-            )
+            (answers / f"answer_{number}.md").write_text(f"Answer {number} on the lake. " * 300)
         scripts = root / "eval_scripts" / "2025_07_14"
         scripts.mkdir(parents=True)
         (scripts / f"{TASK}.py").write_text(HEADER + self.body)
@@ -155,17 +153,13 @@ async def evaluate(
     return took_s
 
 
-def measured(
-    load: Load, where: Place = nullcontext, wait_for: int = 0
-) -> tuple[float, int]:
+def measured(load: Load, where: Place = nullcontext, wait_for: int = 0) -> tuple[float, int]:
     """Return the seconds, the shorter of two runs, and the memory while all waited."""
     took_s, waiting_bytes = [], 0
     for _ in range(2):
         with tempfile.TemporaryDirectory() as folder:
             judge = InstantJudge(wait_for)
-            took_s.append(
-                asyncio.run(evaluate(load.lay_out(Path(folder)), load, judge, where))
-            )
+            took_s.append(asyncio.run(evaluate(load.lay_out(Path(folder)), load, judge, where)))
             waiting_bytes = judge.waiting_bytes
     return min(took_s), waiting_bytes
 
@@ -225,9 +219,7 @@ def main() -> None:
     images = OWN_IMAGES.format(checks=100, image_bytes=MEGABYTE)
     compare("a question of the script's own with 1 MB of image", Load(images, 1), 100)
 
-    title(
-        "memory, nine answers at once, pages of memory that processes share counted once"
-    )
+    title("memory, nine answers at once, pages of memory that processes share counted once")
     load = Load(CHECKS.format(checks=1, source=PAGE), 9, at_once=9)
     fork_server.close()
     _, here_bytes = measured(load, program_order, wait_for=9)

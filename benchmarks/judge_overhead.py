@@ -59,9 +59,7 @@ def question(number: int, shown: PreparedPage | None) -> ChatRequest:
     return ChatRequest(model="o4-mini", messages=messages, template=BinaryEvalResult)
 
 
-async def processor_s(
-    ask: Callable[[int], Awaitable[object]], count: int, at_once: int
-) -> float:
+async def processor_s(ask: Callable[[int], Awaitable[object]], count: int, at_once: int) -> float:
     """Return the processor time of each of so many calls, after some that do not count."""
     limit = asyncio.Semaphore(at_once)
 
@@ -81,15 +79,9 @@ async def measure(url: str, folder: Path) -> None:
         shown = None if name == "no page" else page()
         title(f"Processor time of one request, {name}")
         for at_once in AT_ONCE:
-            async with LLMClient(
-                "openai", is_async=True, base_url=url, api_key="none"
-            ) as client:
-                with JudgmentStore(
-                    folder / f"{at_once}-{shown is None}" / FILE_NAME
-                ) as store:
-                    run = CachingJudge(
-                        JudgeSettings("openai", "o4-mini"), client, store
-                    )
+            async with LLMClient("openai", is_async=True, base_url=url, api_key="none") as client:
+                with JudgmentStore(folder / f"{at_once}-{shown is None}" / FILE_NAME) as store:
+                    run = CachingJudge(JudgeSettings("openai", "o4-mini"), client, store)
                     judge = AnswerJudge(run, "overhead", "answer_1.md")
 
                     async def through_the_run(
@@ -122,9 +114,7 @@ async def parts(url: str, shown: PreparedPage | None, count: int) -> None:
     async def question_and_key(number: int) -> None:
         judgment_key(question(number, shown), 1)
 
-    async with LLMClient(
-        "openai", is_async=True, base_url=url, api_key="none"
-    ) as client:
+    async with LLMClient("openai", is_async=True, base_url=url, api_key="none") as client:
         show(
             "of it question, client and HTTP, 30 at once",
             await processor_s(client_only, count, 30),

@@ -75,9 +75,7 @@ async def answered(
 ) -> int:
     """Keep requests in flight for so long, with events at their times; return how many were answered."""
     loop, replies = asyncio.get_running_loop(), 0
-    source = PoolSource(
-        base_urls=tuple(server.base_url for server in servers), model="judge-1"
-    )
+    source = PoolSource(base_urls=tuple(server.base_url for server in servers), model="judge-1")
     limit = asyncio.Semaphore(AT_ONCE)
 
     async def ask(client: LLMClient, end_s: float) -> None:
@@ -90,9 +88,7 @@ async def answered(
         await client.chat(REQUEST)  # loads the SDK
         for at_s, event in events.items():
             loop.call_later(at_s, event)
-        await asyncio.gather(
-            *(ask(client, loop.time() + seconds) for _ in range(2 * AT_ONCE))
-        )
+        await asyncio.gather(*(ask(client, loop.time() + seconds) for _ in range(2 * AT_ONCE)))
     return replies
 
 
@@ -118,18 +114,14 @@ def show_rates() -> None:
 def show_death() -> None:
     """Print what happens when one server is down from 5 to 10 s."""
     with ExitStack() as stack:
-        servers = [
-            stack.enter_context(JudgeServer(queue())) for _ in range(SERVERS - 1)
-        ]
+        servers = [stack.enter_context(JudgeServer(queue())) for _ in range(SERVERS - 1)]
         mortal = JudgeServer(queue())
         mortal.__enter__()
         port = int(mortal.url.rpartition(":")[2])
         again: list[JudgeServer] = []
         events = {
             5.0: lambda: threading.Thread(target=mortal.__exit__).start(),
-            10.0: lambda: again.append(
-                stack.enter_context(JudgeServer(queue(), port=port))
-            ),
+            10.0: lambda: again.append(stack.enter_context(JudgeServer(queue(), port=port))),
         }
         replies = asyncio.run(answered([mortal, *servers], 20.0, events))
     allowed = RATE * (3 * 20 + 5 + 10)
@@ -145,20 +137,11 @@ def show_slow() -> None:
     """Print how much one slow server slows the others."""
     for slow in (False, True):
         with ExitStack() as stack:
-            times_s = [LATENCY_S] * (SERVERS - 1) + [
-                LATENCY_S * 10 if slow else LATENCY_S
-            ]
-            servers = [
-                stack.enter_context(JudgeServer(after(latency_s)))
-                for latency_s in times_s
-            ]
+            times_s = [LATENCY_S] * (SERVERS - 1) + [LATENCY_S * 10 if slow else LATENCY_S]
+            servers = [stack.enter_context(JudgeServer(after(latency_s))) for latency_s in times_s]
             asyncio.run(answered(servers, 15.0, {}))
             counts = [len(server.calls) for server in servers]
-        name = (
-            "the fourth answers 10 times slower"
-            if slow
-            else "4 servers that answer after 0.3 s"
-        )
+        name = "the fourth answers 10 times slower" if slow else "4 servers that answer after 0.3 s"
         others = sum(counts[:-1]) / 15
         title(
             f"{name:<52} the first three {others:.0f} a second, the fourth {counts[-1] / sum(counts):.1%}"

@@ -11,9 +11,7 @@ RUNS = 20
 
 def main() -> None:
     """Print the processor time for one file."""
-    scripts = sorted(
-        (Path(__file__).parent.parent / "eval_scripts/example").glob("*.py")
-    )
+    scripts = sorted((Path(__file__).parent.parent / "eval_scripts/example").glob("*.py"))
     lines = b"\n".join(path.read_bytes() for path in scripts * 2).splitlines()
     # Cut where a definition begins, so that it parses.
     ends = [

@@ -78,9 +78,7 @@ async def capture(manager: BatchBrowserManager, url: str) -> CaptureRecord:
     return page.record
 
 
-async def capture_all(
-    manager: BatchBrowserManager, urls: list[str]
-) -> list[CaptureRecord]:
+async def capture_all(manager: BatchBrowserManager, urls: list[str]) -> list[CaptureRecord]:
     """Capture the pages at once; the first that fails cancels the others."""
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(capture(manager, url)) for url in urls]

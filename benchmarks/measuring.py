@@ -23,16 +23,10 @@ def median_s(work: Callable[[], object], runs: int = RUNS) -> float:
     return statistics.median(seconds(work) for _ in range(runs))
 
 
-def show(
-    what: str, took_s: float, target_s: float | None = None, remark: str = ""
-) -> None:
+def show(what: str, took_s: float, target_s: float | None = None, remark: str = "") -> None:
     """Print a figure with its share of the target, where there is one."""
-    share = (
-        "" if target_s is None else f"{took_s / target_s:6.2f} of {_readable(target_s)}"
-    )
-    sys.stdout.write(
-        f"  {what:<58} {_readable(took_s):>9} {share:<19} {remark}".rstrip() + "\n"
-    )
+    share = "" if target_s is None else f"{took_s / target_s:6.2f} of {_readable(target_s)}"
+    sys.stdout.write(f"  {what:<58} {_readable(took_s):>9} {share:<19} {remark}".rstrip() + "\n")
     sys.stdout.flush()
 
 

@@ -19,9 +19,7 @@ TARGET_S = 2.0
 SHARE_OF_GAPS = 0.05
 
 
-def answers(
-    seed: int, tasks: int = TASKS, share_of_gaps: float = 0.0
-) -> list[ScoredAnswer]:
+def answers(seed: int, tasks: int = TASKS, share_of_gaps: float = 0.0) -> list[ScoredAnswer]:
     """Return an agent's answers with scores, words and times by chance."""
     draws = random.Random(seed)
     return [

@@ -36,7 +36,9 @@ WORDS = (
     "cost",
     "summer",
 )
-STYLE = b"body { font: 16px/1.5 sans-serif; margin: 2rem auto; max-width: 60rem; } img { margin: 4px; }"
+STYLE = (
+    b"body { font: 16px/1.5 sans-serif; margin: 2rem auto; max-width: 60rem; } img { margin: 4px; }"
+)
 SCRIPT = b"""addEventListener('DOMContentLoaded', () => {
   const list = document.getElementById('list');
   for (let n = 1; n <= 10; n++) list.insertAdjacentHTML('beforeend', `<li>Entry ${n} by script</li>`);
@@ -68,11 +70,7 @@ class OrdinarySite(SiteServer):
             return Reply(picture(int(name[0])), "image/jpeg")
         if kind == "style.css":
             return Reply(STYLE, "text/css")
-        return (
-            Reply(SCRIPT, "text/javascript")
-            if kind == "script.js"
-            else Reply(status=404)
-        )
+        return Reply(SCRIPT, "text/javascript") if kind == "script.js" else Reply(status=404)
 
     def settings(self) -> CaptureSettings:
         """Return how to capture from here."""
@@ -89,10 +87,7 @@ def address(kind: str, number: int) -> str:
 def page(number: int, is_plain: bool) -> bytes:
     """Return a page's HTML, the same each time."""
     choose = random.Random(number)
-    prose = [
-        f"<p>{' '.join(choose.choices(WORDS, k=60))} {number}.</p>"
-        for _ in range(PARAGRAPHS)
-    ]
+    prose = [f"<p>{' '.join(choose.choices(WORDS, k=60))} {number}.</p>" for _ in range(PARAGRAPHS)]
     if is_plain:
         return f"<!doctype html><title>Plain {number}</title><h1>Plain {number}</h1>{''.join(prose)}".encode()
     pictures = "".join(
@@ -100,8 +95,7 @@ def page(number: int, is_plain: bool) -> bytes:
         for place in range(PICTURES)
     )
     rows = "".join(
-        f"<tr><td>Boat {row}</td><td>{choose.randint(1, 99)}</td></tr>"
-        for row in range(12)
+        f"<tr><td>Boat {row}</td><td>{choose.randint(1, 99)}</td></tr>" for row in range(12)
     )
     head = '<link rel="stylesheet" href="/style.css"><script src="/script.js"></script>'
     table = f"<table><tr><th>Boat</th><th>Seats</th></tr>{rows}</table>"

@@ -44,9 +44,7 @@ class LatentProvider:
     endpoint = "latent"
 
     def __init__(self, supporting: str) -> None:
-        self._supporting = f"<<page address {{}}>>\n{address(supporting)}\n".partition(
-            "{}"
-        )[2]
+        self._supporting = f"<<page address {{}}>>\n{address(supporting)}\n".partition("{}")[2]
         self.requests = 0
 
     async def chat(self, request: ChatRequest, limit: Limit) -> ChatReply:
@@ -77,9 +75,7 @@ class LatentCamera:
         return None, f"page {url}"
 
 
-async def check(
-    supporting: str, folder: Path, picture: bytes
-) -> tuple[float, int, int]:
+async def check(supporting: str, folder: Path, picture: bytes) -> tuple[float, int, int]:
     """Verify one claim on all pages; return the seconds, the judge requests and the captures."""
     cache = CacheFileSys(folder)
     for number in range(AT_HAND):
@@ -105,9 +101,7 @@ def print_paces() -> None:
             f"One claim on {AT_HAND} pages at hand and {UNCACHED} uncached ones, supported by {supporting}"
         )
         with tempfile.TemporaryDirectory() as folder:
-            took_s, requests, captures = asyncio.run(
-                check(supporting, Path(folder), picture)
-            )
+            took_s, requests, captures = asyncio.run(check(supporting, Path(folder), picture))
         show("seconds", took_s, remark=f"{requests} requests, {captures} captures")
 
 
@@ -116,12 +110,8 @@ def page() -> PreparedPage:
     choose = random.Random(1)
     parts = (base64.b64encode(choose.randbytes(250_000)).decode() for _ in range(4))
     text = HashedText(text_of(100_000)).prepared()
-    images = tuple(
-        HashedText(f"data:image/jpeg;base64,{part}").prepared() for part in parts
-    )
-    return PreparedPage(
-        address("page"), "web", None, text, len(text), len(text), images
-    )
+    images = tuple(HashedText(f"data:image/jpeg;base64,{part}").prepared() for part in parts)
+    return PreparedPage(address("page"), "web", None, text, len(text), len(text), images)
 
 
 async def cpu_s(base_url: str, shown: PreparedPage | None) -> float:
@@ -129,9 +119,7 @@ async def cpu_s(base_url: str, shown: PreparedPage | None) -> float:
     client = LLMClient("openai", is_async=True, base_url=base_url)
 
     async def ask(number: int) -> None:
-        messages = verification_messages(
-            "task", "answer " * 700, shown, f"claim {number}", "None"
-        )
+        messages = verification_messages("task", "answer " * 700, shown, f"claim {number}", "None")
         await client.chat(ChatRequest("o4-mini", messages, BinaryEvalResult))
 
     await asyncio.gather(*(ask(number) for number in range(10)))
@@ -145,9 +133,7 @@ async def cpu_s(base_url: str, shown: PreparedPage | None) -> float:
 
 def print_cpu() -> None:
     """Measure and print what one request costs."""
-    title(
-        f"Processor time of a judge request through the SDK, mean of {REQUESTS}, ten at a time"
-    )
+    title(f"Processor time of a judge request through the SDK, mean of {REQUESTS}, ten at a time")
     with SlowJudge(0.0) as server:
         for name, shown in (
             ("without a page", None),

@@ -74,8 +74,7 @@ def show_coverage(name: str, scores: Scores) -> None:
             for differences in simulated(scores, tasks, EFFECT)
         )
         p_values = [
-            paired_test(differences).p_value or 0.0
-            for differences in simulated(scores, tasks, 0.0)
+            paired_test(differences).p_value or 0.0 for differences in simulated(scores, tasks, 0.0)
         ]
         below = ", ".join(
             f"{sum(p < level for p in p_values) / SIMULATIONS:.3f} below {level}"

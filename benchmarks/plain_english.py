@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-# These words open a sentence only if it is a question, or if a noun follows at once ("Those pages are ...").
+# These words open a sentence only if it is a question, or if a noun follows at once ("Those pages
+# are ...").
 MIDDLES = re.compile(
     r"(?:Of|Whether|Such as|Unless|Whoever|Whose|To be|So (?:do|does|is|are|did)|Nor|And|Or|But)\b"
     r"|(?:What|Who|Those)\b(?!.*\?)"

@@ -68,11 +68,7 @@ class Ledger:
 
     def note(self, request: ChatRequest) -> list[bytes]:
         """Count a request as it is sent, and return its prefixes."""
-        tokens = [
-            token
-            for message in request.messages
-            for token in _tokens(message["content"])
-        ]
+        tokens = [token for message in request.messages for token in _tokens(message["content"])]
         prefixes = list(_prefixes(tokens))
         shared = 0
         while shared < len(prefixes) and prefixes[shared] in self._prefixes:
@@ -147,9 +143,7 @@ class NotingJudge(CachingJudge):
 def _tokens(content: object) -> Iterator[str]:
     """Yield stand-ins for the tokens of a message, texts that follow each other taken as one."""
     text = ""
-    for part in (
-        [{"type": "text", "text": content}] if isinstance(content, str) else content
-    ):  # type: ignore[attr-defined]
+    for part in [{"type": "text", "text": content}] if isinstance(content, str) else content:  # type: ignore[attr-defined]
         if part["type"] == "text":
             text += part["text"]
             continue
@@ -162,10 +156,7 @@ def _tokens(content: object) -> Iterator[str]:
 
 
 def _words(text: str) -> Iterator[str]:
-    return (
-        text[start : start + CHARS_A_TOKEN]
-        for start in range(0, len(text), CHARS_A_TOKEN)
-    )
+    return (text[start : start + CHARS_A_TOKEN] for start in range(0, len(text), CHARS_A_TOKEN))
 
 
 @cache
@@ -185,8 +176,7 @@ def prose(chars: int, seed: int) -> str:
     """Return made-up text, the same each time."""
     choose = random.Random(seed)
     return " ".join(
-        f"{choose.choice('abcdefghij')}{choose.randrange(10**6)}"
-        for _ in range(chars // 7)
+        f"{choose.choice('abcdefghij')}{choose.randrange(10**6)}" for _ in range(chars // 7)
     )[:chars]
 
 
@@ -214,9 +204,7 @@ async def example(judge: NotingJudge, results: Path) -> None:
         raise SystemExit("an answer of the example has no result")
 
 
-async def synthetic(
-    judge: NotingJudge, folder: Path, page_chars: int, screenshot_px: int
-) -> None:
+async def synthetic(judge: NotingJudge, folder: Path, page_chars: int, screenshot_px: int) -> None:
     """Verify 30 claims on 6 pages at the same time, page by page in turn."""
     cache = CacheFileSys(folder)
     urls = [f"https://www.ottermoss.example/{number}" for number in range(PAGES)]

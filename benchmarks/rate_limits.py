@@ -67,9 +67,7 @@ class SimulatedServer:
         admits: whether one more request is accepted, by the server and the time.
     """
 
-    def __init__(
-        self, admits: Admission, latency: Latency = CONSTANT, seed: int = 0
-    ) -> None:
+    def __init__(self, admits: Admission, latency: Latency = CONSTANT, seed: int = 0) -> None:
         self.accepted_s: list[float] = []
         self.refusals = self.in_flight = 0
         self.chance = random.Random(seed)
@@ -124,9 +122,7 @@ def served(server: SimulatedServer, seconds: float, at_once: int = AT_ONCE) -> N
 
     async def main() -> None:
         limiter, limit = RateLimiter(), asyncio.Semaphore(at_once)
-        asking = [
-            asyncio.ensure_future(ask(limiter, limit)) for _ in range(3 * at_once)
-        ]
+        asking = [asyncio.ensure_future(ask(limiter, limit)) for _ in range(3 * at_once)]
         await asyncio.wait(asking, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         for task in asking:
             task.cancel()
@@ -164,9 +160,7 @@ class Scenario:
             refused.append(server.refusals / (accepted + server.refusals))
         used, lost = statistics.median(shares), statistics.median(refused)
         target = f"   target {self.target}" if self.target else ""
-        title(
-            f"{self.name:<52} {used:>4.0%} of the limit, {lost:>5.1%} refused{target}"
-        )
+        title(f"{self.name:<52} {used:>4.0%} of the limit, {lost:>5.1%} refused{target}")
 
 
 def random_share(share: float, latency_s: float, target: str = "") -> Scenario:
@@ -232,9 +226,7 @@ def in_flight(
 
 def changing_bucket(high: float, at_once: int) -> Scenario:
     """Return a token bucket whose rate halves and doubles every 60 s."""
-    name = (
-        f"token bucket, {high:g} and {high / 2:g} a second in turn, {at_once} at once"
-    )
+    name = f"token bucket, {high:g} and {high / 2:g} a second in turn, {at_once} at once"
     rate = alternating(high)
     return Scenario(
         name,
@@ -282,9 +274,7 @@ def show_outage() -> None:
         enough = 0.9 * 2 * AT_ONCE / LATENCY_S
         steps_s = [60 + quarter / 4 for quarter in range(150)]
         full_s = (
-            s
-            for s in steps_s
-            if sum(s <= time_s < s + 2 for time_s in server.accepted_s) >= enough
+            s for s in steps_s if sum(s <= time_s < s + 2 for time_s in server.accepted_s) >= enough
         )
         waits_s.append(next(full_s, 100) - 60)
     title(
@@ -303,11 +293,7 @@ def judged_s(seed: int, refused: float, other: float) -> float:
         if draw < refused + other:
             kind = chance.choice(["error", "reset", "slow"])
             if kind != "slow":
-                return (
-                    status(500, "internal error")
-                    if kind == "error"
-                    else drop_before_reply()
-                )
+                return status(500, "internal error") if kind == "error" else drop_before_reply()
             time.sleep(2)
         return None
 
@@ -316,13 +302,9 @@ def judged_s(seed: int, refused: float, other: float) -> float:
         return "yes"
 
     async def ask(base_url: str) -> float:
-        async with LLMClient(
-            "openai", is_async=True, base_url=base_url, api_key="dummy"
-        ) as client:
+        async with LLMClient("openai", is_async=True, base_url=base_url, api_key="dummy") as client:
             limit = asyncio.Semaphore(AT_ONCE)
-            request = ChatRequest(
-                model="judge-1", messages=[{"role": "user", "content": "Is it?"}]
-            )
+            request = ChatRequest(model="judge-1", messages=[{"role": "user", "content": "Is it?"}])
             started_s = time.perf_counter()
             await asyncio.gather(*(client.chat(request, limit) for _ in range(376)))
             return time.perf_counter() - started_s

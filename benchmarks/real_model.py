@@ -79,9 +79,7 @@ def run(folder: Path, *words: str) -> None:
     """Run a command, and print its status, its time and its last lines."""
     command = [sys.executable, "-m", "mind2web2", *words]
     started = time.monotonic()
-    done = subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     printed = (done.stdout + done.stderr).strip().splitlines()
     seconds = time.monotonic() - started
     log.info("\n$ mind2web2 %s", " ".join(words))
@@ -110,9 +108,7 @@ def score_one(folder: Path) -> None:
             except urllib.error.HTTPError as error:
                 status, text = error.code, error.read().decode()
             seconds = time.monotonic() - started
-            log.info(
-                "\nPOST /score: HTTP %d after %.0f s: %s", status, seconds, text[:300]
-            )
+            log.info("\nPOST /score: HTTP %d after %.0f s: %s", status, seconds, text[:300])
         finally:
             server.terminate()
 

@@ -63,14 +63,10 @@ def main(tasks: int = 130) -> int:
         scripts = Path(folder, "eval_scripts", "own")
         scripts.mkdir(parents=True)
         for task in range(tasks):
-            (scripts / f"task_{task}.yaml").write_text(
-                TASK.format(task=task), encoding="utf-8"
-            )
+            (scripts / f"task_{task}.yaml").write_text(TASK.format(task=task), encoding="utf-8")
         started_s = time.perf_counter()
         command = [sys.executable, "-m", "mind2web2", "rehearse", "--strict"]
-        run = subprocess.run(
-            command, cwd=folder, capture_output=True, text=True, check=False
-        )
+        run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         seconds = time.perf_counter() - started_s
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
     sys.stdout.write(run.stdout.splitlines()[-1] + "\n" if run.stdout else run.stderr)

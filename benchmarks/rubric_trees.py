@@ -40,15 +40,11 @@ def build(evaluator: Evaluator, leaf_count: int) -> list[VerificationNode]:
     """Add the parents and their leaves and return the leaves; the first of each ten is critical."""
     leaves = []
     for number in range(leaf_count // LEAVES_PER_PARENT):
-        parent = evaluator.add_parallel(
-            f"item_{number}", f"item {number} meets the task"
-        )
+        parent = evaluator.add_parallel(f"item_{number}", f"item {number} meets the task")
         for position in range(LEAVES_PER_PARENT):
             name = f"item_{number}_point_{position}"
             leaves.append(
-                evaluator.add_leaf(
-                    name, f"point {position}", parent, critical=position == 0
-                )
+                evaluator.add_leaf(name, f"point {position}", parent, critical=position == 0)
             )
     return leaves
 
@@ -74,16 +70,12 @@ async def evaluate(
     evaluator.initialize("trees", client=client, answer=ANSWER, logger=logger)
     leaves = build(evaluator, leaf_count)
     if in_batch:
-        await evaluator.batch_verify(
-            [(claim(leaf), None, leaf, None) for leaf in leaves]
-        )
+        await evaluator.batch_verify([(claim(leaf), None, leaf, None) for leaf in leaves])
     else:
         for leaf in leaves:
             await evaluator.verify(claim(leaf), leaf)
     if evaluator.get_summary()["final_score"] != 1.0:
-        raise SystemExit(
-            "an instant judge supports every claim, and yet the score is not 1"
-        )
+        raise SystemExit("an instant judge supports every claim, and yet the score is not 1")
 
 
 @contextmanager
@@ -128,9 +120,7 @@ def in_new_file(folder: Path) -> Iterator[ClientAndLogger]:
 def run_once(judge: Judge, folder: Path, leaf_count: int, in_batch: bool) -> float:
     """Evaluate an answer and return the seconds, without those for opening and closing files."""
     with judge(folder) as (client, logger):
-        return seconds(
-            lambda: asyncio.run(evaluate(client, leaf_count, in_batch, logger))
-        )
+        return seconds(lambda: asyncio.run(evaluate(client, leaf_count, in_batch, logger)))
 
 
 def print_judge(name: str, judge: Judge) -> None:
@@ -143,9 +133,7 @@ def print_judge(name: str, judge: Judge) -> None:
                 run()
                 took_s = statistics.median(run() for _ in range(RUNS))
             how = "one batch" if in_batch else "one by one"
-            remark = (
-                f"{took_s / smaller_s:.2f} times the smaller tree" if smaller_s else ""
-            )
+            remark = f"{took_s / smaller_s:.2f} times the smaller tree" if smaller_s else ""
             smaller_s = smaller_s or took_s
             show(
                 f"{leaf_count}, {how}, {name}",

@@ -19,7 +19,8 @@ RUNS = 3
 JUDGMENTS = 3
 LEAVES = 6
 TASKS = (10, 30, 130)
-# Variances of a score between tasks, runs and judgments, and of leaves that the judge decides wrongly.
+# Variances of a score between tasks, runs and judgments, and of leaves that the judge decides
+# wrongly.
 COMPONENTS = {"between_tasks": 0.04, "between_runs": 0.01, "between_judgments": 0.0025}
 METRICS = ("avg_score", "success_rate")
 
@@ -31,9 +32,7 @@ def answers(draws: random.Random, tasks: int) -> list[ScoredAnswer]:
         chance = draws.betavariate(1.2, 0.8)
         for run in range(1, RUNS + 1):
             passed = sum(draws.random() < chance for _ in range(LEAVES))
-            found.append(
-                ScoredAnswer(f"task_{task}", f"answer_{run}.md", passed / LEAVES)
-            )
+            found.append(ScoredAnswer(f"task_{task}", f"answer_{run}.md", passed / LEAVES))
     return found
 
 
@@ -49,12 +48,8 @@ def show_coverage(tasks: int, truths: dict[str, float]) -> None:
             (found,) = bootstrap_intervals(
                 rows, [(sums.statistic, sums.limits)], resamples=RESAMPLES
             )
-            covered[name] += (
-                found is not None and found.low <= truths[name] <= found.high
-            )
-    shares = ", ".join(
-        f"{name} {count / SIMULATIONS:.1%}" for name, count in covered.items()
-    )
+            covered[name] += found is not None and found.low <= truths[name] <= found.high
+    shares = ", ".join(f"{name} {count / SIMULATIONS:.1%}" for name, count in covered.items())
     sys.stdout.write(f"  {tasks} tasks x {RUNS} runs covered: {shares}\n")
     sys.stdout.flush()
 
@@ -76,10 +71,7 @@ def scores(draws: random.Random, tasks: int) -> list[list[list[float]]]:
         task = draws.gauss(0.5, of_task)
         runs = [task + draws.gauss(0.0, of_run) for _ in range(RUNS)]
         found.append(
-            [
-                [run + draws.gauss(0.0, of_judgment) for _ in range(JUDGMENTS)]
-                for run in runs
-            ]
+            [[run + draws.gauss(0.0, of_judgment) for _ in range(JUDGMENTS)] for run in runs]
         )
     return found
 
@@ -92,22 +84,16 @@ def show_components(tasks: int) -> None:
     for name, truth in COMPONENTS.items():
         mean = fmean(getattr(each, name) or 0.0 for each in found)
         shown.append(f"{name} {mean:.5f} ({mean / truth - 1:+.1%})")
-    sys.stdout.write(
-        f"  {tasks} tasks x {RUNS} runs x {JUDGMENTS} judgments: {', '.join(shown)}\n"
-    )
+    sys.stdout.write(f"  {tasks} tasks x {RUNS} runs x {JUDGMENTS} judgments: {', '.join(shown)}\n")
     sys.stdout.flush()
 
 
 def main() -> None:
     """Simulate and print."""
-    title(
-        f"Components of variance, means of {SIMULATIONS:,} simulations, and their errors"
-    )
+    title(f"Components of variance, means of {SIMULATIONS:,} simulations, and their errors")
     for tasks in TASKS:
         show_components(tasks)
-    title(
-        f"Intervals of metrics at 95%, {SIMULATIONS:,} simulations, {RESAMPLES:,} resamples each"
-    )
+    title(f"Intervals of metrics at 95%, {SIMULATIONS:,} simulations, {RESAMPLES:,} resamples each")
     truths = true_values()
     for tasks in TASKS:
         show_coverage(tasks, truths)

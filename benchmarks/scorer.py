@@ -21,9 +21,7 @@ from mind2web2 import Judge, Score, Scorer
 
 TARGET_A_SECOND = 60
 MEGABYTE = 1024**2
-ANSWER = (
-    "The town of Ottermoss has a lake, a ferry and a museum; answer {number}. " * 40
-)
+ANSWER = "The town of Ottermoss has a lake, a ferry and a museum; answer {number}. " * 40
 
 
 async def measure(scripts: Path, answers: int) -> None:

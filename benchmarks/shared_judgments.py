@@ -100,9 +100,7 @@ def main() -> None:
             cursor.copy("COPY mind2web2_judgments FROM STDIN") as copy,
         ):
             for each in map(stored, range(STORED)):
-                copy.write_row(
-                    (each.key, each.endpoint, each.model_dump_json(exclude_none=True))
-                )
+                copy.write_row((each.key, each.endpoint, each.model_dump_json(exclude_none=True)))
         asyncio.run(measure("PostgreSQL", database))
 
 

@@ -68,9 +68,7 @@ class CountingCache(CacheFileSys):
         super().__init__(folder)
         self.reads: Counter[str] = Counter()
 
-    def get_web(
-        self, url: str, get_screenshot: bool = True
-    ) -> tuple[str, bytes | None]:
+    def get_web(self, url: str, get_screenshot: bool = True) -> tuple[str, bytes | None]:
         """Return a web page."""
         self.reads[url] += 1
         return super().get_web(url, get_screenshot)
@@ -105,9 +103,7 @@ def picture(size_px: tuple[int, int]) -> Image.Image:
     """Return a picture of a page full of text."""
     image = Image.new("RGB", size_px, "white")
     pen = ImageDraw.Draw(image)
-    for top, line in zip(
-        range(10, size_px[1] - 20, 16), text_of(60_000).split("\n"), strict=False
-    ):
+    for top, line in zip(range(10, size_px[1] - 20, 16), text_of(60_000).split("\n"), strict=False):
         pen.text((20, top), line, fill="black")
     return image
 
@@ -175,12 +171,8 @@ async def verify(evaluator: Evaluator, number: int, url: str) -> float:
     """Verify one claim on the page and return the seconds."""
     leaf = evaluator.add_leaf(f"claim_{number}", "a claim")
     started = time.perf_counter()
-    if not await evaluator.verify(
-        f"The page names year {number} of the town.", leaf, url
-    ):
-        raise SystemExit(
-            f"an instant judge supports every claim, and yet: {leaf.evidence}"
-        )
+    if not await evaluator.verify(f"The page names year {number} of the town.", leaf, url):
+        raise SystemExit(f"an instant judge supports every claim, and yet: {leaf.evidence}")
     return time.perf_counter() - started
 
 

@@ -38,12 +38,9 @@ def completion() -> bytes:
             },
         }
     ).encode()
-    return (
-        b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b"
-        % (
-            len(body),
-            body,
-        )
+    return b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (
+        len(body),
+        body,
     )
 
 
@@ -69,15 +66,11 @@ class _Connection(asyncio.Protocol):
                 return
             self._head = b""
             lengths = [
-                line
-                for line in head.lower().split(b"\r\n")
-                if line.startswith(b"content-length:")
+                line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")
             ]
             if not lengths:
                 # The run asks for the list of models first.
-                self._transport.write(
-                    b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
-                )
+                self._transport.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
                 return
             self._body_left = int(lengths[0].partition(b":")[2])
         self._body_left -= len(received)

@@ -74,9 +74,7 @@ def score_in_turn(checkouts: dict[str, Path]) -> None:
         for _ in range(RUNS + 1):
             took_s[IMPORT].append(seconds(partial(run, ["-c", IMPORT])))
             for name, checkout in checkouts.items():
-                took_s[name].append(
-                    seconds(partial(score_one, checkout, judge.base_url))
-                )
+                took_s[name].append(seconds(partial(score_one, checkout, judge.base_url)))
     # The first ones compile what has changed.
     medians_s = {name: statistics.median(all_s[1:]) for name, all_s in took_s.items()}
     for name, median in medians_s.items():

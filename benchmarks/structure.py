@@ -24,9 +24,9 @@ from mind2web2 import CacheFileSys
 PACKAGE = Path(mind2web2.__file__).parent
 REPOSITORY = PACKAGE.parent
 MODULES = {
-    ".".join(
-        ("mind2web2", *path.relative_to(PACKAGE).with_suffix("").parts)
-    ).removesuffix(".__init__"): path
+    ".".join(("mind2web2", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(
+        ".__init__"
+    ): path
     for path in sorted(PACKAGE.rglob("*.py"))
 }
 # Modules of utils/ that eval scripts import names from.
@@ -62,7 +62,8 @@ NO_RESULTS = {
 JUDGE_WITH_A_STORE = "CachingJudge"
 PROBED = ("browser", "cache", "client", "judge", "library", "provider", "semaphore")
 URL = "https://www.example.org/page"
-# Writes down which modules are loaded before it imports anything, and which run during one verification.
+# Writes down which modules are loaded before it imports anything, and which run during one
+# verification.
 SCRIPT = f"""
 import json, sys
 from pathlib import Path
@@ -84,7 +85,8 @@ async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaph
     Path("script_figures.json").write_text(json.dumps(figures))
     return evaluator.get_summary()
 """
-# Writes down which modules of the run work on the first question, and which files it reads for the second.
+# Writes down which modules of the run work on the first question, and which files it reads for the
+# second.
 COMMAND = """
 import json, sys
 from pathlib import Path
@@ -125,9 +127,7 @@ def one_evaluation() -> tuple[int, int, int]:
         ):
             (folder / path).parent.mkdir(parents=True)
             (folder / path).write_text(text, encoding="utf-8")
-        CacheFileSys(folder / "cache/agent/task").put_web(
-            URL, "The lake is 80 m deep.", None
-        )
+        CacheFileSys(folder / "cache/agent/task").put_web(URL, "The lake is 80 m deep.", None)
         command = [sys.executable, "-c", COMMAND, "--agent_name", "agent"]
         command += ["--ahead", "nothing", "--max_llm_requests", "1", "--judge_base_url"]
         command += [server.base_url]
@@ -136,9 +136,7 @@ def one_evaluation() -> tuple[int, int, int]:
             "OPENAI_API_KEY": "dummy",
             "PYTHONPATH": str(REPOSITORY / "tests"),
         }
-        subprocess.run(
-            command, cwd=folder, check=True, capture_output=True, env=environment
-        )
+        subprocess.run(command, cwd=folder, check=True, capture_output=True, env=environment)
         of_script, of_run = (
             json.loads((folder / f"{side}_figures.json").read_text(encoding="utf-8"))
             for side in ("script", "run")
@@ -162,9 +160,7 @@ def is_command(module: str) -> bool:
 def functions_of(tree: ast.AST) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
     """Return all functions of a tree, those inside of classes and of other functions as well."""
     return [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
 
 
@@ -173,9 +169,7 @@ def names_imported(node: ast.stmt) -> set[str]:
     if isinstance(node, ast.Import):
         return {alias.name for alias in node.names}
     if isinstance(node, ast.ImportFrom) and node.module is not None:
-        members = {
-            f"{node.module}.{alias.name}" for alias in node.names
-        } & MODULES.keys()
+        members = {f"{node.module}.{alias.name}" for alias in node.names} & MODULES.keys()
         return members or {node.module}
     return set()
 
@@ -200,9 +194,7 @@ def imported_anywhere(module: str) -> frozenset[str]:
 
 
 @cache
-def longest_chain(
-    module: str, imported_by: Callable[[str], frozenset[str]]
-) -> tuple[str, ...]:
+def longest_chain(module: str, imported_by: Callable[[str], frozenset[str]]) -> tuple[str, ...]:
     """Return the longest chain of imports that begins with a module: its length is the number of levels."""
     chains = (longest_chain(name, imported_by) for name in imported_by(module))
     return (module, *max(chains, key=len, default=()))
@@ -228,19 +220,13 @@ def imports_in_functions() -> tuple[list[Place], list[Place]]:
     """
     every, own = [], []
     for module in MODULES:
-        inside = {
-            node
-            for function in functions_of(tree_of(module))
-            for node in ast.walk(function)
-        }
+        inside = {node for function in functions_of(tree_of(module)) for node in ast.walk(function)}
         for node in inside:
             if not isinstance(node, ast.Import | ast.ImportFrom):
                 continue
             place = Place(module, node.lineno)
             every.append(place)
-            is_own = any(
-                name.split(".")[0] == "mind2web2" for name in names_imported(node)
-            )
+            is_own = any(name.split(".")[0] == "mind2web2" for name in names_imported(node))
             if is_own and not is_command(module):
                 own.append(place)
     return every, own
@@ -251,9 +237,7 @@ def lines_with(word: str) -> list[Place]:
     whole_word = re.compile(rf"\b{word}\b")
     found = []
     for module, path in MODULES.items():
-        for number, line in enumerate(
-            path.read_text(encoding="utf-8").splitlines(), start=1
-        ):
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
             if whole_word.search(line):
                 found.append(Place(module, number))
     return found
@@ -288,11 +272,7 @@ def untyped_dicts() -> list[Place]:
                 and ast.unparse(node.slice.elts[-1]) not in {"Any", "object"}
             }
             for node in nodes:
-                if (
-                    isinstance(node, ast.Name)
-                    and node.id in DICTIONARIES
-                    and id(node) not in typed
-                ):
+                if isinstance(node, ast.Name) and node.id in DICTIONARIES and id(node) not in typed:
                     found.append(Place(module, node.lineno))
     return found
 
@@ -305,17 +285,10 @@ def gets_on_results() -> list[Place]:
     """
     found = []
     for module in MODULES:
-        if (
-            module.split(".")[1:2] == []
-            or module.split(".")[1] not in ROOMS_THAT_READ_RESULTS
-        ):
+        if module.split(".")[1:2] == [] or module.split(".")[1] not in ROOMS_THAT_READ_RESULTS:
             continue
         for call in calls_of(tree_of(module)):
-            if (
-                not isinstance(call.func, ast.Attribute)
-                or call.func.attr != "get"
-                or not call.args
-            ):
+            if not isinstance(call.func, ast.Attribute) or call.func.attr != "get" or not call.args:
                 continue
             key, owner = call.args[0], last_name(call.func.value)
             is_text = isinstance(key, ast.Constant) and isinstance(key.value, str)
@@ -375,14 +348,10 @@ def lines_of_code(module: str) -> int:
     """Return the number of lines that hold code: no blank lines, comments or docstrings."""
     documented: set[int] = set()
     for node in ast.walk(tree_of(module)):
-        if isinstance(
-            node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-        ):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             first = node.body[0] if ast.get_docstring(node, clean=False) else None
             if first is not None:
-                documented |= set(
-                    range(first.lineno, (first.end_lineno or first.lineno) + 1)
-                )
+                documented |= set(range(first.lineno, (first.end_lineno or first.lineno) + 1))
     count = 0
     for number, line in enumerate(
         MODULES[module].read_text(encoding="utf-8").splitlines(), start=1
@@ -401,9 +370,7 @@ def nodes_of(module: str) -> int:
 def where(places: Iterable[Place]) -> None:
     """Print how many places each module has, most first."""
     counts = Counter(place.module.removeprefix("mind2web2.") for place in places)
-    title(
-        f"    {', '.join(f'{module} {count}' for module, count in counts.most_common())}"
-    )
+    title(f"    {', '.join(f'{module} {count}' for module, count in counts.most_common())}")
 
 
 def print_way() -> None:
@@ -441,11 +408,7 @@ def print_types() -> None:
     ):
         title(f"{what}: {len(places)} (aim {aim})")
         where(places)
-    outside = {
-        place.module
-        for place in lines_with("Namespace")
-        if not is_command(place.module)
-    }
+    outside = {place.module for place in lines_with("Namespace") if not is_command(place.module)}
     title(f"modules with Namespace that are no commands: {len(outside)} (aim 0)")
     assembling = assembling_modules()
     names = ", ".join(sorted(assembling))
@@ -474,9 +437,7 @@ def print_size() -> None:
         for path in MODULES.values()
         if path.name != "__init__.py" and path.stem not in NAMES_FOR_SCRIPTS
     )
-    lines = sum(
-        len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES.values()
-    )
+    lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES.values())
     tests = sum(
         len(path.read_text(encoding="utf-8").splitlines())
         for path in (REPOSITORY / "tests").rglob("*.py")
@@ -527,17 +488,11 @@ def loaded_by_name(module: str) -> set[str]:
     texts: set[str] = set()
     for node in ast.walk(tree_of(module)):
         if isinstance(node, ast.Call) and last_name(node.func) == "import_module":
-            texts |= {
-                each.value for each in node.args if isinstance(each, ast.Constant)
-            }
+            texts |= {each.value for each in node.args if isinstance(each, ast.Constant)}
         elif isinstance(node, ast.keyword) and node.arg == "run":
-            texts |= (
-                {node.value.value} if isinstance(node.value, ast.Constant) else set()
-            )
+            texts |= {node.value.value} if isinstance(node.value, ast.Constant) else set()
         elif isinstance(node, ast.Assign) and is_named_module(node):
-            texts |= {
-                each.value for each in ast.walk(node) if isinstance(each, ast.Constant)
-            }
+            texts |= {each.value for each in ast.walk(node) if isinstance(each, ast.Constant)}
     return (texts & MODULES.keys()) - {"mind2web2"}
 
 
@@ -588,9 +543,7 @@ def print_reach() -> None:
         ]
         aim = MOST_MODULES_OF_A_FEATURE
         title(f"modules of the core that {feature} touches: {len(touched)} (aim {aim})")
-    readers = {
-        module.split(".")[1] for module in core if "RunSettings" in names_in(module)
-    }
+    readers = {module.split(".")[1] for module in core if "RunSettings" in names_in(module)}
     title(f"rooms that read RunSettings: {len(readers)} (aim 12)")
 
 

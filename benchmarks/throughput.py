@@ -55,10 +55,7 @@ async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaph
     await evaluator.batch_verify(claims)
     return evaluator.get_summary()
 """
-ANSWER = (
-    "The town of Ottermoss has a lake, a ferry and a museum; answer {number} of {task}. "
-    * 40
-)
+ANSWER = "The town of Ottermoss has a lake, a ferry and a museum; answer {number} of {task}. " * 40
 
 
 def lay_out(root: Path, tasks: int, answers: int, checks: int) -> PathConfig:
@@ -68,9 +65,7 @@ def lay_out(root: Path, tasks: int, answers: int, checks: int) -> PathConfig:
         folder = root / "answers" / AGENT / task
         folder.mkdir(parents=True)
         for answer in range(1, answers + 1):
-            (folder / f"answer_{answer}.md").write_text(
-                ANSWER.format(number=answer, task=task)
-            )
+            (folder / f"answer_{answer}.md").write_text(ANSWER.format(number=answer, task=task))
         script = root / "eval_scripts" / "2025_07_14" / f"{task}.py"
         script.parent.mkdir(parents=True, exist_ok=True)
         script.write_text(SCRIPT.format(task=task, checks=checks))
@@ -98,9 +93,7 @@ class Watch:
         while not self._done.wait(SAMPLE_S):
             lines = Path("/proc/self/status").read_text().splitlines()
             self.memory_mb += [
-                int(line.split()[1]) / KIB
-                for line in lines
-                if line.startswith("VmRSS:")
+                int(line.split()[1]) / KIB for line in lines if line.startswith("VmRSS:")
             ]
 
     def end(self) -> None:
@@ -112,9 +105,7 @@ async def evaluate(
     paths: PathConfig, url: str, store: JudgmentStore, limit: int, watch: Watch
 ) -> CachingJudge:
     """Evaluate everything as a run does."""
-    async with LLMClient(
-        "openai", is_async=True, base_url=url, api_key="none"
-    ) as client:
+    async with LLMClient("openai", is_async=True, base_url=url, api_key="none") as client:
         judge = CachingJudge(JudgeSettings("openai", "o4-mini"), client, store)
         run = RunParts(
             judge=judge,
@@ -127,9 +118,7 @@ async def evaluate(
         work = select_work(paths, AGENT)
         ticking = asyncio.create_task(watch.tick())
         with gc_frozen():
-            outcomes = await evaluate_work(
-                work, folders, run, Concurrency(3, 3), RunProgress()
-            )
+            outcomes = await evaluate_work(work, folders, run, Concurrency(3, 3), RunProgress())
         ticking.cancel()
     if any(outcome.score != 1.0 for outcome in outcomes):
         raise SystemExit(f"not every answer has its points: {outcomes[0]}")
@@ -160,9 +149,7 @@ def main() -> None:
         sampling.start()
         with JudgmentStore(paths.eval_results_root / AGENT / FILE_NAME) as store:
             began_s, processor_s = time.perf_counter(), time.process_time()
-            judge = asyncio.run(
-                evaluate(paths, server.base_url, store, options.limit, watch)
-            )
+            judge = asyncio.run(evaluate(paths, server.base_url, store, options.limit, watch))
             took_s, processor_s = (
                 time.perf_counter() - began_s,
                 time.process_time() - processor_s,

@@ -25,8 +25,7 @@ ANSWERS, CLAIMS, EXTRACTIONS = 14_400 // 12, 12, 1
 CHEAP_ERRS, STRONG_ERRS, CHEAP_PRICE = 0.05, 0.01, 0.1
 SUPPORTED = 0.6
 _VOTES = {
-    supported: Vote(trial=1, supported=supported, reasoning="")
-    for supported in (True, False)
+    supported: Vote(trial=1, supported=supported, reasoning="") for supported in (True, False)
 }
 
 
@@ -52,9 +51,7 @@ WORLDS = (
 )
 
 
-def _votes(
-    draws: random.Random, world: World, errs: float, *, is_true: bool
-) -> list[Vote]:
+def _votes(draws: random.Random, world: World, errs: float, *, is_true: bool) -> list[Vote]:
     alike = draws.random() < errs * world.alike
     votes: list[Vote] = []
     while needed := trials_needed([vote.supported for vote in votes], DEFAULT_TRIALS):

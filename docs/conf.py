@@ -62,9 +62,7 @@ def _add_example_report(app: Sphinx, error: Exception | None) -> None:
     report = Path(app.outdir) / "example-report.html"
     command = [sys.executable, "-m", "mind2web2"]
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run(
-            [*command, "example"], cwd=folder, check=True, capture_output=True
-        )
+        subprocess.run([*command, "example"], cwd=folder, check=True, capture_output=True)
         subprocess.run(
             [
                 *command,
@@ -85,9 +83,7 @@ def _name_files_of_the_repository(*event: Any) -> None:
     """Write links out of this folder, which work in the repository alone, as names of files."""
     _, page, source = event
     up = "../" * (page.count("/") + 1)
-    source[0] = re.sub(
-        rf"\[([^\]]+)\]\({re.escape(up)}([^)#]+)[^)]*\)", r"\1 (`\2`)", source[0]
-    )
+    source[0] = re.sub(rf"\[([^\]]+)\]\({re.escape(up)}([^)#]+)[^)]*\)", r"\1 (`\2`)", source[0])
 
 
 def _index_words_of_readers(*event: Any) -> None:
@@ -111,6 +107,4 @@ def _level_captions(*event: Any) -> None:
     for name in ("toctree", "furo_navigation_tree"):
         tree = context.get(name)
         if isinstance(tree, str):
-            context[name] = tree.replace(
-                'role="heading"', 'role="heading" aria-level="2"'
-            )
+            context[name] = tree.replace('role="heading"', 'role="heading" aria-level="2"')

@@ -35,9 +35,7 @@ def page() -> str:
     return "\n".join(parts)
 
 
-def _of_command(
-    name: str, parser: argparse.ArgumentParser, level: int
-) -> Iterator[str]:
+def _of_command(name: str, parser: argparse.ArgumentParser, level: int) -> Iterator[str]:
     yield f"{'#' * level} {name}\n"
     if parser.description:
         yield f"```text\n{parser.description.strip()}\n```\n"
@@ -61,9 +59,7 @@ def _of_command(
 def _shown(action: argparse.Action) -> str:
     """Return an argument or option with its value, as a reader types it."""
     values = action.metavar or (
-        "{" + ",".join(map(str, action.choices)) + "}"
-        if action.choices
-        else action.dest.upper()
+        "{" + ",".join(map(str, action.choices)) + "}" if action.choices else action.dest.upper()
     )
     value = " ".join(values) if isinstance(values, tuple) else values
     if action.nargs in ("*", "+"):

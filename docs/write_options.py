@@ -35,8 +35,7 @@ def _rows(setting: Setting) -> list[str]:
             f"| `{setting.option} {metavar}` | {default} | {_in_markdown(setting.help)}{details} |"
         )
     rows += [
-        f"| `{option}` | | {_in_markdown(flag.help)} |"
-        for option, flag in setting.flags.items()
+        f"| `{option}` | | {_in_markdown(flag.help)} |" for option, flag in setting.flags.items()
     ]
     return rows
 
@@ -72,6 +71,4 @@ def with_parts(page: str) -> str:
 
 
 if __name__ == "__main__":
-    OPTIONS_PAGE.write_text(
-        with_parts(OPTIONS_PAGE.read_text(encoding="utf-8")), encoding="utf-8"
-    )
+    OPTIONS_PAGE.write_text(with_parts(OPTIONS_PAGE.read_text(encoding="utf-8")), encoding="utf-8")

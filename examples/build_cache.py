@@ -44,10 +44,7 @@ def answers_by_task() -> dict[str, dict[str, str]]:
     """Return the texts of the example's answers."""
     tasks = sorted(folder for folder in ANSWERS.iterdir() if folder.is_dir())
     return {
-        task.name: {
-            answer.name: read_answer(answer)
-            for answer in sorted(task.glob("answer_*.md"))
-        }
+        task.name: {answer.name: read_answer(answer) for answer in sorted(task.glob("answer_*.md"))}
         for task in tasks
     }
 
@@ -56,9 +53,7 @@ async def capture_cited(folder: Path, server: SiteServer) -> list[TaskPages]:
     """Capture every cited page of the site into an agent's cache folder, from nothing."""
     network = NetworkSettings(host_map=server.host_map, trusted_keys=(server.spki,))
     progress = CrawlProgress()
-    citations: list[TaskCitations] = await find_citations(
-        answers_by_task(), None, progress
-    )
+    citations: list[TaskCitations] = await find_citations(answers_by_task(), None, progress)
     return await crawl(
         citations,
         AgentCache(folder),
@@ -75,9 +70,7 @@ def replace_folder(fresh: Path, folder: Path) -> None:
     # Pages are listed as they come, which is not the same from run to run.
     for index in fresh.glob("*/index.json"):
         entries = json.loads(index.read_text(encoding="utf-8"))
-        in_order = json.dumps(
-            dict(sorted(entries.items())), indent=2, ensure_ascii=False
-        )
+        in_order = json.dumps(dict(sorted(entries.items())), indent=2, ensure_ascii=False)
         index.write_text(in_order, encoding="utf-8")
     shutil.rmtree(folder, ignore_errors=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -124,9 +117,7 @@ def main() -> int:
     parser.add_argument(
         "--print-leaflet", action="store_true", help="print the PDF leaflet anew first"
     )
-    parser.add_argument(
-        "--debug", action="store_true", help="log what the capture does"
-    )
+    parser.add_argument("--debug", action="store_true", help="log what the capture does")
     options = parser.parse_args()
     logging.basicConfig(
         level=logging.DEBUG if options.debug else logging.WARNING, format="%(message)s"

@@ -53,12 +53,8 @@ def evaluated(results: Path) -> Catalog:
 async def take(address: str) -> None:
     """Take the pictures of a viewer that is served at an address."""
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(
-            executable_path=find_browser(headless=True).path
-        )
-        page = await browser.new_page(
-            viewport={"width": 1280, "height": 800}, color_scheme="light"
-        )
+        browser = await playwright.chromium.launch(executable_path=find_browser(headless=True).path)
+        page = await browser.new_page(viewport={"width": 1280, "height": 800}, color_scheme="light")
         await page.goto(address)
         for name, view, complete in VIEWS:
             await page.goto(address.partition("?")[0] + view)
@@ -77,9 +73,7 @@ def main() -> None:
         port = listener.getsockname()[1]
         session = Session.at("127.0.0.1", port)
         server = uvicorn.Server(
-            uvicorn.Config(
-                guarded(application(catalog, session), session), log_level="warning"
-            )
+            uvicorn.Config(guarded(application(catalog, session), session), log_level="warning")
         )
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()

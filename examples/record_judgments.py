@@ -133,33 +133,22 @@ def complaints(
             found.append(f"{name}: {outcome.reason}")
         elif abs(outcome.score - wanted) > 1e-9:
             found.append(f"{name}: score {outcome.score}, by hand {wanted}")
-        found += [
-            f"{name}: quotation not found: {text}" for text in misquoted(outcome.result)
-        ]
+        found += [f"{name}: quotation not found: {text}" for text in misquoted(outcome.result)]
     return found
 
 
 def misquoted(result: ResultFile | None) -> list[str]:
     """Return the quotations of a result that are not found verbatim."""
     leaves = () if result is None else result.leaves()
-    groups = [
-        votes
-        for leaf in leaves
-        if leaf.evidence
-        for votes in vote_groups(leaf.evidence)
-    ]
-    quotes = [
-        vote.quote for votes in groups for vote in votes if vote.quote is not None
-    ]
+    groups = [votes for leaf in leaves if leaf.evidence for votes in vote_groups(leaf.evidence)]
+    quotes = [vote.quote for votes in groups for vote in votes if vote.quote is not None]
     return [quote.text for quote in quotes if quote.match != "found"]
 
 
 def main(output: Path = EXAMPLES / "judgments.jsonl") -> int:
     """Record the judgments into a file and return the exit status."""
     key = json.loads((EXAMPLES / "answer_key.json").read_text(encoding="utf-8"))
-    expected = json.loads(
-        (EXAMPLES / "expected_scores.json").read_text(encoding="utf-8")
-    )
+    expected = json.loads((EXAMPLES / "expected_scores.json").read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory() as results, JudgmentStore(None) as store:
         judge = KeyJudge(store, key)
         found = complaints(judge, asyncio.run(record(judge, Path(results))), expected)

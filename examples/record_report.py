@@ -85,9 +85,7 @@ class ReportKeyJudge(CachingJudge):
 
     def _claims(self, request: ChatRequest) -> dict[str, Any]:
         content = request.messages[-1]["content"]
-        text = "".join(
-            part.get("text", "") for part in content if isinstance(part, dict)
-        )
+        text = "".join(part.get("text", "") for part in content if isinstance(part, dict))
         return {
             "statements": [
                 {

@@ -75,13 +75,9 @@ def certificate() -> Certificate:
     issued = trustme.CA().issue_cert("localhost", ADDRESS)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     issued.configure_cert(context)
-    public_key = x509.load_pem_x509_certificate(
-        issued.cert_chain_pems[0].bytes()
-    ).public_key()
+    public_key = x509.load_pem_x509_certificate(issued.cert_chain_pems[0].bytes()).public_key()
     spki = public_key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-    return Certificate(
-        context, base64.b64encode(hashlib.sha256(spki).digest()).decode()
-    )
+    return Certificate(context, base64.b64encode(hashlib.sha256(spki).digest()).decode())
 
 
 class SiteServer:
@@ -93,9 +89,7 @@ class SiteServer:
         more_hosts: host names besides those with a folder.
     """
 
-    def __init__(
-        self, root: Path = SITE, port: int = 0, more_hosts: tuple[str, ...] = ()
-    ) -> None:
+    def __init__(self, root: Path = SITE, port: int = 0, more_hosts: tuple[str, ...] = ()) -> None:
         self.root = root
         self.requests: list[Request] = []
         self._hosts = [*_folder_hosts(root), *more_hosts]
@@ -136,11 +130,7 @@ class SiteServer:
             # Nothing to look at: such a page cannot be had, and is not one that says "not found".
             return Reply(status=404)
         kind, _ = mimetypes.guess_type(file.name)
-        charset = (
-            "; charset=utf-8"
-            if kind in ("text/html", "text/css", "text/javascript")
-            else ""
-        )
+        charset = "; charset=utf-8" if kind in ("text/html", "text/css", "text/javascript") else ""
         return Reply(file.read_bytes(), (kind or "application/octet-stream") + charset)
 
     def pause(self, seconds: float) -> None:
@@ -265,9 +255,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, reply: Reply) -> None:
         headers = {"Content-Type": reply.content_type, **reply.headers}
-        is_chunked = (
-            not isinstance(reply.body, bytes) and "Content-Length" not in headers
-        )
+        is_chunked = not isinstance(reply.body, bytes) and "Content-Length" not in headers
         if isinstance(reply.body, bytes):
             headers = {"Content-Length": str(len(reply.body)), **headers}
         else:
@@ -283,9 +271,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send_body(self, body: bytes | Iterator[bytes], is_chunked: bool) -> None:
         for piece in [body] if isinstance(body, bytes) else body:
-            self.wfile.write(
-                b"%x\r\n%s\r\n" % (len(piece), piece) if is_chunked else piece
-            )
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece) if is_chunked else piece)
         if is_chunked:
             self.wfile.write(b"0\r\n\r\n")
 

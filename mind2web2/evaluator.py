@@ -98,17 +98,13 @@ class Rubric:
         self, id: str, desc: str, parent: VerificationNode | None = None, **kwargs: Any
     ) -> VerificationNode:
         """Add an inner node whose non-critical children are averaged."""
-        return self._add(
-            id, desc, parent, {**kwargs, "strategy": AggregationStrategy.PARALLEL}
-        )
+        return self._add(id, desc, parent, {**kwargs, "strategy": AggregationStrategy.PARALLEL})
 
     def add_sequential(
         self, id: str, desc: str, parent: VerificationNode | None = None, **kwargs: Any
     ) -> VerificationNode:
         """Add an inner node whose children count up to the first shortfall."""
-        return self._add(
-            id, desc, parent, {**kwargs, "strategy": AggregationStrategy.SEQUENTIAL}
-        )
+        return self._add(id, desc, parent, {**kwargs, "strategy": AggregationStrategy.SEQUENTIAL})
 
     def add_leaf(
         self,
@@ -153,9 +149,7 @@ class Rubric:
         """
         node = self.add_leaf(id, desc, parent, critical=critical, **kwargs)
         passed = bool(result)
-        condition = (
-            _condition(result, passed) if values is None else _compared(values, passed)
-        )
+        condition = _condition(result, passed) if values is None else _compared(values, passed)
         evidence = Evidence(decided_by="script", reason=f"{_BY_SCRIPT}: {condition}")
         node.decide(float(passed), "passed" if passed else "failed", evidence)
         return node
@@ -182,9 +176,7 @@ class Rubric:
             report_misuse(problem)
             raise TypeError(problem)
         known = {name: value for name, value in given.items() if name in _NODE_FIELDS}
-        self._warn_of_unknown(
-            f"node '{node_id}'", given.keys() - known.keys(), _GIVEN_FIELDS
-        )
+        self._warn_of_unknown(f"node '{node_id}'", given.keys() - known.keys(), _GIVEN_FIELDS)
         node = VerificationNode(id=self._free_id(str(node_id)), desc=str(desc), **known)
         above.add_node(node)
         note_added(node.id, is_inner="strategy" in given)
@@ -222,19 +214,13 @@ class Rubric:
 
     def _started_root(self) -> VerificationNode:
         if self.root is None:
-            raise ValueError(
-                "the evaluation has no rubric yet: call initialize(...) first"
-            )
+            raise ValueError("the evaluation has no rubric yet: call initialize(...) first")
         return self.root
 
-    def _warn_of_unknown(
-        self, where: str, names: Iterable[str], known: Sequence[str]
-    ) -> None:
+    def _warn_of_unknown(self, where: str, names: Iterable[str], known: Sequence[str]) -> None:
         for name in sorted(names):
             note_ignored_argument(name, where, known)
-            self.logger.warning(
-                "unknown argument ignored where=%s name=%s", where, name
-            )
+            self.logger.warning("unknown argument ignored where=%s name=%s", where, name)
 
 
 def _compared(values: Mapping[str, Any], passed: bool) -> str:
@@ -310,9 +296,7 @@ class _Extractions:
             self._on_read()
         return self._results
 
-    async def recorded(
-        self, name: str, extraction: Coroutine[Any, Any, Template]
-    ) -> Template:
+    async def recorded(self, name: str, extraction: Coroutine[Any, Any, Template]) -> Template:
         """Return the value of an extraction, and record it."""
         number = next(self._calls)
         value = await extraction
@@ -437,9 +421,7 @@ class Evaluator(Rubric):
         """
         if self.extractor is None:
             report_misuse("needs a judge: call initialize(..., client=client)")
-            raise ValueError(
-                "extract needs a client: call initialize(..., client=...) first"
-            )
+            raise ValueError("extract needs a client: call initialize(..., client=...) first")
         if source is not None and not isinstance(source, str):
             raise ValueError(f"extract takes one URL as source, not {source!r}")
         instruction = additional_instruction or NO_INSTRUCTION
@@ -543,16 +525,12 @@ class Evaluator(Rubric):
     def _ready_verifier(self) -> Verifier:
         if self.verifier is None:
             report_misuse("needs a judge: call initialize(..., client=client)")
-            raise ValueError(
-                "verify needs a client: call initialize(..., client=...) first"
-            )
+            raise ValueError("verify needs a client: call initialize(..., client=...) first")
         return self.verifier
 
     # Records beside the tree
 
-    def add_ground_truth(
-        self, gt_info: dict[str, Any], gt_type: str = "ground_truth"
-    ) -> None:
+    def add_ground_truth(self, gt_info: dict[str, Any], gt_type: str = "ground_truth") -> None:
         """Record the script's ground truth in the summary."""
         self._ground_truth.append({gt_type: plain_info(gt_info)})
 
@@ -586,10 +564,7 @@ class Evaluator(Rubric):
         final_score = self.score()
         records = self.extractor.records if self.extractor is not None else []
         weighted = weighted_share(
-            [
-                (leaf.figure_weight, leaf.status == "passed")
-                for leaf in leaves_below(root)
-            ]
+            [(leaf.figure_weight, leaf.status == "passed") for leaf in leaves_below(root)]
         )
         return {
             "agent_name": self.agent_name,
@@ -611,15 +586,12 @@ class Evaluator(Rubric):
                 if not node.children and node.verdict.status == "initialized"
             ],
             "extractions": [
-                record.model_dump(mode="json", exclude_defaults=True)
-                for record in records
+                record.model_dump(mode="json", exclude_defaults=True) for record in records
             ],
         }
 
     def _info(self) -> list[dict[str, Any]]:
-        extractions = [
-            {each["type"]: each["result"]} for each in self._extraction_results
-        ]
+        extractions = [{each["type"]: each["result"]} for each in self._extraction_results]
         return [*extractions, *self._ground_truth, *self._custom_info]
 
     async def close(self) -> None:
@@ -628,21 +600,15 @@ class Evaluator(Rubric):
     def _check_judge(self) -> None:
         failure = None if self._judge is None else self._judge.failure
         if failure is not None:
-            raise JudgeError(
-                f"no result, since the evaluation failed: {failure}"
-            ) from failure
+            raise JudgeError(f"no result, since the evaluation failed: {failure}") from failure
 
 
 def _checked_item(item: BatchItem) -> BatchItem:
     if not isinstance(item, list | tuple) or len(item) != len(_ITEM):
         parts = (
-            f"{len(item)} parts"
-            if isinstance(item, list | tuple)
-            else f"a {type(item).__name__}"
+            f"{len(item)} parts" if isinstance(item, list | tuple) else f"a {type(item).__name__}"
         )
-        problem = (
-            f"gives batch_verify an item of {parts}: expected ({', '.join(_ITEM)})"
-        )
+        problem = f"gives batch_verify an item of {parts}: expected ({', '.join(_ITEM)})"
         report_misuse(problem)
         raise TypeError(problem)
     claim, sources, node, additional_instruction = item

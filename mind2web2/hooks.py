@@ -56,10 +56,9 @@ class Listener:
         """Note what an answer got; ``None`` if another process evaluates it, or the run fails."""
 
 
-# ``listeners``: opens a listener for a run, ``None`` if it does not want to follow it. It may print a line.
-ListenerOpener = Callable[
-    [Callable[[str], None]], AbstractAsyncContextManager[Listener | None]
-]
+# ``listeners``: opens a listener for a run, ``None`` if it does not want to follow it. It may print
+# a line.
+ListenerOpener = Callable[[Callable[[str], None]], AbstractAsyncContextManager[Listener | None]]
 
 
 @dataclass(frozen=True)
@@ -174,5 +173,6 @@ class Export(Protocol):
         """Write the newest results of agents and return the line that says so."""
 
 
-# Figures: further rows of ``mind2web2 metrics``. The records are those of ``mind2web2.results(agent)``.
+# Figures: further rows of ``mind2web2 metrics``. The records are those of
+# ``mind2web2.results(agent)``.
 FigureMaker = Callable[[Any], Mapping[str, float | int | str | None]]

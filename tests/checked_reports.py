@@ -28,9 +28,7 @@ def page(request: Request) -> Answer:
 
 
 def block(name: str, text: str) -> str | None:
-    found = re.search(
-        rf"<<{name} (\w+)>>\n(.*?)\n<<end of {name} \1>>", text, re.DOTALL
-    )
+    found = re.search(rf"<<{name} (\w+)>>\n(.*?)\n<<end of {name} \1>>", text, re.DOTALL)
     return found[2] if found else None
 
 
@@ -38,16 +36,12 @@ def judged(body: dict) -> dict:
     text = "".join(part.get("text", "") for part in body["messages"][-1]["content"])
     claim, shown = block("claim", text), block("page", text) or ""
     if claim is None:
-        numbered = re.findall(
-            r"^(\d+)\. (.*)$", block("answer", text) or "", re.MULTILINE
-        )
+        numbered = re.findall(r"^(\d+)\. (.*)$", block("answer", text) or "", re.MULTILINE)
         return {
             "statements": [
                 {"number": int(number), "checkable": True, "claims": [said]}
                 for number, said in numbered
             ]
         }
-    beginning = next(
-        (said for said in re.split(r"(?<=\.) ", shown) if said[:12] == claim[:12]), ""
-    )
+    beginning = next((said for said in re.split(r"(?<=\.) ", shown) if said[:12] == claim[:12]), "")
     return {"reasoning": "As it is.", "result": claim in shown, "quote": beginning}

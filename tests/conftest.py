@@ -34,9 +34,7 @@ def quick():
 
 
 @pytest.fixture(autouse=True)
-def _environment(
-    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> None:
+def _environment(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     """Run without judges' keys, and make suggested commands the same however the tests were started."""
     if not request.node.get_closest_marker("live"):
         for name in KEY_VARIABLES:
@@ -60,21 +58,16 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport() -> Generator[
-    None, pytest.TestReport, pytest.TestReport
-]:
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Write what was logged so that it can be sent: it may hold halves of characters."""
     report = yield
     report.sections = [
-        (name, text.encode(errors="backslashreplace").decode())
-        for name, text in report.sections
+        (name, text.encode(errors="backslashreplace").decode()) for name, text in report.sections
     ]
     return report
 
 
-def pytest_collection_modifyitems(
-    config: pytest.Config, items: list[pytest.Item]
-) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what runs only when it is asked for, and begin with the cluster.
 
     At the end, several processes would share its long tests, and start a cluster each.

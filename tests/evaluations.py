@@ -38,9 +38,7 @@ def started(judge=None, cache=None, **settings):
 def stored(folder, **texts):
     """Return a page cache with ``PAGE`` and ``OTHER``, or with pages of ``lake.example`` by name."""
     cache = CacheFileSys(folder)
-    for name, text in (
-        texts or {"depth": "Depth: 80 m", "other": "Fish: none"}
-    ).items():
+    for name, text in (texts or {"depth": "Depth: 80 m", "other": "Fish: none"}).items():
         cache.put_web(f"https://lake.example/{name}", text, None)
     return cache
 

@@ -64,10 +64,7 @@ async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaph
     root = evaluator.initialize("made_up", strategy=strategy, **given)
     v = evaluator.verifier
 """
-PAGES = [
-    f"https://lake.example/{name}"
-    for name in ("stored", "captured", "also-captured", "gone")
-]
+PAGES = [f"https://lake.example/{name}" for name in ("stored", "captured", "also-captured", "gone")]
 FOOTER = """
     evaluator.add_custom_info({"seen": [list(pair) for pair in SEEN]})
     return evaluator.get_summary()
@@ -95,9 +92,7 @@ class MadeUp:
 
     def _favourite(self, kind, choices):
         """Return one of the two choices of a kind that this script makes."""
-        numbers = self._favourites.setdefault(
-            kind, self._random.sample(range(len(choices)), 2)
-        )
+        numbers = self._favourites.setdefault(kind, self._random.sample(range(len(choices)), 2))
         return choices[self._of(numbers)]
 
     def some_of(self, choices, number):
@@ -120,18 +115,14 @@ class MadeUp:
         """Add a group."""
         parent, critical = self._place()
         name, how = self._name("g"), self._of(["parallel", "sequential"])
-        self._line(
-            f"{name} = evaluator.add_{how}('{name}', 'd', {parent}, critical={critical})"
-        )
+        self._line(f"{name} = evaluator.add_{how}('{name}', 'd', {parent}, critical={critical})")
         self.inner.append((name, critical))
 
     def add_leaf(self):
         """Add a leaf."""
         parent, critical = self._place()
         name = self._name("l")
-        self._line(
-            f"{name} = evaluator.add_leaf('{name}', 'd', {parent}, critical={critical})"
-        )
+        self._line(f"{name} = evaluator.add_leaf('{name}', 'd', {parent}, critical={critical})")
         self.leaves.append(name)
 
     def add_custom(self):
@@ -147,9 +138,7 @@ class MadeUp:
     def _options(self, target):
         options = ""
         named = [
-            name
-            for name in [*self.leaves, *(name for name, _ in self.inner)]
-            if name != target
+            name for name in [*self.leaves, *(name for name, _ in self.inner)] if name != target
         ]
         kind = self._of(["none", "none", "one", "list", "mixed"])
         if kind != "none" and named:
@@ -198,9 +187,7 @@ class MadeUp:
             ]
         )
         self._line(f"{name} = await {call}")
-        self._line(
-            f"evaluator.add_custom_node({name}, '{name}', 'd', root, critical=False)"
-        )
+        self._line(f"evaluator.add_custom_node({name}, '{name}', 'd', root, critical=False)")
 
     def branch(self):
         """Go on by a verdict."""
@@ -213,9 +200,7 @@ class MadeUp:
         """Verify several at the same time."""
         # A leaf twice in one batch has the verdict that happens to come last.
         leaves = [*self._random.sample(self.leaves, 2), "None"]
-        items = ", ".join(
-            f"('{self._name('claim ')}', None, {leaf}, None)" for leaf in leaves
-        )
+        items = ", ".join(f"('{self._name('claim ')}', None, {leaf}, None)" for leaf in leaves)
         start = self._of(["", "", f"{self._name('out')} = "])
         self._line(f"{start}await evaluator.batch_verify([{items}])")
 
@@ -231,9 +216,7 @@ class MadeUp:
             template = self._of(["Town", "Town", "Town", "Checked"])
             source = f", source='{self._of(PAGES)}'" if self.with_pages else ""
             prompt = self._of([f"'{name}?'", f"f'{{{self._of(self.towns)}}}?'"])
-            self._line(
-                f"{name} = await evaluator.extract({prompt}, {template}, '{name}'{source})"
-            )
+            self._line(f"{name} = await evaluator.extract({prompt}, {template}, '{name}'{source})")
             self.towns.append(name)
         self._of([self.verify, self.add_leaf, self.batch, self.loop])()
         self._line(
@@ -318,9 +301,7 @@ class MadeUp:
 
     def wait_for_nobody(self):
         """Give a verdict a name that nobody reads."""
-        self._line(
-            f"{self._name('unread')} = await {self._call(self._of(self.leaves))}"
-        )
+        self._line(f"{self._name('unread')} = await {self._call(self._of(self.leaves))}")
 
     def fall(self):
         """Raise late."""
@@ -355,9 +336,7 @@ class MadeUp:
             self._line(f"{group} = evaluator.add_sequential('{group}', 'd', root)")
             for name in (leaf, other):
                 self._line(f"{name} = evaluator.add_leaf('{name}', 'd', {group})")
-            calls.append(
-                f"each(evaluator, [{leaf}, {other}], '{self._name('claim ')}')"
-            )
+            calls.append(f"each(evaluator, [{leaf}, {other}], '{self._name('claim ')}')")
         self._line(f"await asyncio.gather({', '.join(calls)})")
 
     def source(self):
@@ -369,9 +348,7 @@ class MadeUp:
         return header + "\n".join(self.lines) + FOOTER
 
 
-def made_up_script(
-    seed, steps, oddities=True, with_pages=False, pages_a_claim=(1, 1, 2, 3)
-):
+def made_up_script(seed, steps, oddities=True, with_pages=False, pages_a_claim=(1, 1, 2, 3)):
     """Return a script's source.
 
     Args:

@@ -116,17 +116,11 @@ def rendered() -> str:
     for name in ("verify", "extract"):
         lines += ["", f"## Instructions: {name}", "", _fenced(instructions(name))]
     by_shared = sorted(load_cases(), key=_shared_text)
-    for number, (shared, cases) in enumerate(
-        groupby(by_shared, key=_shared_text), start=1
-    ):
+    for number, (shared, cases) in enumerate(groupby(by_shared, key=_shared_text), start=1):
         lines += ["", f"## Shown {number}", "", _fenced(shared)]
         for case in sorted(cases, key=lambda case: case.name):
             expected = json.dumps(case.expected, ensure_ascii=False)
-            quote = (
-                f", quote: {json.dumps(case.quote, ensure_ascii=False)}"
-                if case.quote
-                else ""
-            )
+            quote = f", quote: {json.dumps(case.quote, ensure_ascii=False)}" if case.quote else ""
             lines += ["", f"### {case.name} ({case.category}): {expected}{quote}", ""]
             lines.append(_fenced(case.messages[-1]["content"][-1]["text"]))
     return "\n".join(lines) + "\n"
@@ -134,11 +128,7 @@ def rendered() -> str:
 
 def _shared_text(case: Case) -> str:
     parts = case.messages[-1]["content"][:-1]
-    drawn = {
-        page["id"]: page["image"]
-        for page in _read("pages.json")["pages"]
-        if "image" in page
-    }
+    drawn = {page["id"]: page["image"] for page in _read("pages.json")["pages"] if "image" in page}
     image = f"(image: {' / '.join(drawn.get(case.page or '', ()))})\n"
     return "".join(part["text"] if part["type"] == "text" else image for part in parts)
 
@@ -165,9 +155,7 @@ def _drawn(lines: list[str]) -> HashedText:
     image = Image.new("RGB", (1100, 120 + 90 * len(lines)), "white")
     draw = ImageDraw.Draw(image)
     for number, line in enumerate(lines):
-        draw.text(
-            (60, 60 + 90 * number), line, fill="black", font=ImageFont.load_default(56)
-        )
+        draw.text((60, 60 + 90 * number), line, fill="black", font=ImageFont.load_default(56))
     file = io.BytesIO()
     image.save(file, "JPEG", quality=85)
     return HashedText(

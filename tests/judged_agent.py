@@ -12,9 +12,7 @@ from servers.judge_server import JudgeServer
 
 from mind2web2.cli import evaluate_main
 
-CLAIMS = {
-    f"leaf_{number}": (f"Fact {number} of the lake.", None) for number in range(4)
-}
+CLAIMS = {f"leaf_{number}": (f"Fact {number} of the lake.", None) for number in range(4)}
 
 
 @contextmanager

@@ -68,14 +68,10 @@ def is_present(fact: Fact, page: CapturedPage) -> bool:
         return flat(fact) in flat(text)
     checks = {
         "cell": lambda: cell_is_attributable(text, fact),
-        "order": lambda: _in_order(
-            flat(text), [flat(piece) for piece in fact["order"]]
-        ),
+        "order": lambda: _in_order(flat(text), [flat(piece) for piece in fact["order"]]),
         "near": lambda: _near(flat(text), fact),
         "exact": lambda: fact["exact"] in text,
-        "pixels": lambda: (
-            coloured_pixels(page.screenshot, fact["pixels"]) >= fact["min"]
-        ),
+        "pixels": lambda: coloured_pixels(page.screenshot, fact["pixels"]) >= fact["min"],
         "pdf": lambda: flat(fact["pdf"]) in flat(pdf_text(page.pdf)),
     }
     return checks[kind_of(fact)]()
@@ -140,9 +136,7 @@ def tables(text: str) -> Iterator[Table]:
 
 def _cells(line: str) -> tuple[str, ...]:
     inner = line.strip().removeprefix("|").removesuffix("|")
-    return tuple(
-        flat(cell.replace("\\|", "|")) for cell in re.split(r"(?<!\\)\|", inner)
-    )
+    return tuple(flat(cell.replace("\\|", "|")) for cell in re.split(r"(?<!\\)\|", inner))
 
 
 def _is_rule(row: tuple[str, ...]) -> bool:
@@ -164,17 +158,11 @@ def _cell_of(table: Table, fact: dict[str, Any]) -> bool:
         return False
     value, columns = flat(fact["value"]), _labels(fact["column"])
     for number, row in enumerate(table.rows):
-        if not all(
-            any(label in cell for cell in row) for label in _labels(fact["row"])
-        ):
+        if not all(any(label in cell for cell in row) for label in _labels(fact["row"])):
             continue
         for place, cell in enumerate(row):
-            heads = [
-                above[place] for above in table.rows[:number] if place < len(above)
-            ]
-            if value in cell and all(
-                any(label in head for head in heads) for label in columns
-            ):
+            heads = [above[place] for above in table.rows[:number] if place < len(above)]
+            if value in cell and all(any(label in head for head in heads) for label in columns):
                 return True
     return False
 
@@ -216,8 +204,7 @@ def pdf_text(content: bytes | None) -> str:
     document = pypdfium2.PdfDocument(content)
     try:
         return "\n".join(
-            document[number].get_textpage().get_text_bounded()
-            for number in range(len(document))
+            document[number].get_textpage().get_text_bounded() for number in range(len(document))
         )
     finally:
         document.close()

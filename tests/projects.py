@@ -120,22 +120,16 @@ class Project:
         """Write ``mind2web2.toml``."""
         return _written(self.root / "mind2web2.toml", f"{lines}\n")
 
-    def add_script(
-        self, claims: Claims, task: str = TASK, version: str = "example"
-    ) -> Path:
+    def add_script(self, claims: Claims, task: str = TASK, version: str = "example") -> Path:
         """Write an eval script that verifies each claim on its source, one after the other."""
         body = f"CLAIMS = {dict(claims)!r}\n{_START}{_VERIFY}"
         return self.add_raw_script(_HEADER + indent(body, "    "), task, version)
 
     def add_script_body(self, body: str, task: str = TASK) -> Path:
         """Write an eval script whose function starts an evaluation and then does this."""
-        return self.add_raw_script(
-            _HEADER + indent(_START + dedent(body), "    "), task
-        )
+        return self.add_raw_script(_HEADER + indent(_START + dedent(body), "    "), task)
 
-    def add_raw_script(
-        self, text: str, task: str = TASK, version: str = "example"
-    ) -> Path:
+    def add_raw_script(self, text: str, task: str = TASK, version: str = "example") -> Path:
         """Write an eval script as it is given."""
         return _written(self.root / "eval_scripts" / version / f"{task}.py", text)
 
@@ -153,18 +147,12 @@ class Project:
 
     def task_summary(self, task: str = TASK) -> dict[str, dict]:
         """Return the entries of the task's two summary files by answer name."""
-        paths = [
-            self.results / task / name for name in ("summary.json", "unscored.json")
-        ]
-        entries = [
-            entry for path in paths if path.exists() for entry in read_json(path)
-        ]
+        paths = [self.results / task / name for name in ("summary.json", "unscored.json")]
+        entries = [entry for path in paths if path.exists() for entry in read_json(path)]
         return {entry["answer_name"]: entry for entry in entries}
 
 
-def entered(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, key: str = "dummy"
-) -> Project:
+def entered(folder: Path, monkeypatch: pytest.MonkeyPatch, key: str = "dummy") -> Project:
     """Work in a folder, on a wide console and with a key, and return its project."""
     monkeypatch.setenv("OPENAI_API_KEY", key)
     monkeypatch.setenv("COLUMNS", "200")
@@ -194,9 +182,7 @@ class ClaimJudge:
             result = await result
         if response_format is None:
             return "a text"
-        return response_format.model_validate(
-            {"reasoning": f"read: {claim}", "result": result}
-        )
+        return response_format.model_validate({"reasoning": f"read: {claim}", "result": result})
 
 
 async def evaluate(
@@ -218,9 +204,7 @@ async def evaluate(
     as_of: AsOf | None = None,
 ) -> list[AnswerOutcome]:
     """Evaluate all of a project's answers by a run in this process; ``client=None`` replays."""
-    folders = RunFolders(
-        AGENT, project.paths.cache_root, project.paths.eval_results_root
-    )
+    folders = RunFolders(AGENT, project.paths.cache_root, project.paths.eval_results_root)
     with JudgmentStore(project.results / FILE_NAME) as store:
         provider = None if client is None else _as_provider(client)
         run = RunParts(
@@ -264,18 +248,13 @@ def outcomes_by_name(outcomes: list[AnswerOutcome]) -> dict[str, AnswerOutcome]:
 def messages_text(messages) -> str:
     """Return all text of chat messages."""
     contents = [message["content"] for message in messages]
-    parts = [
-        [{"text": content}] if isinstance(content, str) else content
-        for content in contents
-    ]
+    parts = [[{"text": content}] if isinstance(content, str) else content for content in contents]
     return "\n".join(part.get("text", "") for content in parts for part in content)
 
 
 def block_in(text: str, name: str) -> str | None:
     """Return what a prompt has between the delimiters of a block, ``None`` where it has no such block."""
-    found = re.search(
-        rf"<<{name} (\w+)>>\n(.*?)\n<<end of {name} \1>>", text, re.DOTALL
-    )
+    found = re.search(rf"<<{name} (\w+)>>\n(.*?)\n<<end of {name} \1>>", text, re.DOTALL)
     return None if found is None else found[2]
 
 
@@ -291,9 +270,7 @@ def read_json(path: Path):
 
 def clean_environment(**variables: str) -> dict[str, str]:
     """Return this process's environment without judges' keys, with these variables."""
-    kept = {
-        name: value for name, value in os.environ.items() if name not in KEY_VARIABLES
-    }
+    kept = {name: value for name, value in os.environ.items() if name not in KEY_VARIABLES}
     return {**kept, "PYTHONPATH": str(REPOSITORY), "COLUMNS": "200", **variables}
 
 
@@ -310,27 +287,21 @@ def start_command(*arguments: object, cwd: Path, **variables: str) -> subprocess
     )
 
 
-def run_command(
-    *arguments: object, cwd: Path, **variables: str
-) -> subprocess.CompletedProcess:
+def run_command(*arguments: object, cwd: Path, **variables: str) -> subprocess.CompletedProcess:
     """Run ``mind2web2 evaluate`` in this process, as ``start_command`` does in one of its own."""
     environment = clean_environment(**{"OPENAI_API_KEY": "dummy", **variables})
     with chdir(cwd), patch.dict(os.environ, environment, clear=True):
         return call(evaluate_main, *arguments)
 
 
-def run_process(
-    *arguments: object, cwd: Path, **variables: str
-) -> subprocess.CompletedProcess:
+def run_process(*arguments: object, cwd: Path, **variables: str) -> subprocess.CompletedProcess:
     """Run ``run_eval.py`` as a process of its own and wait for it."""
     with start_command(*arguments, cwd=cwd, **variables) as process:
         stdout, stderr = process.communicate(timeout=120)
     return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
 
 
-def call(
-    command: Callable[[list[str]], int], *arguments: object
-) -> subprocess.CompletedProcess:
+def call(command: Callable[[list[str]], int], *arguments: object) -> subprocess.CompletedProcess:
     """Run a command's function in this process and return its status and what it printed."""
     words = list(map(str, arguments))
     stdout, stderr = io.StringIO(), io.StringIO()
@@ -339,18 +310,14 @@ def call(
             status = command(words)
         except SystemExit as exit_request:
             status = exit_request.code
-    return subprocess.CompletedProcess(
-        words, status, stdout.getvalue(), stderr.getvalue()
-    )
+    return subprocess.CompletedProcess(words, status, stdout.getvalue(), stderr.getvalue())
 
 
 def overridden(defaults: Sequence[object], more: Sequence[object]) -> list[object]:
     """Return the words of a command: pairs of an option and its value, without those that ``more`` gives."""
     given = {str(word).partition("=")[0] for word in more}
     pairs = zip(defaults[::2], defaults[1::2], strict=True)
-    return [word for pair in pairs if pair[0] not in given for word in pair] + list(
-        more
-    )
+    return [word for pair in pairs if pair[0] not in given for word in pair] + list(more)
 
 
 def _written(path: Path, content: str | bytes) -> Path:

@@ -46,9 +46,7 @@ def _add_children(evaluator, tree, parent):
     for child in tree["children"]:
         name, critical = child["id"], child["critical"]
         if child["kind"] == "leaf":
-            evaluator.add_leaf(
-                name, name, parent, critical, child["score"], child["status"]
-            )
+            evaluator.add_leaf(name, name, parent, critical, child["score"], child["status"])
         else:
             add = (
                 evaluator.add_sequential
@@ -98,9 +96,7 @@ class Shadow:
                 (place for place, score in enumerate(scores) if score < 1.0),
                 len(scores),
             )
-            scores = [
-                score if place <= ended else 0.0 for place, score in enumerate(scores)
-            ]
+            scores = [score if place <= ended else 0.0 for place, score in enumerate(scores)]
         scored = list(zip(self.children, scores, strict=True))
         if any(score < 1.0 for child, score in scored if child.critical):
             return 0.0
@@ -115,9 +111,7 @@ class Shadow:
             place = siblings.index(node)
             in_sequence = node.parent.strategy == "sequential"
             for other, sibling in enumerate(siblings):
-                if other != place and (
-                    sibling.critical or (in_sequence and other < place)
-                ):
+                if other != place and (sibling.critical or (in_sequence and other < place)):
                     sources.append(sibling)
             node = node.parent
         leaves = {id(leaf): leaf for source in sources for leaf in source.leaves()}
@@ -135,9 +129,7 @@ EDITS = st.lists(
         ),
         st.tuples(st.just("decide"), _PLACES, st.sampled_from(VERDICTS)),
         st.tuples(st.just("critical"), _PLACES, st.booleans()),
-        st.tuples(
-            st.just("strategy"), _PLACES, st.sampled_from(["parallel", "sequential"])
-        ),
+        st.tuples(st.just("strategy"), _PLACES, st.sampled_from(["parallel", "sequential"])),
         st.tuples(st.just("read"), _PLACES),
         st.tuples(st.just("write"), _PLACES),
     ),
@@ -180,9 +172,7 @@ def _mark(shadow, critical):
 
 def _add(parent, number, critical, strategy):
     critical = critical or parent.critical
-    real = VerificationNode(
-        id=f"n{number}", desc="added", critical=critical, strategy=strategy
-    )
+    real = VerificationNode(id=f"n{number}", desc="added", critical=critical, strategy=strategy)
     parent.real.add_node(real)
     parent.children.append(Shadow(real, parent, critical, strategy))
 

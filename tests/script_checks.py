@@ -13,9 +13,7 @@ from projects import Project, block_in, evaluate, messages_text
 from mind2web2.llm_client.chat import ChatReply, Usage
 
 PAGES = [f"https://www.example.org/page/{number}" for number in range(8)]
-ANSWER = "\n".join(
-    f"Item {number} is good ([source]({url}))." for number, url in enumerate(PAGES)
-)
+ANSWER = "\n".join(f"Item {number} is good ([source]({url}))." for number, url in enumerate(PAGES))
 VERDICTS = {
     "all true": lambda _text: True,
     "all false": lambda _text: False,
@@ -63,9 +61,7 @@ def _value(form, forms, name, depth):
         return form.get("const", form.get("enum", [None])[0])
     choices = form.get("anyOf") or form.get("oneOf") or form.get("allOf")
     if choices:
-        known = [
-            choice for choice in choices if choice.get("type") != "null"
-        ] or choices
+        known = [choice for choice in choices if choice.get("type") != "null"] or choices
         return (
             None
             if depth > 6 and len(known) < len(choices)
@@ -74,15 +70,9 @@ def _value(form, forms, name, depth):
     kind = form.get("type")
     if kind == "object" or "properties" in form:
         fields = form.get("properties", {})
-        return {
-            key: _value(field, forms, key, depth + 1) for key, field in fields.items()
-        }
+        return {key: _value(field, forms, key, depth + 1) for key, field in fields.items()}
     if kind == "array":
-        count = (
-            0
-            if depth > 6
-            else max(form.get("minItems", 0), min(2, form.get("maxItems", 2)))
-        )
+        count = 0 if depth > 6 else max(form.get("minItems", 0), min(2, form.get("maxItems", 2)))
         return [
             _value(form.get("items", {}), forms, f"{name} {number}", depth + 1)
             for number in range(count)
@@ -125,9 +115,7 @@ async def problems(script, folder, *, needs_result=False):
             shutil.rmtree(root)
             by_order.append(_seen(outcome))
             reason = outcome.reason
-            if reason is not None and (
-                needs_result or any(miss in reason for miss in MISSES)
-            ):
+            if reason is not None and (needs_result or any(miss in reason for miss in MISSES)):
                 found.append(f"{name}: {outcome.reason}")
         *passes, in_order = by_order
         found += [
@@ -143,9 +131,7 @@ async def _outcome(script, root, verdict, ahead):
     project.add_answer("answer_1", ANSWER)
     project.add_raw_script(script.read_text(encoding="utf-8"))
     for number, url in enumerate(PAGES[:6]):
-        project.cache().put_web(
-            url, f"Page {number}: open on Sunday, entry is free.", None
-        )
+        project.cache().put_web(url, f"Page {number}: open on Sunday, entry is free.", None)
     [outcome] = await evaluate(
         project,
         TemplateJudge(verdict),

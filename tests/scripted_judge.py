@@ -36,11 +36,7 @@ class Question:
     @property
     def images(self):
         """Return the images' data URLs."""
-        return [
-            part["image_url"]["url"]
-            for part in self.parts
-            if part["type"] == "image_url"
-        ]
+        return [part["image_url"]["url"] for part in self.parts if part["type"] == "image_url"]
 
     @property
     def blocks(self):

@@ -257,10 +257,7 @@ def test_custom_nodes_take_any_object(kind, result, passed):
         "a name is given",
     )
     assert evaluator.score() == node.score
-    assert (
-        tree_nodes(evaluator.get_summary())["given"]["evidence"]["decided_by"]
-        == "script"
-    )
+    assert tree_nodes(evaluator.get_summary())["given"]["evidence"]["decided_by"] == "script"
 
 
 def test_custom_nodes_go_below_their_parent():
@@ -268,9 +265,7 @@ def test_custom_nodes_go_below_their_parent():
     evaluator = started()
     group = evaluator.add_parallel("group", "")
     assert evaluator.add_custom_node(True, "a", "", group, False).parent is group
-    node = evaluator.add_existence_node(
-        None, id="b", desc="", parent=group, critical=False
-    )
+    node = evaluator.add_existence_node(None, id="b", desc="", parent=group, critical=False)
     assert (node.parent, node.critical, group.children[0].critical) == (
         group,
         False,
@@ -415,9 +410,7 @@ def test_all_of_the_published_calls_are_there():
     }
     plain |= {"check_id_available", "get_node_count"}
     for name in coroutines | plain:
-        assert inspect.iscoroutinefunction(getattr(Evaluator, name)) is (
-            name in coroutines
-        ), name
+        assert inspect.iscoroutinefunction(getattr(Evaluator, name)) is (name in coroutines), name
 
 
 class OwnVerifier(Verifier):

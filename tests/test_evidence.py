@@ -31,9 +31,7 @@ async def test_a_score_can_be_audited_from_the_result_alone(cache):
     )
     await evaluator.verify("good answer", leaf("answer", ""), num_trials=1)
     gate = evaluator.add_custom_node(None, "gate", "")
-    await evaluator.verify(
-        "good claim", leaf("skipped", ""), extra_prerequisites=[gate]
-    )
+    await evaluator.verify("good claim", leaf("skipped", ""), extra_prerequisites=[gate])
     nodes = tree_nodes(evaluator.get_summary())
     judged = nodes["judged"]["evidence"]
     assert (judged["decided_by"], judged["claim"]) == ("judge", "good claim")
@@ -46,8 +44,7 @@ async def test_a_score_can_be_audited_from_the_result_alone(cache):
         11,
     )
     assert judged["pages"][0]["votes"] == [
-        {"trial": trial, "supported": True, "reasoning": "on good claim"}
-        for trial in (1, 2)
+        {"trial": trial, "supported": True, "reasoning": "on good claim"} for trial in (1, 2)
     ]
     outcomes = [check["outcome"] for check in nodes["denied"]["evidence"]["pages"]]
     assert outcomes == ["not_supported", "not_supported", "unavailable"]
@@ -105,13 +102,9 @@ async def test_sources_that_name_no_page_are_remarked(cache):
         (PAGE, " ", None),
     ],
 )
-async def test_the_passage_that_the_judge_quotes_is_looked_up(
-    sources, quote, expected, cache
-):
+async def test_the_passage_that_the_judge_quotes_is_looked_up(sources, quote, expected, cache):
     """In what it was shown; a passage that is not there changes no verdict."""
-    judge = ScriptedJudge(
-        lambda _: BinaryEvalResult(reasoning="r", result=True, quote=quote)
-    )
+    judge = ScriptedJudge(lambda _: BinaryEvalResult(reasoning="r", result=True, quote=quote))
     evaluator = started(judge, cache, answer="The lake is 80 m deep.")
     leaf = evaluator.add_leaf("leaf", "")
     assert await evaluator.verify("claim", leaf, sources, majority_vote=False)

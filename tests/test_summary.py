@@ -104,9 +104,7 @@ def test_a_verdict_that_a_script_has_set_otherwise_is_reported():
 def test_a_superseded_verdict_is_reported():
     """A leaf behind the end of a sequence shows what it was before."""
     late = node("late", score=1.0, status="passed")
-    root = node(
-        "root", strategy="sequential", children=[node("first", status="failed"), late]
-    )
+    root = node("root", strategy="sequential", children=[node("first", status="failed"), late])
     root.compute_score(mutate=True)
     first, shown = tree_as_dict(root)["children"]
     assert "superseded" not in first
@@ -189,9 +187,9 @@ def test_what_scripts_keep_becomes_plain_data():
     }
     evaluator.add_ground_truth(given)
     found["towns"].clear()
-    info = json.loads(json.dumps(evaluator.get_summary(), allow_nan=False))[
-        "eval_breakdown"
-    ][0]["info"]
+    info = json.loads(json.dumps(evaluator.get_summary(), allow_nan=False))["eval_breakdown"][0][
+        "info"
+    ]
     assert info[1] == {"custom": {"towns": [{"name": "Aa", "people": None}]}}
     expected = {
         "day": "2025-07-14",
@@ -211,9 +209,9 @@ async def test_an_extracted_infinity_can_be_written_down():
 
     evaluator = started(ScriptedJudge(Depth(metres=math.inf)))
     assert (await evaluator.extract("how deep?", Depth)).metres == math.inf
-    (entry,) = json.loads(json.dumps(evaluator.get_summary(), allow_nan=False))[
-        "eval_breakdown"
-    ][0]["info"]
+    (entry,) = json.loads(json.dumps(evaluator.get_summary(), allow_nan=False))["eval_breakdown"][
+        0
+    ]["info"]
     assert entry == {"extraction": {"metres": "Infinity"}}
 
 
@@ -221,9 +219,7 @@ async def test_undecided_leaves_are_named():
     """A script that forgets to verify one is easily found out."""
     evaluator = started()
     group = evaluator.add_parallel("group", "")
-    leaves = [
-        evaluator.add_leaf(name, "", group) for name in ("open", "judged", "late")
-    ]
+    leaves = [evaluator.add_leaf(name, "", group) for name in ("open", "judged", "late")]
     evaluator.add_parallel("empty", "")
     await evaluator.verify("claim", leaves[1])
     assert evaluator.get_summary()["undecided_leaves"] == ["open", "late", "empty"]

@@ -89,16 +89,12 @@ class Book:
             more: ``picture``, ``trouble`` and ``unfolded``, as the labelled set has them.
         """
         draw = self.world.draw
-        sections = self.filler.sections(
-            (length_chars or self._length()) - sum(map(len, blocks))
-        )
+        sections = self.filler.sections((length_chars or self._length()) - sum(map(len, blocks)))
         aside = draw.choice(_ASIDES).format(
             a=draw.randint(3, 9), b=f"{draw.randint(1_310, 9_800):,}"
         )
         related = "\n".join(f"- {name}" for name in draw.sample(_RELATED, 3))
-        footer = (
-            f"{site} - Imprint - Privacy - Terms of use - Page {draw.randint(101, 999)}"
-        )
+        footer = f"{site} - Imprint - Privacy - Terms of use - Page {draw.randint(101, 999)}"
         content = self._placed(title, blocks, sections, is_first, is_apart)
         text = [
             f"{site} {draw.choice(_MENUS)}",
@@ -188,9 +184,7 @@ class Book:
                     id=f"{name}-{'true' if is_true else 'false'}",
                     category=category,
                     task=question,
-                    answer=f"## Findings\n\n- {claim} {links}"
-                    if answer is None
-                    else answer,
+                    answer=f"## Findings\n\n- {claim} {links}" if answer is None else answer,
                     question=claim,
                     right=is_true,
                     urls=sources,

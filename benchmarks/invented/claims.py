@@ -169,9 +169,7 @@ def dates(book: Book) -> None:
         )[number]
         claim = f"The tower of the {name} was finished on {{}}."
         shows = [f"The tower was finished on {long_date(day)}"]
-        book.pair(
-            "date format", claim.format(true), claim.format(false), url, shows=shows
-        )
+        book.pair("date format", claim.format(true), claim.format(false), url, shows=shows)
 
 
 def names(book: Book) -> None:
@@ -364,8 +362,7 @@ def two_facts(book: Book) -> None:
         kept, changed = facts[number], facts[(number + 3) % PAIRS]
         pairs = [(kept[1], changed[1]), (kept[1], changed[2])]
         true, false = (
-            f"The {b.name} {' and '.join(own if number % 2 else own[::-1])}."
-            for own in pairs
+            f"The {b.name} {' and '.join(own if number % 2 else own[::-1])}." for own in pairs
         )
         shows = [b.says(kept[0]), b.says(changed[0])]
         book.pair("two facts", true, false, b.url, shows=shows)
@@ -408,9 +405,7 @@ def outdated(book: Book) -> None:
             claim.format(before),
             urls,
             by=current,
-            shows=[
-                f"For the season {year} the following holds. The {what}: {now} {unit}."
-            ],
+            shows=[f"For the season {year} the following holds. The {what}: {now} {unit}."],
         )
 
 
@@ -422,8 +417,7 @@ def picture(book: Book) -> None:
         year = world.number(2020, 2024)
         if number % 2:
             rows = [
-                (f"{year - 3 + step}", value)
-                for step, value in enumerate(world.numbers(4, 21, 97))
+                (f"{year - 3 + step}", value) for step, value in enumerate(world.numbers(4, 21, 97))
             ]
             shown = Picture(
                 kind="chart",
@@ -441,9 +435,7 @@ def picture(book: Book) -> None:
                 f"{stage} Hall, doors open at {number + 5} p.m.",
                 f"with {guest}",
             ]
-            shown = Picture(
-                kind="poster", title=name, rows=tuple((text,) for text in lines)
-            )
+            shown = Picture(kind="poster", title=name, rows=tuple((text,) for text in lines))
             claim, true, false = (
                 (
                     f"{name} is held on {{}}.",
@@ -483,8 +475,7 @@ def unfolded(book: Book) -> None:
         maker = world.place()
         models = [f"{maker} {letter}{world.number(20, 99)}" for letter in "TK"]
         values = [
-            world.numbers(2, low, high)
-            for low, high in ((11, 49), (310, 890), (3, 12), (120, 260))
+            world.numbers(2, low, high) for low, high in ((11, 49), (310, 890), (3, 12), (120, 260))
         ]
         units = ("kg", "watts", "years", "cm")
         labels = ("Weight", "Power", "Guarantee", "Height")
@@ -767,9 +758,7 @@ def arithmetic(book: Book) -> None:
         saturday = [row("Saturday and Sunday", "11 a.m. to 6 p.m.")]
         week = [row("Tuesday to Thursday", "10 a.m. to 5 p.m.")]
         shows = (prices, tour, friday, prices, saturday, prices, week)[number]
-        book.pair(
-            "arithmetic", claim.format(right), claim.format(wrong), m.url, shows=shows
-        )
+        book.pair("arithmetic", claim.format(right), claim.format(wrong), m.url, shows=shows)
 
 
 # Of three pages, in characters; a judge is shown 400,000 of a page.
@@ -871,9 +860,7 @@ _LANGUAGES = (
 
 def languages(book: Book) -> None:
     """A page in another language than the claim."""
-    for number, (site, title, text, claim, (right, wrong), other) in enumerate(
-        _LANGUAGES
-    ):
+    for number, (site, title, text, claim, (right, wrong), other) in enumerate(_LANGUAGES):
         town = book.world.place()
         filled = text.format(right, wrong)
         size = 6_000 + 1_500 * number

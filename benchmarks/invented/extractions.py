@@ -117,9 +117,7 @@ def links(book: Book) -> None:
     world = book.world
     for number in range(FORMS):
         firm, other = world.place(), world.place()
-        url = (
-            f"https://www.{slug(firm)}.example/press/{world.number(1000, 9999)}?lang=en"
-        )
+        url = f"https://www.{slug(firm)}.example/press/{world.number(1000, 9999)}?lang=en"
         further = f"https://{slug(other)}.example/{world.number(10, 99)}/report.html"
         if number % 2:
             answer = f"{firm} opened its plant in May [2]; {other} has none [1].\n\n[1]: {further}\n[2]: {url}\n"

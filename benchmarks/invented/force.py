@@ -153,9 +153,7 @@ def _pairs(book: Book, name: str, kinds: tuple[Subjects, ...]) -> None:
             "round": str(10 * world.number(21, 89)),
             "year": str(world.number(2004, 2019)),
         }
-        said = [
-            text.format(**drawn) for text in (about.strong, about.weak, about.denied)
-        ]
+        said = [text.format(**drawn) for text in (about.strong, about.weak, about.denied)]
         url = book.page(
             f"{world.place()} Observer", about.title.format(**drawn), *world.order(said)
         )

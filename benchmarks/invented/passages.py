@@ -53,9 +53,7 @@ def two_passages(book: Book) -> None:
         founders = [world.person() for _ in range(2)]
         ships = [
             f"From {town} the {boat} sails each {day}. It is run by {firm}."
-            for boat, firm, day in zip(
-                boats, firms, ("morning", "evening"), strict=True
-            )
+            for boat, firm, day in zip(boats, firms, ("morning", "evening"), strict=True)
         ]
         owners = [
             f"{firm} has its seat in {seat} and was founded by {founder}."
@@ -137,9 +135,7 @@ def text_and_picture(book: Book) -> None:
             rule,
             "[image]",
             is_first=True,
-            picture=Picture(
-                kind="poster", title=name, rows=tuple((line,) for line in poster)
-            ),
+            picture=Picture(kind="poster", title=name, rows=tuple((line,) for line in poster)),
         )
         claim = f"The {name} is held on {{}}."
         book.pair(
@@ -160,9 +156,7 @@ def merged_heads(book: Book) -> None:
         groups = ("Winter", "Summer", "Holidays")
         values = world.numbers(30, 110, 980)
         cells = [values[start : start + 6] for start in range(0, 30, 6)]
-        heads = [
-            f"{group} / {kind}" for group in groups for kind in ("Adults", "Children")
-        ]
+        heads = [f"{group} / {kind}" for group in groups for kind in ("Adults", "Children")]
         # As a capture writes merged heads, and as a page has them that is no table of a capture's.
         spread = [
             ["", *(part for group in groups for part in (group, ""))],

@@ -54,9 +54,7 @@ class Bridge:
 def bridge(book: Book) -> Bridge:
     """Add the article on a bridge."""
     world = book.world
-    town, other_town, river, other_river, steel, stone, site = (
-        world.place() for _ in range(7)
-    )
+    town, other_town, river, other_river, steel, stone, site = (world.place() for _ in range(7))
     architect, engineer = world.person(), world.person()
     begun = world.number(2009, 2017)
     opened = begun + world.number(4, 7)

@@ -146,9 +146,7 @@ class World:
 
     def place(self) -> str:
         """Return a town, river or firm."""
-        return self._new(
-            lambda: "".join(map(self.draw.choice, (_STARTS, _MIDDLES, _ENDS)))
-        )
+        return self._new(lambda: "".join(map(self.draw.choice, (_STARTS, _MIDDLES, _ENDS))))
 
     def surname(self) -> str:
         """Return a surname."""
@@ -172,9 +170,7 @@ class World:
         """Return a date whose day cannot be a month."""
         start = date(first_year, 1, 1)
         while True:
-            found = start + timedelta(
-                days=self.draw.randrange(366 * (last_year - first_year))
-            )
+            found = start + timedelta(days=self.draw.randrange(366 * (last_year - first_year)))
             if 13 <= found.day <= 27:
                 return found
 
@@ -196,9 +192,7 @@ class World:
 
 def slug(text: str) -> str:
     """Return a name as addresses have it."""
-    return "-".join(
-        "".join(sign if sign.isalnum() else " " for sign in text.lower()).split()
-    )
+    return "-".join("".join(sign if sign.isalnum() else " " for sign in text.lower()).split())
 
 
 def long_date(day: date) -> str:

@@ -65,7 +65,9 @@ opened to the public, its architect, the number of items held at the end of 2024
 120500), and the newest branch with its name, opening year and street address. For each, list the URLs that
 the answer cites for it, in the order in which they are cited.
 """
-EXTRACT_FIGURE = "Extract the number of items held at the end of 2024 from the table of yearly figures."
+EXTRACT_FIGURE = (
+    "Extract the number of items held at the end of 2024 from the table of yearly figures."
+)
 
 
 async def check_opening(evaluator: Evaluator, fact: CitedFact) -> None:
@@ -100,9 +102,7 @@ async def check_opening(evaluator: Evaluator, fact: CitedFact) -> None:
 
 async def check_architect(evaluator: Evaluator, fact: CitedFact) -> None:
     """A name with a page that says so."""
-    architect = evaluator.add_parallel(
-        "architect", "The architect is named and supported"
-    )
+    architect = evaluator.add_parallel("architect", "The architect is named and supported")
     evaluator.add_custom_node(
         result=fact.value and fact.urls,
         id="architect_given",
@@ -121,9 +121,7 @@ async def check_architect(evaluator: Evaluator, fact: CitedFact) -> None:
 
 async def check_holdings(evaluator: Evaluator, facts: LibraryFacts) -> None:
     """The number must agree with the library's own table, read at the time of judging."""
-    holdings = evaluator.add_parallel(
-        "holdings", "The number of items is right and supported"
-    )
+    holdings = evaluator.add_parallel("holdings", "The number of items is right and supported")
     figure = await evaluator.extract(
         prompt=EXTRACT_FIGURE,
         template_class=YearlyFigure,
@@ -131,8 +129,7 @@ async def check_holdings(evaluator: Evaluator, facts: LibraryFacts) -> None:
         source=FIGURES_URL,
     )
     agrees = None not in (facts.items_held, figure.items_held) and (
-        abs(facts.items_held - figure.items_held)
-        <= ROUNDING_TOLERANCE * figure.items_held
+        abs(facts.items_held - figure.items_held) <= ROUNDING_TOLERANCE * figure.items_held
     )
     evaluator.add_custom_node(
         agrees, "holdings_match", "Within 1% of the library's own figure", holdings
@@ -156,9 +153,7 @@ async def check_holdings(evaluator: Evaluator, facts: LibraryFacts) -> None:
 
 async def check_newest_branch(evaluator: Evaluator, branch: Branch) -> None:
     """The branch must be the right one; its year and address are then worth half each."""
-    newest = evaluator.add_parallel(
-        "newest_branch", "The newest branch is described rightly"
-    )
+    newest = evaluator.add_parallel("newest_branch", "The newest branch is described rightly")
     correct = evaluator.add_leaf(
         "branch_correct", f"It is the {NEWEST_BRANCH}", newest, critical=True
     )
@@ -170,12 +165,8 @@ async def check_newest_branch(evaluator: Evaluator, branch: Branch) -> None:
     evaluator.add_existence_node(
         branch.urls, "branch_cited", "A page is cited for the branch", parent=newest
     )
-    year = evaluator.add_leaf(
-        "branch_year", "A cited page supports its opening year", newest
-    )
-    address = evaluator.add_leaf(
-        "branch_address", "A cited page supports its address", newest
-    )
+    year = evaluator.add_leaf("branch_year", "A cited page supports its opening year", newest)
+    address = evaluator.add_leaf("branch_address", "A cited page supports its address", newest)
     await evaluator.batch_verify(
         [
             (
@@ -219,9 +210,7 @@ async def evaluate_answer(
         logger=logger,
         default_model=model,
     )
-    evaluator.add_ground_truth(
-        {"opening_year": OPENING_YEAR, "newest_branch": NEWEST_BRANCH}
-    )
+    evaluator.add_ground_truth({"opening_year": OPENING_YEAR, "newest_branch": NEWEST_BRANCH})
     facts = await evaluator.extract(
         prompt=EXTRACT_FACTS,
         template_class=LibraryFacts,

@@ -51,9 +51,7 @@ for it.
 
 async def check_tour(evaluator: Evaluator, plan: SaturdayPlan) -> None:
     """Everything else depends on the tour: a part of critical leaves only, all or nothing."""
-    tour = evaluator.add_parallel(
-        "tour", "The start of the first tour is right and supported"
-    )
+    tour = evaluator.add_parallel("tour", "The start of the first tour is right and supported")
     evaluator.add_existence_node(
         plan.tour_urls, "tour_cited", "A page is cited for the tour", parent=tour
     )
@@ -69,18 +67,14 @@ async def check_tour(evaluator: Evaluator, plan: SaturdayPlan) -> None:
 
 async def check_ferry(evaluator: Evaluator, plan: SaturdayPlan) -> None:
     """The departure must exist on Saturdays, be the last in time, and the crossing be as long as said."""
-    ferry = evaluator.add_parallel(
-        "ferry", "The recommended ferry is right and supported"
-    )
+    ferry = evaluator.add_parallel("ferry", "The recommended ferry is right and supported")
     evaluator.add_existence_node(
         plan.timetable_urls, "timetable_cited", "A timetable is cited", parent=ferry
     )
     departure = evaluator.add_leaf(
         "ferry_departure", "There is such a departure on Saturdays", ferry
     )
-    in_time = evaluator.add_leaf(
-        "ferry_in_time", "It is the last one that is early enough", ferry
-    )
+    in_time = evaluator.add_leaf("ferry_in_time", "It is the last one that is early enough", ferry)
     crossing = evaluator.add_leaf(
         "ferry_crossing", "The crossing takes as long as the answer says", ferry
     )
@@ -114,9 +108,7 @@ async def check_cost(evaluator: Evaluator, plan: SaturdayPlan) -> None:
         "Both prices are cited",
         parent=cost,
     )
-    ferry = evaluator.add_leaf(
-        "ferry_price", "The ferry price is the lowest for the three", cost
-    )
+    ferry = evaluator.add_leaf("ferry_price", "The ferry price is the lowest for the three", cost)
     museum = evaluator.add_leaf(
         "museum_price", "The museum price is the lowest for the three", cost
     )

@@ -48,14 +48,10 @@ walk. Leave out walks that the answer only mentions to advise against them.
 """
 
 
-async def check_walk(
-    evaluator: Evaluator, number: int, walk: Walk, earlier: list[Walk]
-) -> None:
+async def check_walk(evaluator: Evaluator, number: int, walk: Walk, earlier: list[Walk]) -> None:
     """A walk counts only if it is a new one, short and step-free; its details are then worth a third each."""
     prefix = f"walk_{number}"
-    item = evaluator.add_parallel(
-        prefix, f"Walk {number} fits and is described rightly"
-    )
+    item = evaluator.add_parallel(prefix, f"Walk {number} fits and is described rightly")
     is_new = walk.name not in [other.name for other in earlier]
     evaluator.add_custom_node(
         result=walk.name and walk.urls and is_new,
@@ -81,15 +77,9 @@ async def check_walk(
         additional_instruction="Being step-free for a part of the walk is not enough.",
     )
     # These do not depend on each other, so that one batch can ask for all of them.
-    length = evaluator.add_leaf(
-        f"{prefix}_length", "Its length is as the answer says", item
-    )
-    start = evaluator.add_leaf(
-        f"{prefix}_start", "It starts where the answer says", item
-    )
-    waymark = evaluator.add_leaf(
-        f"{prefix}_waymark", "Its waymark is as the answer says", item
-    )
+    length = evaluator.add_leaf(f"{prefix}_length", "Its length is as the answer says", item)
+    start = evaluator.add_leaf(f"{prefix}_start", "It starts where the answer says", item)
+    waymark = evaluator.add_leaf(f"{prefix}_waymark", "Its waymark is as the answer says", item)
     await evaluator.batch_verify(
         [
             (

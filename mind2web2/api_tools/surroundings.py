@@ -30,7 +30,8 @@ class Surroundings:
 
 
 _OUTSIDE_OF_RUNS = Surroundings()
-# A context variable, since scripts make their PDF parsers and other tools themselves, which know no run.
+# A context variable, since scripts make their PDF parsers and other tools themselves, which know no
+# run.
 _surroundings: ContextVar[Surroundings] = ContextVar(
     "surroundings of a script's tools", default=_OUTSIDE_OF_RUNS
 )

@@ -67,11 +67,7 @@ def _id_from_link(link: str, kinds: set[str]) -> ArxivId | None:
     except ValueError:
         return None
     kind, _, rest = unquote(parts.path).lstrip("/").partition("/")
-    if (
-        parts.scheme not in {"http", "https"}
-        or not _HOST.fullmatch(host)
-        or kind not in kinds
-    ):
+    if parts.scheme not in {"http", "https"} or not _HOST.fullmatch(host) or kind not in kinds:
         return None
     return _match_id(rest.rstrip("/").removesuffix(".pdf"))
 
@@ -111,9 +107,7 @@ def normalise_title(title: str) -> str:
 
 def title_words(title: str) -> list[str]:
     """Return the words of a title as a search engine would index them, without markup."""
-    return re.findall(
-        r"\w+", re.sub(r"[${}]", "", _without_commands(title, shaping=" "))
-    )
+    return re.findall(r"\w+", re.sub(r"[${}]", "", _without_commands(title, shaping=" ")))
 
 
 def plain_words(title: str) -> list[str]:
@@ -121,9 +115,7 @@ def plain_words(title: str) -> list[str]:
     tokens = re.split(r"[\s-]+", title)
     return re.findall(
         r"\w+",
-        " ".join(
-            token for token in tokens if token.isascii() and not _MARKUP.search(token)
-        ),
+        " ".join(token for token in tokens if token.isascii() and not _MARKUP.search(token)),
     )
 
 
@@ -160,7 +152,8 @@ TIMEOUT_S = (5.0, 20.0)  # to connect, and between two pieces of the answer
 _FEED_START = re.compile(rb"<feed[\s>]")
 _TOTAL = re.compile(rb"<(?:\w{1,20}:)?totalResults[^<>]*>\s*+(\d{1,9})\s*+<")
 
-# One thread and one client per setting, shared by all tools of the process, is how those terms are kept.
+# One thread and one client per setting, shared by all tools of the process, is how those terms are
+# kept.
 _request_thread = ThreadPoolExecutor(1, thread_name_prefix="arxiv")
 _clients: dict[tuple[str, int, float], arxiv.Client] = {}
 
@@ -222,9 +215,7 @@ class ArxivTool:
         if wanted is None:
             return None
         request = ServiceRequest("arxiv", "by_id", [str(wanted)])
-        paper: Paper | None = await service_answer(
-            request, partial(self._by_id, wanted)
-        )
+        paper: Paper | None = await service_answer(request, partial(self._by_id, wanted))
         return paper
 
     async def search_arxiv_by_title(self, title: str) -> Paper | None:
@@ -234,12 +225,8 @@ class ArxivTool:
         """
         if not normalise_title(title) or not title_words(title):
             return None
-        request = ServiceRequest(
-            "arxiv", "by_title", [title], {"page_size": self._page_size}
-        )
-        paper: Paper | None = await service_answer(
-            request, partial(self._by_title, title)
-        )
+        request = ServiceRequest("arxiv", "by_title", [title], {"page_size": self._page_size})
+        paper: Paper | None = await service_answer(request, partial(self._by_title, title))
         return paper
 
     async def _by_id(self, wanted: ArxivId) -> Paper | None:
@@ -255,7 +242,8 @@ class ArxivTool:
 
     async def _by_title(self, title: str) -> Paper | None:
         wanted, words = normalise_title(title), title_words(title)
-        # The phrase finds most papers at once, its plain words those that arXiv spells with other markup.
+        # The phrase finds most papers at once, its plain words those that arXiv spells with other
+        # markup.
         phrase = f'ti:"{" ".join(words)}"'
         for query in (
             phrase,
@@ -272,13 +260,9 @@ class ArxivTool:
     ) -> list[arxiv.Result]:
         """Return at most a page of matches, best first."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(
-            _request_thread, self._search_blocking, query, id_list
-        )
+        return await loop.run_in_executor(_request_thread, self._search_blocking, query, id_list)
 
-    def _search_blocking(
-        self, query: str, id_list: list[str] | None
-    ) -> list[arxiv.Result]:
+    def _search_blocking(self, query: str, id_list: list[str] | None) -> list[arxiv.Result]:
         import arxiv
         import requests
 
@@ -286,9 +270,7 @@ class ArxivTool:
         try:
             return list(_client(*self._settings).results(search))
         except arxiv.HTTPError as error:
-            raise ToolError(
-                f"arxiv failed: HTTP {error.status} for {query or id_list}"
-            ) from error
+            raise ToolError(f"arxiv failed: HTTP {error.status} for {query or id_list}") from error
         except (arxiv.ArxivError, requests.RequestException, ValueError) as error:
             reason = " ".join(str(error).split())
             raise ToolError(
@@ -307,9 +289,7 @@ def _bounded_session() -> requests.Session:
     session = requests.Session()
     usual_get = session.get
 
-    def get(
-        *args: Any, **kwargs: Any
-    ) -> requests.Response:  # Any: whatever requests takes
+    def get(*args: Any, **kwargs: Any) -> requests.Response:  # Any: whatever requests takes
         try:
             response = usual_get(*args, timeout=TIMEOUT_S, **kwargs)
         except (requests.Timeout, requests.exceptions.ChunkedEncodingError) as error:
@@ -317,9 +297,7 @@ def _bounded_session() -> requests.Session:
                 f"no complete answer ({type(error).__name__})"
             ) from error
         problem = (
-            feed_problem(response.content)
-            if response.status_code == requests.codes.ok
-            else None
+            feed_problem(response.content) if response.status_code == requests.codes.ok else None
         )
         if problem is not None:
             raise requests.ConnectionError(problem)
@@ -336,7 +314,8 @@ def feed_problem(content: bytes) -> str | None:
     if b"arxiv.org/api/errors" in content:
         return "the answer is an error report"
     total = _TOTAL.search(content)
-    # arXiv itself now and then sends an empty list and says in the same breath that there are matches.
+    # arXiv itself now and then sends an empty list and says in the same breath that there are
+    # matches.
     if total is not None and int(total[1]) > 0 and b"<entry" not in content:
         return "the answer lists none of the papers that it counts"
     return None
@@ -351,7 +330,8 @@ def _client(api_url: str, page_size: int, request_interval_s: float) -> arxiv.Cl
         check_private_attributes("arxiv")
         client = arxiv.Client(page_size, request_interval_s, MAX_RETRIES)
         client.query_url_format = api_url + "?{}"
-        # The library has no setting for time limits, and takes any page for an empty list of papers.
+        # The library has no setting for time limits, and takes any page for an empty list of
+        # papers.
         client._session = _bounded_session()
         _clients[key] = client
     return _clients[key]

@@ -113,17 +113,13 @@ class GoogleMapsTool:
         seconds = await self._measure_route(address1, address2, mode, "duration")
         return TRAVEL_TIME_NOT_FOUND if seconds is None else seconds
 
-    async def _measure_route(
-        self, a: str, b: str, mode: str, measure: str
-    ) -> int | None:
+    async def _measure_route(self, a: str, b: str, mode: str, measure: str) -> int | None:
         _check_choice("mode", mode, MODES)
         if _is_blank(a) or _is_blank(b):
             return None
         # A bar would separate two places.
         origin, destination = a.replace("|", " "), b.replace("|", " ")
-        matrix = await self.request(
-            "distance_matrix", [origin], [destination], mode=mode
-        )
+        matrix = await self.request("distance_matrix", [origin], [destination], mode=mode)
         try:
             route = matrix["rows"][0]["elements"][0]
             if route["status"] in _NO_ROUTE:
@@ -131,9 +127,7 @@ class GoogleMapsTool:
             if route["status"] == "OK":
                 return int(route[measure]["value"])
         except (KeyError, IndexError, TypeError, ValueError) as error:
-            raise ToolError(
-                "google maps answered a distance request in an unknown form"
-            ) from error
+            raise ToolError("google maps answered a distance request in an unknown form") from error
         raise ToolError(
             f"google maps found no answer for the way from {a} to {b}: {route['status']}"
         )
@@ -152,9 +146,7 @@ class GoogleMapsTool:
                 lambda client: getattr(client, name)(*arguments, **keywords),
             )
 
-        return await service_answer(
-            ServiceRequest("google_maps", name, arguments, keywords), ask
-        )
+        return await service_answer(ServiceRequest("google_maps", name, arguments, keywords), ask)
 
     def _ask_with_retries(self, request: Callable[[googlemaps.Client], Any]) -> Any:
         """Make a request; the library itself repeats on 5xx and rate limits, we on dropped connections."""
@@ -175,12 +167,8 @@ class GoogleMapsTool:
                 if attempt == MAX_TRIES or not _can_pass(error):
                     # Not chained: the library's errors carry the URL, and the URL the key.
                     raise ToolError(_describe(error)) from None
-                log.info(
-                    "maps request failed, trying again reason=%s", type(error).__name__
-                )
-            time.sleep(
-                self._first_delay_s * 2 ** (attempt - 1) * random.uniform(0.75, 1.25)
-            )
+                log.info("maps request failed, trying again reason=%s", type(error).__name__)
+            time.sleep(self._first_delay_s * 2 ** (attempt - 1) * random.uniform(0.75, 1.25))
         raise AssertionError("unreachable: the last try returns or raises")
 
     def _get_client(self) -> googlemaps.Client:

@@ -52,9 +52,7 @@ class PDFParser:
         except (CaptureError, DocumentError) as error:
             log.warning("document is unavailable source=%s reason=%s", name, error)
             report_doubt = surroundings().report_doubt
-            is_for_now = isinstance(error, WorkerError) or isinstance(
-                error.__cause__, _PASSING
-            )
+            is_for_now = isinstance(error, WorkerError) or isinstance(error.__cause__, _PASSING)
             if is_for_now and report_doubt is not None:
                 report_doubt(f"{name}: {error}")
             return [], ""
@@ -78,9 +76,7 @@ async def is_pdf(url: str, logger: logging.Logger | None = None) -> bool:
     if "://" not in url:
         url = f"http://{url}"
     try:
-        start = await download(
-            url, first_bytes=HEADER_BYTES, timeout_s=IS_PDF_TIMEOUT_S
-        )
+        start = await download(url, first_bytes=HEADER_BYTES, timeout_s=IS_PDF_TIMEOUT_S)
     except CaptureError as error:
         ends_in_pdf = _path_ends_in_pdf(url)
         (logger or log).info(
@@ -100,15 +96,11 @@ def _path_ends_in_pdf(url: str) -> bool:
 
 async def _load(source: Source) -> bytes:
     url = _as_url(source)
-    return await (
-        download(url) if url is not None else asyncio.to_thread(_read, source)
-    )
+    return await (download(url) if url is not None else asyncio.to_thread(_read, source))
 
 
 def _as_url(source: Source) -> str | None:
-    is_url = isinstance(source, str) and source.strip().lower().startswith(
-        ("http://", "https://")
-    )
+    is_url = isinstance(source, str) and source.strip().lower().startswith(("http://", "https://"))
     return str(source).strip() if is_url else None
 
 
@@ -177,9 +169,7 @@ async def download(
     _check_address(url)
     try:
         async with asyncio.timeout(timeout_s):
-            return await _download_with_retries(
-                url, first_bytes, max_bytes, first_delay_s
-            )
+            return await _download_with_retries(url, first_bytes, max_bytes, first_delay_s)
     except TimeoutError as error:
         raise CaptureError(
             f"cannot download {url}: no complete answer within {timeout_s:g} s"
@@ -196,9 +186,7 @@ async def _download_with_retries(
             if attempt == MAX_TRIES:
                 raise CaptureError(f"cannot download {url}: {failure}") from failure
             log.info("download failed, trying again url=%s reason=%s", url, failure)
-            await asyncio.sleep(
-                min(max(delay_s, failure.retry_after_s), MAX_RETRY_DELAY_S)
-            )
+            await asyncio.sleep(min(max(delay_s, failure.retry_after_s), MAX_RETRY_DELAY_S))
             delay_s *= 2
     raise AssertionError("unreachable: the last try returns or raises")
 
@@ -224,9 +212,7 @@ async def _download_once(url: str, first_bytes: int | None, max_bytes: int) -> b
             raise
 
 
-async def _get(
-    url: str, first_bytes: int | None, max_bytes: int, session: ProxySession
-) -> bytes:
+async def _get(url: str, first_bytes: int | None, max_bytes: int, session: ProxySession) -> bytes:
     import httpx2
 
     client = httpx2.AsyncClient(
@@ -259,11 +245,7 @@ def _lasting_reason(session: ProxySession) -> str | None:
     if session.is_exhausted:
         return "larger than is allowed"
     return next(
-        (
-            failure.reason
-            for failure in session.failures.values()
-            if not failure.is_transient
-        ),
+        (failure.reason for failure in session.failures.values() if not failure.is_transient),
         None,
     )
 
@@ -276,23 +258,17 @@ def _check_address(url: str) -> None:
     try:
         parts = urlsplit(url)
         is_web_address = (
-            parts.scheme in {"http", "https"}
-            and bool(parts.hostname)
-            and parts.port != 0
+            parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
         )
     except ValueError:
         is_web_address = False
     if not is_web_address:
-        raise CaptureError(
-            f"cannot download {' '.join(url.split())}: not an http or https address"
-        )
+        raise CaptureError(f"cannot download {' '.join(url.split())}: not an http or https address")
 
 
 def _check_status(url: str, response: httpx2.Response) -> None:
     if response.status_code in _PASSING_STATUSES:
-        raise _PassingError(
-            f"HTTP {response.status_code}", retry_after_s(response.headers) or 0.0
-        )
+        raise _PassingError(f"HTTP {response.status_code}", retry_after_s(response.headers) or 0.0)
     if not response.is_success:
         raise CaptureError(f"cannot download {url}: HTTP {response.status_code}")
 

@@ -190,9 +190,7 @@ def _owner_of(place: Place) -> Owner:
     return model, name
 
 
-def _case_error(
-    path: Path, lines: Mapping[Place, int], place: Place, message: str
-) -> CaseError:
+def _case_error(path: Path, lines: Mapping[Place, int], place: Place, message: str) -> CaseError:
     problem = Problem(line_of(lines, place), field_name(place), message)
     return CaseError(f"{path}, {problem}")
 
@@ -249,9 +247,7 @@ class _CaseRuns:
         """
         if case.header.facts is None and self._truth is None and case.name != PERFECT:
             perfect = case.path.parent / f"{PERFECT}.md"
-            raise CaseError(
-                f"{case.path} has no facts: give some, or a sound {perfect}"
-            )
+            raise CaseError(f"{case.path} has no facts: give some, or a sound {perfect}")
         misfits: list[CaseError] = []
         try:
             world = _world_of(case, self._truth, misfits)
@@ -305,9 +301,7 @@ def _given(extract: Mapping[str, Any], extraction: str) -> tuple[Place, dict[str
     return ((), dict(extract))
 
 
-def _unknown_names(
-    case: Case, templates: Mapping[str, type[BaseModel]]
-) -> Iterator[CaseError]:
+def _unknown_names(case: Case, templates: Mapping[str, type[BaseModel]]) -> Iterator[CaseError]:
     """Yield an error for each name under ``extract`` that no extraction reads."""
     extract = case.header.extract
     models: dict[str, type[BaseModel] | None] = {}
@@ -392,9 +386,7 @@ def variants(perfect: Case, templates: Mapping[str, type[BaseModel]]) -> list[Va
     made = [
         *_without_items(perfect, templates),
         *_wrong_values(perfect, templates),
-        _changed_urls(
-            perfect, "wrong_page", "every citation leads to another page", _WRONG_PAGE
-        ),
+        _changed_urls(perfect, "wrong_page", "every citation leads to another page", _WRONG_PAGE),
         _changed_urls(perfect, "no_citations", "the same without links", None),
         Variant(
             "other_formatting",
@@ -410,9 +402,7 @@ def variants(perfect: Case, templates: Mapping[str, type[BaseModel]]) -> list[Va
     ]
 
 
-async def written_cases(
-    script: LoadedScript, perfect: Case, folder: Path
-) -> dict[Path, str]:
+async def written_cases(script: LoadedScript, perfect: Case, folder: Path) -> dict[Path, str]:
     """Return the files of the variants that are not there yet, with the scores that they get now."""
     runs = _CaseRuns(script)
     await runs.run(perfect)
@@ -421,9 +411,7 @@ async def written_cases(
         target = folder / f"{variant.name}.md"
         if target.exists():
             continue
-        header = CaseHeader(
-            expect=0, extract=variant.extract, facts=perfect.header.facts
-        )
+        header = CaseHeader(expect=0, extract=variant.extract, facts=perfect.header.facts)
         draft = Case(target, header, variant.answer)
         got = await runs.run(draft)
         header = header.model_copy(update={"expect": round(got.score, 4)})
@@ -432,9 +420,7 @@ async def written_cases(
     return files
 
 
-def _without_items(
-    perfect: Case, templates: Mapping[str, type[BaseModel]]
-) -> Iterator[Variant]:
+def _without_items(perfect: Case, templates: Mapping[str, type[BaseModel]]) -> Iterator[Variant]:
     for name, template in templates.items():
         for path in lists_of(template, name):
             names = path.split(".")[1:]
@@ -454,9 +440,7 @@ def _without_items(
                 )
 
 
-def _wrong_values(
-    perfect: Case, templates: Mapping[str, type[BaseModel]]
-) -> Iterator[Variant]:
+def _wrong_values(perfect: Case, templates: Mapping[str, type[BaseModel]]) -> Iterator[Variant]:
     for name, template in templates.items():
         for path in fields_of(template, name):
             names = path.split(".")[1:]
@@ -538,7 +522,5 @@ def _changed_urls(perfect: Case, name: str, about: str, page: str | None) -> Var
 
 def _plain(answer: str) -> str:
     """Return an answer without headings, emphasis and bullets; links stay."""
-    lines = [
-        re.sub(r"^\s*(?:#+|[-*+]|\d+\.)\s+", "", line) for line in answer.splitlines()
-    ]
+    lines = [re.sub(r"^\s*(?:#+|[-*+]|\d+\.)\s+", "", line) for line in answer.splitlines()]
     return "\n".join(line.replace("**", "").replace("__", "") for line in lines)

@@ -128,23 +128,17 @@ def new_task(
     perfect = cases / f"{PERFECT}.md"
     others = [scripts / f"{task_id}{suffix}" for suffix in SCRIPT_SUFFIXES]
     if taken := next((path for path in (*others, perfect) if path.exists()), None):
-        raise UsageError(
-            f"{taken} is there already: choose another task id, or move it away"
-        )
+        raise UsageError(f"{taken} is there already: choose another task id, or move it away")
     try:
         rubric = parsed_rubric(text.encode(), script).rubric
     except YamlFileError as error:
         fault = error.problems[0]
-        raise UsageError(
-            f"cannot make task {task_id!r}: {fault.field}: {fault.message}"
-        ) from error
+        raise UsageError(f"cannot make task {task_id!r}: {fault.field}: {fault.message}") from error
     scripts.mkdir(parents=True, exist_ok=True)
     cases.mkdir(parents=True, exist_ok=True)
     write_whole(script, script_of(rubric) if as_script else text)
     note = "the answer that deserves 1: replace it by your own, with what the judge reads from it"
-    write_whole(
-        perfect, case_text(CaseHeader(expect=1.0, extract=_EXTRACT), _ANSWER, note)
-    )
+    write_whole(perfect, case_text(CaseHeader(expect=1.0, extract=_EXTRACT), _ANSWER, note))
     return script, perfect
 
 

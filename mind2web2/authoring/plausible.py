@@ -172,11 +172,7 @@ class _Values:
         name = path.rpartition(".")[2].lower()
         if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
             value = self._value(inner, path, place, depth)
-            return (
-                [value]
-                if _is_link(name) or value is None or depth
-                else [value, f"{value} too"]
-            )
+            return [value] if _is_link(name) or value is None or depth else [value, f"{value} too"]
         count = self._filling.counts.get(path, self._filling.default_count)
         number = self._lists.index(path) if path in self._lists else 0
         places = [_Place(word_of(number, index)) for index in range(count)]

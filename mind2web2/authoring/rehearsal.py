@@ -136,9 +136,7 @@ def rehearse_task(plan: RehearsalPlan) -> TaskRehearsal:
 
 
 async def _rehearsal(plan: RehearsalPlan) -> TaskRehearsal:
-    rubric = (
-        read_rubric(plan.script).rubric if plan.script.suffix == RUBRIC_SUFFIX else None
-    )
+    rubric = read_rubric(plan.script).rubric if plan.script.suffix == RUBRIC_SUFFIX else None
     script = await loaded_script(plan.script, plan.world_timeout_s)
     try:
         found = await structure_of(script, plan.question, rubric, plan.price)
@@ -155,9 +153,7 @@ async def _rehearsal(plan: RehearsalPlan) -> TaskRehearsal:
     return TaskRehearsal(plan.task_id, structure, cases_shown, written)
 
 
-def _judged_by_cases(
-    structure: Structure, outcomes: Sequence[CaseOutcome]
-) -> Structure:
+def _judged_by_cases(structure: Structure, outcomes: Sequence[CaseOutcome]) -> Structure:
     """Leave out the note on leaves that only a case shows to be true, where a case does."""
     passed = {
         leaf
@@ -180,15 +176,11 @@ async def _write_cases(script: LoadedScript, plan: RehearsalPlan) -> tuple[str, 
 def _perfect(plan: RehearsalPlan) -> Case:
     path = plan.cases / f"{PERFECT}.md"
     if not path.is_file():
-        raise UsageError(
-            f"no {path} to make variants of: write the perfect answer there"
-        )
+        raise UsageError(f"no {path} to make variants of: write the perfect answer there")
     return read_case(path)
 
 
-def _results(
-    outcomes: Sequence[CaseOutcome | BrokenCase], folder: Path
-) -> Iterator[CaseResult]:
+def _results(outcomes: Sequence[CaseOutcome | BrokenCase], folder: Path) -> Iterator[CaseResult]:
     for outcome in outcomes:
         if isinstance(outcome, BrokenCase):
             yield CaseResult.of_broken(outcome)

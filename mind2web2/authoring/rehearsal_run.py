@@ -176,15 +176,9 @@ class _RehearsalJudge(JudgeSession, AsyncCalls):
         return skip_reason
 
     def _count_tokens(self, request: ChatRequest, subject: QuestionContext) -> None:
-        parts = [
-            part
-            for message in request.messages
-            for part in _texts(message.get("content"))
-        ]
+        parts = [part for message in request.messages for part in _texts(message.get("content"))]
         tokens = sum(map(text_tokens, parts)) + (PAGE_TOKENS if subject.page else 0)
-        self.requests.usage += Usage(
-            input_tokens=tokens, output_tokens=OUTPUT_TOKENS, requests=1
-        )
+        self.requests.usage += Usage(input_tokens=tokens, output_tokens=OUTPUT_TOKENS, requests=1)
 
 
 def _texts(content: object) -> Iterator[str]:
@@ -192,9 +186,7 @@ def _texts(content: object) -> Iterator[str]:
         yield content
     elif isinstance(content, list):
         yield from (
-            str(part["text"])
-            for part in content
-            if isinstance(part, dict) and "text" in part
+            str(part["text"]) for part in content if isinstance(part, dict) and "text" in part
         )
 
 
@@ -208,9 +200,7 @@ class _BlankPages(PageLibrary):
         if not self._has_page(request.url):
             raise CaptureError("the page does not exist (rehearsal)")
         blank = HashedText("")
-        return PreparedPage(
-            request.url, "web", None, blank, text_chars=0, text_chars_stored=0
-        )
+        return PreparedPage(request.url, "web", None, blank, text_chars=0, text_chars_stored=0)
 
     async def cached(self, cache: Any, urls: Sequence[str]) -> list[bool]:  # noqa: ARG002
         """Say that all pages are at hand."""
@@ -336,9 +326,7 @@ async def _ended_within(timeout_s: float, path: Path) -> AsyncIterator[ScriptSto
         ) from error
 
 
-async def rehearsed(
-    script: LoadedScript, world: World, *, count_rounds: bool = False
-) -> Rehearsed:
+async def rehearsed(script: LoadedScript, world: World, *, count_rounds: bool = False) -> Rehearsed:
     """Evaluate an answer in a world.
 
     Args:

@@ -138,6 +138,4 @@ def _fields(read: ReadRubric) -> Iterator[tuple[Place, FieldSpec]]:
     while waiting:
         place, field = waiting.pop()
         yield place, field
-        waiting += [
-            ((*place, "fields", name), part) for name, part in field.fields.items()
-        ]
+        waiting += [((*place, "fields", name), part) for name, part in field.fields.items()]

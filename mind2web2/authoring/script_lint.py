@@ -46,14 +46,10 @@ _MODULE_NAMES = frozenset(
         "__path__",
     }
 )
-_REGULAR_EXPRESSIONS = frozenset(
-    {"search", "match", "fullmatch", "findall", "finditer"}
-)
+_REGULAR_EXPRESSIONS = frozenset({"search", "match", "fullmatch", "findall", "finditer"})
 _TEXT_TESTS = frozenset({"count", "find", "startswith", "endswith", "index"})
 _TEXT_CHANGES = frozenset({"lower", "casefold", "strip", "upper", "replace"})
-_EXPECTED = re.compile(
-    r"EXPECTED|GROUND|TRUTH|GOLD|CORRECT|REFERENCE|SOLUTION", re.IGNORECASE
-)
+_EXPECTED = re.compile(r"EXPECTED|GROUND|TRUTH|GOLD|CORRECT|REFERENCE|SOLUTION", re.IGNORECASE)
 _CLOCKS = frozenset({"now", "today", "utcnow"})
 _LIST_TYPE = re.compile(r"\b(list|List|Sequence|tuple)\b")
 _NAMED_URLS = re.compile(r"ur[li]|link|source|cit", re.IGNORECASE)
@@ -215,9 +211,7 @@ def _wording_verdicts(facts: ScriptFacts) -> Iterator[Found]:
         if site.name not in CUSTOM or result is None:
             continue
         for expression in _behind(facts, result, site.place):
-            tests = [
-                node for node in ast.walk(expression) if _tests_wording(node, texts)
-            ]
+            tests = [node for node in ast.walk(expression) if _tests_wording(node, texts)]
             if tests:
                 yield site.line, "R204", _short(ast.unparse(tests[0]))
                 break
@@ -266,9 +260,7 @@ def _tests_wording(node: ast.AST, texts: set[str]) -> bool:
     return False
 
 
-def _behind(
-    facts: ScriptFacts, expression: ast.expr, place: Place
-) -> Iterator[ast.AST]:
+def _behind(facts: ScriptFacts, expression: ast.expr, place: Place) -> Iterator[ast.AST]:
     """Yield an expression, what its names stand for, and the functions that it calls."""
     yield expression
     seen: set[str] = set()

@@ -337,9 +337,7 @@ def _behind(needed: Mapping[str, set[str]], failed: str) -> set[str]:
         gone |= more
 
 
-def _check_right(
-    found: Structure, right: Rehearsed, met: Mapping[str, Outcome]
-) -> None:
+def _check_right(found: Structure, right: Rehearsed, met: Mapping[str, Outcome]) -> None:
     found.scores["all right"] = right.score
     statuses = {leaf.id: leaf.verdict.status for leaf in right.tree.leaves}
     undecided = [name for name, status in statuses.items() if status == "initialized"]
@@ -381,11 +379,7 @@ async def _check_worthless(found: Structure, rehearsal: _Rehearsal) -> None:
         found.scores[name] = done.score
         if done.score > MOST_POINTS:
             leaves = [leaf.id for leaf in done.tree.leaves if _gives_points(done, leaf)]
-            source = (
-                f"points come from {_names(leaves)}"
-                if leaves
-                else "no single leaf gives them"
-            )
+            source = f"points come from {_names(leaves)}" if leaves else "no single leaf gives them"
             message = f"{name} gives {done.score:.2f} instead of 0: {source}"
             found.note("points for nothing", message, leaves)
 
@@ -432,9 +426,7 @@ async def _check_leaves(
         found.note("never matters", message, confirmed)
 
 
-async def _check_fields(
-    found: Structure, rehearsal: _Rehearsal, right: Rehearsed
-) -> None:
+async def _check_fields(found: Structure, rehearsal: _Rehearsal, right: Rehearsed) -> None:
     """Leave each field empty in turn."""
     unused = []
     for name, template in sorted(rehearsal.templates.items()):
@@ -448,7 +440,9 @@ async def _check_fields(
                 message = f"without {path} these claims are judged from the answer alone: {_names(unsourced)}"
                 found.note("page not needed", message, unsourced)
             if done.score > right.score + _NEARLY:
-                message = f"an empty {path} gives {done.score:.2f}, more than the full {right.score:.2f}"
+                message = (
+                    f"an empty {path} gives {done.score:.2f}, more than the full {right.score:.2f}"
+                )
                 found.note("gain by omission", message)
     if unused:
         found.note("unused field", f"extracted and never used: {', '.join(unused)}")
@@ -466,9 +460,7 @@ def _judged_without_page(done: Rehearsed, right: Rehearsed) -> list[str]:
     return sorted(name for name in with_page & without if name is not None)
 
 
-async def _check_lists(
-    found: Structure, rehearsal: _Rehearsal, right: Rehearsed
-) -> None:
+async def _check_lists(found: Structure, rehearsal: _Rehearsal, right: Rehearsed) -> None:
     """Give lists 0, 1, k and k + 2 items."""
     for path, count in sorted(rehearsal.counts.items()):
         name = path.rpartition(".")[2]
@@ -482,9 +474,7 @@ async def _check_lists(
             is_less = done.score < right.score - _NEARLY
             could_be_less = items < count and count > 1 and right.score > 0
             if could_be_less and not is_less:
-                message = (
-                    f"{items} of {count} items of {path} have the score of all, {score}"
-                )
+                message = f"{items} of {count} items of {path} have the score of all, {score}"
                 found.note("missing items are free", message)
             if items > count and is_less:
                 all_items = counted(count, "item")
@@ -492,9 +482,7 @@ async def _check_lists(
                 found.note("more is less", message)
 
 
-def _check_reached(
-    found: Structure, rehearsal: _Rehearsal, met: Mapping[str, Outcome]
-) -> None:
+def _check_reached(found: Structure, rehearsal: _Rehearsal, met: Mapping[str, Outcome]) -> None:
     seen: dict[str, set[str]] = defaultdict(set)
     for run in rehearsal.runs:
         for leaf in run.tree.leaves:

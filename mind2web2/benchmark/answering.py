@@ -68,17 +68,13 @@ class RunPlace:
         return f"{self.folder.name}/{self.answer.stem}"
 
 
-def write_run(
-    place: RunPlace, record: RunRecord, text: str | None, meta: JsonObject
-) -> None:
+def write_run(place: RunPlace, record: RunRecord, text: str | None, meta: JsonObject) -> None:
     """Write an answer with its meta file and record.
 
     Raises:
         ResultWriteError: the folder cannot be written.
     """
-    content = {
-        name: value for name, value in asdict(record).items() if value is not None
-    }
+    content = {name: value for name, value in asdict(record).items() if value is not None}
     files: dict[Path, str] = {}
     if text is not None:
         if meta:
@@ -102,9 +98,7 @@ class ImportedRun:
     record: RunRecord
 
 
-def read_answers(
-    path: Path, tasks: list[Task], agent_folder: Path
-) -> list[ImportedRun]:
+def read_answers(path: Path, tasks: list[Task], agent_folder: Path) -> list[ImportedRun]:
     """Return the runs of a file; rows without a run number are numbered by task in their order.
 
     Raises:
@@ -144,9 +138,7 @@ class _ImportedRows:
         self._path = path
         self._agent_folder = agent_folder
         self._known = {task.task_id for task in tasks}
-        self._by_question = {
-            _words(task.question): task.task_id for task in tasks if task.question
-        }
+        self._by_question = {_words(task.question): task.task_id for task in tasks if task.question}
         self._lines: dict[RunPlace, int] = {}
         self._rows_of_task: Counter[str] = Counter()
 
@@ -170,9 +162,7 @@ class _ImportedRows:
         self.runs.append(_imported(place, fields, where))
 
 
-def import_answers(
-    runs: list[ImportedRun], agent_folder: Path, *, overwrite: bool = False
-) -> int:
+def import_answers(runs: list[ImportedRun], agent_folder: Path, *, overwrite: bool = False) -> int:
     """Write the runs and return how many were new; those that are there already stay.
 
     Raises:
@@ -184,9 +174,7 @@ def import_answers(
         new = [run for run in runs if not _is_there(run)]
         # A killed import may have left an answer without its record.
         other = [
-            run.place.name
-            for run in new
-            if run.place.answer.exists() and not _has_same_text(run)
+            run.place.name for run in new if run.place.answer.exists() and not _has_same_text(run)
         ]
         if other and not overwrite:
             raise UsageError(
@@ -214,9 +202,7 @@ def _has_same_text(run: ImportedRun) -> bool:
         text = read_answer(run.place.answer)
     except AnswerError:
         return False
-    return run.text is not None and text == run.text.replace("\r\n", "\n").replace(
-        "\r", "\n"
-    )
+    return run.text is not None and text == run.text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _rows(path: Path) -> Iterator[tuple[int, str | JsonObject]]:
@@ -251,9 +237,7 @@ def _json_row(line: str, where: str) -> JsonObject:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise UsageError(
-            f"{where}: it is not JSON ({error}): write one object a line"
-        ) from error
+        raise UsageError(f"{where}: it is not JSON ({error}): write one object a line") from error
     if not isinstance(row, dict):
         raise UsageError(f"{where}: it is not a JSON object with task_id and answer")
     return row
@@ -262,18 +246,13 @@ def _json_row(line: str, where: str) -> JsonObject:
 def _check_names(row: JsonObject, where: str) -> None:
     """Refuse a row with a misspelled field."""
     missing = {
-        name: names[0]
-        for names in _NAMES.values()
-        if not row.keys() & set(names)
-        for name in names
+        name: names[0] for names in _NAMES.values() if not row.keys() & set(names) for name in names
     }
     for given in row.keys() - {name for names in _NAMES.values() for name in names}:
         near = nearest_name(given, missing, _SAME_WORD)
         # question_id is a field of its own
         if near is not None and not given.startswith(f"{near}_"):
-            raise UsageError(
-                f"{where}: unknown field {given[:40]!r}: did you mean {near}?"
-            )
+            raise UsageError(f"{where}: unknown field {given[:40]!r}: did you mean {near}?")
 
 
 @dataclass(frozen=True)
@@ -290,9 +269,7 @@ class _RowFields:
 
 
 def _row_fields(row: JsonObject) -> _RowFields:
-    return _RowFields(
-        **{field: _first_given(row, names) for field, names in _NAMES.items()}
-    )
+    return _RowFields(**{field: _first_given(row, names) for field, names in _NAMES.items()})
 
 
 def _first_given(row: JsonObject, names: Sequence[str]) -> object:
@@ -315,9 +292,7 @@ def _task_id(
     if fields.task_id is not None:
         task_id = str(fields.task_id)
         if task_id not in known:
-            raise UsageError(
-                f"{where}: unknown task {task_id[:200]!r}: see {program()} tasks"
-            )
+            raise UsageError(f"{where}: unknown task {task_id[:200]!r}: see {program()} tasks")
         return check_name("task", task_id)
     if fields.question is None:
         raise UsageError(f"{where}: it has neither task_id nor question")
@@ -337,9 +312,7 @@ def _run_number(given: object, position: int, where: str) -> int:
         or not 1 <= int(text[:9]) <= MAX_RUN
         or len(text) > 9
     ):
-        raise UsageError(
-            f"{where}: run {text[:40]!r} is not a number from 1 to {MAX_RUN:,}"
-        )
+        raise UsageError(f"{where}: run {text[:40]!r} is not a number from 1 to {MAX_RUN:,}")
     return int(text)
 
 
@@ -351,12 +324,8 @@ def _number(value: object, name: str, where: str) -> float | None:
             number = float(str(value))
     except ValueError:
         number = -1.0
-    if (value is not None and number is None) or (
-        number is not None and not is_time_s(number)
-    ):
-        raise UsageError(
-            f"{where}: {name} {str(value)[:40]!r} is not a number of at least 0"
-        )
+    if (value is not None and number is None) or (number is not None and not is_time_s(number)):
+        raise UsageError(f"{where}: {name} {str(value)[:40]!r} is not a number of at least 0")
     return number
 
 
@@ -370,9 +339,7 @@ def _check_text(text: str, where: str) -> None:
             "the whole character, or remove it"
         ) from error
     if len(encoded) > MAX_ANSWER_BYTES:
-        raise UsageError(
-            f"{where}: the answer has more than {MAX_ANSWER_BYTES:,} bytes"
-        )
+        raise UsageError(f"{where}: the answer has more than {MAX_ANSWER_BYTES:,} bytes")
 
 
 def _imported(place: RunPlace, fields: _RowFields, where: str) -> ImportedRun:

@@ -25,12 +25,8 @@ def write_example(folder: Path) -> int:
     files = {folder / name: content for name, content in _files()}
     try:
         there = {path: read_regular_file(path) for path in files if path.exists()}
-        if changed := [
-            str(path) for path, content in there.items() if content != files[path]
-        ]:
-            raise UsageError(
-                f"{name_list(changed)} differ from the example: name another folder"
-            )
+        if changed := [str(path) for path, content in there.items() if content != files[path]]:
+            raise UsageError(f"{name_list(changed)} differ from the example: name another folder")
         for path in files.keys() - there.keys():
             write_whole(path, files[path])
     except OSError as error:
@@ -47,18 +43,11 @@ def _files() -> Iterator[tuple[str, bytes]]:
             f"this installation lacks the example ({root / JUDGMENTS}): install the package again"
         )
     paths = [
-        path
-        for name in _FOLDERS
-        for path in sorted((root / name).rglob("*"))
-        if _is_part(path)
+        path for name in _FOLDERS for path in sorted((root / name).rglob("*")) if _is_part(path)
     ]
     for path in (*paths, root / JUDGMENTS):
         yield path.relative_to(root).as_posix(), path.read_bytes()
 
 
 def _is_part(path: Path) -> bool:
-    return (
-        path.is_file()
-        and "__pycache__" not in path.parts
-        and not path.name.startswith(".")
-    )
+    return path.is_file() and "__pycache__" not in path.parts and not path.name.startswith(".")

@@ -56,9 +56,7 @@ class Findings:
     warnings: list[str] = field(default_factory=list)
 
 
-def validate_answers(
-    agent_folder: Path, task_ids: Sequence[str], num_runs: int
-) -> Findings:
+def validate_answers(agent_folder: Path, task_ids: Sequence[str], num_runs: int) -> Findings:
     """Check the answers to each task: that they are there, can be read, and cite pages."""
     findings = Findings()
     if not agent_folder.is_dir():
@@ -66,13 +64,9 @@ def validate_answers(
         return findings
     for task_id in task_ids:
         _check_task(agent_folder / task_id, num_runs, findings)
-    entries = [
-        entry.name for entry in agent_folder.iterdir() if not entry.name.startswith(".")
-    ]
+    entries = [entry.name for entry in agent_folder.iterdir() if not entry.name.startswith(".")]
     if others := set(entries) - set(task_ids):
-        findings.warnings.append(
-            f"{agent_folder}: not in the task list: {name_list(others)}"
-        )
+        findings.warnings.append(f"{agent_folder}: not in the task list: {name_list(others)}")
     return findings
 
 
@@ -88,9 +82,7 @@ def _check_task(folder: Path, num_runs: int, findings: Findings) -> None:
         elif entry.name.endswith(".meta.json"):
             _check_meta(entry, findings)
     expected = {f"answer_{number}.md" for number in range(1, num_runs + 1)}
-    found = {
-        entry.name for entry in folder.glob("answer_*.md") if is_expected(entry.name)
-    }
+    found = {entry.name for entry in folder.glob("answer_*.md") if is_expected(entry.name)}
     for name in sorted(expected | found, key=natural_key):
         path = folder / name
         if name not in found:
@@ -241,9 +233,7 @@ def pack_submission(
         # The archive is written under another name first.
         is_output = at == output or is_leftover(at.name)
         place = "" if error.filename is None or is_output else f"{at}: "
-        raise UsageError(
-            f"cannot pack {output}: {place}{error.strerror or error}"
-        ) from error
+        raise UsageError(f"cannot pack {output}: {place}{error.strerror or error}") from error
     return PackedArchive(output, len(files))
 
 
@@ -254,36 +244,24 @@ def _entry(name: str) -> ZipInfo:
     return entry
 
 
-def _members(
-    paths: PathConfig, agent_name: str, scratch: Path
-) -> Iterator[tuple[str, Path]]:
+def _members(paths: PathConfig, agent_name: str, scratch: Path) -> Iterator[tuple[str, Path]]:
     for root, folder in {
         "answers": paths.answers_root,
         "cache": paths.cache_root,
     }.items():
         for path in sorted((folder / agent_name).rglob("*")):
             parts = path.relative_to(folder / agent_name).parts
-            is_internal = any(
-                is_leftover(part) or part.startswith(".") for part in parts
-            )
-            if (
-                (path.is_file() or path.is_symlink())
-                and not is_internal
-                and path.suffix != ".lock"
-            ):
+            is_internal = any(is_leftover(part) or part.startswith(".") for part in parts)
+            if (path.is_file() or path.is_symlink()) and not is_internal and path.suffix != ".lock":
                 yield (
                     _name(root, folder / agent_name, path),
                     _no_link(path, folder / agent_name),
                 )
     results = paths.eval_results_root / agent_name
     summary = results / "summary.json"
-    for path in sorted(
-        [*([summary] if summary.is_file() else []), *results.glob("*/*.json")]
-    ):
+    for path in sorted([*([summary] if summary.is_file() else []), *results.glob("*/*.json")]):
         yield _name("eval_results", results, path), _no_link(path, results)
-    for task_id, answer_name, found in latest_results(
-        paths.eval_results_root, agent_name
-    ):
+    for task_id, answer_name, found in latest_results(paths.eval_results_root, agent_name):
         yield _name("eval_results", results, found.path), _no_link(found.path, results)
         stem = answer_name.removesuffix(".md")
         copy = results / task_id / stem / f"{stem}.md"

@@ -77,29 +77,16 @@ def read_task_list(path: Path) -> list[Task]:
     try:
         text = read_regular_file(path).decode("utf-8-sig")
     except OSError as error:
-        raise UsageError(
-            f"cannot read the task list {path}: {error.strerror or error}"
-        ) from error
+        raise UsageError(f"cannot read the task list {path}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
-        raise UsageError(
-            f"cannot read the task list {path}: it is not UTF-8 text"
-        ) from error
+        raise UsageError(f"cannot read the task list {path}: it is not UTF-8 text") from error
     if path.suffix.lower() == ".csv":
         rows = list(_csv_tasks(text, path))
     else:
-        lines = [
-            (number, line.strip())
-            for number, line in enumerate(text.split("\n"), start=1)
-        ]
-        rows = [
-            (number, Task(line))
-            for number, line in lines
-            if line and not line.startswith("#")
-        ]
+        lines = [(number, line.strip()) for number, line in enumerate(text.split("\n"), start=1)]
+        rows = [(number, Task(line)) for number, line in lines if line and not line.startswith("#")]
     if not rows:
-        raise UsageError(
-            f"the task list {path} names no task: write one task id a line"
-        )
+        raise UsageError(f"the task list {path} names no task: write one task id a line")
     seen: dict[str, int] = {}
     for number, task in rows:
         try:
@@ -107,9 +94,7 @@ def read_task_list(path: Path) -> list[Task]:
         except UsageError as error:
             raise UsageError(f"{path}, line {number}: {error}") from error
         if first := seen.get(task.task_id):
-            raise UsageError(
-                f"{path}, line {number}: task {task.task_id} is also in line {first}"
-            )
+            raise UsageError(f"{path}, line {number}: task {task.task_id} is also in line {first}")
         seen[task.task_id] = number
     return [task for _, task in rows]
 
@@ -119,9 +104,7 @@ def _script_ids(folders: Sequence[Path]) -> list[str]:
     found: set[str] = set()
     for folder in folders:
         if folder.is_dir():
-            scripts = (
-                path for path in folder.iterdir() if path.suffix in SCRIPT_SUFFIXES
-            )
+            scripts = (path for path in folder.iterdir() if path.suffix in SCRIPT_SUFFIXES)
             found |= {path.stem for path in scripts}
     return sorted(found, key=natural_key)
 
@@ -162,17 +145,13 @@ def csv_rows(
             )
         for row in reader:
             if None in row:
-                raise UsageError(
-                    f"{path}, line {reader.line_num}: more fields than columns"
-                )
+                raise UsageError(f"{path}, line {reader.line_num}: more fields than columns")
             yield reader.line_num, row
     except csv.Error as error:
         raise UsageError(f"{path}, line {reader.reader.line_num}: {error}") from error
 
 
-def find_tasks(
-    paths: PathConfig, tasks_root: Path, task_list: Path | None = None
-) -> list[Task]:
+def find_tasks(paths: PathConfig, tasks_root: Path, task_list: Path | None = None) -> list[Task]:
     """Return the tasks of the lists under ``tasks_root`` and of the eval scripts, or of one list.
 
     Raises:
@@ -198,9 +177,7 @@ def find_tasks(
             f"no tasks under {tasks_root} and {paths.eval_scripts_root}: download them by {program()} get"
         )
     has_scripts = paths.eval_scripts_root.is_dir()
-    return [
-        _with_script(task, paths) if has_scripts else task for task in found.values()
-    ]
+    return [_with_script(task, paths) if has_scripts else task for task in found.values()]
 
 
 def questions_of(tasks: Iterable[Task]) -> dict[str, str]:
@@ -214,9 +191,7 @@ def questions_of(tasks: Iterable[Task]) -> dict[str, str]:
     if not asked:
         raise UsageError("; ".join(task.script_problem or "" for task in tasks))
     questions = {task.task_id: task.question or "" for task in asked}
-    if unknown := [
-        task_id for task_id, question in questions.items() if not question.strip()
-    ]:
+    if unknown := [task_id for task_id, question in questions.items() if not question.strip()]:
         raise UsageError(
             f"no question for {name_list(unknown)}: give a task list with a column task_description, or "
             "an eval script with TASK_DESCRIPTION"
@@ -230,9 +205,7 @@ def select_tasks(tasks: Sequence[Task], task_ids: Sequence[str]) -> list[Task]:
         check_name("task", name)
     known = {task.task_id for task in tasks}
     if unknown := [name for name in task_ids if name not in known]:
-        raise UsageError(
-            f"unknown task {name_list(unknown)}: there is {name_list(known)}"
-        )
+        raise UsageError(f"unknown task {name_list(unknown)}: there is {name_list(known)}")
     return [task for task in tasks if not task_ids or task.task_id in task_ids]
 
 
@@ -262,8 +235,7 @@ def _description(script: Path) -> str | None:
     for statement in tree.body:
         targets = statement.targets if isinstance(statement, ast.Assign) else []
         if any(
-            isinstance(target, ast.Name) and target.id == "TASK_DESCRIPTION"
-            for target in targets
+            isinstance(target, ast.Name) and target.id == "TASK_DESCRIPTION" for target in targets
         ):
             value = statement.value  # type: ignore[attr-defined]  # an assignment, as it has targets
             if isinstance(value, ast.Constant) and isinstance(value.value, str):
@@ -380,9 +352,7 @@ async def download_benchmark(
         session = _Session(hub, dataset, client)
         commit, files = await session.listing(revision, paths, tasks_root)
         lock = ProcessLock(tasks_root / ".get.lock")
-        with lock.held(
-            f"another mind2web2 get writes to {tasks_root}: wait until it ends"
-        ):
+        with lock.held(f"another mind2web2 get writes to {tasks_root}: wait until it ends"):
             missing = [file for file in files if not file.is_complete()]
             if not overwrite:
                 _refuse_changed(missing, dataset)
@@ -422,18 +392,14 @@ def _refuse_changed(missing: list[_RemoteFile], dataset: str) -> None:
         )
 
 
-def _record(
-    files: list[_RemoteFile], dataset: str, commit: str, *, is_complete: bool
-) -> None:
+def _record(files: list[_RemoteFile], dataset: str, commit: str, *, is_complete: bool) -> None:
     """Write into each folder which files of it come from the dataset.
 
     Before the download it names the contents that a file may have by then, earlier ones included, so that a
     killed download leaves nothing that looks like the user's own change.
     """
     for folder in dict.fromkeys(file.path.parent for file in files):
-        digests = {
-            file.path.name: file.digest for file in files if file.path.parent == folder
-        }
+        digests = {file.path.name: file.digest for file in files if file.path.parent == folder}
         before = dataset_record(folder)
         known = {} if is_complete else before.known
         now = DatasetRecord(
@@ -497,9 +463,7 @@ class _Session:
             if not re.fullmatch(r"[0-9a-f]{40}", commit):
                 raise ValueError(f"commit {commit!r}")
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise DownloadError(
-                f"{url} did not answer with a list of files: {error}"
-            ) from error
+            raise DownloadError(f"{url} did not answer with a list of files: {error}") from error
         files = []
         for name, digest in sorted(names.items()):
             if found := _FILES.fullmatch(name):
@@ -514,9 +478,7 @@ class _Session:
             (".py", f"eval script {_SCRIPT_LAYOUT}"),
         ):
             if not any(file.path.suffix == suffix for file in files):
-                raise UsageError(
-                    f"dataset {self.dataset} at {revision} has no {expected}"
-                )
+                raise UsageError(f"dataset {self.dataset} at {revision} has no {expected}")
         return commit, files
 
     async def content(self, commit: str, file: _RemoteFile) -> bytes:
@@ -541,9 +503,7 @@ class _Session:
                     if response.status_code != 429 and response.status_code < 500:
                         raise self._refusal(url, response.status_code)
                     problem = f"HTTP {response.status_code}"
-                    wait_s = min(
-                        _given(retry_after_s(response.headers), wait_s), _LONGEST_WAIT_S
-                    )
+                    wait_s = min(_given(retry_after_s(response.headers), wait_s), _LONGEST_WAIT_S)
             except httpx2.InvalidURL as error:
                 raise DownloadError(f"cannot download {url}: {error}") from error
             except httpx2.TransportError as error:
@@ -577,9 +537,7 @@ class _Session:
                 f"a fine-grained token also needs the right to read gated repositories, at {tokens}"
             )
         if status == 404:
-            return UsageError(
-                f"there is no {url} (HTTP 404): check --dataset and --revision"
-            )
+            return UsageError(f"there is no {url} (HTTP 404): check --dataset and --revision")
         return DownloadError(f"cannot download {url}: HTTP {status}")
 
 

@@ -125,8 +125,7 @@ def results(agent: str, eval_results_root: str | Path = "eval_results") -> Agent
     """
     root = Path(eval_results_root)
     stored = {
-        (task_id, name): loaded.content
-        for task_id, name, loaded in latest_results(root, agent)
+        (task_id, name): loaded.content for task_id, name, loaded in latest_results(root, agent)
     }
     known = agent_answers(root, agent) if (root / agent).is_dir() else []
     if not known:
@@ -192,15 +191,11 @@ def write_table(
         case ".csv":
             content = _as_csv(columns, rows)
         case ".jsonl":
-            content = "".join(
-                json.dumps(row, ensure_ascii=False) + "\n" for row in rows
-            ).encode()
+            content = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
         case ".parquet":
             content = _as_parquet(columns, rows)
         case _:
-            raise UsageError(
-                f"cannot write {path}: name a file that ends in {', '.join(FORMATS)}"
-            )
+            raise UsageError(f"cannot write {path}: name a file that ends in {', '.join(FORMATS)}")
     try:
         write_whole(path, content)
     except OSError as error:
@@ -253,9 +248,7 @@ def _run_of(answer_name: str) -> int | None:
     return None
 
 
-def _answer_record(
-    agent: str, answer: ScoredAnswer, result: ResultFile | None
-) -> AnswerRecord:
+def _answer_record(agent: str, answer: ScoredAnswer, result: ResultFile | None) -> AnswerRecord:
     if result is not None:
         statuses = [leaf.status for leaf in result.leaves()]
     else:
@@ -302,9 +295,7 @@ def _leaves_below(
         tags = tuple(dict.fromkeys((*above, *node.tags)))
         if not node.children:
             yield node, path, tags
-        stack += [
-            (child, f"{path}/{child.id}", tags) for child in reversed(node.children)
-        ]
+        stack += [(child, f"{path}/{child.id}", tags) for child in reversed(node.children)]
 
 
 def _leaf_record(
@@ -317,19 +308,13 @@ def _leaf_record(
     tags: tuple[str, ...],
 ) -> LeafRecord:
     evidence = leaf.evidence
-    votes = [
-        vote for group in (vote_groups(evidence) if evidence else ()) for vote in group
-    ]
+    votes = [vote for group in (vote_groups(evidence) if evidence else ()) for vote in group]
     opinions = [vote.supported for vote in votes if not vote.declined]
     checks = evidence.pages if evidence else ()
     supporting = [check.url for check in checks if check.outcome == "supported"]
     facts = claim_facts(leaf)
     quotation = next(
-        (
-            match
-            for match in ("not_found", "approximate", "found")
-            if match in facts.quotes
-        ),
+        (match for match in ("not_found", "approximate", "found") if match in facts.quotes),
         None,
     )
     usage = result.judge_usage
@@ -337,9 +322,7 @@ def _leaf_record(
         cost = None
     else:
         cost = usage.cost_usd
-    share = (
-        len(votes) / usage.judgments if usage is not None and usage.judgments else 0.0
-    )
+    share = len(votes) / usage.judgments if usage is not None and usage.judgments else 0.0
     return LeafRecord(
         agent=agent,
         task_id=task_id,

@@ -95,9 +95,7 @@ class Browser:
         except Exception as error:
             # Whatever fails in a browser that has ended fails for that reason.
             if process.gone.is_set() and not isinstance(error, BrowserGoneError):
-                raise BrowserGoneError(
-                    "the browser ended while the page was open"
-                ) from error
+                raise BrowserGoneError("the browser ended while the page was open") from error
             raise
 
     async def _running(self) -> BrowserProcess:
@@ -218,12 +216,8 @@ async def _opened(process: BrowserProcess, opening: Coroutine[Any, Any, _Tab]) -
     except TimeoutError as error:
         process.do(_close_late(process, task))
         await process.end_unless_lent()
-        raise BrowserGoneError(
-            f"the browser opened no page within {TAB_TIMEOUT_S:g} s"
-        ) from error
-    except (
-        Exception
-    ) as error:  # patchright's own, or a plain one where its driver has died
+        raise BrowserGoneError(f"the browser opened no page within {TAB_TIMEOUT_S:g} s") from error
+    except Exception as error:  # patchright's own, or a plain one where its driver has died
         await process.end_unless_lent()
         raise BrowserGoneError("the browser did not open a page") from error
     except asyncio.CancelledError:
@@ -243,13 +237,13 @@ async def _close(process: BrowserProcess, tab: _Tab) -> None:
             if tab.context is not None:
                 await tab.context.close()
             else:
-                await asyncio.gather(
-                    *(page.close() for page in (tab.page, *tab.popups))
-                )
+                await asyncio.gather(*(page.close() for page in (tab.page, *tab.popups)))
     except TimeoutError:
         log.warning("browser closed no page within %g s", TAB_TIMEOUT_S)
         await process.end_unless_lent()
-    except Exception as error:  # patchright's own where it is gone already, plain ones where its driver is
+    except (
+        Exception
+    ) as error:  # patchright's own where it is gone already, plain ones where its driver is
         log.debug("page not closed reason=%s", error)
 
 

@@ -67,9 +67,7 @@ class HostTurns:
     @asynccontextmanager
     async def turn(self, host: str) -> AsyncIterator[None]:
         """Wait for a turn at the host, and until it has rested, and hold the turn."""
-        state = self._hosts.setdefault(
-            host, _Host(asyncio.Semaphore(self._max_pages_per_host))
-        )
+        state = self._hosts.setdefault(host, _Host(asyncio.Semaphore(self._max_pages_per_host)))
         state.users += 1
         try:
             async with state.turns:
@@ -85,9 +83,7 @@ class HostTurns:
     def rest(self, host: str, seconds: float | None) -> None:
         """Send the host no request for so long, ``DEFAULT_REST_S`` where it named no time."""
         wanted_s = DEFAULT_REST_S if seconds is None else min(seconds, MAX_REST_S)
-        state = self._hosts.setdefault(
-            host, _Host(asyncio.Semaphore(self._max_pages_per_host))
-        )
+        state = self._hosts.setdefault(host, _Host(asyncio.Semaphore(self._max_pages_per_host)))
         state.rests_until = max(state.rests_until, time.monotonic() + wanted_s)
 
 
@@ -97,7 +93,8 @@ _MAX_DELAY_S = 20.0
 _SHORTEST_TRY_S = 1.0
 _RESTING_STATUSES = (429, 503)
 _MAX_RECORDED_REFUSALS = 50
-# Until a server begins to answer that is waited for once more; the proxy ends connections soon after.
+# Until a server begins to answer that is waited for once more; the proxy ends connections soon
+# after.
 _PATIENT_ANSWER_S = 55.0
 # With less than none allowed, the proxy refuses every connection.
 _NO_BYTES = -1
@@ -167,15 +164,13 @@ class PageTries:
         failure: PageFailureError | None = None
         for address in _addresses(self._url):
             try:
-                return self._captured(
-                    await self._found(await self._with_retries(address), address)
-                )
+                return self._captured(await self._found(await self._with_retries(address), address))
             except PageFailureError as error:
-                # Where no scheme was given, the second one is tried; the first one's failure says more.
+                # Where no scheme was given, the second one is tried; the first one's failure says
+                # more.
                 failure = failure or error
         return self._failed(
-            failure
-            or PageFailureError("not an http or https address", "refused_address")
+            failure or PageFailureError("not an http or https address", "refused_address")
         )
 
     async def _with_retries(self, address: str) -> Sighting:
@@ -190,9 +185,7 @@ class PageTries:
                 reason = f"HTTP {seen.document.status}"
             except PageFailureError as error:
                 # A server that was silent for the whole limit rarely answers the next try.
-                if not (
-                    may_try_again and error.is_transient and error.kind != "timeout"
-                ):
+                if not (may_try_again and error.is_transient and error.kind != "timeout"):
                     raise
                 reason = str(error)
             log.info("page is tried again url=%s reason=%s", address, reason)
@@ -212,9 +205,7 @@ class PageTries:
             try:
                 other = await self._try(spelling)
             except PageFailureError as error:
-                log.info(
-                    "other spelling not captured url=%s reason=%s", spelling, error
-                )
+                log.info("other spelling not captured url=%s reason=%s", spelling, error)
                 continue
             if other.document.status is not None and other.document.status < 400:
                 other.notes.append(
@@ -254,9 +245,7 @@ class PageTries:
             # A person who checks a claim would dismiss the warning; the record keeps it.
             return await self._see(address, host, error.net_error)
 
-    async def _see(
-        self, address: str, host: str, certificate_error: str | None
-    ) -> Sighting:
+    async def _see(self, address: str, host: str, certificate_error: str | None) -> Sighting:
         settings = self._settings
         max_bytes = settings.max_page_bytes if settings.stored is None else _NO_BYTES
         async with self._tools.proxy.session(max_bytes) as traffic:
@@ -271,22 +260,16 @@ class PageTries:
                     )
             except PageFailureError as error:
                 raise (
-                    _explained(error, host, traffic)
-                    if settings.stored is None
-                    else error
+                    _explained(error, host, traffic) if settings.stored is None else error
                 ) from error
             except BrowserGoneError as error:
-                raise PageFailureError(
-                    str(error), "crash", is_transient=True
-                ) from error
+                raise PageFailureError(str(error), "crash", is_transient=True) from error
             finally:
                 if settings.stored is None:
                     self._refused.update(dict.fromkeys(traffic.refused))
                     self._is_private = self._is_private or traffic.is_private
             if settings.stored is None and traffic.is_exhausted:
-                seen.notes.append(
-                    f"the page was cut off after {traffic.bytes_received} bytes"
-                )
+                seen.notes.append(f"the page was cut off after {traffic.bytes_received} bytes")
                 seen.troubles.append(Trouble(kind="incomplete", detail=seen.notes[-1]))
             return seen
 
@@ -308,26 +291,18 @@ class PageTries:
         if seen.pdf is None and not seen.screenshot and not (seen.text or "").strip():
             return self._failed(_nothing_shown(seen), seen)
         text = None if seen.pdf is not None else seen.text or ""
-        return CapturedPage(
-            self._record(seen), text=text, screenshot=seen.screenshot, pdf=seen.pdf
-        )
+        return CapturedPage(self._record(seen), text=text, screenshot=seen.screenshot, pdf=seen.pdf)
 
-    def _failed(
-        self, failure: PageFailureError, seen: Sighting | None = None
-    ) -> CapturedPage:
+    def _failed(self, failure: PageFailureError, seen: Sighting | None = None) -> CapturedPage:
         seen = seen or Sighting(MainDocument())
         trouble = Trouble(kind=failure.kind, detail=str(failure))
         seen.troubles = [
             trouble,
             *(other for other in seen.troubles if other.kind != trouble.kind),
         ]
-        return CapturedPage(
-            self._record(seen, failure), is_unanswered=failure.is_unanswered
-        )
+        return CapturedPage(self._record(seen, failure), is_unanswered=failure.is_unanswered)
 
-    def _record(
-        self, seen: Sighting, failure: PageFailureError | None = None
-    ) -> CaptureRecord:
+    def _record(self, seen: Sighting, failure: PageFailureError | None = None) -> CaptureRecord:
         kind: PageKind = "web" if seen.pdf is None else "pdf"
         is_ours = self._settings.cdp_url is None
         return CaptureRecord(
@@ -345,9 +320,7 @@ class PageTries:
             unfolded=seen.unfolded,
             notes=tuple(seen.notes),
             refused=tuple(self._refused)[:_MAX_RECORDED_REFUSALS],
-            timings_s={
-                stage: round(seconds, 3) for stage, seconds in seen.timings_s.items()
-            },
+            timings_s={stage: round(seconds, 3) for stage, seconds in seen.timings_s.items()},
             tries=self._tries,
             browser=self._tools.browser_version,
             is_private=self._is_private,
@@ -389,16 +362,10 @@ def _other_spellings(address: str) -> list[str]:
     query = "" if parts.query is None else f"?{parts.query}"
     slashed = f"{parts.scheme}://{parts.authority}{path}{query}{parts.route}"
     decoded = normalize_url_for_browser(storage_key(address))
-    return [
-        spelling
-        for spelling in dict.fromkeys((slashed, decoded))
-        if spelling != address
-    ]
+    return [spelling for spelling in dict.fromkeys((slashed, decoded)) if spelling != address]
 
 
-def _explained(
-    failure: PageFailureError, host: str, traffic: ProxySession
-) -> PageFailureError:
+def _explained(failure: PageFailureError, host: str, traffic: ProxySession) -> PageFailureError:
     """Return the failure in the words of the proxy, which knows why there is no connection."""
     name = host.rstrip(".")
     refusal = next(
@@ -407,27 +374,21 @@ def _explained(
     )
     if failure.net_error == "ERR_SOCKS_CONNECTION_FAILED" and refusal is None:
         # A redirect led to a host that the browser's error does not name.
-        refusal = (
-            next(iter(traffic.refused[-1:]), None) if not traffic.failures else None
-        )
+        refusal = next(iter(traffic.refused[-1:]), None) if not traffic.failures else None
     if refusal is not None and failure.net_error:
         return PageFailureError(
             f"connection to {refusal.host} refused: {refusal.reason}", "refused_address"
         )
     known = traffic.failures.get(host) or next(iter(traffic.failures.values()), None)
     if known is not None and failure.net_error:
-        return PageFailureError(
-            known.reason, failure.kind, is_transient=known.is_transient
-        )
+        return PageFailureError(known.reason, failure.kind, is_transient=known.is_transient)
     return failure
 
 
 def _nothing_shown(seen: Sighting) -> PageFailureError:
     status = seen.document.status
     prefix = (
-        f"the server answered HTTP {status}, and "
-        if status is not None and status >= 400
-        else ""
+        f"the server answered HTTP {status}, and " if status is not None and status >= 400 else ""
     )
     return PageFailureError(
         f"{prefix}the page shows neither text nor a picture",
@@ -472,9 +433,7 @@ class BatchBrowserManager(PackageBrowser):
             MachineError: there is no browser, or it does not start; the text names the remedy.
         """
         async with AsyncExitStack() as exits:
-            proxy = await exits.enter_async_context(
-                FilteringProxy(self.settings.network)
-            )
+            proxy = await exits.enter_async_context(FilteringProxy(self.settings.network))
             browser = await exits.enter_async_context(Browser(self.settings))
             version = await browser.start()
             self._exits = exits.pop_all()
@@ -493,9 +452,7 @@ class BatchBrowserManager(PackageBrowser):
         await self._exits.aclose()
         self._tools = None
 
-    async def capture_page(
-        self, url: str, logger: logging.Logger
-    ) -> tuple[str | None, str | None]:
+    async def capture_page(self, url: str, logger: logging.Logger) -> tuple[str | None, str | None]:
         """Return a page's screenshot as base64 JPEG and its text; ``None`` for a missing one.
 
         Of a PDF that is its text and its first page. ``capture`` says more, such as why there is neither.
@@ -503,9 +460,7 @@ class BatchBrowserManager(PackageBrowser):
         page = await self.capture(url, logger)
         if page.pdf is not None:
             return await _pdf_shown(page.pdf)
-        screenshot = (
-            base64.b64encode(page.screenshot).decode() if page.screenshot else None
-        )
+        screenshot = base64.b64encode(page.screenshot).decode() if page.screenshot else None
         return screenshot, page.text
 
     async def render(self, url: str, stored: StoredResponses) -> CapturedPage:
@@ -543,9 +498,7 @@ class BatchBrowserManager(PackageBrowser):
 
 def _log_outcome(logger: logging.Logger, record: CaptureRecord) -> None:
     if record.failure:
-        logger.info(
-            "page not captured url=%s reason=%s", record.requested_url, record.failure
-        )
+        logger.info("page not captured url=%s reason=%s", record.requested_url, record.failure)
         return
     logger.info(
         "page captured url=%s kind=%s status=%s chars=%d troubles=%s",

@@ -63,7 +63,8 @@ _QUIET = (
     "--no-pings",
 )
 _NO_WAY_AROUND_THE_PROXY = (
-    # Names are the proxy's to look up; the proxy's own address is the one that may be used directly.
+    # Names are the proxy's to look up; the proxy's own address is the one that may be used
+    # directly.
     "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
     "--disable-quic",
     "--webrtc-ip-handling-policy=disable_non_proxied_udp",
@@ -71,8 +72,8 @@ _NO_WAY_AROUND_THE_PROXY = (
     "--block-new-web-contents",
     "--disable-external-intent-requests",
 )
-# What a browser needs of our environment. The rest, API keys above all, is no business of a process that
-# hostile pages run in.
+# What a browser needs of our environment. The rest, API keys above all, is no business of a process
+# that hostile pages run in.
 _ENVIRONMENT = re.compile(
     r"PATH|HOME|USER|LOGNAME|LANG|LANGUAGE|LC_\w+|TZ|TMPDIR|TEMP|TMP|LD_LIBRARY_PATH|DISPLAY|XAUTHORITY"
     r"|WAYLAND_DISPLAY|XDG_\w+|FONTCONFIG_\w+|SYSTEMROOT|SYSTEMDRIVE|WINDIR|USERPROFILE|APPDATA|LOCALAPPDATA"
@@ -121,9 +122,7 @@ async def version_of(program: BrowserProgram) -> str | None:
             env=browser_environment(),
         )
     except OSError as error:
-        raise MachineError(
-            f"{program.path} cannot be started: {error.strerror}"
-        ) from error
+        raise MachineError(f"{program.path} cannot be started: {error.strerror}") from error
     try:
         async with asyncio.timeout(VERSION_TIMEOUT_S):
             output, _ = await process.communicate()
@@ -137,18 +136,14 @@ async def version_of(program: BrowserProgram) -> str | None:
     return found[0].decode() if found else None
 
 
-def launch_arguments(
-    network: NetworkSettings, version: str | None, *, headless: bool
-) -> list[str]:
+def launch_arguments(network: NetworkSettings, version: str | None, *, headless: bool) -> list[str]:
     """Return the switches that a browser is started with."""
     arguments = [*_QUIET, *_NO_WAY_AROUND_THE_PROXY]
     if headless and version is not None:
         # Also for workers that are shared between pages, which no override of a page reaches.
         arguments.append(f"--user-agent={user_agent(version)}")
     if network.trusted_keys:
-        arguments.append(
-            f"--ignore-certificate-errors-spki-list={','.join(network.trusted_keys)}"
-        )
+        arguments.append(f"--ignore-certificate-errors-spki-list={','.join(network.trusted_keys)}")
     return arguments
 
 
@@ -162,11 +157,7 @@ def user_agent(version: str) -> str:
 
 def browser_environment() -> dict[str, str]:
     """Return the part of our environment that a browser is given."""
-    return {
-        name: value
-        for name, value in os.environ.items()
-        if _ENVIRONMENT.fullmatch(name)
-    }
+    return {name: value for name, value in os.environ.items() if _ENVIRONMENT.fullmatch(name)}
 
 
 def has_sandbox(settings: CaptureSettings) -> bool:
@@ -223,10 +214,7 @@ def _patchright_folder() -> Path:
         return Path(named)
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches" / "ms-playwright"
-    return (
-        Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        / "ms-playwright"
-    )
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ms-playwright"
 
 
 DISPLAY_TIMEOUT_S = 15.0
@@ -296,9 +284,7 @@ class BrowserProcess:
         self._chores: set[asyncio.Task[Any]] = set()
 
     @classmethod
-    async def start(
-        cls, program: BrowserProgram, settings: CaptureSettings
-    ) -> BrowserProcess:
+    async def start(cls, program: BrowserProgram, settings: CaptureSettings) -> BrowserProcess:
         """Start a browser. Raises MachineError: it does not start."""
         process = cls()
         await process._bring_up(process._launch(program, settings), str(program.path))
@@ -341,9 +327,7 @@ class BrowserProcess:
             except TimeoutError:
                 log.warning("browser did not close in time and is killed")
                 self.kill()
-            except (
-                Exception
-            ) as error:  # patchright's own, or a plain one where its driver has died
+            except Exception as error:  # patchright's own, or a plain one where its driver has died
                 log.debug("browser has ended already reason=%s", error)
                 self.kill()
         await self._finish_chores()
@@ -364,7 +348,8 @@ class BrowserProcess:
         if self._pid is None or self._has_ended():
             return
         try:
-            # The driver gives a browser a process group of its own, which some start by way of a script.
+            # The driver gives a browser a process group of its own, which some start by way of a
+            # script.
             group = os.getpgid(self._pid)
             if group != os.getpgrp():
                 os.killpg(group, signal.SIGKILL)
@@ -383,9 +368,7 @@ class BrowserProcess:
             async with asyncio.timeout(CLOSE_TIMEOUT_S):
                 session = await self.browser.new_browser_cdp_session()
                 await session.detach()
-        except (
-            Exception
-        ) as error:  # patchright's own, or a plain one where its driver has died
+        except Exception as error:  # patchright's own, or a plain one where its driver has died
             log.debug("browser does not answer reason=%s", error)
             return False
         return True
@@ -399,13 +382,9 @@ class BrowserProcess:
         except BaseException as error:
             await self.stop()
             if isinstance(error, TimeoutError):
-                raise MachineError(
-                    f"{name} did not start within {START_TIMEOUT_S:g} s"
-                ) from error
+                raise MachineError(f"{name} did not start within {START_TIMEOUT_S:g} s") from error
             if isinstance(error, (Error, OSError)):
-                raise MachineError(
-                    f"{name} does not start: {_reason(str(error))}"
-                ) from error
+                raise MachineError(f"{name} does not start: {_reason(str(error))}") from error
             raise
 
     async def _launch(self, program: BrowserProgram, settings: CaptureSettings) -> None:
@@ -428,16 +407,15 @@ class BrowserProcess:
             await playwright.chromium.launch(
                 executable_path=program.path,
                 headless=settings.headless,
-                args=launch_arguments(
-                    settings.network, version, headless=settings.headless
-                ),
+                args=launch_arguments(settings.network, version, headless=settings.headless),
                 proxy={
                     "server": f"socks5://127.0.0.1:{self._dead_end.getsockname()[1]}",
                     "bypass": "<-loopback>",
                 },
                 chromium_sandbox=has_sandbox(settings),
                 env=environment,
-                # Nothing is downloaded or traced; a folder made for that would outlive a killed driver.
+                # Nothing is downloaded or traced; a folder made for that would outlive a killed
+                # driver.
                 artifacts_dir=tempfile.gettempdir(),
                 # Ours to handle: an interrupted run ends in order.
                 handle_sigint=False,
@@ -448,23 +426,17 @@ class BrowserProcess:
         )
         session = await self.browser.new_browser_cdp_session()
         processes = (await session.send("SystemInfo.getProcessInfo"))["processInfo"]
-        pid = next(
-            int(process["id"]) for process in processes if process["type"] == "browser"
-        )
+        pid = next(int(process["id"]) for process in processes if process["type"] == "browser")
         self._watch_pid(pid)
         await asyncio.to_thread(limit_pages, pid, settings.max_page_memory_bytes)
         await session.detach()
         await _look_for_fonts(self.browser)
-        log.info(
-            "browser started path=%s version=%s", program.path, self.browser.version
-        )
+        log.info("browser started path=%s version=%s", program.path, self.browser.version)
 
     async def _connect(self, cdp_url: str) -> None:
         playwright = await self._start_driver()
         self._watch(
-            await playwright.chromium.connect_over_cdp(
-                cdp_url, timeout=START_TIMEOUT_S * 1000
-            )
+            await playwright.chromium.connect_over_cdp(cdp_url, timeout=START_TIMEOUT_S * 1000)
         )
         log.info("connected to a running browser version=%s", self.browser.version)
 
@@ -539,13 +511,9 @@ def _profile_of(pid: int) -> Path | None:
         return None
     prefix = b"--user-data-dir="
     folders = [
-        Path(os.fsdecode(text[len(prefix) :]))
-        for text in arguments
-        if text.startswith(prefix)
+        Path(os.fsdecode(text[len(prefix) :])) for text in arguments if text.startswith(prefix)
     ]
-    return next(
-        (folder for folder in folders if folder.name.startswith(_PROFILE_PREFIX)), None
-    )
+    return next((folder for folder in folders if folder.name.startswith(_PROFILE_PREFIX)), None)
 
 
 def _reason(text: str) -> str:
@@ -581,7 +549,8 @@ def limit_pages(browser_pid: int, max_bytes: int) -> None:
     """
     if sys.platform != "linux":
         return
-    # Zygotes are what pages' processes are forked from, and take their limits from; first, lest one slip by.
+    # Zygotes are what pages' processes are forked from, and take their limits from; first, lest one
+    # slip by.
     for kind in (b"--type=zygote", b"--type=renderer"):
         for pid in list(_descendants(browser_pid)):
             _limit_if(kind, pid, max_bytes)
@@ -593,18 +562,11 @@ def _limit_if(kind: bytes, pid: int, max_bytes: int) -> None:
     assert sys.platform == "linux"
     try:
         # Such processes write over their arguments, with spaces between them.
-        if (
-            kind
-            in (_PROCESSES / str(pid) / "cmdline")
-            .read_bytes()
-            .replace(b"\0", b" ")
-            .split()
-        ):
-            # Heaps and stacks, which are written to, count; a browser reserves terabytes of mere addresses.
+        if kind in (_PROCESSES / str(pid) / "cmdline").read_bytes().replace(b"\0", b" ").split():
+            # Heaps and stacks, which are written to, count; a browser reserves terabytes of mere
+            # addresses.
             _, hard = resource.prlimit(pid, resource.RLIMIT_DATA)
-            limit_bytes = (
-                max_bytes if hard == resource.RLIM_INFINITY else min(max_bytes, hard)
-            )
+            limit_bytes = max_bytes if hard == resource.RLIM_INFINITY else min(max_bytes, hard)
             resource.prlimit(pid, resource.RLIMIT_DATA, (limit_bytes, limit_bytes))
     except (FileNotFoundError, ProcessLookupError):  # it has ended
         return

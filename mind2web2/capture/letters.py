@@ -55,9 +55,7 @@ def missing_letters(text: str, scripts: dict[str, bool]) -> Trouble | None:
 
 def missing_scripts(missing: Counter[str], drawn: Counter[str]) -> tuple[str, ...]:
     """Return the scripts of letters that could not be drawn, if these are more than a few of all."""
-    counts = {
-        name: found.total() for name, found in _letters_by_script(missing).items()
-    }
+    counts = {name: found.total() for name, found in _letters_by_script(missing).items()}
     others = sum(found.total() for found in _letters_by_script(drawn).values())
     total = sum(counts.values())
     return tuple(sorted(counts)) if total > _SHARE_MISSED * (total + others) else ()
@@ -76,9 +74,7 @@ def no_font_for(scripts: Iterable[str]) -> str:
 @cache
 def warn_of_missing_fonts(scripts: tuple[str, ...]) -> None:
     """Say once which common scripts have no font."""
-    log.warning(
-        "%s; a page in such letters is stored without its picture", no_font_for(scripts)
-    )
+    log.warning("%s; a page in such letters is stored without its picture", no_font_for(scripts))
 
 
 def _letters_by_script(text: str | Counter[str]) -> dict[str, Counter[str]]:

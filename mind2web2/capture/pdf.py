@@ -156,11 +156,7 @@ def _unseen(page: pypdfium2.PdfPage, suspects: Sequence[_Stretch]) -> list[_Stre
     without_them = _picture(page)
     for suspect in suspects:
         raw.FPDFPageObj_SetIsActive(suspect.text_object, True)
-    return [
-        suspect
-        for suspect in suspects
-        if not _is_seen(suspect, page, with_them, without_them)
-    ]
+    return [suspect for suspect in suspects if not _is_seen(suspect, page, with_them, without_them)]
 
 
 def _is_seen(
@@ -199,9 +195,7 @@ def _area_px(
     for x, y in ((left, bottom), (right, top)):
         at_x = ctypes.c_int()
         at_y = ctypes.c_int()
-        raw.FPDF_PageToDevice(
-            page, 0, 0, picture.width, picture.height, 0, x, y, at_x, at_y
-        )
+        raw.FPDF_PageToDevice(page, 0, 0, picture.width, picture.height, 0, x, y, at_x, at_y)
         corners.append((at_x.value, at_y.value))
     xs, ys = zip(*corners, strict=True)
     first_x = max(0, min(xs))
@@ -216,9 +210,7 @@ def _area_px(
 def _picture(page: pypdfium2.PdfPage) -> Image.Image:
     width_pt, height_pt = page.get_size()
     scale = min(_SCALE, (_MAX_PIXELS / (width_pt * height_pt)) ** 0.5)
-    picture: Image.Image = (
-        page.render(scale=scale, grayscale=True).to_pil().convert("L")
-    )
+    picture: Image.Image = page.render(scale=scale, grayscale=True).to_pil().convert("L")
     return picture
 
 
@@ -316,15 +308,9 @@ def render_pages(data: bytes, settings: RenderSettings) -> RenderedPdf:
         ),
         page_count=page_count,
         text_page_count=text_page_count,
-        unreadable_pages=tuple(
-            number for number, page in enumerate(pages, 1) if page is None
-        ),
-        hidden_text="\n".join(
-            page.hidden_text for page in readable if page.hidden_text
-        ),
-        missing_scripts=tuple(
-            sorted({name for page in readable for name in page.missing})
-        ),
+        unreadable_pages=tuple(number for number, page in enumerate(pages, 1) if page is None),
+        hidden_text="\n".join(page.hidden_text for page in readable if page.hidden_text),
+        missing_scripts=tuple(sorted({name for page in readable for name in page.missing})),
     )
 
 
@@ -353,13 +339,9 @@ def letters_of(data: bytes, max_pages: int = 100) -> PdfLetters:
     missing: set[str] = set()
     with _opened(data) as document:
         for index in range(min(len(document), max_pages)):
-            with contextlib.suppress(
-                pypdfium2.PdfiumError
-            ):  # a damaged page has no text
+            with contextlib.suppress(pypdfium2.PdfiumError):  # a damaged page has no text
                 page = document[index]
-                has_text = has_text or bool(
-                    page.get_textpage().get_text_bounded().strip()
-                )
+                has_text = has_text or bool(page.get_textpage().get_text_bounded().strip())
                 missing |= set(_missing_scripts(page))
     return PdfLetters(has_text, tuple(sorted(missing)))
 
@@ -371,9 +353,7 @@ def _missing_scripts(page: pypdfium2.PdfPage) -> tuple[str, ...]:
     text_page = page.get_textpage()
     drawn: Counter[str] = Counter()
     missing: Counter[str] = Counter()
-    for text_object in page.get_objects(
-        filter=[raw.FPDF_PAGEOBJ_TEXT], textpage=text_page
-    ):
+    for text_object in page.get_objects(filter=[raw.FPDF_PAGEOBJ_TEXT], textpage=text_page):
         mode = raw.FPDFTextObj_GetTextRenderMode(text_object.raw)
         if mode == raw.FPDF_TEXTRENDERMODE_INVISIBLE:
             continue  # beneath a scan, which shows the letters
@@ -399,7 +379,8 @@ def _opened(data: bytes) -> Iterator[pypdfium2.PdfDocument]:
     except pypdfium2.PdfiumError as error:
         raise DocumentError(_describe_refusal(error.err_code)) from error
     with document:
-        # Must come before the first page; a form that fails to load leaves its fields empty, no more.
+        # Must come before the first page; a form that fails to load leaves its fields empty, no
+        # more.
         with contextlib.suppress(pypdfium2.PdfiumError):
             document.init_forms()
         if len(document) == 0:

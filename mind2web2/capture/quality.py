@@ -17,9 +17,7 @@ from mind2web2.errors import CaptureError
 
 _NET_ERROR = re.compile(r"net::(ERR_[A-Z0-9_]+)")
 # Statuses by which servers say that the same request may pass later.
-PASSING_STATUSES = frozenset(
-    {408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524}
-)
+PASSING_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524})
 _PASSING_NET_ERROR = re.compile(
     "ERR_(?:(?:CONNECTION_)?TIMED_OUT|CONNECTION_(?:CLOSED|RESET|ABORTED)|(?:PROXY_|SOCKS_)?CONNECTION_FAILED"
     "|HTTP2_(?:PING_FAILED|PROTOCOL_ERROR|SERVER_REFUSED_STREAM)|INCOMPLETE_(?:CHUNKED_ENCODING|HTTP2_HEADERS)"
@@ -74,15 +72,9 @@ def failure_of_navigation(message: str) -> PageFailureError:
     found = _NET_ERROR.search(message)
     if found is None:
         timed_out = "Timeout" in message
-        reason = (
-            "the page did not answer in time"
-            if timed_out
-            else message.splitlines()[0][:300]
-        )
+        reason = "the page did not answer in time" if timed_out else message.splitlines()[0][:300]
         kind: TroubleKind = "timeout" if timed_out else "navigation_error"
-        return PageFailureError(
-            reason, kind, is_transient=True, is_unanswered=timed_out
-        )
+        return PageFailureError(reason, kind, is_transient=True, is_unanswered=timed_out)
     name = found[1]
     words = _IN_WORDS.get(name)
     return PageFailureError(
@@ -101,33 +93,21 @@ _TALK_OF_IT = re.compile(
     r"['\"”»]?\s+(?:errors?|issues?|problems?|bugs?|messages?|prompts?|loops?|pop-?ups?)\s+\w"
 )
 # Words around the phrase that names the error.
-_FILLER = re.compile(
-    "404|error|http|sorry|oops|we|the|this|that|is|was|were|not|be|found"
-)
+_FILLER = re.compile("404|error|http|sorry|oops|we|the|this|that|is|was|were|not|be|found")
 _MOST_OTHER_WORDS = 2
 
 
 def plain(text: str) -> str:
     """Return a text without markup, in lower case and on one line."""
-    text = (
-        unicodedata.normalize("NFKC", text)
-        .replace("\u2019", "'")
-        .replace("\u2018", "'")
-    )
+    text = unicodedata.normalize("NFKC", text).replace("\u2019", "'").replace("\u2018", "'")
     return " ".join(_MARKUP.sub(" ", text).lower().split())
 
 
 @cache
 def phrases(name: str) -> tuple[str, ...]:
     """Return the phrases in ``phrases/<name>.txt``, in the form in which pages are compared with them."""
-    text = (
-        files("mind2web2.capture")
-        .joinpath("phrases", f"{name}.txt")
-        .read_text(encoding="utf-8")
-    )
-    return tuple(
-        line for line in text.splitlines() if line and not line.startswith("# ")
-    )
+    text = files("mind2web2.capture").joinpath("phrases", f"{name}.txt").read_text(encoding="utf-8")
+    return tuple(line for line in text.splitlines() if line and not line.startswith("# "))
 
 
 def contains_one(text: str, wanted: Iterable[str]) -> bool:
@@ -152,11 +132,7 @@ def part_that_says(title: str, wanted: Iterable[str]) -> str | None:
     for part in _title_parts(title):
         for phrase in wanted:
             others = part.replace(phrase, " ", 1)
-            words = {
-                word
-                for word in re.findall(r"\w+", others)
-                if not _FILLER.fullmatch(word)
-            }
+            words = {word for word in re.findall(r"\w+", others) if not _FILLER.fullmatch(word)}
             if others != part and len(words) <= _MOST_OTHER_WORDS:
                 return part
     return None
@@ -168,9 +144,7 @@ def names_something(part: str, title: str, path: str) -> bool:
     in_path = set(re.findall(r"[^\W_]+", plain(unquote(path).replace("_", " "))))
     # A number may be anything's, and "Introuvable (2011)" is a film.
     is_in_path = words <= in_path and words != {"404"}
-    return is_in_path or any(
-        other.startswith(f"{part} (") for other in _title_parts(title)
-    )
+    return is_in_path or any(other.startswith(f"{part} (") for other in _title_parts(title))
 
 
 def _title_parts(title: str) -> Iterator[str]:
@@ -238,9 +212,7 @@ _LOGIN_PATH = re.compile(
     r"einloggen|anmelden|connexion|iniciar-sesion)(?:\.\w{2,5})?(?:/|$)",
     re.IGNORECASE,
 )
-_GRANTING_PATH = re.compile(
-    r"/(?:authorize|authenticate)(?:\.\w{2,5})?(?:/|$)", re.IGNORECASE
-)
+_GRANTING_PATH = re.compile(r"/(?:authorize|authenticate)(?:\.\w{2,5})?(?:/|$)", re.IGNORECASE)
 _GRANT_ARGUMENTS = {
     "client_id",
     "redirect_uri",
@@ -254,9 +226,7 @@ _GRANT_ARGUMENTS = {
     "state",
     "SAMLRequest",
 }
-_LOGIN_HOST = re.compile(
-    r"^(?:log-?in|sign-?in|sso|auth|idp|accounts?)\.", re.IGNORECASE
-)
+_LOGIN_HOST = re.compile(r"^(?:log-?in|sign-?in|sso|auth|idp|accounts?)\.", re.IGNORECASE)
 _PROTOCOL_PATH = re.compile(
     r"/(?:oauth2?|openid|saml2?|adfs|authorize|servicelogin|cas)(?:/|$|-)",
     re.IGNORECASE,
@@ -333,9 +303,7 @@ class PageObservation:
         length = max(self.text_chars, len(self.text))
         if length > 2 * _LONGEST_NOTICE:
             return length
-        return len(self.plain_text) + 2 * len(
-            _CHINESE_OR_JAPANESE.findall(self.plain_text)
-        )
+        return len(self.plain_text) + 2 * len(_CHINESE_OR_JAPANESE.findall(self.plain_text))
 
     @cached_property
     def marks(self) -> str:
@@ -359,9 +327,7 @@ def signs_of_trouble(observed: PageObservation) -> tuple[Trouble, ...]:
     """
     found: list[Trouble] = []
     if observed.status is not None and observed.status >= 400:
-        found.append(
-            Trouble(kind="http_error", detail=f"HTTP status {observed.status}")
-        )
+        found.append(Trouble(kind="http_error", detail=f"HTTP status {observed.status}"))
     if observed.certificate_error:
         found.append(
             Trouble(
@@ -384,11 +350,7 @@ def _of_content(observed: PageObservation) -> list[Trouble]:
     if challenger is not None:
         return [Trouble(kind="challenge", detail=challenger)]
     if _is_consent_wall(observed):
-        return [
-            Trouble(
-                kind="consent_wall", detail="shows little but a request for consent"
-            )
-        ]
+        return [Trouble(kind="consent_wall", detail="shows little but a request for consent")]
     login = _login_wall(observed)
     if login is not None:
         return [Trouble(kind="login_wall", detail=login)]
@@ -405,7 +367,8 @@ def _challenger(observed: PageObservation) -> str | None:
     if observed.length > _LONGEST_NOTICE:
         return None
     for vendor in vendors():
-        # One sign is enough on a bare page; a short article about the vendor has no more than its name.
+        # One sign is enough on a bare page; a short article about the vendor has no more than its
+        # name.
         signs = (
             observed.plain_title.startswith(vendor.titles),
             _says_so(observed, vendor.name, vendor.phrases),
@@ -436,21 +399,15 @@ def _is_refused(observed: PageObservation) -> bool:
 
 
 def _is_subject(part: str, observed: PageObservation) -> bool:
-    return names_something(
-        part, observed.plain_title, _parts(observed.requested_url).path
-    )
+    return names_something(part, observed.plain_title, _parts(observed.requested_url).path)
 
 
 def _asks_for_a_human(observed: PageObservation, has_widget: bool) -> bool:
     titles = phrases("challenge_titles")
-    titled = observed.plain_title.startswith(titles) or observed.heading.startswith(
-        titles
-    )
+    titled = observed.plain_title.startswith(titles) or observed.heading.startswith(titles)
     asked = observed.says(phrases("challenge"))
     guarded = has_widget or observed.status in (403, 405, 429, 503)
-    return sum((titled, asked, guarded)) >= 2 or (
-        asked and observed.length <= _SHORT_NOTICE
-    )
+    return sum((titled, asked, guarded)) >= 2 or (asked and observed.length <= _SHORT_NOTICE)
 
 
 def _says_so(observed: PageObservation, vendor: str, phrases: tuple[str, ...]) -> bool:
@@ -471,9 +428,7 @@ def _is_mere_widget(observed: PageObservation) -> bool:
 
 
 def _is_consent_wall(observed: PageObservation) -> bool:
-    if observed.consent_only or _host(_parts(observed.final_url)).startswith(
-        _CONSENT_HOSTS
-    ):
+    if observed.consent_only or _host(_parts(observed.final_url)).startswith(_CONSENT_HOSTS):
         return True
     if observed.length > _LONGEST_NOTICE or not any(
         word in observed.plain_text for word in _CONSENT_WORDS
@@ -528,11 +483,7 @@ def _login_notice(observed: PageObservation) -> str | None:
     heading = f"{observed.plain_title}\n{observed.heading}"
     has_form = contains_one(observed.plain_text, phrases("login_form"))
     is_asked = observed.says(asks) and (is_short or observed.password_fields)
-    return (
-        "asks to log in"
-        if is_asked or (has_form and contains_one(heading, asks))
-        else None
-    )
+    return "asks to log in" if is_asked or (has_form and contains_one(heading, asks)) else None
 
 
 def _is_login_address(address: SplitResult) -> bool:
@@ -588,15 +539,11 @@ def _was_sent_home(observed: PageObservation) -> bool:
 def _emptiness(observed: PageObservation) -> str | None:
     if not re.search(r"\w", observed.text):
         return "no text"
-    if observed.length <= _LONGEST_UNFILLED and observed.says(
-        phrases("needs_javascript")
-    ):
+    if observed.length <= _LONGEST_UNFILLED and observed.says(phrases("needs_javascript")):
         return "says little but that it needs JavaScript"
     if observed.length <= _LONGEST_UNFILLED and observed.says(phrases("broken")):
         return "says little but that something went wrong"
-    if observed.length <= _BARE_LINE and observed.plain_text.strip(" .…") in phrases(
-        "loading"
-    ):
+    if observed.length <= _BARE_LINE and observed.plain_text.strip(" .…") in phrases("loading"):
         return "says only that it is loading"
     return None
 

@@ -84,18 +84,14 @@ _GONE = {
 
 def command_modules() -> tuple[ModuleType, ...]:
     """Return the modules of all commands."""
-    own = [
-        import_module(f"{__name__}.{name}") for name in dict.fromkeys(_MODULES.values())
-    ]
+    own = [import_module(f"{__name__}.{name}") for name in dict.fromkeys(_MODULES.values())]
     return (*own, *dict.fromkeys(loaded_parts("commands").values()))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``mind2web2`` and return its exit status."""
     parser = CommandParser(prog="mind2web2", description=_DESCRIPTION)
-    parser.add_argument(
-        "--version", action="version", version=f"mind2web2 {__version__}"
-    )
+    parser.add_argument("--version", action="version", version=f"mind2web2 {__version__}")
     given = sys.argv[1:] if arguments is None else arguments
     word = given[0] if given else ""
     if not word:
@@ -163,7 +159,8 @@ def cache_all_main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(parser: CommandParser, arguments: Sequence[str] | None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # An output that cannot show a character, or half a surrogate pair, does not stop the command.
+        # An output that cannot show a character, or half a surrogate pair, does not stop the
+        # command.
         sys.stdout.reconfigure(errors="backslashreplace")
     options = parser.parse_args(arguments)
     run: Handler = options.run

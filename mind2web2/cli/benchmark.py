@@ -72,24 +72,16 @@ def add_command(commands: Subcommands) -> None:
 
 
 def _add_tasks(commands: Subcommands) -> None:
-    get = commands.add_parser(
-        "get", help="download tasks and eval scripts", description=GET
-    )
-    get.add_argument(
-        "--dataset", metavar="NAME", default=_DATASET, help="default: %(default)s"
-    )
+    get = commands.add_parser("get", help="download tasks and eval scripts", description=GET)
+    get.add_argument("--dataset", metavar="NAME", default=_DATASET, help="default: %(default)s")
     get.add_argument(
         "--revision",
         metavar="R",
         default="main",
         help="commit, branch or tag (default: main)",
     )
-    get.add_argument(
-        "--overwrite", action="store_true", help="also replace files that you changed"
-    )
-    tasks = commands.add_parser(
-        "tasks", help="list the tasks that are there", description=TASKS
-    )
+    get.add_argument("--overwrite", action="store_true", help="also replace files that you changed")
+    tasks = commands.add_parser("tasks", help="list the tasks that are there", description=TASKS)
     add_task_option(tasks, "all")
     add_task_list(tasks)
     tasks.add_argument("--json", action="store_true", help="print them as JSON")
@@ -103,9 +95,7 @@ def _add_tasks(commands: Subcommands) -> None:
 def _add_answers(commands: Subcommands) -> None:
     answers = commands.add_parser("answers", help="import answers from a file")
     actions = answers.add_subparsers(title="actions", required=True, metavar="ACTION")
-    take = actions.add_parser(
-        "import", help="store answers from a file", description=IMPORT
-    )
+    take = actions.add_parser("import", help="store answers from a file", description=IMPORT)
     take.add_argument("agent", metavar="AGENT")
     take.add_argument("file", metavar="FILE", type=Path)
     take.add_argument(
@@ -136,9 +126,7 @@ def _add_submission(commands: Subcommands) -> None:
             default=3,
             help="answers to each task (default: 3)",
         )
-    submit.add_argument(
-        "-o", "--output", metavar="FILE", type=Path, help="default: AGENT.zip"
-    )
+    submit.add_argument("-o", "--output", metavar="FILE", type=Path, help="default: AGENT.zip")
     add_folder_options(validate, "answer_folder")
     add_folder_options(
         submit, "answer_folder", "eval_scripts_root", "eval_results_root", "cache_root"
@@ -199,9 +187,7 @@ def run_tasks(options: argparse.Namespace) -> int:
         return 0
     for task in tasks:
         question = task.question or "no question"
-        shown = (
-            question if settings.task_ids else shorten(question, 100, placeholder="…")
-        )
+        shown = question if settings.task_ids else shorten(question, 100, placeholder="…")
         place = ", ".join(task.listed_in) or "no list"
         kind = " / ".join(filter(None, (task.domain, task.subdomain)))
         script = f"script {task.script_version}" if task.script_version else "no script"
@@ -227,9 +213,7 @@ def run_import(options: argparse.Namespace) -> int:
     from mind2web2.cli.listed_tasks import tasks_of
 
     settings = settings_of(options)
-    folder = paths_of(settings, options.agent).answers_root / check_name(
-        "agent", options.agent
-    )
+    folder = paths_of(settings, options.agent).answers_root / check_name("agent", options.agent)
     runs = read_answers(options.file, tasks_of(settings, options.tasks_root), folder)
     new = import_answers(runs, folder, overwrite=options.overwrite)
     found = f"{counted(len(runs), 'run')} in {options.file}"
@@ -282,16 +266,12 @@ def run_submit(options: argparse.Namespace) -> int:
     return 0
 
 
-def _validated(
-    settings: RunSettings, agent_name: str, num_runs: int
-) -> tuple[list[str], Findings]:
+def _validated(settings: RunSettings, agent_name: str, num_runs: int) -> tuple[list[str], Findings]:
     from mind2web2.benchmark.submission import validate_answers
     from mind2web2.benchmark.tasks import read_task_list
     from mind2web2.cli.console import line, plain_console
 
-    folder = paths_of(settings, agent_name).answers_root / check_name(
-        "agent", agent_name
-    )
+    folder = paths_of(settings, agent_name).answers_root / check_name("agent", agent_name)
     if settings.task_list is not None:
         tasks = [task.task_id for task in read_task_list(settings.task_list)]
     elif folder.is_dir():

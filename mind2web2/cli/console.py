@@ -40,9 +40,7 @@ class _PlainConsole(Console):
             raise BrokenPipeError
 
 
-def plain_console(
-    file: IO[str] | None = None, *, outlives_reader: bool = False
-) -> Console:
+def plain_console(file: IO[str] | None = None, *, outlives_reader: bool = False) -> Console:
     """Return a console without rich's markup, so that names and reasons are shown as they are.
 
     Args:
@@ -66,13 +64,7 @@ def number(value: object) -> str:
     """Return a figure with four digits at most; a value of another type, as in a damaged file, unchanged."""
     if not isinstance(value, int | float | None):
         return str(value)
-    return (
-        "-"
-        if value is None
-        else f"{value:.4f}".rstrip("0").rstrip(".")
-        if value
-        else "0"
-    )
+    return "-" if value is None else f"{value:.4f}".rstrip("0").rstrip(".") if value else "0"
 
 
 class ConsoleHandler(logging.Handler):
@@ -89,12 +81,11 @@ class ConsoleHandler(logging.Handler):
         super().__init__(logging.WARNING)
         is_shared = console.is_terminal and sys.stderr.isatty()
         self._console = (
-            console
-            if is_shared
-            else plain_console(file=sys.stderr, outlives_reader=True)
+            console if is_shared else plain_console(file=sys.stderr, outlives_reader=True)
         )
         self._printed: set[str] = set()
-        # By kind: when the next warning is shown, in seconds of the epoch, and how many were left out.
+        # By kind: when the next warning is shown, in seconds of the epoch, and how many were left
+        # out.
         self._next_shown_s: dict[str, float] = {}
         self._left_out: Counter[str] = Counter()
 

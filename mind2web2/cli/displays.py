@@ -117,10 +117,7 @@ class LiveDisplay(ABC):
                 await self.keep("running")
             if self._live is not None:
                 self._live.update(self.state(), refresh=True)
-            elif (
-                not self._is_quiet
-                and time.monotonic() - self._last_totals_s >= _TOTALS_EVERY_S
-            ):
+            elif not self._is_quiet and time.monotonic() - self._last_totals_s >= _TOTALS_EVERY_S:
                 self._last_totals_s = time.monotonic()
                 line(self._console, self.totals_line())
             await asyncio.sleep(_REFRESH_S)
@@ -177,11 +174,7 @@ class RunDisplay(LiveDisplay):
             *progress.running,
             *(f"{name} (another process)" for name in progress.waiting),
         ]
-        more = (
-            f" and {len(names) - _NAMES_SHOWN} more"
-            if len(names) > _NAMES_SHOWN
-            else ""
-        )
+        more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
         return Group(
             _progress_bar(done, total, "answers", *parts),
             Text(totals_text(self._usage)),
@@ -192,15 +185,11 @@ class RunDisplay(LiveDisplay):
     async def keep(self, state: RunState) -> None:
         """Write how far the run has come, for the viewer."""
         if self._file is not None:
-            await asyncio.to_thread(
-                self._file.write, self._progress, self._usage, state
-            )
+            await asyncio.to_thread(self._file.write, self._progress, self._usage, state)
 
     def totals_line(self) -> str:
         """Return the judge's use so far, and the time."""
-        return (
-            f"{self._count()} so far: {totals_text(self._usage)}; {self._time_text()}"
-        )
+        return f"{self._count()} so far: {totals_text(self._usage)}; {self._time_text()}"
 
     def _job_news(self) -> Iterator[str]:
         """Yield a line for each job when it is sent and when it is over, off a terminal also in between."""
@@ -210,14 +199,10 @@ class RunDisplay(LiveDisplay):
             if not self._printed_jobs:
                 yield MAY_STOP
             if job.number not in self._printed_jobs:
-                self._printed_jobs[job.number] = _job_text(
-                    replace(job, done=0, is_over=False)
-                )
+                self._printed_jobs[job.number] = _job_text(replace(job, done=0, is_over=False))
                 yield f"batch {job.number}: {counted(job.total, 'request')}, {_submission(job)}"
             text = _job_text(job)
-            if text != self._printed_jobs[job.number] and (
-                job.is_over or not self.is_live
-            ):
+            if text != self._printed_jobs[job.number] and (job.is_over or not self.is_live):
                 self._printed_jobs[job.number] = text
                 yield text
 
@@ -306,16 +291,12 @@ class CrawlDisplay(LiveDisplay):
             return Text(self._reading())
         done, total = len(progress.outcomes), progress.pages_total
         urls = list(progress.running)
-        more = (
-            [f"and {len(urls) - _URLS_SHOWN} more"] if len(urls) > _URLS_SHOWN else []
-        )
+        more = [f"and {len(urls) - _URLS_SHOWN} more"] if len(urls) > _URLS_SHOWN else []
         lines = [
             Text(url, style="dim", no_wrap=True, overflow="ellipsis")
             for url in (*urls[:_URLS_SHOWN], *more)
         ]
-        return Group(
-            _progress_bar(done, total, "pages", f"{progress.pages_cited} cited"), *lines
-        )
+        return Group(_progress_bar(done, total, "pages", f"{progress.pages_cited} cited"), *lines)
 
     def totals_line(self) -> str:
         """Return how many answers are read, or how many pages are running and which takes longest."""
@@ -332,7 +313,9 @@ class CrawlDisplay(LiveDisplay):
     def _reading(self) -> str:
         progress = self._progress
         step = "asking a model for links" if progress.is_asking else "reading answers"
-        return f"{step}: {progress.answers_read} of {counted(progress.answers_total, 'answer')} done"
+        return (
+            f"{step}: {progress.answers_read} of {counted(progress.answers_total, 'answer')} done"
+        )
 
     def _count(self) -> str:
         return f"[{self._shown}/{self._progress.pages_total}]"

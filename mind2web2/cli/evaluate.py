@@ -67,9 +67,7 @@ def run(options: argparse.Namespace) -> int:
     from mind2web2.utils.garbage_collection import gc_paused
 
     agent_name = _agent_name(given_settings(options).agent_name, options.agent)
-    settings = prepared(
-        replace(settings_of(options, is_announced=True), agent_name=agent_name)
-    )
+    settings = prepared(replace(settings_of(options, is_announced=True), agent_name=agent_name))
     if settings.barred is not None:
         from mind2web2.pages.citations import BarredList
 
@@ -80,19 +78,9 @@ def run(options: argparse.Namespace) -> int:
     paths = paths_of(settings)
     # Captures fill a new folder; without them, a typing error would fail every claim.
     root, captures = paths.cache_root, settings.captures_pages
-    if (
-        settings.cache_root is not None
-        and not root.is_dir()
-        and (root.exists() or not captures)
-    ):
-        raise UsageError(
-            f"--cache_root {root} is no folder: name the one with the cached pages"
-        )
-    if (
-        isinstance(settings.cache_root, str)
-        and not captures
-        and not (root / agent_name).is_dir()
-    ):
+    if settings.cache_root is not None and not root.is_dir() and (root.exists() or not captures):
+        raise UsageError(f"--cache_root {root} is no folder: name the one with the cached pages")
+    if isinstance(settings.cache_root, str) and not captures and not (root / agent_name).is_dir():
         raise UsageError(
             f"--cache_root {settings.cache_root} has no pages of {agent_name}: check the URL"
         )

@@ -113,9 +113,7 @@ def print_estimate(
     return 0
 
 
-def _planned(
-    settings: RunSettings, folders: RunFolders, work: Sequence[TaskWork]
-) -> PlannedRun:
+def _planned(settings: RunSettings, folders: RunFolders, work: Sequence[TaskWork]) -> PlannedRun:
     from mind2web2.runs.estimate import PlannedRun
 
     judge = judge_settings(settings)
@@ -182,9 +180,7 @@ def _estimate_lines(
         then = f", after {first.model}"
     yield f"Judge: {run.judge.model} ({run.endpoint or run.judge.provider}){then}."
     basis = f", based on {_basis(ranges)}" if expected.requests else ""
-    requests = _between(
-        *(f"{round(part.requests):,}" for part in (low, expected, high))
-    )
+    requests = _between(*(f"{round(part.requests):,}" for part in (low, expected, high)))
     yield f"Judge requests: {requests}{basis}."
     yield (
         f"Tokens in: probably {round(expected.input_tokens):,}, of which cached "
@@ -198,11 +194,7 @@ def _estimate_lines(
     if run.may_look_ahead and expected.requests:
         yield _lookahead_line(run, without)
     captures = run.conditions.with_captures
-    then = (
-        "captured when a claim needs them"
-        if captures
-        else "their claims fail (--no_capture)"
-    )
+    then = "captured when a claim needs them" if captures else "their claims fail (--no_capture)"
     pages = estimate.uncached_pages
     yield f"Cited pages that are not cached yet: {pages}{f'; {then}' if pages else ''}."
     for name, why in estimate.unscored.items():
@@ -217,11 +209,7 @@ def _estimate_lines(
         if not run.overwrite:
             verdict += ", and the same command continues"
         if expected.cost_usd <= max_cost:
-            verdict = (
-                "covers the run"
-                if high.cost_usd <= max_cost
-                else "may not cover the run"
-            )
+            verdict = "covers the run" if high.cost_usd <= max_cost else "may not cover the run"
         yield f"--max_cost {dollars_as_given(max_cost)} {verdict}."
 
 
@@ -338,8 +326,7 @@ def _failure_lines(run: RunReport) -> Iterator[str]:
         )
     for task in run.work:
         yield from (
-            f"Score 0: {task.task_id}/{name}: {why}"
-            for name, why in task.failed_runs.items()
+            f"Score 0: {task.task_id}/{name}: {why}" for name, why in task.failed_runs.items()
         )
 
 
@@ -352,20 +339,14 @@ def _scores_table(work: Sequence[TaskWork], outcomes: Sequence[AnswerOutcome]) -
     for task in work:
         # Runs in which the agent failed count as 0, as in the metrics.
         own: dict[str, float | None] = dict.fromkeys(task.failed_runs, 0.0)
-        own |= {
-            each.answer_name: each.score
-            for each in outcomes
-            if each.task_id == task.task_id
-        }
+        own |= {each.answer_name: each.score for each in outcomes if each.task_id == task.task_id}
         scores = [score for score in own.values() if score is not None]
         mean = sum(scores) / len(scores) if scores else None
         listed = "  ".join(
             f"{name.removeprefix('answer_').removesuffix('.md')}: {number(own[name])}"
             for name in sorted(own, key=natural_key)
         )
-        table.add_row(
-            task.task_id, task.script_version or "none", listed or "none", number(mean)
-        )
+        table.add_row(task.task_id, task.script_version or "none", listed or "none", number(mean))
     return table
 
 
@@ -443,8 +424,7 @@ def budget_text(budget: Budget, is_overwriting: bool) -> str:
 # Reasons why scores may be wrong
 
 _ON_PRIVATE_NETWORK = (
-    "on this machine or its network:"
-    " add --allow_private_network where you trust the answers"
+    "on this machine or its network: add --allow_private_network where you trust the answers"
 )
 
 
@@ -520,15 +500,11 @@ def _partly_shown_line(results: Iterable[CautionFacts]) -> str | None:
 
 
 def _downloads_line(results: Iterable[CautionFacts]) -> str | None:
-    files = {
-        (found.task_id, url) for found in results for url in found.refused_downloads
-    }
+    files = {(found.task_id, url) for found in results for url in found.refused_downloads}
     if not files:
         return None
     tasks = Counter(task for task, _ in files)
-    return (
-        f"files that scripts could not download: {_total(tasks)}, {_ON_PRIVATE_NETWORK}"
-    )
+    return f"files that scripts could not download: {_total(tasks)}, {_ON_PRIVATE_NETWORK}"
 
 
 def _declined_line(results: Iterable[CautionFacts]) -> str | None:
@@ -564,9 +540,7 @@ def flagged_line(outcomes: Sequence[AnswerOutcome]) -> str | None:
     results = _scored(outcomes)
     answers = {found.name for found in results if found.is_flagged}
     pages = {(found.task_id, url) for found in results for url in found.flagged_pages}
-    claims = {
-        (found.task_id, claim) for found in results for claim in found.flagged_claims
-    }
+    claims = {(found.task_id, claim) for found in results for claim in found.flagged_claims}
     amounts = {"answer": len(answers), "page": len(pages), "claim": len(claims)}
     parts = [counted(amount, noun) for noun, amount in amounts.items() if amount]
     if not parts:
@@ -588,9 +562,7 @@ def _fault_lines(results: Iterable[CautionFacts]) -> Iterator[str]:
     for found in results:
         for fault in found.faults:
             answers.setdefault((found.task_id, fault), []).append(found.name)
-    for (_, fault), names in sorted(
-        answers.items(), key=lambda item: natural_key(item[0][0])
-    ):
+    for (_, fault), names in sorted(answers.items(), key=lambda item: natural_key(item[0][0])):
         yield f"{fault} ({name_list(names)})"
 
 
@@ -599,18 +571,12 @@ def _total(amounts: Counter[str]) -> str:
 
 
 def _by_name(amounts: Counter[str]) -> str:
-    return ", ".join(
-        f"{name} {amounts[name]}" for name in sorted(amounts, key=natural_key)
-    )
+    return ", ".join(f"{name} {amounts[name]}" for name in sorted(amounts, key=natural_key))
 
 
 def clock_line(outcomes: Sequence[AnswerOutcome]) -> str | None:
     """Return which scripts read the clock, and on which dates, in one line."""
-    clocks = [
-        (each.task_id, each.clock)
-        for each in _scored(outcomes)
-        if each.clock is not None
-    ]
+    clocks = [(each.task_id, each.clock) for each in _scored(outcomes) if each.clock is not None]
     scripts = {task_id for task_id, _ in clocks}
     dates = {date for _, (date, _) in clocks}
     is_fixed = all(is_fixed for _, (_, is_fixed) in clocks)

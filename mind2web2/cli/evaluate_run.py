@@ -96,9 +96,7 @@ class _Run:
     console: Console
     budget: Budget | None
     elsewhere: Elsewhere | None = None
-    progress: RunProgress = field(
-        default_factory=lambda: RunProgress(lets_results_go=True)
-    )
+    progress: RunProgress = field(default_factory=lambda: RunProgress(lets_results_go=True))
     # Once they exist: the judge's use, and the actions that keep it when the run is stopped.
     usages: list[RunUsage] = field(default_factory=list)
     on_stop: list[Callable[[], None]] = field(default_factory=list)
@@ -114,9 +112,7 @@ class _Run:
         then = "so far is kept: the same command continues from here."
         if self.settings.overwrite:
             then = f"so far is kept. {OVERWRITE_CONTINUED}"
-        self.print(
-            f"Stopped. {done} of {counted(total, 'answer')} done, and every judgment {then}"
-        )
+        self.print(f"Stopped. {done} of {counted(total, 'answer')} done, and every judgment {then}")
         for usage in self.usages:
             print_unreported(self.console, usage)
         for action in self.on_stop:
@@ -151,11 +147,7 @@ def run_evaluation(
             return 0
     if checked is None:
         # A shard writes to a folder of its own, where no other run looks for a check.
-        checked = (
-            settings
-            if settings.shard is None
-            else replace(settings, eval_results_root=None)
-        )
+        checked = settings if settings.shard is None else replace(settings, eval_results_root=None)
     console = plain_console(outlives_reader=True)
     run = _Run(
         settings,
@@ -189,9 +181,7 @@ async def _connected_session(run: _Run) -> int:
     machines = run.elsewhere
     async with nullcontext() if machines is None else machines.connected():
         outcomes = await _run_session_and_report(run)
-    is_complete = (
-        all(outcome.has_result for outcome in outcomes) and not run.progress.problems
-    )
+    is_complete = all(outcome.has_result for outcome in outcomes) and not run.progress.problems
     return 0 if is_complete else 1
 
 
@@ -204,9 +194,7 @@ async def _run_session_and_report(run: _Run) -> list[AnswerOutcome]:
         own = OwnParts(
             budget=run.budget,
             other_stores=others,
-            other_pages=PagesOfOthers(
-                with_private_network=settings.allow_private_network
-            ),
+            other_pages=PagesOfOthers(with_private_network=settings.allow_private_network),
             observer=listeners.question_asked if listeners.listeners else None,
         )
         async with open_run(settings, judgments, own=own, check_roots=roots) as session:
@@ -225,9 +213,7 @@ def _display(run: _Run, session: Session) -> RunDisplay:
     file = ProgressFile(run.folders.agent_results / PROGRESS_NAME)
     jobs = () if session.batches is None else session.batches.progress
     usage = session.judge.usage
-    return RunDisplay(
-        run.console, run.progress, usage, file, jobs, is_quiet=run.settings.quiet
-    )
+    return RunDisplay(run.console, run.progress, usage, file, jobs, is_quiet=run.settings.quiet)
 
 
 async def _run_session_with_display(
@@ -249,9 +235,7 @@ async def _run_session_with_display(
                 run.print(f"Warning: {failed}")
             machines = run.elsewhere
             places = (
-                _this_machine(session)
-                if machines is None
-                else _elsewhere(run, machines, session)
+                _this_machine(session) if machines is None else _elsewhere(run, machines, session)
             )
             overwriting = (
                 earlier_results_set_aside(run.work, run.folders, judge.usage)
@@ -351,23 +335,15 @@ def _forgettable(run: _Run, summary: AgentSummary | None) -> list[str]:
     if summary is None:
         return []
     answers = paths_of(run.settings).answers_root / run.folders.agent_name
-    known = dict.fromkeys(
-        [*summary.tasks, *(missing.task_id for missing in summary.missing)]
-    )
+    known = dict.fromkeys([*summary.tasks, *(missing.task_id for missing in summary.missing)])
     removed = [task_id for task_id in known if not (answers / task_id).is_dir()]
-    return (
-        [suggested_forgetting(run.settings, run.folders.agent_name, removed)]
-        if removed
-        else []
-    )
+    return [suggested_forgetting(run.settings, run.folders.agent_name, removed)] if removed else []
 
 
 def _keep_usage(run: _Run, judge: CachingJudge) -> None:
     try:
         shard = run.settings.shard
-        write_usage(
-            run.folders.agent_results, judge, None if shard is None else str(shard)
-        )
+        write_usage(run.folders.agent_results, judge, None if shard is None else str(shard))
     except ResultWriteError as error:
         run.progress.problems.append(str(error))
 
@@ -400,22 +376,13 @@ async def _print_beforehand(run: _Run, store: JudgmentStore) -> None:
     ):
         run.print(text)
     root = folders.eval_results_root
-    if changed := await asyncio.to_thread(
-        changed_scripts, root, folders.agent_name, run.work
-    ):
+    if changed := await asyncio.to_thread(changed_scripts, root, folders.agent_name, run.work):
         run.print(f"Eval script changed since the last result: {', '.join(changed)}.")
-    counts = [
-        await asyncio.to_thread(uncached_pages, folders, task.task_id)
-        for task in run.work
-    ]
+    counts = [await asyncio.to_thread(uncached_pages, folders, task.task_id) for task in run.work]
     if total := sum(counts):
         then = "captured when a claim needs them"
         if not settings.captures_pages:
-            cause = (
-                " (--no_capture)"
-                if settings.no_capture
-                else "; replay does not capture pages"
-            )
+            cause = " (--no_capture)" if settings.no_capture else "; replay does not capture pages"
             then = f"their claims fail{cause}"
         run.print(f"Cited pages that are not cached yet: {total}; {then}.")
 
@@ -426,17 +393,10 @@ async def _open_batch_text(run: _Run, store: JudgmentStore) -> str | None:
 
     endpoint = endpoint_of(run.settings.llm_provider, run.settings.judge_server())
     try:
-        records = await asyncio.to_thread(
-            BatchFolder(run.folders.agent_results / BATCHES).records
-        )
+        records = await asyncio.to_thread(BatchFolder(run.folders.agent_results / BATCHES).records)
     except UsageError as error:
         return f"Batches of an earlier run may be open: {error}."
-    keys = [
-        key
-        for record in records
-        if record.endpoint == endpoint
-        for key in record.questions
-    ]
+    keys = [key for record in records if record.endpoint == endpoint for key in record.questions]
     missing = [key for key in keys if await store.get(key, endpoint) is None]
     if not missing:
         return None
@@ -457,9 +417,7 @@ def _logging(console: Console, folders: RunFolders) -> Iterator[None]:
         to_file = LogFile(folders.agent_results / "run.log")
     except OSError as error:
         raise ResultWriteError.at(folders.agent_results, error) from error
-    to_file.setFormatter(
-        logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s")
-    )
+    to_file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
     to_console = ConsoleHandler(console)
     package = logging.getLogger("mind2web2")
     level = package.level

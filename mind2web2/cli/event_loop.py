@@ -19,7 +19,8 @@ Value = TypeVar("Value")
 INTERRUPTED = 130
 # Time for tasks and threads that scripts have left behind.
 _GRACE_S = 2.0
-# Ctrl-C ends a run within two seconds: time for it to end by itself, then to report, then to flush output.
+# Ctrl-C ends a run within two seconds: time for it to end by itself, then to report, then to flush
+# output.
 _STOPPING_S = 1.4
 _REPORTING_S = 0.4
 _FLUSHING_S = 0.1
@@ -57,9 +58,7 @@ class RunLoop:
     def __init__(self, report_stop: Callable[[], None] = lambda: None) -> None:
         self.has_leftovers = False
         self._report_stop = report_stop
-        self._threads = ThreadPoolExecutor(
-            _MAX_THREADS, thread_name_prefix=_THREAD_NAMES
-        )
+        self._threads = ThreadPoolExecutor(_MAX_THREADS, thread_name_prefix=_THREAD_NAMES)
 
     def run(self, main: Coroutine[Any, Any, Value]) -> Value:
         """Return the coroutine's result; ``KeyboardInterrupt`` once Ctrl-C or SIGTERM has stopped it.
@@ -109,9 +108,7 @@ class _Interrupts:
         report_stop: as ``RunLoop`` has it.
     """
 
-    def __init__(
-        self, stop: Callable[[], object], report_stop: Callable[[], None]
-    ) -> None:
+    def __init__(self, stop: Callable[[], object], report_stop: Callable[[], None]) -> None:
         self._stop = stop
         self._report_stop = report_stop
         self._reporting = threading.Lock()
@@ -171,11 +168,9 @@ def _in_time(write: Callable[[], None], seconds: float) -> None:
 
 
 def _write_stopped_at_once() -> None:
-    # Past Python's own buffers, which the signal may have caught half written; below a live display.
-    line = (
-        "\n" * os.isatty(2)
-        + "stopped at once; results and judgments stored so far are kept\n"
-    )
+    # Past Python's own buffers, which the signal may have caught half written; below a live
+    # display.
+    line = "\n" * os.isatty(2) + "stopped at once; results and judgments stored so far are kept\n"
     with suppress(OSError):
         os.write(2, line.encode())
 

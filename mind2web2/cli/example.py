@@ -27,9 +27,7 @@ def add_command(commands: Subcommands) -> None:
         help="write an example project and evaluate it",
         description=DESCRIPTION,
     )
-    parser.add_argument(
-        "folder", nargs="?", metavar="FOLDER", type=Path, default=Path("example")
-    )
+    parser.add_argument("folder", nargs="?", metavar="FOLDER", type=Path, default=Path("example"))
     parser.set_defaults(run=run)
 
 

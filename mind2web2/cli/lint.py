@@ -90,9 +90,7 @@ def _chosen(given: Sequence[Path]) -> list[Path]:
                 f"no file {path}: name an eval script, a rubric file or a folder of them"
             )
     if not paths:
-        raise UsageError(
-            f"no eval scripts under {given[0]}: make one with {program()} new TASK"
-        )
+        raise UsageError(f"no eval scripts under {given[0]}: make one with {program()} new TASK")
     return paths
 
 

@@ -13,9 +13,7 @@ List all commands that `mind2web2 --help` leaves out, those of plugins included.
 
 def add_command(commands: Subcommands) -> None:
     """Add ``more`` to ``mind2web2``."""
-    parser = commands.add_parser(
-        "more", help="list all other commands", description=DESCRIPTION
-    )
+    parser = commands.add_parser("more", help="list all other commands", description=DESCRIPTION)
     parser.set_defaults(run=run)
 
 

@@ -21,9 +21,7 @@ Write a task of your own: a rubric file, and one perfect answer, which pass thei
 
 def add_command(commands: Subcommands) -> None:
     """Add ``new`` to ``mind2web2``."""
-    parser = commands.add_parser(
-        "new", help="write a task of your own", description=DESCRIPTION
-    )
+    parser = commands.add_parser("new", help="write a task of your own", description=DESCRIPTION)
     add = parser.add_argument
     add(
         "task",

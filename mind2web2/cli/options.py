@@ -41,9 +41,7 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         parts = []
-        for is_kept, group in groupby(
-            text.splitlines(), key=lambda line: line[:1] in ("", " ")
-        ):
+        for is_kept, group in groupby(text.splitlines(), key=lambda line: line[:1] in ("", " ")):
             lines = list(group)
             parts += lines if is_kept else textwrap.wrap(" ".join(lines), width)
         return "".join(f"{indent}{line}\n" for line in parts)
@@ -79,9 +77,7 @@ class CommandParser(argparse.ArgumentParser):
     def __init__(self, **keywords: Any) -> None:
         keywords["add_help"] = False
         super().__init__(formatter_class=_HelpFormatter, allow_abbrev=False, **keywords)
-        self.add_argument(
-            "-h", "--help", action=_HelpAction, nargs="?", help=argparse.SUPPRESS
-        )
+        self.add_argument("-h", "--help", action=_HelpAction, nargs="?", help=argparse.SUPPRESS)
         # The options that only --help all shows.
         self.rare: list[argparse.Action] = []
         # Names of tasks and answers may begin with a dash: only known options are read as options.
@@ -147,9 +143,7 @@ class CommandParser(argparse.ArgumentParser):
             if plugin := removed_plugin(option):
                 self.error(f"{option} needs the plugin {plugin}")
         if unknown:
-            self.error(
-                f"unrecognized arguments: {' '.join(unknown)}{self._meant(unknown)}"
-            )
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{self._meant(unknown)}")
         return known, unknown
 
     def _meant(self, unknown: Sequence[str]) -> str:
@@ -216,11 +210,7 @@ class _AppendDistinct(argparse.Action):
 
 def _with_underscores(word: str) -> str:
     name = _LONG_OPTION.match(word)
-    return (
-        word
-        if name is None
-        else "--" + name[0][2:].replace("-", "_") + word[name.end() :]
-    )
+    return word if name is None else "--" + name[0][2:].replace("-", "_") + word[name.end() :]
 
 
 # Values of options that only some commands have
@@ -312,9 +302,7 @@ def add_settings(
             groups[setting.group] = parser.add_argument_group(
                 setting.group, GROUP_HELPS.get(setting.group)
             )
-        added = _add_setting(
-            group or groups[setting.group], setting, defaults.value(name)
-        )
+        added = _add_setting(group or groups[setting.group], setting, defaults.value(name))
         if isinstance(parser, CommandParser) and not setting.is_common:
             parser.rare += added
         taken |= {name}
@@ -408,9 +396,7 @@ def given_settings(options: argparse.Namespace) -> RunSettings:
     declared = all_settings()
     named = {name: value for name, value in vars(options).items() if name in declared}
     given = {name: value for name, value in named.items() if value is not None}
-    tuples = {
-        name: tuple(value) for name, value in given.items() if isinstance(value, list)
-    }
+    tuples = {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
     return replace(base.with_values(given | tuples), given=frozenset(given))
 
 

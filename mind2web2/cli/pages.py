@@ -85,9 +85,7 @@ def add_command(commands: Subcommands) -> None:
     parser = commands.add_parser(
         "cache", help="store the pages that answers cite", description=CACHE
     )
-    parser.add_argument(
-        "agent", metavar="AGENT", help="the agent, a folder under answers/"
-    )
+    parser.add_argument("agent", metavar="AGENT", help="the agent, a folder under answers/")
     add_task_option(parser)
     add_options(parser)
     _add_pages(commands)
@@ -95,9 +93,7 @@ def add_command(commands: Subcommands) -> None:
 
 def add_task_command(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``batch_answer_cache.py``."""
-    parser.add_argument(
-        "agent", metavar="AGENT", help="the agent, a folder under answers/"
-    )
+    parser.add_argument("agent", metavar="AGENT", help="the agent, a folder under answers/")
     parser.add_argument(
         "task_ids",
         metavar="TASK",
@@ -220,9 +216,7 @@ def _add_browser_options(parser: argparse.ArgumentParser) -> None:
         *("headed", "cdp_url", "proxy", "storage_state"),
         *("time_zone", "no_sandbox", "allow_private_network"),
     ]
-    add_settings(
-        parser, names, changed=[replace(SETTINGS["headed"], flags=window)], group=group
-    )
+    add_settings(parser, names, changed=[replace(SETTINGS["headed"], flags=window)], group=group)
     machines = SETTINGS["engine"].group
     names = [name for name, each in all_settings().items() if each.group == machines]
     add_settings(parser, names)
@@ -284,9 +278,7 @@ def run(options: argparse.Namespace) -> int:
     return _cached(caching, paths, selected)
 
 
-def _check(
-    given: RunSettings, no_llm: bool, archive: bool, archive_url: str | None
-) -> None:
+def _check(given: RunSettings, no_llm: bool, archive: bool, archive_url: str | None) -> None:
     names = (
         "judge_model",
         "judge_base_url",
@@ -299,9 +291,7 @@ def _check(
     if archive_url is not None and not archive:
         raise UsageError("--archive_url goes with --archive")
     if given.engine != PLAIN and (given.cdp_url or given.headed):
-        raise UsageError(
-            f"a window belongs to one machine: leave --engine {given.engine} out"
-        )
+        raise UsageError(f"a window belongs to one machine: leave --engine {given.engine} out")
     given.check_capture()
 
 
@@ -324,9 +314,7 @@ def _add_pages(commands: Subcommands) -> None:
     actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
     about = "store the pages of a file, or of a cache folder"
     importing = actions.add_parser("import", help=about, description=about)
-    importing.add_argument(
-        "agent", metavar="AGENT", help="the agent, a folder under answers/"
-    )
+    importing.add_argument("agent", metavar="AGENT", help="the agent, a folder under answers/")
     importing.add_argument(
         "file",
         metavar="FILE",
@@ -350,9 +338,7 @@ def run_import(options: argparse.Namespace) -> int:
 
     if not options.file.exists():
         raise UsageError(f"there is no file {options.file}")
-    outcome = asyncio.run(
-        _imported(settings_of(options), options.agent, options.file, options.url)
-    )
+    outcome = asyncio.run(_imported(settings_of(options), options.agent, options.file, options.url))
     if outcome.faults:
         for fault in outcome.faults:
             print(f"{options.file}: {fault}", file=sys.stderr)  # noqa: T201
@@ -408,9 +394,7 @@ _NODES = 16
 _WALLS = {"challenge", "login_wall", "consent_wall"}
 
 
-def print_cached(
-    console: Console, tasks: Sequence[TaskPages], command: Callable[..., str]
-) -> None:
+def print_cached(console: Console, tasks: Sequence[TaskPages], command: Callable[..., str]) -> None:
     """Print how each task's cited pages are stored, which have problems, and how to solve them."""
     from mind2web2.cli.console import line
 
@@ -440,24 +424,17 @@ def _counts_table(tasks: Sequence[TaskPages]) -> Table:
     from rich.table import Table
 
     has_suspects = any(page.is_suspect for task in tasks for page in task.pages)
-    caption = (
-        "suspect ones are counted among pages and PDFs too" if has_suspects else None
-    )
+    caption = "suspect ones are counted among pages and PDFs too" if has_suspects else None
     table = Table(title="Cited pages", caption=caption)
     table.add_column("task", overflow="fold")
     for name in ("cited", "pages", "PDFs", "suspect", "failed", "not tried"):
         table.add_column(name, justify="right")
     for task in tasks:
-        table.add_row(
-            task.task_id, *map(str, _counts(task.pages)), end_section=task is tasks[-1]
-        )
+        table.add_row(task.task_id, *map(str, _counts(task.pages)), end_section=task is tasks[-1])
     if len(tasks) > 1:
         table.add_row(
             "all",
-            *(
-                str(sum(column))
-                for column in zip(*(_counts(t.pages) for t in tasks), strict=True)
-            ),
+            *(str(sum(column)) for column in zip(*(_counts(t.pages) for t in tasks), strict=True)),
         )
     return table
 
@@ -608,13 +585,10 @@ async def _cache_agent(
             cache,
             lambda: _capturer(caching),
             run.progress,
-            choice=caching.only
-            or ("doubtful" if caching.is_archive_asked else "missing"),
+            choice=caching.only or ("doubtful" if caching.is_archive_asked else "missing"),
             before=caching.before,
             archive=archive,
-            others=None
-            if caching.before is not None
-            else _pages_of_others(caching.settings),
+            others=None if caching.before is not None else _pages_of_others(caching.settings),
             pages_at_once=caching.pages_at_once
             * (_NODES if caching.settings.engine != PLAIN else 1),
         )
@@ -633,16 +607,12 @@ def _capturer(caching: _Caching) -> AbstractAsyncContextManager[PageCapturer]:
     from mind2web2.capture.browser_manager import BatchBrowserManager
     from mind2web2.runs.capturing import capture_settings
 
-    settings = replace(
-        capture_settings(caching.settings), page_timeout_s=caching.page_timeout_s
-    )
+    settings = replace(capture_settings(caching.settings), page_timeout_s=caching.page_timeout_s)
     if caching.settings.engine != PLAIN:
         from mind2web2.hooks import engine_named
 
         engine = engine_named(caching.settings.engine)
-        return engine.capturer(
-            caching.settings, settings, caching.pages_at_once, caching.retries
-        )
+        return engine.capturer(caching.settings, settings, caching.pages_at_once, caching.retries)
     return BatchBrowserManager(
         settings.headless, caching.pages_at_once, caching.retries, settings=settings
     )
@@ -656,9 +626,7 @@ def _pages_of_others(settings: RunSettings) -> PagesOfOthers | None:
     return PagesOfOthers(with_private_network=settings.allow_private_network)
 
 
-def _archive(
-    caching: _Caching, answers: Mapping[str, Sequence[AnswerFile]]
-) -> Archive | None:
+def _archive(caching: _Caching, answers: Mapping[str, Sequence[AnswerFile]]) -> Archive | None:
     from mind2web2.pages.crawl import DEFAULT_ARCHIVE_URL, Archive
     from mind2web2.scripts.clock import answer_moment
 
@@ -689,9 +657,7 @@ def _print_asking(run: _Run, not_judged: int) -> None:
         )
     run.replies.clear()
     if not_judged:
-        reason = (
-            "no model was asked" if model is None else f"{model} could not be asked"
-        )
+        reason = "no model was asked" if model is None else f"{model} could not be asked"
         line(
             run.console,
             f"Links written as plain words were not looked for in {counted(not_judged, 'answer')}, "
@@ -729,9 +695,7 @@ async def _asking(run: _Run) -> AsyncIterator[AskForUrls | None]:
         yield None
         return
     try:
-        client = LLMClient(
-            settings.llm_provider, is_async=True, base_url=settings.judge_server()
-        )
+        client = LLMClient(settings.llm_provider, is_async=True, base_url=settings.judge_server())
     except UsageError as error:
         log.warning("links written as plain words are left out: %s", error)
         yield None

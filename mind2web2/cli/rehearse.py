@@ -148,8 +148,7 @@ def run(options: argparse.Namespace) -> int:
     if is_judged:
         with scorer_of(settings, options.pages, options.missing_pages) as scorer:
             reports = [
-                _judged(scorer, plan, report)
-                for plan, report in zip(plans, reports, strict=True)
+                _judged(scorer, plan, report) for plan, report in zip(plans, reports, strict=True)
             ]
     console = plain_console()
     if options.json:
@@ -170,9 +169,7 @@ def _refuse_judge_options(pages: Path | None, missing_pages: str) -> None:
         raise UsageError("--missing_pages is for a real judge: add --judge_model")
 
 
-def _judged(
-    scorer: Scorer, plan: RehearsalPlan, report: TaskRehearsal
-) -> TaskRehearsal:
+def _judged(scorer: Scorer, plan: RehearsalPlan, report: TaskRehearsal) -> TaskRehearsal:
     """Return the report with the cases as a real judge decides them."""
     from mind2web2.authoring.cases import TOLERANCE, BrokenCase, read_cases
     from mind2web2.authoring.rehearsal import CaseResult
@@ -186,11 +183,7 @@ def _judged(
         expected = case.header.expect
         score = scorer.score_sync(plan.task_id, case.answer)
         if isinstance(score, Score):
-            differs = (
-                None
-                if abs(score.score - expected) <= TOLERANCE
-                else _first_shortfall(score)
-            )
+            differs = None if abs(score.score - expected) <= TOLERANCE else _first_shortfall(score)
             results.append(CaseResult(case.name, expected, score.score, differs))
         else:
             results.append(CaseResult(case.name, expected, None, score.reason))
@@ -239,9 +232,7 @@ def _print(console: Console, reports: Sequence[TaskRehearsal]) -> None:
         if found.gates:
             worst = min(found.gates.values())
             named = ", ".join(
-                [name for name, score in found.gates.items() if score <= worst + 1e-9][
-                    :6
-                ]
+                [name for name, score in found.gates.items() if score <= worst + 1e-9][:6]
             )
             line(
                 console,

@@ -33,11 +33,7 @@ def rehearsal_plans(
     """
     paths = paths_of(settings)
     price = JudgePrice(settings.model, settings.prices.get(settings.model))
-    tasks = [
-        task
-        for task in find_tasks(paths, Path("tasks"))
-        if task.script_version is not None
-    ]
+    tasks = [task for task in find_tasks(paths, Path("tasks")) if task.script_version is not None]
     plans = []
     for task in select_tasks(tasks, names):
         question = task.question or task.task_id
@@ -54,9 +50,7 @@ def rehearsal_plans(
             )
         )
     if not plans:
-        raise UsageError(
-            f"no task under {paths.eval_scripts_root} has a script or rubric file"
-        )
+        raise UsageError(f"no task under {paths.eval_scripts_root} has a script or rubric file")
     return plans
 
 
@@ -72,9 +66,7 @@ def rehearse_all(plans: Sequence[RehearsalPlan]) -> list[TaskRehearsal]:
     return reports
 
 
-async def _rehearse(
-    plans: Sequence[RehearsalPlan], reports: list[TaskRehearsal]
-) -> int:
+async def _rehearse(plans: Sequence[RehearsalPlan], reports: list[TaskRehearsal]) -> int:
     """Rehearse the tasks on all cores, fill in their reports in order, and return 0."""
     progress = RehearsalProgress(len(plans))
     free_worker = asyncio.Semaphore(MAX_WORKERS)
@@ -83,9 +75,7 @@ async def _rehearse(
         async with free_worker:
             progress.running[plan.task_id] = time.monotonic()
             try:
-                return await run_in_worker(
-                    rehearse_task, plan, timeout_s=_TASK_TIMEOUT_S
-                )
+                return await run_in_worker(rehearse_task, plan, timeout_s=_TASK_TIMEOUT_S)
             except (WorkerError, MachineError) as error:
                 reason = f"the rehearsal of {plan.script.name} was stopped: {error}"
                 return TaskRehearsal(plan.task_id, error=reason)

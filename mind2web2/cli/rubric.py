@@ -58,9 +58,7 @@ def run_script(options: argparse.Namespace) -> int:
     from mind2web2.scripts.rubric_reading import read_rubric
     from mind2web2.scripts.rubric_script import script_of
 
-    return _write(
-        options.output, script_of(read_rubric(_existing(options.file)).rubric)
-    )
+    return _write(options.output, script_of(read_rubric(_existing(options.file)).rubric))
 
 
 def _existing(path: Path) -> Path:

@@ -139,9 +139,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _in_words(
-    settings: RunSettings, folder: Path | None, missing_pages: MissingPages
-) -> str:
+def _in_words(settings: RunSettings, folder: Path | None, missing_pages: MissingPages) -> str:
     from mind2web2.llm_client.settings import endpoint_of
     from mind2web2.runs.paths import paths_of
 
@@ -155,6 +153,4 @@ def _warn_of_judge(check: Future[None]) -> None:
     import logging  # slow to load beside --help
 
     if not check.cancelled() and (error := check.exception()) is not None:
-        logging.getLogger(__name__).warning(
-            "%s Until it is, calls have no score.", error
-        )
+        logging.getLogger(__name__).warning("%s Until it is, calls have no score.", error)

@@ -36,9 +36,7 @@ def file_settings() -> dict[str, Setting]:
     return {name: each for name, each in declared.items() if each.in_file is not None}
 
 
-def settings_of(
-    options: argparse.Namespace, *, is_announced: bool = False
-) -> RunSettings:
+def settings_of(options: argparse.Namespace, *, is_announced: bool = False) -> RunSettings:
     """Return the settings of a command, as command line and file give them.
 
     Raises:
@@ -55,9 +53,7 @@ def paths_of(settings: RunSettings, *agents: str) -> PathConfig:
     return folders_of(settings, agents)
 
 
-def with_file(
-    settings: RunSettings, takes: frozenset[str], *, is_announced: bool
-) -> RunSettings:
+def with_file(settings: RunSettings, takes: frozenset[str], *, is_announced: bool) -> RunSettings:
     """Return the settings with those of the file that the command line leaves open.
 
     A replay takes its judge from the store of judgments, not from the file. Where the command line names
@@ -97,9 +93,7 @@ def _shown(value: object) -> str:
     return " and ".join(_SECRET_PARTS.sub("", str(each)) for each in values)
 
 
-def _applicable(
-    given: JsonObject, settings: RunSettings, takes: frozenset[str]
-) -> JsonObject:
+def _applicable(given: JsonObject, settings: RunSettings, takes: frozenset[str]) -> JsonObject:
     """Return the settings that the file gives and that nothing else decides."""
     closed = set(settings.given)
     if not closed.isdisjoint(SERVER_NAMES):
@@ -112,21 +106,13 @@ def _applicable(
         "llm_provider", "openai"
     )
     if settings.is_replay or is_other_judge:
-        closed |= {
-            name
-            for name, setting in file_settings().items()
-            if setting.group == "judge"
-        }
+        closed |= {name for name, setting in file_settings().items() if setting.group == "judge"}
     if settings.is_replay or settings.batch:
         closed.add("max_llm_requests")
     if "judge_cascade" in given and "judge_cascade" not in takes:
         # A command that asks one judge asks the strong one.
         given = {"judge_model": given["judge_cascade"].strong, **given}
-    return {
-        name: value
-        for name, value in given.items()
-        if name in takes and name not in closed
-    }
+    return {name: value for name, value in given.items() if name in takes and name not in closed}
 
 
 def _set_aliases(aliases: Mapping[str, str]) -> None:

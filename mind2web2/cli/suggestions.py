@@ -50,10 +50,7 @@ def suggested_command(settings: RunSettings, command: str, *words: str) -> str:
         if name not in settings.from_file
     ]
     named = [
-        word
-        for name, value in folders
-        if value is not None
-        for word in (f"--{name}", str(value))
+        word for name, value in folders if value is not None for word in (f"--{name}", str(value))
     ]
     return shlex.join([*program_words(), command, *words, *named])
 
@@ -71,9 +68,7 @@ def suggested_check(settings: RunSettings) -> str:
             words += [f"--{name}", shown]
     cascade = settings.judge_cascade
     if cascade is not None:
-        models = (
-            (cascade.strong,) if cascade.server else (cascade.first, cascade.strong)
-        )
+        models = (cascade.strong,) if cascade.server else (cascade.first, cascade.strong)
         words += [word for model in models for word in ("--judge_model", model)]
     if settings.max_images is not None and "max_images" in settings.given:
         words += (
@@ -93,9 +88,7 @@ def suggested_evaluation(
     )
 
 
-def suggested_forgetting(
-    settings: RunSettings, agent_name: str, task_ids: Iterable[str]
-) -> str:
+def suggested_forgetting(settings: RunSettings, agent_name: str, task_ids: Iterable[str]) -> str:
     """Return which folders hold results of tasks without answers, with the command that deletes them."""
     from mind2web2.runs.paths import paths_of
 
@@ -117,10 +110,7 @@ def caching_command(agent_name: str, settings: RunSettings, *more: str) -> str:
         words += ["--storage_state", str(settings.storage_state)]
     if settings.proxy is not None:
         words += ["--proxy", _USER_INFO.sub("USER:PASSWORD@", settings.proxy)]
-    if (
-        settings.allow_private_network
-        and "allow_private_network" not in settings.from_file
-    ):
+    if settings.allow_private_network and "allow_private_network" not in settings.from_file:
         words.append("--allow_private_network")
     return suggested_command(settings, "cache", *words)
 
@@ -130,16 +120,12 @@ def evaluation_options(made_from: Provenance | None) -> list[str]:
     if made_from is None:
         return []
     judge, replayed_from = made_from.judge, made_from.replayed_from
-    words = [
-        word for name, value in _judge_options(judge) for word in (f"--{name}", value)
-    ]
+    words = [word for name, value in _judge_options(judge) for word in (f"--{name}", value)]
     if replayed_from is not None:
         words += ["--judgments", replayed_from.path]
     if judge.max_images == 0:
         words.append("--no_screenshots")
-    words += [
-        word for name in made_from.inputs.variables for word in ("--script_env", name)
-    ]
+    words += [word for name in made_from.inputs.variables for word in ("--script_env", name)]
     if made_from.inputs.as_of and replayed_from is None:
         words += ["--as_of", str(made_from.inputs.as_of)]
     if made_from.with_private_network:
@@ -182,6 +168,4 @@ def _cascade_named(judge: JudgeRecord) -> str:
     address = server.rpartition(" ")[2]
     if server == judge.endpoint or ("://" not in address and address != "pool"):
         return f"{judge.first_model},{judge.model}"
-    return (
-        f"{judge.first_model}@{'FILE' if address == 'pool' else address},{judge.model}"
-    )
+    return f"{judge.first_model}@{'FILE' if address == 'pool' else address},{judge.model}"

@@ -61,9 +61,7 @@ class AnswerJudge(JudgeSession, AsyncCalls):
         self._source = (task_id, answer_name)
         self.is_stopped = False
         self.asked: list[Judgment] = []
-        self._limits = AnswerLimits(
-            limit or nullcontext(), self._check, self.asked.append
-        )
+        self._limits = AnswerLimits(limit or nullcontext(), self._check, self.asked.append)
         self._own_requests: Counter[str] = Counter()
         self._is_first = False
         self._first: AnswerJudge | None = None
@@ -133,16 +131,15 @@ class AnswerJudge(JudgeSession, AsyncCalls):
         self._check()
         request = self._of_run(request)
         try:
-            judgment = await self._run.judgment(
-                request, subject, self._source, self._limits
-            )
+            judgment = await self._run.judgment(request, subject, self._source, self._limits)
             reply = _as_reply(judgment, request)
         except JudgmentMissingError:
             raise
         except NotAskedError:
             raise
         except JudgeAccessError as error:
-            # The judge refuses its key, model or address: the answer's other questions would meet the same.
+            # The judge refuses its key, model or address: the answer's other questions would meet
+            # the same.
             self._answer.is_stopped = True
             raise self.fail(error) from error.__cause__
         except (JudgeError, EvalScriptError) as error:

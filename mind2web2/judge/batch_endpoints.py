@@ -148,19 +148,13 @@ class BatchEndpoints:
         file = await asyncio.to_thread(path.open, "rb")
         with file:
             form = aiohttp.FormData({"purpose": "batch"})
-            form.add_field(
-                "file", file, filename=path.name, content_type="application/jsonl"
-            )
-            uploaded = await self._reply(
-                _File, "POST", "/files", RequestContent(form=form)
-            )
+            form.add_field("file", file, filename=path.name, content_type="application/jsonl")
+            uploaded = await self._reply(_File, "POST", "/files", RequestContent(form=form))
         while uploaded.status in _FILE_PENDING:
             await asyncio.sleep(_FILE_WAIT_S)
             uploaded = await self._reply(_File, "GET", f"/files/{_quoted(uploaded.id)}")
         if uploaded.status == "error":
-            raise RequestFailedError(
-                f"the provider cannot read the uploaded file {uploaded.id}"
-            )
+            raise RequestFailedError(f"the provider cannot read the uploaded file {uploaded.id}")
         return uploaded.id
 
     async def create(self, file_id: str, name: str) -> BatchReport:
@@ -261,9 +255,7 @@ def batch_endpoints(provider: str, base_url: str | None = None) -> BatchEndpoint
         return BatchEndpoints(openai_connection(base_url), "/v1/chat/completions")
     if provider == "azure_openai":
         return BatchEndpoints(azure_connection(base_url), "/chat/completions")
-    raise UsageError(
-        f"--batch needs --llm_provider openai or azure_openai, not {provider}"
-    )
+    raise UsageError(f"--batch needs --llm_provider openai or azure_openai, not {provider}")
 
 
 @dataclass(frozen=True)
@@ -310,9 +302,7 @@ class JobProgress:
 class BatchTransfer:
     """Submits jobs, polls them until their end and downloads their results, with retries."""
 
-    def __init__(
-        self, endpoints: BatchEndpoints, folder: BatchFolder, pace: BatchPace
-    ) -> None:
+    def __init__(self, endpoints: BatchEndpoints, folder: BatchFolder, pace: BatchPace) -> None:
         self._endpoints = endpoints
         self._folder = folder
         self._pace = pace
@@ -345,7 +335,8 @@ class BatchTransfer:
             lambda: self._endpoints.upload(job_input.path),
             self._pace.transfer_timeout_s,
         )
-        # Before the job is created: if this run is killed, the next one looks for it at the provider.
+        # Before the job is created: if this run is killed, the next one looks for it at the
+        # provider.
         await asyncio.to_thread(self._folder.save, record)
         is_first = True
 
@@ -392,9 +383,7 @@ class BatchTransfer:
                 break
             await asyncio.sleep(wait_s)
             wait_s = min(wait_s * _POLL_GROWTH, self._pace.longest_poll_s)
-        await self._retried(
-            lambda: self._fetch(record, report), self._pace.transfer_timeout_s
-        )
+        await self._retried(lambda: self._fetch(record, report), self._pace.transfer_timeout_s)
         return report
 
     async def cancel(self, record: JobRecord) -> None:
@@ -416,9 +405,7 @@ class BatchTransfer:
     async def delete_files(self, report: BatchReport) -> None:
         """Delete a job's files at the provider, after its results were downloaded."""
         file_ids = (report.input_file_id, report.output_file_id, report.error_file_id)
-        await asyncio.gather(
-            *(self._delete(file_id) for file_id in file_ids if file_id)
-        )
+        await asyncio.gather(*(self._delete(file_id) for file_id in file_ids if file_id))
 
     async def _delete(self, file_id: str) -> None:
         try:

@@ -146,9 +146,7 @@ class BatchJobs:
         waiting_s = 0.0 if self._waits_since_s is None else now_s - self._waits_since_s
         return now_s - self._waited_s - waiting_s
 
-    async def result(
-        self, custom_id: str, make_body: Callable[[], JsonBody]
-    ) -> ResultLine:
+    async def result(self, custom_id: str, make_body: Callable[[], JsonBody]) -> ResultLine:
         """Return the result of a question, from an earlier job or from the next.
 
         Args:
@@ -167,9 +165,7 @@ class BatchJobs:
             await self._wait_for(question, make_body)
         return line
 
-    async def _wait_for(
-        self, question: Question, make_body: Callable[[], JsonBody]
-    ) -> None:
+    async def _wait_for(self, question: Question, make_body: Callable[[], JsonBody]) -> None:
         if self._broken is not None:
             raise self._broken
         job = self._open.get(question)
@@ -210,9 +206,7 @@ class BatchJobs:
                     self._close(job)
                 return
             job.progress.status = "submitted"
-            log.info(
-                "batch %d submitted requests=%d", job.record.number, job.progress.total
-            )
+            log.info("batch %d submitted requests=%d", job.record.number, job.progress.total)
             self._follow(job)
         finally:
             await asyncio.to_thread(job_input.remove)
@@ -226,9 +220,7 @@ class BatchJobs:
             created_s=time.time(),
             questions=questions,
         )
-        return self._opened(
-            record, JobProgress(record.number, len(questions), record.created_s)
-        )
+        return self._opened(record, JobProgress(record.number, len(questions), record.created_s))
 
     def _opened(self, record: JobRecord, progress: JobProgress) -> _Job:
         job = _Job(record, progress)
@@ -268,9 +260,7 @@ class BatchJobs:
         job.progress.status = report.status
         job.progress.is_over = True
         job.progress.done = replies = sum(line.is_reply for line in results.values())
-        failure = (
-            None if len(results) == len(job.questions) else self._failure(job, report)
-        )
+        failure = None if len(results) == len(job.questions) else self._failure(job, report)
         reason = failure or self._first_error(results)
         log.log(
             logging.INFO if replies == len(job.questions) else logging.WARNING,
@@ -284,9 +274,7 @@ class BatchJobs:
         for question in job.questions:
             self._settle(question, None if question[0] in results else failure)
 
-    def _first_error(
-        self, results: Mapping[str, ResultLine]
-    ) -> RequestFailedError | None:
+    def _first_error(self, results: Mapping[str, ResultLine]) -> RequestFailedError | None:
         try:
             for line in results.values():
                 if not line.is_reply:
@@ -295,25 +283,17 @@ class BatchJobs:
             return failure
         return None
 
-    def _failure(
-        self, job: _Job, report: BatchReport
-    ) -> RequestFailedError | JudgeError:
+    def _failure(self, job: _Job, report: BatchReport) -> RequestFailedError | JudgeError:
         """Return the failure of a question for which the job has no line."""
         words = "; ".join(f"{code} {text}".strip() for code, text in report.problems)
         state = f"batch {job.record.number} ({report.id}) is {report.status}"
-        text = one_line(
-            f"{state}: {words}" if words else state, self.endpoints.service.secrets
-        )
+        text = one_line(f"{state}: {words}" if words else state, self.endpoints.service.secrets)
         codes = tuple(code for code, _ in report.problems)
         if report.status == "cancelled":
-            return JudgeUnavailableError(
-                f"{text} at the provider; the same command asks again"
-            )
+            return JudgeUnavailableError(f"{text} at the provider; the same command asks again")
         if _TOKENS_WAITING in codes:
             return self._too_many_tokens(job, text)
-        status = next(
-            (_STATUS_OF_CODE[code] for code in codes if code in _STATUS_OF_CODE), None
-        )
+        status = next((_STATUS_OF_CODE[code] for code in codes if code in _STATUS_OF_CODE), None)
         return RequestFailedError(text, status=status, codes=codes)
 
     def _too_many_tokens(self, job: _Job, text: str) -> RequestFailedError:
@@ -333,9 +313,7 @@ class BatchJobs:
         job.error = judge_error(failure, self.endpoints.service, self._model)
         job.progress.status = "given up"
         job.progress.is_over = True
-        log.warning(
-            "batch %d given up for this run reason=%s", job.record.number, failure
-        )
+        log.warning("batch %d given up for this run reason=%s", job.record.number, failure)
         for question in job.questions:
             self._settle(question, job.error)
 
@@ -370,9 +348,7 @@ class BatchJobs:
             await asyncio.to_thread(self._folder.remove, record)
         else:
             count = len(record.questions)
-            progress = JobProgress(
-                record.number, count, record.created_s, True, "in progress"
-            )
+            progress = JobProgress(record.number, count, record.created_s, True, "in progress")
             self._follow(self._opened(found, progress))
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -440,7 +416,8 @@ class _Rounds(Attempts):
                     except RequestFailedError:
                         self.made += 1
                         raise
-                    # A cancelled caller has made no request: the run that fetches the reply counts it.
+                    # A cancelled caller has made no request: the run that fetches the reply counts
+                    # it.
                     self.made += 1
                     return completion
             except RequestFailedError as failure:

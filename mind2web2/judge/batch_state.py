@@ -40,7 +40,8 @@ log = logging.getLogger(__name__)
 
 Value = TypeVar("Value")
 
-# The judgment's key, and the hash of the request's body: a repair has the same key and another body.
+# The judgment's key, and the hash of the request's body: a repair has the same key and another
+# body.
 Question = tuple[str, str]
 # Tells whether the judgment with a key is stored.
 IsStored = Callable[[str], Awaitable[bool]]
@@ -272,9 +273,7 @@ def _lines(file: BinaryIO) -> Iterator[bytes]:
 class Collector:
     """Collects questions into inputs that keep to the limits of a file."""
 
-    def __init__(
-        self, folder: BatchFolder, url: str, most_requests: int, most_bytes: int
-    ) -> None:
+    def __init__(self, folder: BatchFolder, url: str, most_requests: int, most_bytes: int) -> None:
         self.most_requests = most_requests
         self._most_bytes = most_bytes
         self._folder = folder
@@ -286,9 +285,7 @@ class Collector:
         self._encoding = asyncio.Lock()
         self._changed = asyncio.Event()
 
-    async def named(
-        self, custom_id: str, make_body: Callable[[], JsonBody]
-    ) -> Question:
+    async def named(self, custom_id: str, make_body: Callable[[], JsonBody]) -> Question:
         """Return the identity of a question."""
         sha256 = await self._encoded(asyncio.to_thread(lambda: make_body().sha256()))
         return custom_id or sha256, sha256
@@ -309,9 +306,7 @@ class Collector:
             self._arriving -= 1
             self._changed.set()
 
-    async def _write(
-        self, question: Question, make_body: Callable[[], JsonBody]
-    ) -> None:
+    async def _write(self, question: Question, make_body: Callable[[], JsonBody]) -> None:
         # A question whose caller was cancelled may come again.
         if question in self._input.questions:
             return
@@ -320,8 +315,7 @@ class Collector:
         size_bytes = len(opening) + body.size_bytes + len(closing)
         count = len(self._input.questions)
         is_full = (
-            count + 1 > self.most_requests
-            or self._input.size_bytes + size_bytes > self._most_bytes
+            count + 1 > self.most_requests or self._input.size_bytes + size_bytes > self._most_bytes
         )
         if count and is_full:
             self._close_input()
@@ -337,11 +331,7 @@ class Collector:
         while not self._full:
             await self._changed.wait()
             self._changed.clear()
-            if (
-                self._input.questions
-                and await self._is_quiet(quiet_s)
-                and self._input.questions
-            ):
+            if self._input.questions and await self._is_quiet(quiet_s) and self._input.questions:
                 self._close_input()
         due, self._full = self._full, []
         return due
@@ -397,11 +387,7 @@ class WaitingReplies:
         replies = {key: line for key, line in found.items() if line.is_reply}
         if self._is_stored is not None:
             # A run that was killed may have stored some.
-            replies = {
-                key: line
-                for key, line in replies.items()
-                if not await self._is_stored(key)
-            }
+            replies = {key: line for key, line in replies.items() if not await self._is_stored(key)}
         self.add(record, replies)
         await asyncio.to_thread(self._keep_only_unused, record)
 
@@ -411,10 +397,6 @@ class WaitingReplies:
             self._keep_only_unused(record)
 
     def _keep_only_unused(self, record: JobRecord) -> None:
-        left = {
-            question
-            for question in record.questions.items()
-            if self._lines.get(question)
-        }
+        left = {question for question in record.questions.items() if self._lines.get(question)}
         if left != set(record.questions.items()):
             self._folder.keep_only(record, left)

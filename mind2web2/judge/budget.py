@@ -25,10 +25,11 @@ from mind2web2.utils.dollars import dollars, dollars_as_given
 
 log = logging.getLogger(__name__)
 
-# The guess for a reply until the first replies: a short verdict, and the hidden reasoning before it.
+# The guess for a reply until the first replies: a short verdict, and the hidden reasoning before
+# it.
 _FIRST_OUTPUT_TOKENS = 1000
-# Until so many replies, the requests in flight must fit even if the estimates are wrong by this factor. In
-# batch mode waiting for the first replies would take a day.
+# Until so many replies, the requests in flight must fit even if the estimates are wrong by this
+# factor. In batch mode waiting for the first replies would take a day.
 _ENOUGH_REPLIES = 5
 _CAUTION = 20.0
 BATCH_CAUTION = 2.0
@@ -103,11 +104,7 @@ class Budget:
             needed_usd = (self._reserved_usd() + expected_usd) * caution
             # Caution alone does not justify taking what other machines need.
             missing_usd = (needed_usd if caution == 1.0 else expected_usd) - left_usd
-            if (
-                self._refusal is None
-                and missing_usd > 0
-                and await self._extended(missing_usd)
-            ):
+            if self._refusal is None and missing_usd > 0 and await self._extended(missing_usd):
                 continue
             has_room = expected_usd <= left_usd
             # The first reply, which is not read yet, tells more than the guess.
@@ -126,9 +123,7 @@ class Budget:
         """Try to allow more dollars, and return whether that succeeded."""
         return False
 
-    def leave(
-        self, prompt_tokens: int, model: str = "", *, may_be_billed: bool
-    ) -> float:
+    def leave(self, prompt_tokens: int, model: str = "", *, may_be_billed: bool) -> float:
         """Count and return the expected cost of a request that has ended, until its usage is known."""
         requests = self._of(model)
         requests.in_flight -= 1
@@ -258,9 +253,7 @@ class Reservation(NoReservation):
         """Replace the estimates by the cost of each reply."""
         self._budget.note_read(self)
         # Replies without token counts are not free of charge.
-        if not usages or not all(
-            usage.input_tokens or usage.output_tokens for usage in usages
-        ):
+        if not usages or not all(usage.input_tokens or usage.output_tokens for usage in usages):
             return
         # Later requests may be repairs, with a longer prompt.
         self._budget.learn(self._prompt_tokens, usages[0], self._model)
@@ -290,11 +283,10 @@ class _Expectation:
         """Return the expected tokens of a request, none of them cached."""
         if not self.replies:
             return Usage(input_tokens=prompt_tokens, output_tokens=_FIRST_OUTPUT_TOKENS)
-        # The mean plus one standard deviation covers many requests; one long reply is a small excess.
+        # The mean plus one standard deviation covers many requests; one long reply is a small
+        # excess.
         mean = self._output_sum / self.replies
-        deviation = math.sqrt(
-            max(self._output_squares / self.replies - mean * mean, 0.0)
-        )
+        deviation = math.sqrt(max(self._output_squares / self.replies - mean * mean, 0.0))
         return Usage(
             input_tokens=math.ceil(prompt_tokens * self._input_ratio),
             output_tokens=math.ceil(mean + deviation),
@@ -304,18 +296,14 @@ class _Expectation:
         """Add a reply."""
         self.replies += 1
         # The highest ratio: tokenizers differ, and too low an estimate would exceed the budget.
-        self._input_ratio = max(
-            self._input_ratio, usage.input_tokens / max(prompt_tokens, 1)
-        )
+        self._input_ratio = max(self._input_ratio, usage.input_tokens / max(prompt_tokens, 1))
         self._output_sum += usage.output_tokens
         self._output_squares += usage.output_tokens**2
 
 
 def _may_be_billed(error: BaseException | None) -> bool:
     """Tell whether a provider may charge for a request: not if it replied with an error."""
-    return not isinstance(error, RequestFailedError) or isinstance(
-        error.__cause__, TimeoutError
-    )
+    return not isinstance(error, RequestFailedError) or isinstance(error.__cause__, TimeoutError)
 
 
 @dataclass

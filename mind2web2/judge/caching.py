@@ -87,7 +87,8 @@ class CachingJudge:
             named = store.image_limits(settings.replayed_endpoint, settings.model)
             settings = replace(settings, image_limits=(own, *named))
         else:
-            # Loading the price list takes a third of a second: now, rather than with the first reply.
+            # Loading the price list takes a third of a second: now, rather than with the first
+            # reply.
             price_usd(Usage(), settings.model, price)
         if first is not None:
             settings = replace(settings, first=first.settings)
@@ -103,9 +104,7 @@ class CachingJudge:
         if first is not None:
             first.usage = self.usage
         self.budget = budget
-        self.services = ServiceAnswers(
-            store, overwrite=overwrite, is_replay=provider is None
-        )
+        self.services = ServiceAnswers(store, overwrite=overwrite, is_replay=provider is None)
         self._provider = provider
         self._observer = observer
         self._store = store
@@ -134,8 +133,7 @@ class CachingJudge:
         settings = self.settings
         return JudgeIdentity(
             model=settings.model,
-            endpoint=(settings.replayed_endpoint if self.is_replay else None)
-            or self.endpoint,
+            endpoint=(settings.replayed_endpoint if self.is_replay else None) or self.endpoint,
             temperature=settings.temperature,
             reasoning_effort=settings.reasoning_effort,
             max_images=settings.max_images,
@@ -171,20 +169,14 @@ class CachingJudge:
                 await self._write_unwritten()
             stored = await self._stored(key)
             # If a script's own checks changed, a stored reply may no longer fill the template.
-            if stored is not None and (
-                self._provider is None or await _fits(stored, request)
-            ):
+            if stored is not None and (self._provider is None or await _fits(stored, request)):
                 return self._reused(stored, source)
             if self._provider is None:
                 raise JudgmentMissingError(_missing(subject, source))
             await self._write_unwritten()
             await self.check_reachable()
             async with self._store.claimed(key, self.endpoint) as theirs:
-                if (
-                    theirs is not None
-                    and not self._overwrite
-                    and await _fits(theirs, request)
-                ):
+                if theirs is not None and not self._overwrite and await _fits(theirs, request):
                     return self._reused(theirs, source)
                 asked = replace(
                     request,
@@ -227,9 +219,7 @@ class CachingJudge:
             and not total.asked.judgments
             and not total.reused.judgments
         ):
-            raise JudgeUnusableError(
-                str(self._breaker.reason)
-            ) from self._breaker.reason
+            raise JudgeUnusableError(str(self._breaker.reason)) from self._breaker.reason
 
     def raise_if_out(self) -> None:
         """Raise ``JudgeUnavailableError`` if the server stayed away for longer than the run waits."""
@@ -298,16 +288,12 @@ class CachingJudge:
                     self._unreachable = error
             self._is_checked = True
         if self._unreachable is not None:
-            raise JudgeAccessError(
-                str(self._unreachable), is_for_all=True
-            ) from self._unreachable
+            raise JudgeAccessError(str(self._unreachable), is_for_all=True) from self._unreachable
 
     async def _stored(self, key: str) -> Judgment | None:
         if self._overwrite and key not in self._asked_now:
             return None
-        endpoint = (
-            self.settings.replayed_endpoint if self._provider is None else self.endpoint
-        )
+        endpoint = self.settings.replayed_endpoint if self._provider is None else self.endpoint
         return await self._store.get(key, endpoint)
 
     async def _ask_observed(
@@ -329,7 +315,8 @@ class CachingJudge:
             raise
         finally:
             sent_ns = request.sent.first_sent_ns
-            # A client that does not count its requests, such as a batch's, has sent one that is answered.
+            # A client that does not count its requests, such as a batch's, has sent one that is
+            # answered.
             if sent_ns is not None or judgment is not None:
                 self._observer(
                     AskedQuestion(
@@ -359,9 +346,7 @@ class CachingJudge:
             reply = await ask_twice_if_declined(provider.chat, request, permit)
             outcome = "reply" if reply.declined is None else "declined"
         except ContextTooLongError as error:
-            reply = ChatReply(
-                text=str(error), usage=sent.usage, attempts=max(sent.requests, 1)
-            )
+            reply = ChatReply(text=str(error), usage=sent.usage, attempts=max(sent.requests, 1))
             outcome = "too_long"
         except ImagesRefusedError as error:
             limits = ImageLimit.of(error).model_dump_json()
@@ -376,9 +361,7 @@ class CachingJudge:
         self._breaker.note_reply()
         permit.settle(sent.replies or [reply.usage])
         # A refusal of the images does not decide the question yet.
-        cost_usd = self._count(
-            reply, sent, source[0], judgments=int(outcome != "fewer_images")
-        )
+        cost_usd = self._count(reply, sent, source[0], judgments=int(outcome != "fewer_images"))
         return self._as_judgment(
             request.name,
             subject,
@@ -441,9 +424,7 @@ class CachingJudge:
         # A foreign client reports only the sum.
         usages = sent.replies or [reply.usage]
         settings = self.settings
-        cost_usd = total_price_usd(
-            usages, settings.model, in_batch=settings.batch, own=self.price
-        )
+        cost_usd = total_price_usd(usages, settings.model, in_batch=settings.batch, own=self.price)
         self.usage.of(task_id).asked += replace(
             reply.usage,
             judgments=judgments,

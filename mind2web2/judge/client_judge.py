@@ -123,9 +123,7 @@ def _as_reply(result: Any, template: type[BaseModel] | None) -> ChatReply:
         value = template.model_validate(result, from_attributes=True)
     except ValidationError as error:
         raise unfit from error
-    return ChatReply(
-        text=value.model_dump_json(by_alias=True, round_trip=True), value=value
-    )
+    return ChatReply(text=value.model_dump_json(by_alias=True, round_trip=True), value=value)
 
 
 def _is_foreign_object(result: Any, template: type[BaseModel]) -> bool:
@@ -172,9 +170,7 @@ class ClientJudge(JudgeSession, AsyncCalls):
         permit = Permit(AnswerLimits(limit or nullcontext(), self._latch.check))
         try:
             async with aclosing(permit):
-                reply = await ask_twice_if_declined(
-                    self._provider.chat, request, permit
-                )
+                reply = await ask_twice_if_declined(self._provider.chat, request, permit)
         except ContextTooLongError:
             raise
         except ImagesRefusedError as refusal:

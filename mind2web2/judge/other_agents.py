@@ -33,9 +33,7 @@ _BUSY_TIMEOUT_S = 5.0
 def stores_of_others(results_root: Path, agent_name: str) -> list[Path]:
     """Return the stores of the other agents below a results root."""
     found = results_root.glob(f"[!.]*/{FILE_NAME}")
-    return sorted(
-        path for path in found if path.parent.name != agent_name and path.is_file()
-    )
+    return sorted(path for path in found if path.parent.name != agent_name and path.is_file())
 
 
 class SharingJudgmentStore(JudgmentStore):
@@ -58,9 +56,7 @@ class SharingJudgmentStore(JudgmentStore):
     def _open_others(self, paths: Sequence[Path]) -> None:
         for path in paths:
             try:
-                connection = sqlite3.connect(
-                    path, timeout=_BUSY_TIMEOUT_S, check_same_thread=False
-                )
+                connection = sqlite3.connect(path, timeout=_BUSY_TIMEOUT_S, check_same_thread=False)
                 self._others[path.parent.name] = connection
                 connection.execute("PRAGMA query_only=ON")
                 refuse_programs(connection)
@@ -101,18 +97,14 @@ class SharingJudgmentStore(JudgmentStore):
                 self._leave_out(agent, error)
                 continue
             if found is not None:
-                copy = found.model_copy(
-                    update={"reused_from": found.reused_from or agent}
-                )
+                copy = found.model_copy(update={"reused_from": found.reused_from or agent})
                 # Kept: results name it, and the other agent may be deleted.
                 self._write([copy], "INSERT OR IGNORE")
                 return copy
         return None
 
 
-def _judgment_in(
-    connection: sqlite3.Connection, key: str, endpoint: str
-) -> Judgment | None:
+def _judgment_in(connection: sqlite3.Connection, key: str, endpoint: str) -> Judgment | None:
     missing = missing_columns(connection)
     names = [name for name in _COLUMNS if name not in missing]
     row = connection.execute(

@@ -17,7 +17,8 @@ log = logging.getLogger(__name__)
 
 # One answer's text may break a server over and over; two answers in a row do not by chance.
 _ANSWERS_OF_OUTAGE = 2
-# A firewall may reject the text of one answer or of one task, but hardly that of so many answers in a row.
+# A firewall may reject the text of one answer or of one task, but hardly that of so many answers in
+# a row.
 _ENOUGH_ANSWERS = 10
 
 

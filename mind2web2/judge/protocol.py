@@ -78,9 +78,7 @@ class JudgeLedger:
 
     usage: Usage = field(default_factory=Usage)
     served: Counter[tuple[str | None, str | None]] = field(default_factory=Counter)
-    first_served: Counter[tuple[str | None, str | None]] = field(
-        default_factory=Counter
-    )
+    first_served: Counter[tuple[str | None, str | None]] = field(default_factory=Counter)
     first_created: str | None = None
     last_created: str | None = None
     rejections: list[Rejection] = field(default_factory=list)
@@ -159,9 +157,7 @@ class Judge(Protocol):
     def note(self, kind: Noted, text: str) -> None:
         """Add a note to the ledger."""
 
-    def recorded_skip(
-        self, subject: QuestionContext, skip_reason: str | None
-    ) -> str | None:
+    def recorded_skip(self, subject: QuestionContext, skip_reason: str | None) -> str | None:
         """Return why a verification is skipped, ``None`` if it is not.
 
         Runs of earlier versions recorded the reason where it depended on the order of verdicts; a replay

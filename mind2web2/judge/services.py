@@ -47,9 +47,7 @@ class ServiceAnswers:
         is_replay: send no requests.
     """
 
-    def __init__(
-        self, store: JudgmentStore, *, overwrite: bool, is_replay: bool
-    ) -> None:
+    def __init__(self, store: JudgmentStore, *, overwrite: bool, is_replay: bool) -> None:
         self._store = store
         self._overwrite = overwrite
         self._is_replay = is_replay
@@ -71,13 +69,9 @@ class ServiceAnswers:
             if not self._overwrite or key in self._asked_now:
                 stored = await self._store.get(key)
             text = (
-                stored.text
-                if stored is not None
-                else await self._asked(request, key, ask, source)
+                stored.text if stored is not None else await self._asked(request, key, ask, source)
             )
-        record = ServiceAnswer(
-            request=request.in_words(), key=key, sha256=_sha256(text)
-        )
+        record = ServiceAnswer(request=request.in_words(), key=key, sha256=_sha256(text))
         return json.loads(text), record
 
     async def changed(self, recorded: Iterable[ServiceAnswer]) -> list[str]:

@@ -99,9 +99,7 @@ class JudgeSession:
 
     def _note_rejection(self, reply: ChatReply, subject: QuestionContext) -> None:
         if reply.declined is not None:
-            self._ledger.rejections.append(
-                Rejection(subject.node, subject.page, reply.declined)
-            )
+            self._ledger.rejections.append(Rejection(subject.node, subject.page, reply.declined))
 
 
 @contextmanager
@@ -123,9 +121,7 @@ def _cut_off(name: str) -> JudgeError:
     )
 
 
-async def ask_twice_if_declined(
-    chat: ChatCall, request: ChatRequest, limit: Limit
-) -> ChatReply:
+async def ask_twice_if_declined(chat: ChatCall, request: ChatRequest, limit: Limit) -> ChatReply:
     """Send a request, and once more if the judge declined: content filters are not deterministic."""
     first = await chat(request, limit)
     if first.declined is None:
@@ -153,9 +149,7 @@ async def ask_within_limits(
         count = 0 if shown.max_side_px is not None else shown.max_images
         fewer = request
         if count is not None:
-            fewer = replace(
-                request, messages=with_fewer_images(request.messages, count)
-            )
+            fewer = replace(request, messages=with_fewer_images(request.messages, count))
         try:
             return await judge.ask(fewer, subject, limit)
         except ImagesRefusedError as error:

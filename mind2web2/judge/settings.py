@@ -46,7 +46,8 @@ class JudgeSettings:
         return keyed_part(self.extra_body)
 
 
-# Parameters that change when and where a request is answered, and what is billed, but not the reply.
+# Parameters that change when and where a request is answered, and what is billed, but not the
+# reply.
 _NEUTRAL_PARAMETERS = frozenset(
     {
         *(
@@ -65,9 +66,5 @@ _NEUTRAL_PARAMETERS = frozenset(
 def keyed_part(extra_body: str | None) -> str | None:
     """Return the parameters that can change replies, as JSON in a fixed form; ``None`` for none."""
     parameters = json.loads(extra_body or "{}")
-    keyed = {
-        name: value
-        for name, value in parameters.items()
-        if name not in _NEUTRAL_PARAMETERS
-    }
+    keyed = {name: value for name, value in parameters.items() if name not in _NEUTRAL_PARAMETERS}
     return json.dumps(keyed, sort_keys=True, separators=(",", ":")) if keyed else None

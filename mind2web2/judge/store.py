@@ -66,9 +66,7 @@ class Judgment(BaseModel):
     reasoning_effort: str | None = None
     max_images: int | None = None
     extra_body: str | None = None
-    outcome: Literal[
-        "reply", "declined", "too_long", "fewer_images", "skipped", "asked"
-    ]
+    outcome: Literal["reply", "declined", "too_long", "fewer_images", "skipped", "asked"]
     text: str
     served_model: str | None = None
     system_fingerprint: str | None = None
@@ -206,15 +204,11 @@ def _value_hashes(value: Any) -> Any:
 
 def problem_of(error: ValidationError) -> str:
     """Return the first problem of an invalid judgment."""
-    first = error.errors(include_url=False, include_input=False, include_context=False)[
-        0
-    ]
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     return f"{'.'.join(map(str, first['loc'])) or 'line'}: {first['msg']}"
 
 
-_DAMAGES = frozenset(
-    {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-)
+_DAMAGES = frozenset({sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _ROOM = "make room on the disk, and run the same command again"
 _PERMISSION = "make file and folder writable, and run the same command again"
 # By SQLite's primary result codes.
@@ -229,29 +223,21 @@ OWN_STORE = (
     "move the file away; judgments that are missing then are requested, and paid for, again, unless an "
     "export is imported first (mind2web2 judgments import)"
 )
-NAMED_FILE = (
-    "name another file with --judgments, such as an export, or evaluate with a judge"
-)
+NAMED_FILE = "name another file with --judgments, such as an export, or evaluate with a judge"
 
 
 class ForeignContentError(sqlite3.DatabaseError):
     """The file is an SQLite database, but not a store of judgments."""
 
 
-def store_error(
-    path: Path | None, error: Exception, damage_cure: str
-) -> JudgmentStoreError:
+def store_error(path: Path | None, error: Exception, damage_cure: str) -> JudgmentStoreError:
     """Return the error to raise for a failure of SQLite or for damaged content, with its cure."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     is_damage = isinstance(error, (*_UNSOUND, ForeignContentError)) or code in _DAMAGES
     cure = damage_cure if is_damage else _CURES.get(code, "run the same command again")
     # SQLite quotes content that it cannot read.
-    problem = one_line(
-        problem_of(error) if isinstance(error, ValidationError) else str(error)
-    )
-    ours = JudgmentStoreError(
-        f"judgments in {path or 'memory'} cannot be used: {problem}; {cure}"
-    )
+    problem = one_line(problem_of(error) if isinstance(error, ValidationError) else str(error))
+    ours = JudgmentStoreError(f"judgments in {path or 'memory'} cannot be used: {problem}; {cure}")
     ours.__cause__ = error
     return ours
 
@@ -262,9 +248,7 @@ def refuse_programs(connection: sqlite3.Connection) -> None:
         "SELECT name FROM sqlite_master WHERE type IN ('view', 'trigger')"
     ).fetchone()
     if programs is not None:
-        raise ForeignContentError(
-            f"it holds {programs[0]!r}, which is no table of judgments"
-        )
+        raise ForeignContentError(f"it holds {programs[0]!r}, which is no table of judgments")
 
 
 FILE_NAME = "judgments.sqlite3"
@@ -342,9 +326,7 @@ class JudgmentStore:
         """Store a judgment, in place of an older one with the same key and endpoint."""
         await self._queue.done(judgment)
 
-    async def keep(
-        self, judgment: Judgment, instead_of: Judgment | None = None
-    ) -> Judgment:
+    async def keep(self, judgment: Judgment, instead_of: Judgment | None = None) -> Judgment:
         """Store a judgment unless there is one with its key and endpoint, and return the stored one.
 
         Two runs may get different replies to one question at the same time. The scores of both rest on the
@@ -366,9 +348,7 @@ class JudgmentStore:
     def all(self) -> list[Judgment]:
         """Return every judgment, in a fixed order."""
         return self._in_thread(
-            lambda: list(
-                self._read("ORDER BY task_id, answer_name, created, key, endpoint", ())
-            )
+            lambda: list(self._read("ORDER BY task_id, answer_name, created, key, endpoint", ()))
         )
 
     def identities(self) -> list[JudgeIdentity]:
@@ -380,9 +360,7 @@ class JudgmentStore:
             ).fetchall()
         )
         return [
-            JudgeIdentity.model_validate(
-                dict(zip(JudgeIdentity.model_fields, row, strict=True))
-            )
+            JudgeIdentity.model_validate(dict(zip(JudgeIdentity.model_fields, row, strict=True)))
             for row in rows
         ]
 
@@ -530,9 +508,7 @@ class JudgmentStore:
     def _select(self, key: str, endpoint: str | None) -> Judgment | None:
         if endpoint is None:
             return next(
-                self._read(
-                    "WHERE key = ? ORDER BY created DESC, endpoint LIMIT 1", (key,)
-                ),
+                self._read("WHERE key = ? ORDER BY created DESC, endpoint LIMIT 1", (key,)),
                 None,
             )
         return next(self._read("WHERE key = ? AND endpoint = ?", (key, endpoint)), None)
@@ -570,10 +546,7 @@ def _switch_to_wal(connection: sqlite3.Connection) -> None:
             connection.execute("PRAGMA journal_mode=WAL")
             return
         except sqlite3.OperationalError as error:
-            if (
-                error.sqlite_errorname != "SQLITE_BUSY"
-                or time.monotonic() >= give_up_at_s
-            ):
+            if error.sqlite_errorname != "SQLITE_BUSY" or time.monotonic() >= give_up_at_s:
                 raise
         time.sleep(0.05)
 

@@ -44,9 +44,7 @@ def export_judgments(store: JudgmentStore, path: Path) -> list[str]:
     judgments = store.all()
     write_whole(
         path,
-        "".join(
-            judgment.model_dump_json(exclude_none=True) + "\n" for judgment in judgments
-        ),
+        "".join(judgment.model_dump_json(exclude_none=True) + "\n" for judgment in judgments),
     )
     # Files of an export that was killed.
     remove_leftovers(path.parent)
@@ -82,17 +80,13 @@ def read_judgments(path: Path) -> Iterator[Judgment]:
             "`mind2web2 judgments export` wrote"
         ) from error
     except OSError as error:
-        raise UsageError(
-            f"cannot read judgments from {path}: {error.strerror or error}"
-        ) from error
+        raise UsageError(f"cannot read judgments from {path}: {error.strerror or error}") from error
     # Not splitlines(): a reply may hold other line separators of Unicode.
     for number, line in enumerate(text.split("\n") if text else (), start=1):
         try:
             yield Judgment.model_validate_json(line)
         except ValidationError as error:
-            raise UsageError(
-                f"{path}:{number} is not a judgment: {problem_of(error)}"
-            ) from error
+            raise UsageError(f"{path}:{number} is not a judgment: {problem_of(error)}") from error
 
 
 def open_for_replay(path: Path) -> JudgmentStore:
@@ -166,14 +160,12 @@ def reading(path: Path, damage_cure: str = OWN_STORE) -> Iterator[sqlite3.Connec
     Raises:
         JudgmentStoreError: the file is damaged or no store.
     """
-    # SQLite creates files beside the store even for a reader, unless the store is declared immutable. A log
-    # beside it shows a writer, running or killed.
+    # SQLite creates files beside the store even for a reader, unless the store is declared
+    # immutable. A log beside it shows a writer, running or killed.
     is_in_use = path.with_name(f"{path.name}-wal").exists()
     mode = "mode=ro" if is_in_use else "immutable=1"
     try:
-        with closing(
-            sqlite3.connect(f"{path.resolve().as_uri()}?{mode}", uri=True)
-        ) as connection:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?{mode}", uri=True)) as connection:
             refuse_programs(connection)
             yield connection
     except (sqlite3.DatabaseError, UnicodeDecodeError, ValidationError) as error:

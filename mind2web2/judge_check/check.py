@@ -146,9 +146,7 @@ class LabelledPages:
         """Tell whether a page belongs to the set."""
         return "web" if url in self._pages else None
 
-    def get_web(
-        self, url: str, get_screenshot: bool = True
-    ) -> tuple[str, bytes | None]:
+    def get_web(self, url: str, get_screenshot: bool = True) -> tuple[str, bytes | None]:
         """Return text and screenshot; without one where Pillow's font lacks the letters."""
         page = self._pages[url]
         if get_screenshot and page.image_file is not None:
@@ -159,9 +157,7 @@ class LabelledPages:
     def capture_record(self, url: str) -> CaptureRecord:
         """Return the record that a capture of the page leaves."""
         page = self._pages[url]
-        troubles = (
-            () if page.trouble is None else (Trouble(kind=page.trouble, detail=""),)
-        )
+        troubles = () if page.trouble is None else (Trouble(kind=page.trouble, detail=""),)
         return CaptureRecord(
             requested_url=url,
             final_url=url,
@@ -210,9 +206,7 @@ class Checking:
         library = PageLibrary(cut=_SharedCuts().parts)
         return replace(self, library=library, is_counted=True)
 
-    async def of(
-        self, judge: CachingJudge, capture: SharedCaptures | None = None
-    ) -> JudgeCheck:
+    async def of(self, judge: CachingJudge, capture: SharedCaptures | None = None) -> JudgeCheck:
         """Ask a judge all cases at once, within the limit.
 
         Args:
@@ -258,9 +252,7 @@ class Checking:
         )
         try:
             return await (
-                _claim(context, case)
-                if isinstance(case, LabelledClaim)
-                else _form(context, case)
+                _claim(context, case) if isinstance(case, LabelledClaim) else _form(context, case)
             )
         except Mind2Web2Error as error:
             reason = session.failure or error
@@ -274,9 +266,7 @@ class Checking:
             self.on_reply()
 
     def _is_captured(self, case: LabelledClaim | LabelledForm) -> bool:
-        return isinstance(case, LabelledClaim) and not self._to_capture.isdisjoint(
-            case.urls
-        )
+        return isinstance(case, LabelledClaim) and not self._to_capture.isdisjoint(case.urls)
 
     @cached_property
     def pages(self) -> LabelledPages:
@@ -316,37 +306,27 @@ async def _claim(context: EvaluationContext, case: LabelledClaim) -> CaseOutcome
     )
     evidence = leaf.evidence
     if evidence is None or evidence.decided_by != "judge":
-        raise MachineError(
-            f"case {case.id} was not judged: {evidence and evidence.reason}"
-        )
+        raise MachineError(f"case {case.id} was not judged: {evidence and evidence.reason}")
     cast = _votes(evidence)
     return CaseOutcome(
         case,
         supported is case.right,
         supported,
         tuple(tuple(vote.supported for vote in own) for own in cast),
-        tuple(
-            vote.quote.match for own in cast for vote in own if vote.quote is not None
-        ),
+        tuple(vote.quote.match for own in cast for vote in own if vote.quote is not None),
         sum(check.page.text_chars for check in evidence.pages if check.page),
         sum(vote.declined is not None for own in cast for vote in own),
     )
 
 
 def _votes(evidence: Evidence) -> list[tuple[Vote, ...]]:
-    return [
-        own
-        for own in (evidence.votes, *(check.votes for check in evidence.pages))
-        if own
-    ]
+    return [own for own in (evidence.votes, *(check.votes for check in evidence.pages)) if own]
 
 
 async def _form(context: EvaluationContext, case: LabelledForm) -> CaseOutcome:
     extractor, template = Extractor(context), case.template()
     if case.url is None:
-        value = await extractor.simple_extract(
-            case.question, template, extraction_name=case.id
-        )
+        value = await extractor.simple_extract(case.question, template, extraction_name=case.id)
     else:
         value = await extractor.extract_from_url(
             case.question, case.url, template, extraction_name=case.id
@@ -355,9 +335,7 @@ async def _form(context: EvaluationContext, case: LabelledForm) -> CaseOutcome:
     if record.unavailable is not None:
         raise MachineError(f"case {case.id} was not judged: {record.unavailable}")
     declined = int(record.declined is not None)
-    return CaseOutcome(
-        case, case.is_filled_rightly(value), value.model_dump(), declined=declined
-    )
+    return CaseOutcome(case, case.is_filled_rightly(value), value.model_dump(), declined=declined)
 
 
 class CountingProvider:
@@ -420,13 +398,7 @@ def rates(outcomes: Iterable[CaseOutcome]) -> Rates:
     replied = [outcome for outcome in outcomes if outcome.is_right is not None]
     right = [outcome.is_right is True for outcome in replied]
     of_false, of_true = (
-        share(
-            [
-                not outcome.is_right
-                for outcome in replied
-                if outcome.case.right is verdict
-            ]
-        )
+        share([not outcome.is_right for outcome in replied if outcome.case.right is verdict])
         for verdict in (False, True)
     )
     return Rates(len(right), sum(right), share(right), of_false, of_true)
@@ -458,29 +430,21 @@ class Quality:
     def failures(self) -> Counter[str]:
         """Return why cases have no reply, with their numbers."""
         return Counter(
-            outcome.failure
-            for outcome in self.check.outcomes
-            if outcome.failure is not None
+            outcome.failure for outcome in self.check.outcomes if outcome.failure is not None
         )
 
     @property
     def balanced_accuracy(self) -> float | None:
         """Return the mean of the shares of true and of false claims on which the judge is right."""
         errors = (self.overall.false_accepted.value, self.overall.true_rejected.value)
-        return (
-            None
-            if errors[0] is None or errors[1] is None
-            else 1 - (errors[0] + errors[1]) / 2
-        )
+        return None if errors[0] is None or errors[1] is None else 1 - (errors[0] + errors[1]) / 2
 
     def by_length(self) -> dict[str, Rates]:
         """Return the rates by the length of the pages of a claim, in characters."""
         groups: dict[str, list[CaseOutcome]] = {name: [] for name, _ in _LENGTHS}
         for outcome in self.check.outcomes:
             if isinstance(outcome.case, LabelledClaim) and outcome.case.urls:
-                length = next(
-                    name for name, most in _LENGTHS if outcome.shown_chars < most
-                )
+                length = next(name for name, most in _LENGTHS if outcome.shown_chars < most)
                 groups[length].append(outcome)
         return {name: rates(outcomes) for name, outcomes in groups.items() if outcomes}
 
@@ -495,9 +459,7 @@ class Quality:
         for outcome in self.check.outcomes:
             if outcome.votes:
                 is_divided = any(len(set(own)) > 1 for own in outcome.votes)
-                groups["votes divided" if is_divided else "all votes the same"].append(
-                    outcome
-                )
+                groups["votes divided" if is_divided else "all votes the same"].append(outcome)
             if outcome.quotes:
                 is_lacking = "not_found" in outcome.quotes
                 name = "a quotation not found" if is_lacking else "all quotations found"
@@ -519,9 +481,7 @@ class Quality:
         """Return which of both errors is more frequent, beyond chance."""
         if self.lean_p >= _LEVEL:
             return None
-        if (self.overall.false_accepted.value or 0.0) > (
-            self.overall.true_rejected.value or 0.0
-        ):
+        if (self.overall.false_accepted.value or 0.0) > (self.overall.true_rejected.value or 0.0):
             return "accepts false claims more often than it rejects true ones"
         return "rejects true claims more often than it accepts false ones"
 
@@ -545,9 +505,7 @@ class Quality:
         )
 
     def _on_claims(self) -> Estimate:
-        outcomes = (
-            each for each in self.check.outcomes if isinstance(each.case.right, bool)
-        )
+        outcomes = (each for each in self.check.outcomes if isinstance(each.case.right, bool))
         return rates(outcomes).accuracy
 
     def summary(self) -> dict[str, Any]:
@@ -559,15 +517,11 @@ class Quality:
             "name": check.name,
             "overall": asdict(self.overall),
             "balanced_accuracy": self.balanced_accuracy,
-            "by_length": {
-                name: asdict(found) for name, found in self.by_length().items()
-            },
+            "by_length": {name: asdict(found) for name, found in self.by_length().items()},
             "by_reliability": {
                 name: asdict(found) for name, found in self.by_reliability().items()
             },
-            "categories": {
-                name: asdict(found) for name, found in self.by_category.items()
-            },
+            "categories": {name: asdict(found) for name, found in self.by_category.items()},
             "weak_categories": self.weak,
             "leaning": self.leaning,
             "lean_p_value": self.lean_p,
@@ -596,20 +550,12 @@ class Quality:
 def quality(check: JudgeCheck) -> Quality:
     """Return a judge's quality by its replies."""
     by_category = {
-        name: rates(
-            outcome for outcome in check.outcomes if outcome.case.category == name
-        )
+        name: rates(outcome for outcome in check.outcomes if outcome.case.category == name)
         for name in check.labelled.categories
     }
     overall = rates(check.outcomes)
-    weak = [
-        name
-        for name, own in by_category.items()
-        if _is_weak(own, overall, len(by_category))
-    ]
-    wrong = [
-        outcome.case.right for outcome in check.outcomes if outcome.is_right is False
-    ]
+    weak = [name for name, own in by_category.items() if _is_weak(own, overall, len(by_category))]
+    wrong = [outcome.case.right for outcome in check.outcomes if outcome.is_right is False]
     accepted, rejected = wrong.count(False), wrong.count(True)
     votes = [own for outcome in check.outcomes for own in outcome.votes if len(own) > 1]
     return Quality(
@@ -630,9 +576,7 @@ def _is_weak(own: Rates, overall: Rates, categories: int) -> bool:
     # Jeffreys' estimate: no accuracy is taken for certain.
     accuracy = (overall.right - own.right + 0.5) / (others + 1)
     chance = sum(
-        math.comb(own.cases, right)
-        * accuracy**right
-        * (1 - accuracy) ** (own.cases - right)
+        math.comb(own.cases, right) * accuracy**right * (1 - accuracy) ** (own.cases - right)
         for right in range(own.right + 1)
     )
     return chance < _LEVEL / categories
@@ -678,9 +622,7 @@ def comparisons(checks: Sequence[JudgeCheck]) -> list[JudgeComparison]:
     """Compare each two judges; p-values are corrected for their number (Holm)."""
     pairs = list(combinations(checks, 2))
     tests = [_paired(first, second) for first, second in pairs]
-    corrected = holm(
-        [1.0 if test.p_value is None else test.p_value for _, test in tests]
-    )
+    corrected = holm([1.0 if test.p_value is None else test.p_value for _, test in tests])
     return [
         JudgeComparison(*pair, cases, test, p)
         for pair, (cases, test), p in zip(pairs, tests, corrected, strict=True)

@@ -16,7 +16,8 @@ IMAGE_MARK = "[image]"
 _WIDTH_PX, _MARGIN_PX, _LINE_PX, _LINE_CHARS = 900, 40, 26, 92
 _TEXT_PX, _TITLE_PX, _POSTER_PX = 18, 28, 34
 _INK, _PALE, _PAPER = 30, 190, 255
-# Half of what a judge is shown at most: the pages have long texts, and images cost as much as they do.
+# Half of what a judge is shown at most: the pages have long texts, and images cost as much as they
+# do.
 _MOST_HEIGHT_PX = 5_000
 
 
@@ -107,9 +108,7 @@ class _Canvas:
         width = (_WIDTH_PX - 2 * _MARGIN_PX) // len(cells)
         for place, cell in enumerate(cells):
             left = _MARGIN_PX + place * width
-            self._draw.rectangle(
-                (left, self._y, left + width, self._y + _LINE_PX), outline=_PALE
-            )
+            self._draw.rectangle((left, self._y, left + width, self._y + _LINE_PX), outline=_PALE)
             self._write(left + 6, self._y + 3, cell, _TEXT_PX)
         self._y += _LINE_PX
 
@@ -127,11 +126,7 @@ class _Canvas:
             self._write(_MARGIN_PX + 20, top + 8, picture.title, _TEXT_PX)
         most = max((int(row[1]) for row in picture.rows if len(row) > 1), default=1)
         for place, row in enumerate(picture.rows):
-            y = (
-                top
-                + (2 * place + 1) * _LINE_PX
-                + (_LINE_PX // 2 if not is_poster else 0)
-            )
+            y = top + (2 * place + 1) * _LINE_PX + (_LINE_PX // 2 if not is_poster else 0)
             if is_poster:
                 self._write(_MARGIN_PX + 60, y, str(row[0]), _POSTER_PX, _PAPER)
                 continue

@@ -6,7 +6,8 @@ from typing import Literal
 
 from mind2web2.judge.store import CheckRecord
 
-# Below it, a difference between agents shrinks to less than 80%, and takes over 1.5 times as many tasks.
+# Below it, a difference between agents shrinks to less than 80%, and takes over 1.5 times as many
+# tasks.
 LEAST_ACCURACY = 0.9
 # A check of fewer cases leaves open whether the judge reaches it.
 _LEAST_LOW = 0.8
@@ -23,9 +24,7 @@ def fitness(check: CheckRecord) -> Fitness:
     accuracy on claims, too, may be that of a coin.
     """
     if check.high < LEAST_ACCURACY:
-        low = (
-            check.low if check.claims_low is None else min(check.low, check.claims_low)
-        )
+        low = check.low if check.claims_low is None else min(check.low, check.claims_low)
         return "guessing" if low <= _COIN else "too weak"
     is_shown = check.accuracy >= LEAST_ACCURACY and check.low >= _LEAST_LOW
     return "fit" if is_shown else "unclear"
@@ -49,11 +48,7 @@ def failure(check: CheckRecord) -> str | None:
     if found not in ("guessing", "too weak"):
         return None
     share = f"{check.accuracy:.1%} right ({check.low:.0%} to {check.high:.0%}) on the labelled set"
-    how = (
-        "no better than guessing"
-        if found == "guessing"
-        else f"{LEAST_ACCURACY:.0%} is the least"
-    )
+    how = "no better than guessing" if found == "guessing" else f"{LEAST_ACCURACY:.0%} is the least"
     return (
         f"the judge failed its check: {share} on {check.checked[:10]}, {how}; do not trust these scores "
         "(docs/trust.md)"

@@ -106,17 +106,13 @@ class LabelledForm(Case):
 
     def template(self) -> type[BaseModel]:
         """Return the template to fill."""
-        fields: dict[str, Any] = {
-            name: (_TYPES[kind], ...) for name, kind in self.fields.items()
-        }
+        fields: dict[str, Any] = {name: (_TYPES[kind], ...) for name, kind in self.fields.items()}
         return create_model("Form", **fields)
 
     def is_filled_rightly(self, value: BaseModel) -> bool:
         """Compare values, but for letter case, white space, a final full stop and the order of a list."""
         given = value.model_dump()
-        return all(
-            _plain(given[name]) == _plain(wanted) for name, wanted in self.right.items()
-        )
+        return all(_plain(given[name]) == _plain(wanted) for name, wanted in self.right.items())
 
 
 def _plain(value: object) -> object:
@@ -168,17 +164,13 @@ class LabelledSet(NamedTuple):
 
     def of(self, categories: Collection[str]) -> LabelledSet:
         """Return the part with these categories."""
-        return self._only(
-            {case.id for case in self.cases if case.category in categories}
-        )
+        return self._only({case.id for case in self.cases if case.category in categories})
 
     def sample(self, size: int) -> LabelledSet:
         """Return so many cases, as many of each category as possible; true claims with their false twins."""
         drawn = random.Random(0)
         queues: dict[str, list[list[str]]] = defaultdict(list)
-        for (category, _), twins in groupby(
-            self.cases, lambda case: (case.category, case.pair)
-        ):
+        for (category, _), twins in groupby(self.cases, lambda case: (case.category, case.pair)):
             queues[category].append([case.id for case in twins])
         turns = []
         for queue in queues.values():
@@ -193,9 +185,7 @@ class LabelledSet(NamedTuple):
     def _only(self, ids: Collection[str]) -> LabelledSet:
         claims = tuple(case for case in self.claims if case.id in ids)
         forms = tuple(case for case in self.forms if case.id in ids)
-        urls = {url for claim in claims for url in claim.urls} | {
-            form.url for form in forms
-        }
+        urls = {url for claim in claims for url in claim.urls} | {form.url for form in forms}
         pages = {url: page for url, page in self.pages.items() if url in urls}
         is_whole = self.is_whole and len(claims) + len(forms) == len(self.cases)
         return self._replace(pages=pages, claims=claims, forms=forms, is_whole=is_whole)
@@ -209,10 +199,7 @@ def shipped_set() -> LabelledSet:
         content["version"],
         content["seed"],
         content["digest"],
-        {
-            url: LabelledPage.model_validate(page)
-            for url, page in content["pages"].items()
-        },
+        {url: LabelledPage.model_validate(page) for url, page in content["pages"].items()},
         tuple(LabelledClaim.model_validate(case) for case in content["claims"]),
         tuple(LabelledForm.model_validate(case) for case in content["forms"]),
     )

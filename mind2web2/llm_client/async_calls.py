@@ -96,12 +96,8 @@ def _token_counts(usage: Usage) -> dict[str, int]:
 def _check_keywords(model: object, response_format: object, extra: Parameters) -> None:
     if not isinstance(model, str) or not model:
         raise ValueError(f"model must be a model's name, not {model!r}")
-    is_template = isinstance(response_format, type) and issubclass(
-        response_format, BaseModel
-    )
+    is_template = isinstance(response_format, type) and issubclass(response_format, BaseModel)
     if response_format is not None and not is_template:
-        raise ValueError(
-            f"response_format must be a pydantic class, not {response_format!r}"
-        )
+        raise ValueError(f"response_format must be a pydantic class, not {response_format!r}")
     if refused := REFUSED_PARAMETERS & extra.keys():
         raise ValueError(f"not supported: {', '.join(sorted(refused))}")

@@ -103,9 +103,7 @@ class OpenAIClient(SyncProviderClient):
         api_key: str | None = None,
         retry: RetryPolicy | None = None,
     ) -> None:
-        super().__init__(
-            AsyncOpenAIClient(base_url=base_url, api_key=api_key, retry=retry)
-        )
+        super().__init__(AsyncOpenAIClient(base_url=base_url, api_key=api_key, retry=retry))
 
 
 class AsyncAzureOpenAIClient(AsyncProviderClient):
@@ -197,9 +195,7 @@ class LLMClient:
         The keywords are those of ``AsyncProviderClient.async_response``.
         """
         if self._sync_client is None:
-            raise ValueError(
-                "this client is asynchronous: use await client.async_response(...)"
-            )
+            raise ValueError("this client is asynchronous: use await client.async_response(...)")
         return self._sync_client.response(**keywords)
 
     async def async_response(self, **keywords: Any) -> Any:
@@ -276,6 +272,4 @@ def _client_of_plugin(
         )
     transport = provider.connect(base_url, api_key)
     probes_images = provider.probes_images
-    return AsyncProviderClient(
-        transport, retry or RetryPolicy(), probes_images=probes_images
-    )
+    return AsyncProviderClient(transport, retry or RetryPolicy(), probes_images=probes_images)

@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict
 from mind2web2.errors import ImagesRefusedError
 from mind2web2.utils.text import counted
 
-# A chat message as scripts give it, not checked yet (eval-scripts.md): {"role", "content"}, the content a
-# text or a list of {"type": "text"} and {"type": "image_url"} parts.
+# A chat message as scripts give it, not checked yet (eval-scripts.md): {"role", "content"}, the
+# content a text or a list of {"type": "text"} and {"type": "image_url"} parts.
 Message = Mapping[str, Any]
 MessagePart = Mapping[str, Any]
 # Parameters of a request that go to the provider as they are.
@@ -110,16 +110,8 @@ class Slowdown:
     def in_words(self) -> str:
         """Return the numbers in words, empty if there was no slowdown."""
         refused = f"{self.refusals} refused (429)" if self.refusals else ""
-        held = (
-            f"requests held back for {self.waited_s:.0f} s"
-            if self.waited_s >= 1
-            else ""
-        )
-        return (
-            f"rate limit: {', '.join(filter(None, (refused, held)))}"
-            if refused or held
-            else ""
-        )
+        held = f"requests held back for {self.waited_s:.0f} s" if self.waited_s >= 1 else ""
+        return f"rate limit: {', '.join(filter(None, (refused, held)))}" if refused or held else ""
 
 
 @dataclass(slots=True)
@@ -137,8 +129,7 @@ class Retries:
         if not self.reasons:
             return ""
         reasons = [
-            f"{reason}: {count}"
-            for reason, count in self.reasons.most_common(_REASONS_SHOWN)
+            f"{reason}: {count}" for reason, count in self.reasons.most_common(_REASONS_SHOWN)
         ]
         if len(self.reasons) > _REASONS_SHOWN:
             reasons.append("...")
@@ -165,9 +156,7 @@ class SentRequests:
     def usage(self) -> Usage:
         """Return the usage of all replies together, with the number of requests."""
         unreported = max(self.requests - self.reported, 0)
-        return sum(
-            self.replies, Usage(requests=self.requests, unreported_requests=unreported)
-        )
+        return sum(self.replies, Usage(requests=self.requests, unreported_requests=unreported))
 
 
 class ImageLimit(BaseModel):
@@ -196,11 +185,7 @@ class ImageLimit(BaseModel):
 
     def in_words(self) -> str:
         """Return a description such as ``at most 3 images``."""
-        side = (
-            ""
-            if self.max_side_px is None
-            else f" of at most {self.max_side_px} pixels a side"
-        )
+        side = "" if self.max_side_px is None else f" of at most {self.max_side_px} pixels a side"
         if self.max_images is None:
             return f"images{side}"
         if self.max_images == 0:

@@ -21,9 +21,7 @@ from mind2web2.errors import (
 )
 
 # A duration in Go's format, which OpenAI's servers use: 120ms, 6m0s, 1h2m3.5s.
-_DURATION = re.compile(
-    r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?"
-)
+_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +56,8 @@ def allowances_in(headers: Mapping[str, str]) -> Allowances:
 
 
 def _allowance(headers: Mapping[str, str], unit: str) -> Allowance | None:
-    # OpenAI names the time until the reset, Anthropic its moment. Without it, a wait could not be computed.
+    # OpenAI names the time until the reset, Anthropic its moment. Without it, a wait could not be
+    # computed.
     for name, seconds in (
         (f"x-ratelimit-{{}}-{unit}", _duration_s),
         (f"anthropic-ratelimit-{unit}-{{}}", _seconds_until),
@@ -66,9 +65,7 @@ def _allowance(headers: Mapping[str, str], unit: str) -> Allowance | None:
         remaining = _count(headers.get(name.format("remaining"), ""))
         reset_s = seconds(headers.get(name.format("reset"), ""))
         if remaining is not None and reset_s is not None:
-            return Allowance(
-                remaining, _count(headers.get(name.format("limit"), "")), reset_s
-            )
+            return Allowance(remaining, _count(headers.get(name.format("limit"), "")), reset_s)
     return None
 
 
@@ -87,9 +84,7 @@ def _duration_s(text: str) -> float | None:
     found = _DURATION.fullmatch(text.strip())
     if found is None or not text.strip():
         return None
-    hours, minutes, seconds, milliseconds = (
-        float(part or 0) for part in found.groups()
-    )
+    hours, minutes, seconds, milliseconds = (float(part or 0) for part in found.groups())
     return hours * 3600 + minutes * 60 + seconds + milliseconds / 1000
 
 
@@ -160,8 +155,8 @@ _TOO_LONG_PHRASES = (
     "maximum model length",
 )
 
-# Servers' words about images, and the statuses that come with them. Only the start of a text is searched: the
-# rest may quote the request.
+# Servers' words about images, and the statuses that come with them. Only the start of a text is
+# searched: the rest may quote the request.
 _IMAGE_STATUSES = frozenset({400, 404, 415, 422, 500, 501})
 BODY_TOO_LARGE = 413
 _BLAME_CHARS = 1000
@@ -259,9 +254,7 @@ class RequestFailedError(Exception):
         self.is_outage = False
         self.is_final = is_final
         self.is_idle_end = is_idle_end
-        self.is_unreachable = (
-            is_connection_lost or not is_sent or status in _OUTAGE_STATUSES
-        )
+        self.is_unreachable = is_connection_lost or not is_sent or status in _OUTAGE_STATUSES
 
     def __str__(self) -> str:
         """Return status and message on one line."""
@@ -307,11 +300,7 @@ class RequestFailedError(Exception):
         if self.status == BODY_TOO_LARGE:
             return "too many"
         words = self.words[:_BLAME_CHARS]
-        if (
-            self.status not in _IMAGE_STATUSES
-            or self.is_too_long
-            or _ONE_IMAGE.search(words)
-        ):
+        if self.status not in _IMAGE_STATUSES or self.is_too_long or _ONE_IMAGE.search(words):
             return None
         if _TOO_LARGE_IMAGE.search(words):
             return "too large"
@@ -323,9 +312,7 @@ class RequestFailedError(Exception):
     def wants_strings(self) -> bool:
         """Tell whether the server takes a message's content as one string only."""
         words = self.words[:_BLAME_CHARS]
-        is_about_content = (
-            "content" in words or "messages" in words or self.status in (422, 500)
-        )
+        is_about_content = "content" in words or "messages" in words or self.status in (422, 500)
         is_blamed = self.status in _IMAGE_STATUSES and is_about_content
         return is_blamed and _WANTS_STRINGS.search(words) is not None
 
@@ -362,9 +349,7 @@ class RequestFailedError(Exception):
     @property
     def is_too_fast(self) -> bool:
         """Tell whether the server asks for fewer requests."""
-        return self.can_pass and (
-            self.status in _TOO_FAST_STATUSES or _TOO_FAST_MARK in self.words
-        )
+        return self.can_pass and (self.status in _TOO_FAST_STATUSES or _TOO_FAST_MARK in self.words)
 
     @property
     def is_server_error(self) -> bool:
@@ -389,11 +374,7 @@ class RequestFailedError(Exception):
             return False
         if self.status == 429 and _TOO_LARGE_FOR_RATE in self.words:
             return False
-        return (
-            self.status is None
-            or self.status in _PASSING_STATUSES
-            or self.status >= 500
-        )
+        return self.status is None or self.status in _PASSING_STATUSES or self.status >= 500
 
 
 def failure_from_body(
@@ -424,9 +405,7 @@ _SHORTER = (
 )
 
 
-def judge_error(
-    failure: RequestFailedError, service: Service, model: str
-) -> JudgeError:
+def judge_error(failure: RequestFailedError, service: Service, model: str) -> JudgeError:
     """Return the error for a final failure; it names the cure."""
     where = f"judge {model} at {service.shown}"
     if failure.is_too_long:
@@ -466,21 +445,14 @@ def start_of(reply: bytes | str, secrets: tuple[str, ...] = ()) -> str:
 def one_line(text: str, secrets: tuple[str, ...] = ()) -> str:
     """Return the text on one line, shortened, without secrets."""
     text = " ".join(without_secrets(text, secrets).split())
-    return (
-        text
-        if len(text) <= _LONGEST_TEXT_CHARS
-        else text[: _LONGEST_TEXT_CHARS - 3] + "..."
-    )
+    return text if len(text) <= _LONGEST_TEXT_CHARS else text[: _LONGEST_TEXT_CHARS - 3] + "..."
 
 
 def without_secrets(text: str, secrets: tuple[str, ...]) -> str:
     """Return the text without its secrets, in whichever form a server repeats them."""
     # Local servers take keys such as "test", which are also plain words.
     forms = {
-        form
-        for secret in secrets
-        if len(secret) >= _SHORTEST_SECRET
-        for form in _forms(secret)
+        form for secret in secrets if len(secret) >= _SHORTEST_SECRET for form in _forms(secret)
     }
     # The longest first: one may be a part of another.
     for form in sorted(forms, key=len, reverse=True):
@@ -517,7 +489,9 @@ def _cure(failure: RequestFailedError, service: Service, model: str) -> str:
     if failure.status == 401:
         return f"the key is refused, check {service.key_name}"
     if failure.status == 403:
-        return f"the key has no access, check {service.key_name} and the account's access to {model}"
+        return (
+            f"the key has no access, check {service.key_name} and the account's access to {model}"
+        )
     if failure.status == 404:
         return f"no such model or address, check the judge model and {service.address_name}"
     if failure.is_quota_spent:

@@ -48,12 +48,13 @@ _MOST_ERROR_BYTES = 1_000_000
 _MOST_HEADER_BYTES = 65_536
 # What aiohttp unpacks, some of it by optional packages; it asks for what it can.
 _KNOWN_ENCODINGS = ("", "identity", "gzip", "deflate", "br", "zstd")
-# Those that have an address. The last two repeat the request with its body, the others ask with GET.
+# Those that have an address. The last two repeat the request with its body, the others ask with
+# GET.
 _REDIRECTS = (301, 302, 303, 307, 308)
 _REPEATING_REDIRECTS = (307, 308)
 _MOST_REQUESTS_REDIRECTED = 10
-# A server that closes an idle connection while a request is on its way to it does so at once; one that fails
-# over the request takes longer.
+# A server that closes an idle connection while a request is on its way to it does so at once; one
+# that fails over the request takes longer.
 _RACE_S = 1.0
 _USUAL_PORTS = {"http": 80, "https": 443}
 
@@ -323,9 +324,7 @@ class HttpPool:
             place = self._proxy_shown()
             raise self._not_connected(error, is_sent=False, place=place) from None
 
-    def _redirected_to(
-        self, response: aiohttp.ClientResponse, content: RequestContent
-    ) -> URL:
+    def _redirected_to(self, response: aiohttp.ClientResponse, content: RequestContent) -> URL:
         """Return the address that a redirect names, which gets the same request.
 
         Raises:
@@ -351,9 +350,7 @@ class HttpPool:
             raise _final(response, text)
         is_repeated = response.status in _REPEATING_REDIRECTS and content.form is None
         if response.method != "GET" and not is_repeated:
-            text = (
-                f"the server redirects to {shown}, where the question would not arrive"
-            )
+            text = f"the server redirects to {shown}, where the question would not arrive"
             raise _final(response, text)
         return url
 
@@ -487,9 +484,7 @@ class HttpPool:
         )
         return RequestFailedError(text, is_final=True)
 
-    def _refused(
-        self, response: aiohttp.ClientResponse, text: str
-    ) -> RequestFailedError:
+    def _refused(self, response: aiohttp.ClientResponse, text: str) -> RequestFailedError:
         """Return the failure that a response with an error status describes."""
         if 300 <= response.status < 400:
             return _final(response, "the server redirects without an address")
@@ -525,9 +520,7 @@ def _connection_noted() -> aiohttp.TraceConfig:
     import aiohttp
 
     def noted(*, is_made: bool, is_reused: bool) -> Any:
-        async def note(
-            _: aiohttp.ClientSession, context: SimpleNamespace, __: object
-        ) -> None:
+        async def note(_: aiohttp.ClientSession, context: SimpleNamespace, __: object) -> None:
             taken: _TakenConnection = context.trace_request_ctx
             taken.is_made, taken.is_reused = is_made, is_reused
 
@@ -659,9 +652,7 @@ def _clean_connector(tls: ssl.SSLContext | None) -> aiohttp.TCPConnector:
             return not _has_arrived(self.transport)
 
     check_private_attributes("aiohttp")
-    connector = aiohttp.TCPConnector(
-        limit=_MOST_CONNECTIONS, ssl=True if tls is None else tls
-    )
+    connector = aiohttp.TCPConnector(limit=_MOST_CONNECTIONS, ssl=True if tls is None else tls)
     private: Any = connector
     private._factory = partial(CleanConnection, loop=asyncio.get_running_loop())
     return connector

@@ -25,23 +25,14 @@ def checked_messages(messages: Sequence[Message]) -> list[CheckedMessage]:
     Raises:
         ValueError: a message has another structure than in eval-scripts.md.
     """
-    if (
-        isinstance(messages, str | Mapping)
-        or not isinstance(messages, Sequence)
-        or not messages
-    ):
-        raise ValueError(
-            "messages must be a non-empty list of {'role', 'content'} objects"
-        )
+    if isinstance(messages, str | Mapping) or not isinstance(messages, Sequence) or not messages:
+        raise ValueError("messages must be a non-empty list of {'role', 'content'} objects")
     return [
-        _checked_message(message, f"messages[{index}]")
-        for index, message in enumerate(messages)
+        _checked_message(message, f"messages[{index}]") for index, message in enumerate(messages)
     ]
 
 
-def with_text_at_end(
-    messages: Sequence[CheckedMessage], text: str
-) -> list[CheckedMessage]:
+def with_text_at_end(messages: Sequence[CheckedMessage], text: str) -> list[CheckedMessage]:
     """Return the messages with a text added to the user's last turn."""
     *earlier, last = messages
     if last["role"] != "user":
@@ -63,9 +54,7 @@ def with_content_as_text(messages: Sequence[CheckedMessage]) -> list[CheckedMess
             continue
         texts = [part["text"] for part in content if part["type"] == "text"]
         has_images = len(texts) < len(content)
-        changed.append(
-            message if has_images else {**message, "content": "\n".join(texts)}
-        )
+        changed.append(message if has_images else {**message, "content": "\n".join(texts)})
     return changed
 
 
@@ -76,18 +65,13 @@ def _checked_message(message: object, where: str) -> CheckedMessage:
         )
     role, content = message.get("role"), message.get("content")
     if role not in _ROLES:
-        raise ValueError(
-            f"{where} has role {role!r}, expected one of {', '.join(_ROLES)}"
-        )
+        raise ValueError(f"{where} has role {role!r}, expected one of {', '.join(_ROLES)}")
     if isinstance(content, str):
         return cast(CheckedMessage, {**message, "content": sendable_text(content)})
     if not isinstance(content, Sequence) or not content:
-        raise ValueError(
-            f"{where}['content'] must be a text or a non-empty list of parts"
-        )
+        raise ValueError(f"{where}['content'] must be a text or a non-empty list of parts")
     parts = [
-        _checked_part(part, f"{where}['content'][{index}]")
-        for index, part in enumerate(content)
+        _checked_part(part, f"{where}['content'][{index}]") for index, part in enumerate(content)
     ]
     # Further fields, such as a name, go to the provider as they are.
     return cast(CheckedMessage, {**message, "content": parts})
@@ -131,13 +115,9 @@ def with_fewer_images(messages: Sequence[Message], count: int) -> list[Message]:
             is_left_out = is_image and left <= 0
             left -= is_image
             parts.append(
-                {"type": "text", "text": "[An image is left out here.]"}
-                if is_left_out
-                else part
+                {"type": "text", "text": "[An image is left out here.]"} if is_left_out else part
             )
-        fewer.append(
-            {**message, "content": content if isinstance(content, str) else parts}
-        )
+        fewer.append({**message, "content": content if isinstance(content, str) else parts})
     return fewer
 
 

@@ -126,9 +126,7 @@ def _azure_address(address: str) -> str:
     """Return where the paths of the protocol begin; the address may be copied with its query."""
     parts = urlsplit(address)
     # The version is a setting of its own.
-    query = "&".join(
-        each for each in parts.query.split("&") if not each.startswith("api-version=")
-    )
+    query = "&".join(each for each in parts.query.split("&") if not each.startswith("api-version="))
     path = f"{parts.path.rstrip('/')}/openai"
     return urlunsplit(parts._replace(path=path, query=query))
 
@@ -218,9 +216,7 @@ class OpenAITransport:
 
     async def models(self) -> list[str]:
         """Return the names of the server's models."""
-        reply = await self._pools.here().request(
-            "GET", "/models", timeout_s=MODELS_TIMEOUT_S
-        )
+        reply = await self._pools.here().request("GET", "/models", timeout_s=MODELS_TIMEOUT_S)
         models = read_models(reply.content)
         # Azure lists what could be deployed, while requests name deployments.
         return [] if self.service.endpoint.startswith("azure_openai") else models

@@ -35,9 +35,7 @@ _MOST_MODELS = 5
 class _Server:
     """One server of a pool: its connections, rate limiter and state."""
 
-    def __init__(
-        self, listed: PoolServer, slowdown: Slowdown, retry: RetryPolicy
-    ) -> None:
+    def __init__(self, listed: PoolServer, slowdown: Slowdown, retry: RetryPolicy) -> None:
         self.listed = listed
         self.transport = OpenAITransport(
             openai_connection(listed.base_url, key_name=listed.key_name)
@@ -108,9 +106,7 @@ class _Server:
                     self._models = await self._listed_models()
         if self._models and not any(map(source.serves, self._models)):
             served = ", ".join(self._models[:_MOST_MODELS])
-            raise RequestFailedError(
-                f"it serves {served}, not {source.model}", status=404
-            )
+            raise RequestFailedError(f"it serves {served}, not {source.model}", status=404)
 
     async def _listed_models(self) -> list[str]:
         try:
@@ -162,31 +158,23 @@ class PoolClient(AsyncProviderClient):
                     f"{server.address}: {failure.text}"
                 ) from failure
             if isinstance(failure, RequestFailedError):
-                unreachable[server.address] = str(failure).removeprefix(
-                    "connection error: "
-                )
+                unreachable[server.address] = str(failure).removeprefix("connection error: ")
             elif failure is not None:
                 raise failure
-        reasons = "; ".join(
-            f"{address}: {reason}" for address, reason in unreachable.items()
-        )
+        reasons = "; ".join(f"{address}: {reason}" for address, reason in unreachable.items())
         if len(unreachable) == len(servers):
             # The message begins with the first server's address.
             return RequestFailedError(
                 reasons.removeprefix(f"{servers[0].address}: "), is_sent=False
             )
         if unreachable:
-            log.warning(
-                "Judge servers out of reach, asked again during the run: %s", reasons
-            )
+            log.warning("Judge servers out of reach, asked again during the run: %s", reasons)
         return None
 
     def _route(self, model: str, limit: Limit | None) -> tuple[Transport, Attempts]:
         if model != self.source.model:
             # A server that takes any name would answer as another model than the judgment says.
-            raise JudgeUnusableError(
-                f"the judge pool serves {self.source.model}, not {model}"
-            )
+            raise JudgeUnusableError(f"the judge pool serves {self.source.model}, not {model}")
         route = _Route(self)
         return route, _PoolAttempts(self._retry, limit, route, self.retries)
 
@@ -229,7 +217,8 @@ class PoolClient(AsyncProviderClient):
                 if free:
                     others = [server for server in free if server not in failed]
                     return self._first_to_answer(others or free, now_s)
-                # A probe in flight may succeed, unless a failure of the same answer's others cancels it.
+                # A probe in flight may succeed, unless a failure of the same answer's others
+                # cancels it.
                 is_asking = any(server.running for server in self.servers)
                 if self.has_given_up() and not is_asking:
                     raise self._failure()
@@ -392,11 +381,7 @@ class _PoolAttempts(Attempts):
             try:
                 return await self._sent(request)
             except RequestFailedError as failure:
-                if not (
-                    failure.can_pass
-                    or failure.is_for_all
-                    or failure.status in _REJECTIONS
-                ):
+                if not (failure.can_pass or failure.is_for_all or failure.status in _REJECTIONS):
                     raise
                 self._retries.note(failure.kind)
         while True:

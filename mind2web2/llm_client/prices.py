@@ -15,7 +15,8 @@ from mind2web2.llm_client.own_price import OwnPrice
 # The share of the usual price at OpenAI and at Azure.
 BATCH_PRICE_SHARE = 0.5
 
-# Below every model's surcharge for long prompts, so that totals of many requests are priced as such.
+# Below every model's surcharge for long prompts, so that totals of many requests are priced as
+# such.
 _SAMPLE_TOKENS = 1000
 # From here on some models charge more for all tokens of a prompt.
 _SHORT_PROMPT_TOKENS = 32_000
@@ -34,8 +35,8 @@ _PREFIXES = {
 }
 
 
-# Of the process: those of ``mind2web2.toml``. ``calculate_api_cost`` takes nothing but a name of a model. A
-# price of a run's own judge is an argument instead: one process may have several runs.
+# Of the process: those of ``mind2web2.toml``. ``calculate_api_cost`` takes nothing but a name of a
+# model. A price of a run's own judge is an argument instead: one process may have several runs.
 _own_prices: dict[str, OwnPrice] = {}
 
 
@@ -58,21 +59,15 @@ def calculate_api_cost(input_tokens: int, output_tokens: int, model_name: str) -
         ValueError: the model's price is not known, or a number is negative.
     """
     if input_tokens < 0 or output_tokens < 0:
-        raise ValueError(
-            f"token counts cannot be negative: {input_tokens}, {output_tokens}"
-        )
+        raise ValueError(f"token counts cannot be negative: {input_tokens}, {output_tokens}")
     input_price = _price(Usage(input_tokens=_SAMPLE_TOKENS), model_name)
     output_price = _price(Usage(output_tokens=_SAMPLE_TOKENS), model_name)
     if input_price is None or output_price is None:
         raise ValueError(f"no price is known for model {model_name!r}")
-    return float(
-        (input_price * input_tokens + output_price * output_tokens) / _SAMPLE_TOKENS
-    )
+    return float((input_price * input_tokens + output_price * output_tokens) / _SAMPLE_TOKENS)
 
 
-def price_usd(
-    usage: Usage, model_name: str, own: OwnPrice | None = None
-) -> float | None:
+def price_usd(usage: Usage, model_name: str, own: OwnPrice | None = None) -> float | None:
     """Return dollars for one request, cached tokens at their price, or ``None`` for an unknown model.
 
     Args:
@@ -179,9 +174,7 @@ def _by_own_price(usage: Usage, own: OwnPrice) -> Decimal:
         (cached, cached_usd),
         (usage.output_tokens, own.output_usd),
     )
-    return (
-        sum((count * Decimal(str(usd)) for count, usd in parts), Decimal()) / 1_000_000
-    )
+    return sum((count * Decimal(str(usd)) for count, usd in parts), Decimal()) / 1_000_000
 
 
 def _listed_as(model_name: str) -> Iterator[tuple[str, str | None]]:
@@ -205,7 +198,8 @@ _PATCH_FACTORS = {
 }
 _PATCH_PX = 32
 _MOST_PATCHES = 1536
-# Models that count tiles of 512 px: tokens for the image and for each tile. The longest fitting name counts.
+# Models that count tiles of 512 px: tokens for the image and for each tile. The longest fitting
+# name counts.
 _TILE_PRICES = {
     "gpt-4o-mini": (2833, 5667),
     "gpt-5": (70, 140),

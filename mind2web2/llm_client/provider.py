@@ -75,7 +75,8 @@ from mind2web2.utils.near_names import did_you_mean
 
 log = logging.getLogger(__name__)
 
-# o1, o3, o4-mini, gpt-5 and later; gpt-5-chat is an ordinary model, and gpt-35 is Azure's name for 3.5.
+# o1, o3, o4-mini, gpt-5 and later; gpt-5-chat is an ordinary model, and gpt-35 is Azure's name for
+# 3.5.
 _REASONING = re.compile(r"(?:o\d+|gpt-[5-9](?!\d)(?!\S*-chat))(?![a-z0-9])")
 
 # Words of refusals, for each output mode.
@@ -131,9 +132,7 @@ class Capabilities:
             costs one refusal instead of one for each concurrent request.
     """
 
-    def __init__(
-        self, modes: Sequence[OutputMode], *, probes_images: bool = True
-    ) -> None:
+    def __init__(self, modes: Sequence[OutputMode], *, probes_images: bool = True) -> None:
         self._modes = modes
         self._probes_images = probes_images
         self._images: defaultdict[str, _ImagesTaken] = defaultdict(_ImagesTaken)
@@ -150,9 +149,7 @@ class Capabilities:
         model = request.model
         if not self._takes(model, _STRINGS):
             messages = with_content_as_text(messages)
-        takes_temperature = not is_reasoning_model(model) and self._takes(
-            model, "temperature"
-        )
+        takes_temperature = not is_reasoning_model(model) and self._takes(model, "temperature")
         return WireRequest(
             model=model,
             messages=messages,
@@ -181,9 +178,7 @@ class Capabilities:
         return True
 
     @asynccontextmanager
-    async def image_turn(
-        self, model: str, images: Sequence[str]
-    ) -> AsyncIterator[None]:
+    async def image_turn(self, model: str, images: Sequence[str]) -> AsyncIterator[None]:
         """Wait until the model is known to take so many images, or be the request that tests it.
 
         Raises:
@@ -237,9 +232,7 @@ class Capabilities:
                 merged.in_words(),
                 failure,
             )
-        return merged.refusal(
-            f"judge {wire.model} takes {merged.in_words()}: {failure}"
-        )
+        return merged.refusal(f"judge {wire.model} takes {merged.in_words()}: {failure}")
 
     def _takes(self, model: str, feature: str) -> bool:
         return (model, feature) not in self._refused
@@ -252,15 +245,11 @@ class Capabilities:
     def _can_fill(self, model: str, mode: OutputMode, schema: TemplateSchema) -> bool:
         if mode is OutputMode.PLAIN:
             return True
-        if not schema.is_object or (
-            mode is OutputMode.STRICT_SCHEMA and schema.strict is None
-        ):
+        if not schema.is_object or (mode is OutputMode.STRICT_SCHEMA and schema.strict is None):
             return False
         if not self._refused:
             return True  # the usual case; serialising the schema would cost too much
-        return self._takes(model, mode.value) and self._takes(
-            model, _one_schema(mode, schema)
-        )
+        return self._takes(model, mode.value) and self._takes(model, _one_schema(mode, schema))
 
     def _blamed(self, wire: WireRequest, failure: RequestFailedError) -> str | None:
         """Return the feature in the request that the refusal names and that can be left out."""
@@ -273,16 +262,10 @@ class Capabilities:
             not isinstance(message["content"], str) for message in wire.messages
         ):
             return _STRINGS
-        if wire.schema is None or not any(
-            word in failure.words for word in _MODE_WORDS[wire.mode]
-        ):
+        if wire.schema is None or not any(word in failure.words for word in _MODE_WORDS[wire.mode]):
             return None
         is_this_schema_only = any(word in failure.words for word in _ONE_SCHEMA_WORDS)
-        return (
-            _one_schema(wire.mode, wire.schema)
-            if is_this_schema_only
-            else wire.mode.value
-        )
+        return _one_schema(wire.mode, wire.schema) if is_this_schema_only else wire.mode.value
 
 
 def _is_beyond(limit: ImageLimit, images: Sequence[str]) -> bool:
@@ -292,9 +275,7 @@ def _is_beyond(limit: ImageLimit, images: Sequence[str]) -> bool:
     )
 
 
-def _image_limit(
-    failure: RequestFailedError, images: Sequence[str]
-) -> ImageLimit | None:
+def _image_limit(failure: RequestFailedError, images: Sequence[str]) -> ImageLimit | None:
     """Return the limit that a refusal names, or the next one to try; ``None`` if it is not about images."""
     words = failure.words
     match failure.image_fault:
@@ -302,15 +283,8 @@ def _image_limit(
             return ImageLimit(max_images=_fewer(failure, len(images)))
         case "too large":
             side_px = longest_side_px(images)
-            named = [
-                int(number)
-                for pair in _PIXELS.findall(words)
-                for number in pair
-                if number
-            ]
-            smaller_px = max(
-                (number for number in named if number < side_px), default=side_px // 2
-            )
+            named = [int(number) for pair in _PIXELS.findall(words) for number in pair if number]
+            smaller_px = max((number for number in named if number < side_px), default=side_px // 2)
             if smaller_px < _SMALLEST_SIDE_PX:
                 return ImageLimit(max_images=0)
             return ImageLimit(max_side_px=smaller_px)
@@ -323,12 +297,9 @@ def _fewer(failure: RequestFailedError, count: int) -> int:
     """Return the number of images that a refusal allows, or half of those sent."""
     if count > 1 and re.search(r"\b(?:one|single) image", failure.words):
         return 1
-    # The largest: "too many images and documents: 120 + 0 > 100". A size in bytes is not a number of images.
-    named = (
-        []
-        if failure.status == BODY_TOO_LARGE
-        else map(int, _NUMBER.findall(failure.words))
-    )
+    # The largest: "too many images and documents: 120 + 0 > 100". A size in bytes is not a number
+    # of images.
+    named = [] if failure.status == BODY_TOO_LARGE else map(int, _NUMBER.findall(failure.words))
     return max((number for number in named if number < count), default=count // 2)
 
 
@@ -337,13 +308,13 @@ def _one_schema(mode: OutputMode, schema: TemplateSchema) -> str:
 
 
 _MOST_MODELS = 5
-# Most requests for a valid reply: question, repair, question again. ``RetryPolicy`` covers errors of
-# the server.
+# Most requests for a valid reply: question, repair, question again. ``RetryPolicy`` covers errors
+# of the server.
 _REPLY_TRIES = 3
 
 
-# What providers add to a model's name in their lists, or take beside the listed name: Gemini's folder,
-# Ollama's tag, OpenRouter's variant, Anthropic's date and its word for the newest.
+# What providers add to a model's name in their lists, or take beside the listed name: Gemini's
+# folder, Ollama's tag, OpenRouter's variant, Anthropic's date and its word for the newest.
 _FOLDER = "models/"
 _ADDITION = re.compile(r":[a-z]+$|-latest$|-20\d\d-?\d\d-?\d\d$")
 
@@ -390,9 +361,7 @@ class AsyncProviderClient(AsyncCalls):
     async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:
         """Answer one request, as ``ChatProvider.chat`` promises."""
         transport, attempts = self._route(request.model, limit)
-        exchange = _Exchange(
-            transport, self._capabilities, request, attempts, self.retries
-        )
+        exchange = _Exchange(transport, self._capabilities, request, attempts, self.retries)
         try:
             reply = await exchange.reply()
         except JudgeAccessError as error:
@@ -475,10 +444,7 @@ class AsyncProviderClient(AsyncCalls):
 
     def limiters(self) -> dict[str, RateLimiter]:
         """Return the rate limiter of each server and model."""
-        return {
-            f"{self.endpoint} {model}": limiter
-            for model, limiter in self._limiters.items()
-        }
+        return {f"{self.endpoint} {model}": limiter for model, limiter in self._limiters.items()}
 
     async def close(self) -> None:
         """Close the connection pool."""
@@ -520,9 +486,7 @@ class _Exchange:
         messages = checked_messages(self._request.messages)
         turns = messages
         for number in range(1, _REPLY_TRIES + 1):
-            async with self._capabilities.image_turn(
-                self._request.model, image_urls(turns)
-            ):
+            async with self._capabilities.image_turn(self._request.model, image_urls(turns)):
                 completion = await self._answered(turns, must_show_schema=number > 1)
             try:
                 return await self._read(completion)
@@ -541,9 +505,7 @@ class _Exchange:
                 )
                 self._retries.note("unusable output")
                 turns = (
-                    [*messages, *repair_messages(completion, problem)]
-                    if is_repair
-                    else messages
+                    [*messages, *repair_messages(completion, problem)] if is_repair else messages
                 )
         raise AssertionError("unreachable")
 
@@ -553,16 +515,12 @@ class _Exchange:
         if self._request.template is None:
             return self._chat_reply(completion, read_text(completion), None)
         text, value = read_template(completion, self._request.template)
-        problem = (
-            None if self._request.check is None else await self._request.check(text)
-        )
+        problem = None if self._request.check is None else await self._request.check(text)
         if problem is not None:
             raise InvalidOutputError(problem)
         return self._chat_reply(completion, text, value)
 
-    def _chat_reply(
-        self, completion: Completion, text: str, value: BaseModel | None
-    ) -> ChatReply:
+    def _chat_reply(self, completion: Completion, text: str, value: BaseModel | None) -> ChatReply:
         return ChatReply(
             text=text,
             value=value,
@@ -579,9 +537,7 @@ class _Exchange:
         """Send the messages in the best form that the server accepts."""
         while True:
             wire = self._capabilities.wire(self._request, messages, self._schema)
-            if self._schema is not None and (
-                must_show_schema or wire.mode.shows_schema
-            ):
+            if self._schema is not None and (must_show_schema or wire.mode.shows_schema):
                 wire = replace(
                     wire,
                     messages=with_text_at_end(wire.messages, schema_text(self._schema)),
@@ -591,9 +547,7 @@ class _Exchange:
             except RequestFailedError as failure:
                 if failure.is_declined:
                     return Completion(text="", declined=str(failure))
-                if (
-                    refusal := self._capabilities.image_refusal(wire, failure)
-                ) is not None:
+                if (refusal := self._capabilities.image_refusal(wire, failure)) is not None:
                     raise refusal from failure
                 if failure.is_too_long or not self._capabilities.learn(wire, failure):
                     raise self._final(failure, wire) from failure
@@ -604,9 +558,7 @@ class _Exchange:
     def _final(self, failure: RequestFailedError, wire: WireRequest) -> JudgeError:
         error = judge_error(failure, self._transport.service, self._request.model)
         if type(error) is JudgeRequestError and image_urls(wire.messages):
-            error.args = (
-                f"{error} (if this model reads no images, add --no_screenshots)",
-            )
+            error.args = (f"{error} (if this model reads no images, add --no_screenshots)",)
         return error
 
     async def _sent(self, wire: WireRequest) -> Completion:

@@ -26,7 +26,8 @@ from mind2web2.llm_client.transport import Completion
 log = logging.getLogger(__name__)
 
 FIRST_WINDOW = 32
-# The share of refusals is that of the latest requests: at least so many, and those of so many seconds.
+# The share of refusals is that of the latest requests: at least so many, and those of so many
+# seconds.
 _LATEST_REQUESTS = 20
 _LATEST_S = 2.0
 # How far it must exceed the usual share while no limit is known, and later.
@@ -39,11 +40,13 @@ _CLOSED_SHARE = 0.5
 _USUAL_REQUESTS = 200
 _MOST_USUAL_SHARE = 0.1
 _LEAST_UNREACHABLE = 3
-# More than the votes on one claim that are asked at once: one text may break a server over and over.
+# More than the votes on one claim that are asked at once: one text may break a server over and
+# over.
 _LEAST_BROKEN = 4
 _DECREASE = 0.9
 _CLOSED_DECREASE = 0.7
-# A limit is held for so many requests, within these bounds, and then doubles three times in the same time.
+# A limit is held for so many requests, within these bounds, and then doubles three times in the
+# same time.
 _HOLD_REQUESTS = 240
 _LEAST_HOLD_S = 20.0
 _MOST_HOLD_S = 60.0
@@ -80,9 +83,7 @@ class _Budget:
             self._latest = allowance
             self._resets_at_s = now_s + min(allowance.reset_s, _LONGEST_BUDGET_WAIT_S)
 
-    def opens_at_s(
-        self, next_number: int, cost: float, now_s: float, share: float
-    ) -> float:
+    def opens_at_s(self, next_number: int, cost: float, now_s: float, share: float) -> float:
         needed = (next_number - self._number) * cost
         if needed <= self._latest.remaining * share:
             return now_s
@@ -140,12 +141,13 @@ class RateLimiter:
         self._next_at_s = -math.inf
         self._slow_start = FIRST_WINDOW
         self.latency_s = 0.0
-        # The requests since the last change of a limit; requests up to that number say nothing about it.
+        # The requests since the last change of a limit; requests up to that number say nothing
+        # about it.
         self._latest: deque[Sent] = deque()
         self._changed_number = 0
         self._usual_share = 0.0
-        # While all requests wait: the time of the next probe, whether the server refused this machine itself,
-        # and the number of probes.
+        # While all requests wait: the time of the next probe, whether the server refused this
+        # machine itself, and the number of probes.
         self._probe_at_s: float | None = None
         self._is_refused = False
         self._probes = 0
@@ -236,9 +238,7 @@ class RateLimiter:
 
     def is_outage(self, failure: RequestFailedError, since_s: float) -> bool:
         """Tell whether a failure is the server's own, which has replied to nothing since then."""
-        is_down = failure.is_unreachable or (
-            failure.is_server_error and self._is_broken
-        )
+        is_down = failure.is_unreachable or (failure.is_server_error and self._is_broken)
         return is_down and self.succeeded_at_s < since_s
 
     @property
@@ -382,7 +382,8 @@ class RateLimiter:
             since_s = _now_s()
             if opens_at_s <= since_s:
                 return
-            # A probe in flight may succeed; a failure of the same answer's other requests would cancel it.
+            # A probe in flight may succeed; a failure of the same answer's other requests would
+            # cancel it.
             has_seen_failure = not self._in_flight and arrived_s <= self._failed_at_s
             if has_seen_failure and self.has_given_up():
                 raise self.failure
@@ -403,9 +404,7 @@ class RateLimiter:
             return math.inf
         number = self._number + 1
         requests_at_s = self._requests.opens_at_s(number, 1, now_s, self.share)
-        tokens_at_s = self._tokens.opens_at_s(
-            number, self._tokens_each, now_s, self.share
-        )
+        tokens_at_s = self._tokens.opens_at_s(number, self._tokens_each, now_s, self.share)
         return max(self._next_at_s, requests_at_s, tokens_at_s)
 
     def _next(self, now_s: float) -> Sent:

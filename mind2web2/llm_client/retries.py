@@ -50,9 +50,7 @@ class RetryPolicy:
 
         The jitter keeps requests that failed together from being retried together.
         """
-        longest_s: float = min(
-            self.first_wait_s * 2.0 ** min(number - 1, 30), self.longest_wait_s
-        )
+        longest_s: float = min(self.first_wait_s * 2.0 ** min(number - 1, 30), self.longest_wait_s)
         if failure.retry_after_s is not None:
             return failure.retry_after_s + random.uniform(
                 0, min(longest_s, 0.1 * failure.retry_after_s)
@@ -140,9 +138,7 @@ class Attempts:
                 if failure.is_too_fast:
                     refusals += 1
                     wait_s = self._policy.wait_s(refusals, failure)
-                    is_final = (
-                        refusals >= _MOST_REFUSALS or wait_s >= self._policy.total_s
-                    )
+                    is_final = refusals >= _MOST_REFUSALS or wait_s >= self._policy.total_s
                 elif is_outage:
                     outages += 1
                     wait_s = self._policy.wait_s(min(outages, 3), failure)
@@ -151,9 +147,9 @@ class Attempts:
                     tries += 1
                     wait_s = self._policy.wait_s(tries, failure)
                     is_final = tries >= self._policy.tries or not failure.can_pass
-                has_given_up = (
-                    failure.is_too_fast or is_outage
-                ) and self._limiter.has_given_up(wait_s)
+                has_given_up = (failure.is_too_fast or is_outage) and self._limiter.has_given_up(
+                    wait_s
+                )
                 failure.is_outage = is_outage and has_given_up
                 if is_final or has_given_up:
                     raise
@@ -166,7 +162,8 @@ class Attempts:
         request: Callable[[], Awaitable[Completion]],
         earlier: RequestFailedError | None = None,
     ) -> Completion:
-        # The question's permit (judge/permit.py lists its steps), then the server and its rate limiter.
+        # The question's permit (judge/permit.py lists its steps), then the server and its rate
+        # limiter.
         async with self._limit, self._limiter.passing() as sent:
             if earlier is not None:  # the limiter may give up before a retry is sent
                 self._retries.note(earlier.kind)
@@ -180,9 +177,7 @@ class Attempts:
             self._limiter.succeeded(sent, completion)
             return completion
 
-    async def _in_time(
-        self, request: Callable[[], Awaitable[Completion]]
-    ) -> Completion:
+    async def _in_time(self, request: Callable[[], Awaitable[Completion]]) -> Completion:
         """Bound the whole exchange: a client's own timeout starts again with every byte received."""
         timeout_s = self._policy.request_timeout_s
         try:
@@ -195,9 +190,7 @@ class Attempts:
         # In an outage every request of a run logs this.
         alike = {"alike": f"judge request: {failure.kind}"}
         if failure.is_too_fast:
-            log.warning(
-                "Rate limit (%s): waiting %.0f s", failure.kind, wait_s, extra=alike
-            )
+            log.warning("Rate limit (%s): waiting %.0f s", failure.kind, wait_s, extra=alike)
             return
         log.warning(
             "Judge request failed, retrying in %.1f s%s: %s",

@@ -77,9 +77,7 @@ class OpenAILike:
         return Setting(found.value or self.default, found.name)
 
 
-OPENAI = OpenAILike(
-    "openai", "OPENAI_API_KEY", "OPENAI_BASE_URL", "https://api.openai.com/v1"
-)
+OPENAI = OpenAILike("openai", "OPENAI_API_KEY", "OPENAI_BASE_URL", "https://api.openai.com/v1")
 
 
 def variable(name: str) -> str:
@@ -106,11 +104,7 @@ def check_address(url: str, name: str) -> None:
     """
     try:
         parts = urlsplit(url)
-        is_address = (
-            parts.scheme in ("http", "https")
-            and bool(parts.hostname)
-            and parts.port != 0
-        )
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         is_address = False
     if is_address:
@@ -132,9 +126,7 @@ def check_keys(keys: dict[str, str]) -> None:
     """
     for name, key in keys.items():
         if not (key.isascii() and key.isprintable()):
-            raise UsageError(
-                f"{name} contains characters that no key has: copy it again"
-            )
+            raise UsageError(f"{name} contains characters that no key has: copy it again")
 
 
 def public_address(url: str) -> str:
@@ -229,12 +221,11 @@ _DATE = re.compile(r"20\d\d-?\d\d-?\d\d")
 def is_version_of(served: str, model: str) -> bool:
     """Tell whether a name in a server's reply is the model's, or that of a dated version of it."""
     version = served.removeprefix(f"{model}-")
-    return served == model or (
-        version != served and _DATE.fullmatch(version) is not None
-    )
+    return served == model or (version != served and _DATE.fullmatch(version) is not None)
 
 
-# Where the judgments of every pool are stored, so that they outlive its servers. Their key has the model.
+# Where the judgments of every pool are stored, so that they outlive its servers. Their key has the
+# model.
 POOL_ENDPOINT = "openai pool"
 
 
@@ -274,9 +265,7 @@ class PoolSource:
 
     def __post_init__(self) -> None:
         servers = self.read()
-        model = self.model or next(
-            (server.model for server in servers if server.model), None
-        )
+        model = self.model or next((server.model for server in servers if server.model), None)
         object.__setattr__(self, "model", model)
         object.__setattr__(self, "servers", tuple(servers))
 
@@ -304,9 +293,7 @@ class PoolSource:
         if not servers:
             raise UsageError(f"{named} has no server: write one base URL a line")
         addresses = [endpoint_name("openai", server.base_url) for server in servers]
-        if twice := next(
-            (address for address in addresses if addresses.count(address) > 1), None
-        ):
+        if twice := next((address for address in addresses if addresses.count(address) > 1), None):
             raise UsageError(f"{named} names a server twice: {twice.partition(' ')[2]}")
         models = {server.model for server in servers if server.model} | (
             {self.model} if self.model else set()
@@ -323,9 +310,7 @@ def _listed_servers(file: Path) -> Iterator[PoolServer]:
     try:
         lines = file.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        reason = (
-            error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        )
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise UsageError(f"cannot read the judge pool {file}: {reason}") from error
     for number, line in enumerate(lines, start=1):
         if words := re.sub(r"(^|\s)#.*", "", line).split():
@@ -337,10 +322,7 @@ def _pool_server(words: list[str], where: str) -> PoolServer:
     check_address(address, f"{where}: the base URL")
     values = dict(field.partition("=")[::2] for field in fields)
     # The messages quote no word that may be a key.
-    if any(
-        name not in ("model", "key", "weight") or not value
-        for name, value in values.items()
-    ):
+    if any(name not in ("model", "key", "weight") or not value for name, value in values.items()):
         raise UsageError(
             f"{where}: after the base URL, write model=NAME, key=VARIABLE or weight=NUMBER alone"
         )

@@ -87,9 +87,7 @@ def _strict_or_none(full: JsonSchema) -> JsonSchema | None:
     try:
         strict = _strict(root)
         if "$defs" in full:
-            strict["$defs"] = {
-                name: _strict(schema) for name, schema in full["$defs"].items()
-            }
+            strict["$defs"] = {name: _strict(schema) for name, schema in full["$defs"].items()}
     except NotStrictError:
         return None
     return strict
@@ -105,15 +103,11 @@ def _resolved(schema: JsonSchema, root: JsonSchema) -> JsonSchema:
 
 
 def _strict(schema: JsonSchema) -> JsonSchema:
-    if not any(
-        keyword in schema for keyword in _TYPED_BY
-    ) or not _STRUCTURE_KEYWORDS.isdisjoint(schema):
+    if not any(keyword in schema for keyword in _TYPED_BY) or not _STRUCTURE_KEYWORDS.isdisjoint(
+        schema
+    ):
         raise NotStrictError
-    strict = {
-        keyword: value
-        for keyword, value in schema.items()
-        if keyword in _STRICT_KEYWORDS
-    }
+    strict = {keyword: value for keyword, value in schema.items() if keyword in _STRICT_KEYWORDS}
     if schema.get("format") in _STRICT_FORMATS:
         strict["format"] = schema["format"]
     # Strict modes reject lookaheads, as in the pattern of pydantic's Decimal.
@@ -185,9 +179,7 @@ def read_text(completion: Completion) -> str:
     return completion.text
 
 
-def read_template(
-    completion: Completion, template: type[BaseModel]
-) -> tuple[str, BaseModel]:
+def read_template(completion: Completion, template: type[BaseModel]) -> tuple[str, BaseModel]:
     """Return the reply's JSON and the template filled with it.
 
     Raises:
@@ -205,18 +197,12 @@ def read_template(
     except ValidationError as error:
         raise InvalidOutputError(_problems(error)) from error
     schema = schema_of(template).full
-    dispensable: frozenset[str] = getattr(
-        template, "dispensable_properties", frozenset()
-    )
+    dispensable: frozenset[str] = getattr(template, "dispensable_properties", frozenset())
     missing = [
-        name
-        for name in _missing(unambiguous_json(text), schema, schema)
-        if name not in dispensable
+        name for name in _missing(unambiguous_json(text), schema, schema) if name not in dispensable
     ]
     if missing:
-        raise InvalidOutputError(
-            _listed([f"{name}: Field required" for name in missing])
-        )
+        raise InvalidOutputError(_listed([f"{name}: Field required" for name in missing]))
     return text, value
 
 
@@ -229,18 +215,14 @@ def json_text(reply: str) -> str:
     return fenced.group(1).strip() if fenced else text
 
 
-def repair_messages(
-    completion: Completion, problem: InvalidOutputError
-) -> list[CheckedMessage]:
+def repair_messages(completion: Completion, problem: InvalidOutputError) -> list[CheckedMessage]:
     """Return the turns that show a model its invalid reply and the problem.
 
     The problem stands in a block, as it may quote the reply, and with it the page.
     """
     turns: list[CheckedMessage] = []
     if completion.text.strip():
-        turns.append(
-            {"role": "assistant", "content": _shortened(completion.text.strip())}
-        )
+        turns.append({"role": "assistant", "content": _shortened(completion.text.strip())})
     block = BlockChain().block("problem", str(problem))
     turns.append(
         {
@@ -284,9 +266,7 @@ def unambiguous_json(text: str) -> Any:
     return json.loads(text, object_pairs_hook=checked, parse_int=len)
 
 
-def _missing(
-    value: Any, schema: Any, root: JsonSchema, where: str = ""
-) -> Iterator[str]:
+def _missing(value: Any, schema: Any, root: JsonSchema, where: str = "") -> Iterator[str]:
     """Yield the paths of missing properties, even of those with a default."""
     schema = _resolved(schema, root) if isinstance(schema, dict) else {}
     variants = schema.get("anyOf") or schema.get("oneOf") or schema.get("allOf")
@@ -324,30 +304,19 @@ def _is_of(value: Any, schema: JsonSchema, root: JsonSchema) -> bool:
 
 
 def _emptiness(completion: Completion) -> str:
-    return (
-        "it was empty, cut off at the token limit"
-        if completion.is_truncated
-        else "it was empty"
-    )
+    return "it was empty, cut off at the token limit" if completion.is_truncated else "it was empty"
 
 
 def _problems(error: ValidationError) -> str:
-    details = error.errors(
-        include_url=False, include_input=False, include_context=False
-    )
+    details = error.errors(include_url=False, include_input=False, include_context=False)
     lines = [
-        f"{'.'.join(map(str, detail['loc'])) or 'reply'}: {detail['msg']}"
-        for detail in details
+        f"{'.'.join(map(str, detail['loc'])) or 'reply'}: {detail['msg']}" for detail in details
     ]
     return _listed(lines)
 
 
 def _listed(lines: list[str]) -> str:
-    more = (
-        [f"and {len(lines) - _MOST_PROBLEMS} more"]
-        if len(lines) > _MOST_PROBLEMS
-        else []
-    )
+    more = [f"and {len(lines) - _MOST_PROBLEMS} more"] if len(lines) > _MOST_PROBLEMS else []
     return "; ".join(lines[:_MOST_PROBLEMS] + more)
 
 

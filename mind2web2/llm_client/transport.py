@@ -95,7 +95,8 @@ class Completion:
     allowances: Allowances = NOTHING_SAID
 
 
-# A server that reports more, or less than nothing, counts wrongly: its prices would be wrong as well.
+# A server that reports more, or less than nothing, counts wrongly: its prices would be wrong as
+# well.
 TokenCount = Annotated[int, Field(ge=0, le=1_000_000_000)]
 
 
@@ -145,9 +146,7 @@ class JsonBody:
         ValueError: a number is infinite or NaN.
     """
 
-    def __init__(
-        self, parameters: Parameters, messages: Sequence[CheckedMessage]
-    ) -> None:
+    def __init__(self, parameters: Parameters, messages: Sequence[CheckedMessage]) -> None:
         self._pieces = _joined(_body_pieces(parameters, messages))
 
     @property
@@ -187,9 +186,7 @@ def _joined(pieces: Iterator[Piece]) -> list[Piece]:
     return [*joined, b"".join(small)]
 
 
-def _body_pieces(
-    parameters: Parameters, messages: Sequence[CheckedMessage]
-) -> Iterator[Piece]:
+def _body_pieces(parameters: Parameters, messages: Sequence[CheckedMessage]) -> Iterator[Piece]:
     yield _up_to_value(parameters, "messages")
     for number, message in enumerate(messages):
         yield b"," if number else b"["

@@ -69,9 +69,7 @@ class AnswerCache:
         """Return whether a PDF is stored."""
         return self._sees(url) and self.task_cache.has_pdf(str(url))
 
-    def get_web(
-        self, url: str, get_screenshot: bool = True
-    ) -> tuple[str, bytes | None]:
+    def get_web(self, url: str, get_screenshot: bool = True) -> tuple[str, bytes | None]:
         """Return a web page's text and screenshot."""
         self._check_seen(url)
         return self.task_cache.get_web(str(url), get_screenshot)
@@ -163,9 +161,7 @@ class AnswerCache:
 
     def _check_seen(self, url: str) -> None:
         if not self._sees(url):
-            raise CacheMiss(
-                f"no page is stored for {url} in {self.task_cache.task_dir}"
-            )
+            raise CacheMiss(f"no page is stored for {url} in {self.task_cache.task_dir}")
 
     def _is_in_view(self, url: str) -> bool:
         return not _is_on_the_loop() or self._is_known(url)
@@ -178,15 +174,11 @@ class AnswerCache:
             return True
         address = lookup_key(listed_as)
         return (
-            address in at_first
-            or address in self._captured
-            or address in self._redirect_targets()
+            address in at_first or address in self._captured or address in self._redirect_targets()
         )
 
     def _redirect_targets(self) -> set[str | None]:
-        records = (
-            self.task_cache.capture_record(url) for url in self._captured.values()
-        )
+        records = (self.task_cache.capture_record(url) for url in self._captured.values())
         targets = (redirect_target(record) for record in records if record is not None)
         return {lookup_key(target) for target in targets if target is not None}
 
@@ -204,6 +196,4 @@ def _is_on_the_loop() -> bool:
 
 def listing_sha256(cache: CacheFileSys) -> str:
     """Return a digest of which pages a cache holds."""
-    return hashlib.sha256(
-        "\n".join(cache.get_all_urls()).encode("utf-8", "replace")
-    ).hexdigest()
+    return hashlib.sha256("\n".join(cache.get_all_urls()).encode("utf-8", "replace")).hexdigest()

@@ -188,11 +188,7 @@ class CacheFileSys:
 
         Such a page is not captured during an evaluation (file-layouts.md).
         """
-        record = (
-            None
-            if self._find(url)
-            else listed_failure_record(url, self._failures.get(url))
-        )
+        record = None if self._find(url) else listed_failure_record(url, self._failures.get(url))
         return None if record is None else record.failure
 
     def redirected_urls(self) -> list[str]:
@@ -224,9 +220,7 @@ class CacheFileSys:
                 records[url] = listed
         return records
 
-    def get_web(
-        self, url: str, get_screenshot: bool = True
-    ) -> tuple[str, bytes | None]:
+    def get_web(self, url: str, get_screenshot: bool = True) -> tuple[str, bytes | None]:
         """Return a web page's text and, if asked for and stored, its screenshot.
 
         Raises:
@@ -237,9 +231,7 @@ class CacheFileSys:
         contents = self._contents_of(paths if get_screenshot else paths[:1])
         if files is None or contents[0] is None:
             raise CacheMiss(f"no web page is stored for {url} in {self.task_dir}")
-        return decoded_text(contents[0], files.text), contents[
-            1
-        ] if get_screenshot else None
+        return decoded_text(contents[0], files.text), contents[1] if get_screenshot else None
 
     def get_pdf(self, url: str) -> bytes:
         """Return a stored PDF. Raises CacheMiss: no PDF is stored for the URL."""
@@ -280,11 +272,7 @@ class CacheFileSys:
         if stored is None or content is None:
             return None
         record = read_sidecar(PageFiles.of(self.task_dir, stored[0]).sidecar)
-        troubles = (
-            ()
-            if record is None or record.reviewed is None
-            else record.reviewed.troubles
-        )
+        troubles = () if record is None or record.reviewed is None else record.reviewed.troubles
         if record is None or record.sha256 != content or not troubles:
             return content
         return text_sha256(" ".join([content, *(trouble.kind for trouble in troubles)]))
@@ -299,9 +287,7 @@ class CacheFileSys:
             return None
         key, kind = stored
         files = PageFiles.of(self.task_dir, key)
-        main, *others = (
-            file_state(path) for path in (*files.of_kind(kind), files.sidecar)
-        )
+        main, *others = (file_state(path) for path in (*files.of_kind(kind), files.sidecar))
         return None if main is None else (main, *others)
 
     def replace_record(self, url: str, record: CaptureRecord) -> None:
@@ -318,9 +304,7 @@ class CacheFileSys:
             changed = record.model_copy(
                 update={"kind": stored[1], "sha256": self._digest_of(*stored)}
             )
-            write_whole(
-                PageFiles.of(self.task_dir, stored[0]).sidecar, sidecar_text(changed)
-            )
+            write_whole(PageFiles.of(self.task_dir, stored[0]).sidecar, sidecar_text(changed))
 
     def remove(self, url: str, record: CaptureRecord | None = None) -> None:
         """Remove a page, stored or failed, and leave nothing of it but the record that is given, if any.
@@ -376,9 +360,7 @@ class CacheFileSys:
     def page_files(self, url: str) -> tuple[Path, ...]:
         """Return the files of the stored page: its text and screenshot, or its PDF; none for no page."""
         stored = self._find(url)
-        paths = (
-            PageFiles.of(self.task_dir, stored[0]).of_kind(stored[1]) if stored else ()
-        )
+        paths = PageFiles.of(self.task_dir, stored[0]).of_kind(stored[1]) if stored else ()
         return tuple(path for path in paths if path.exists())
 
     def get_all_urls(self) -> list[str]:
@@ -430,9 +412,7 @@ class CacheFileSys:
         contents: Sequence[bytes | None],
     ) -> None:
         paths = PageFiles.of(self.task_dir, key).of_kind(kind)
-        self._store(
-            key, kind, dict(zip(paths, contents, strict=True)), sidecar_text(record)
-        )
+        self._store(key, kind, dict(zip(paths, contents, strict=True)), sidecar_text(record))
 
     def _store(
         self,
@@ -475,11 +455,7 @@ class CacheFileSys:
 
     def _record_of(self, key: str, kind: PageKind) -> CaptureRecord | None:
         record = read_sidecar(PageFiles.of(self.task_dir, key).sidecar)
-        if (
-            record is None
-            or record.kind != kind
-            or record.sha256 != self._digest_of(key, kind)
-        ):
+        if record is None or record.kind != kind or record.sha256 != self._digest_of(key, kind):
             return None
         return record
 
@@ -505,19 +481,13 @@ class CacheFileSys:
 
     def _files_of(self, url: str, kind: PageKind) -> PageFiles | None:
         stored = self._find(url)
-        return (
-            PageFiles.of(self.task_dir, stored[0])
-            if stored and stored[1] == kind
-            else None
-        )
+        return PageFiles.of(self.task_dir, stored[0]) if stored and stored[1] == kind else None
 
     def _stored_kinds(self) -> dict[str, PageKind]:
         kinds = self._index_file.current().kinds
         file_names = file_names_in(self.task_dir)
         stored = {
-            key: kind
-            for key, kind in kinds.items()
-            if main_file_name(key, kind) in file_names
+            key: kind for key, kind in kinds.items() if main_file_name(key, kind) in file_names
         }
         for key in kinds.keys() - stored.keys():
             self._report_missing(key)
@@ -544,7 +514,5 @@ def _check_sizes(key: str, contents: Mapping[Path, bytes | None]) -> None:
 
 def _key_for_storing(url: str) -> str:
     if lookup_key(url) is None:
-        raise CacheWriteError(
-            f"cannot store a page under {url[:200]!r}: it is not a URL"
-        )
+        raise CacheWriteError(f"cannot store a page under {url[:200]!r}: it is not a URL")
     return storage_key(url)

@@ -116,9 +116,7 @@ def screenshot_bytes(screenshot: bytes | str | None) -> bytes | None:
     """
     if not screenshot:
         return None
-    return to_jpeg(
-        _decoded(screenshot) if isinstance(screenshot, str) else bytes(screenshot)
-    )
+    return to_jpeg(_decoded(screenshot) if isinstance(screenshot, str) else bytes(screenshot))
 
 
 def read_file(path: Path) -> bytes | None:
@@ -164,9 +162,7 @@ def decoded_text(raw: bytes, path: Path) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
-        _log.warning(
-            "page text is not valid utf-8 file=%s offset=%d", path, error.start
-        )
+        _log.warning("page text is not valid utf-8 file=%s offset=%d", path, error.start)
         return raw.decode(errors="replace")
 
 
@@ -205,10 +201,7 @@ def is_sidecar(name: str) -> bool:
 def sidecar_text(record: CaptureRecord) -> str:
     """Return a record as its file has it."""
     # Through json: a title may hold lone surrogates, which pydantic refuses to write.
-    return (
-        as_unicode_text(json.dumps(record.model_dump(), ensure_ascii=False, indent=2))
-        + "\n"
-    )
+    return as_unicode_text(json.dumps(record.model_dump(), ensure_ascii=False, indent=2)) + "\n"
 
 
 def read_sidecar(path: Path) -> CaptureRecord | None:
@@ -276,9 +269,7 @@ def listed_failure_record(url: str, note: object) -> CaptureRecord | None:
     if note is None:
         return None
     fields = note if isinstance(note, dict) else {}
-    reason, time, attempts = (
-        fields.get(name) for name in ("reason", "time", "attempts")
-    )
+    reason, time, attempts = (fields.get(name) for name in ("reason", "time", "attempts"))
     return CaptureRecord(
         requested_url=url,
         final_url=url,
@@ -318,11 +309,7 @@ def redirect_target(record: CaptureRecord) -> str | None:
         # One view of an application is not its others.
         return None
     is_web = record.final_url.lower().startswith(("http://", "https://"))
-    return (
-        record.final_url
-        if is_web and final != lookup_key(record.requested_url)
-        else None
-    )
+    return record.final_url if is_web and final != lookup_key(record.requested_url) else None
 
 
 def _route(url: str) -> str:
@@ -390,19 +377,14 @@ def _moves(raw: bytes) -> dict[str, str | None]:
     except (ValueError, RecursionError):
         return {}
     is_ours = isinstance(note, dict) and all(
-        (is_page_file(name) or is_sidecar(name))
-        and (staged is None or _is_staged(staged))
+        (is_page_file(name) or is_sidecar(name)) and (staged is None or _is_staged(staged))
         for name, staged in note.items()
     )
     return note if is_ours else {}
 
 
 def _is_staged(name: object) -> bool:
-    return (
-        isinstance(name, str)
-        and is_leftover(name)
-        and _PLAIN_NAME.fullmatch(name) is not None
-    )
+    return isinstance(name, str) and is_leftover(name) and _PLAIN_NAME.fullmatch(name) is not None
 
 
 @dataclass(frozen=True)
@@ -447,11 +429,7 @@ class PageIndex:
             yield url
         page = lookup_key(url)
         keys = self.keys_of.get(page, ()) if page is not None else ()
-        yield from (
-            keys
-            if len(keys) < 2
-            else sorted(keys, key=_unlikeness_to(storage_key(url)))
-        )
+        yield from (keys if len(keys) < 2 else sorted(keys, key=_unlikeness_to(storage_key(url))))
 
 
 def _unlikeness_to(exact: str) -> Callable[[str], tuple[bool, int, str]]:
@@ -461,13 +439,12 @@ def _unlikeness_to(exact: str) -> Callable[[str], tuple[bool, int, str]]:
 
 def _common_start_chars(one: str, other: str) -> int:
     pairs = enumerate(zip(one, other, strict=False))
-    return next(
-        (position for position, (a, b) in pairs if a != b), min(len(one), len(other))
-    )
+    return next((position for position, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def _page_of_index_key(key: str) -> str | None:
-    # Keys have no fragments but routes, so that any other "#" is one that an older tool decoded from "%23".
+    # Keys have no fragments but routes, so that any other "#" is one that an older tool decoded
+    # from "%23".
     if "#" in key and not split_url(key).route:
         key = key.replace("#", "%23")
     return lookup_key(key)
@@ -502,7 +479,8 @@ class IndexFile:
         """
         if self._state_on_disk() != self._state:
             with self._thread_lock:
-                # The state is taken before the file is read: one replaced in between is read once more.
+                # The state is taken before the file is read: one replaced in between is read once
+                # more.
                 state = self._state_on_disk()
                 if state != self._state:
                     self._read(state)
@@ -559,11 +537,7 @@ class IndexFile:
         for leftover in filter(is_leftover, file_names):
             # No other process writes it: the lock is ours.
             (self._folder / leftover).unlink(missing_ok=True)
-        kept = {
-            key: kind
-            for key, kind in entries.items()
-            if not _is_lost(key, kind, file_names)
-        }
+        kept = {key: kind for key, kind in entries.items() if not _is_lost(key, kind, file_names)}
         if len(kept) < len(entries):
             aside = self._set_aside()
             _log.warning(
@@ -593,12 +567,11 @@ class IndexFile:
     def _set_aside(self) -> Path:
         """Keep the index file under a name of its own; it stays in place until it is replaced."""
         taken = file_names_in(self._folder)
-        names = (
-            f"{_INDEX_NAME}.damaged-{number}" for number in range(1, len(taken) + 2)
-        )
+        names = (f"{_INDEX_NAME}.damaged-{number}" for number in range(1, len(taken) + 2))
         aside = self._folder / next(name for name in names if name not in taken)
         try:
-            # A link rather than a copy: a program that writes in place and is not done yet completes it.
+            # A link rather than a copy: a program that writes in place and is not done yet
+            # completes it.
             aside.hardlink_to(self._path)
         except OSError:
             self._path.rename(aside)

@@ -37,9 +37,7 @@ class DoubtfulPageError(CaptureError):
 class PageCapture(Protocol):
     """Captures a page; ``capture(url, logger) -> CapturedPage``, if there is one, is used instead."""
 
-    async def capture_page(
-        self, url: str, logger: logging.Logger
-    ) -> tuple[str | None, str | None]:
+    async def capture_page(self, url: str, logger: logging.Logger) -> tuple[str | None, str | None]:
         """Return the screenshot as base64 text and the page's text; ``CaptureError`` says why not."""
 
 
@@ -63,9 +61,7 @@ class SharedCaptures:
         others: pages of other agents, which are copied instead of captured.
     """
 
-    def __init__(
-        self, open_browser: OpenBrowser, others: KnownPages | None = None
-    ) -> None:
+    def __init__(self, open_browser: OpenBrowser, others: KnownPages | None = None) -> None:
         self._open_browser = open_browser
         self._others = others
         self._browser: PageCapture | None = None
@@ -88,9 +84,7 @@ class SharedCaptures:
             async with asyncio.timeout(_LONGEST_CLOSE_S):
                 await self._exits.aclose()
         except TimeoutError:
-            log.warning(
-                "browser did not close within %g s and is left behind", _LONGEST_CLOSE_S
-            )
+            log.warning("browser did not close within %g s and is left behind", _LONGEST_CLOSE_S)
 
     async def capture_into(
         self,
@@ -120,17 +114,13 @@ class SharedCaptures:
             reason = await asyncio.to_thread(listed_failure, cache, url)
             if reason is not None:
                 raise CaptureError(reason)
-            if is_there and (
-                not is_retry or (outcome is not None and outcome.cache is cache)
-            ):
+            if is_there and (not is_retry or (outcome is not None and outcome.cache is cache)):
                 return
             if outcome is None or not await outcome.is_copied(url, cache):
                 if not is_retry and await self._is_copied_from_others(url, cache):
                     return
                 page = await self._captured(url, limit, logger)
-                await asyncio.to_thread(
-                    _store, page, url, cache, must_be_better=not is_retry
-                )
+                await asyncio.to_thread(_store, page, url, cache, must_be_better=not is_retry)
                 self._outcomes[key] = outcome = _Outcome(page.record, cache)
             # Another process may have stored it since.
             if is_retry or await asyncio.to_thread(cache.has, url) is None:
@@ -146,9 +136,7 @@ class SharedCaptures:
         outcome = self._outcomes.get(lookup_key(url) or url)
         return outcome is not None and outcome.record.is_refused_as_private
 
-    async def _captured(
-        self, url: str, limit: Limit, logger: logging.Logger
-    ) -> CapturedPage:
+    async def _captured(self, url: str, limit: Limit, logger: logging.Logger) -> CapturedPage:
         async with limit:
             try:
                 return await _page_from(await self._opened_browser(), url, logger)
@@ -161,9 +149,7 @@ class SharedCaptures:
     async def _opened_browser(self) -> PageCapture:
         async with self._opening:
             if self._browser is None:
-                self._browser = await self._exits.enter_async_context(
-                    self._open_browser()
-                )
+                self._browser = await self._exits.enter_async_context(self._open_browser())
             return self._browser
 
 
@@ -184,16 +170,10 @@ class _Outcome:
         """Raise ``CaptureError`` if the capture failed."""
         if self.record.kind is None:
             reason = self.record.failure or "the page yielded nothing"
-            raise (
-                DoubtfulPageError(reason)
-                if self.record.is_transient
-                else CaptureError(reason)
-            )
+            raise (DoubtfulPageError(reason) if self.record.is_transient else CaptureError(reason))
 
 
-async def _page_from(
-    browser: PageCapture, url: str, logger: logging.Logger
-) -> CapturedPage:
+async def _page_from(browser: PageCapture, url: str, logger: logging.Logger) -> CapturedPage:
     capture = getattr(browser, "capture", None)
     if callable(capture):
         page: CapturedPage = await capture(url, logger)
@@ -209,40 +189,28 @@ async def _page_from(
             is_transient=True,
         )
     if not screenshot and not (text or "").strip():
-        return _failed(
-            url, "the page yielded neither text nor a screenshot", is_transient=False
-        )
+        return _failed(url, "the page yielded neither text nor a screenshot", is_transient=False)
     return await asyncio.to_thread(_page_of, url, text or "", screenshot)
 
 
 def _page_of(url: str, text: str, screenshot: str | None) -> CapturedPage:
     """Return a page that a browser without records has captured, looked at as far as its text goes."""
-    seen = PageObservation(
-        requested_url=url, final_url=url, text=text, text_chars=len(text)
-    )
-    record = _record(
-        url, kind="web", text_chars=len(text), troubles=signs_of_trouble(seen)
-    )
+    seen = PageObservation(requested_url=url, final_url=url, text=text, text_chars=len(text))
+    record = _record(url, kind="web", text_chars=len(text), troubles=signs_of_trouble(seen))
     return CapturedPage(record, text, screenshot_bytes(screenshot))
 
 
 def _failed(url: str, reason: str, *, is_transient: bool) -> CapturedPage:
-    return CapturedPage(
-        _record(url, kind=None, failure=reason, is_transient=is_transient)
-    )
+    return CapturedPage(_record(url, kind=None, failure=reason, is_transient=is_transient))
 
 
 def _record(url: str, **details: Any) -> CaptureRecord:
     # Any: pydantic checks them against the model's fields.
     captured_at = datetime.now(UTC).isoformat(timespec="seconds")
-    return CaptureRecord(
-        requested_url=url, final_url=url, captured_at=captured_at, **details
-    )
+    return CaptureRecord(requested_url=url, final_url=url, captured_at=captured_at, **details)
 
 
-def _store(
-    page: CapturedPage, url: str, cache: PageCache, *, must_be_better: bool
-) -> None:
+def _store(page: CapturedPage, url: str, cache: PageCache, *, must_be_better: bool) -> None:
     if page.record.kind is None and _is_known_to_fail(url, page.record, cache):
         return
     try:

@@ -109,8 +109,7 @@ def as_cited(urls: Iterable[str]) -> list[str]:
         if known is None or (not split_url(known).scheme and split_url(url).scheme):
             spellings[page] = _without_fragment(clean_url(url))
     return [
-        url if split_url(url).scheme else f"{_ASSUMED_SCHEME}://{url}"
-        for url in spellings.values()
+        url if split_url(url).scheme else f"{_ASSUMED_SCHEME}://{url}" for url in spellings.values()
     ]
 
 
@@ -140,9 +139,7 @@ async def judged_urls(
         JudgeError: the judge failed for good, or declined to read the answer.
     """
     messages = discovery_messages(answer_markdown)
-    request = ChatRequest(
-        model=model, messages=messages, template=URLs, extra=extra or {}
-    )
+    request = ChatRequest(model=model, messages=messages, template=URLs, extra=extra or {})
     reply = await ask_twice_if_declined(
         as_provider(client).chat, request, nullcontext() if limit is None else limit
     )
@@ -153,9 +150,7 @@ async def judged_urls(
     if not isinstance(reply.value, URLs):
         raise JudgeOutputError(f"judge {model} gave no list of links")
     hosts = _hosts_in(answer_markdown)
-    return [
-        url for url in one_spelling_each(reply.value.urls) if _host_of(url) in hosts
-    ], reply
+    return [url for url in one_spelling_each(reply.value.urls) if _host_of(url) in hosts], reply
 
 
 def discovery_messages(answer: str) -> list[Message]:
@@ -222,9 +217,7 @@ def citations_as_json(
             if url is not None:
                 answers[url].append(name)
     kinds = {
-        url: kind
-        for url in urls
-        if pages is not None and (kind := pages.has(url)) is not None
+        url: kind for url in urls if pages is not None and (kind := pages.has(url)) is not None
     }
     return {
         "agent_name": agent_name,
@@ -249,9 +242,7 @@ def write_citations(
     Raises:
         CacheWriteError: the folder cannot be written.
     """
-    citations = citations_as_json(
-        agent_folder.resolve().name, task_id, urls_by_answer, pages
-    )
+    citations = citations_as_json(agent_folder.resolve().name, task_id, urls_by_answer, pages)
     path = agent_folder / f"{task_id}.json"
     try:
         write_whole(
@@ -302,7 +293,8 @@ class LinkJudge:
         self._folder = folder
         self._model = model
         self._ask = ask
-        # The first is asked alone: a judge that cannot be reached is found out once, not by all at once.
+        # The first is asked alone: a judge that cannot be reached is found out once, not by all at
+        # once.
         self._trying = asyncio.Lock()
         self._has_answered = False
         self.answers_not_judged = 0
@@ -314,10 +306,7 @@ class LinkJudge:
 
     async def urls(self, answer: str, name: str = "an answer") -> list[str]:
         """Return the model's links, new or stored; none if it was not asked or failed."""
-        path = (
-            self._folder
-            / f"{hashlib.sha256(as_unicode_text(answer).encode()).hexdigest()}.json"
-        )
+        path = self._folder / f"{hashlib.sha256(as_unicode_text(answer).encode()).hexdigest()}.json"
         kept = await asyncio.to_thread(_kept_urls, path, self._model)
         if kept is not None:
             return kept
@@ -329,9 +318,7 @@ class LinkJudge:
         if urls is None:
             self.answers_not_judged += 1
             return []
-        reply = json.dumps(
-            {"model": self._model, "urls": urls}, ensure_ascii=False, indent=2
-        )
+        reply = json.dumps({"model": self._model, "urls": urls}, ensure_ascii=False, indent=2)
         await asyncio.to_thread(write_whole, path, as_unicode_text(reply))
         return urls
 
@@ -343,9 +330,7 @@ class LinkJudge:
             urls = await ask(answer)
         except JudgeError as error:
             if self._ask is not None:
-                log.warning(
-                    "%s: links that only a model sees are left out: %s", name, error
-                )
+                log.warning("%s: links that only a model sees are left out: %s", name, error)
             if isinstance(error, JudgeRequestError | JudgeUnavailableError):
                 # The next answer would fare no better: a wrong key, a server that is down.
                 self._ask = None
@@ -371,9 +356,7 @@ def _kept_urls(path: Path, model: str | None) -> list[str] | None:
 
 DEFAULT_LIST = Path(__file__).with_name("barred.txt")
 _MAX_BYTES = 1_000_000
-_ADDRESS = re.compile(
-    r"(?:https?://)?(?:www\.)?([^\s/?#:]+\.[^\s/?#]+(?:/\S*)?)", re.IGNORECASE
-)
+_ADDRESS = re.compile(r"(?:https?://)?(?:www\.)?([^\s/?#:]+\.[^\s/?#]+(?:/\S*)?)", re.IGNORECASE)
 _TITLE = "title:"
 
 
@@ -403,9 +386,7 @@ class BarredList:
         try:
             text = read_regular_file(path, _MAX_BYTES).decode("utf-8-sig")
         except OSError as error:
-            raise UsageError(
-                f"cannot read {path}: {error.strerror or error}"
-            ) from error
+            raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
         except UnicodeDecodeError as error:
             raise UsageError(f"cannot read {path}: it is not UTF-8 text") from error
         addresses, titles = [], []
@@ -429,16 +410,12 @@ class BarredList:
     def rule_for_url(self, url: str) -> str | None:
         """Return the first rule that names a URL, also one within the address of an archive."""
         address = unquote(lookup_key(url) or url).lower()
-        return next(
-            (rule for rule, pattern in self.addresses if pattern.search(address)), None
-        )
+        return next((rule for rule, pattern in self.addresses if pattern.search(address)), None)
 
     def rule_for_title(self, title: str) -> str | None:
         """Return the first rule that names a page's title."""
         words = _words(title)
-        return next(
-            (rule for rule, pattern in self.titles if pattern.fullmatch(words)), None
-        )
+        return next((rule for rule, pattern in self.titles if pattern.fullmatch(words)), None)
 
     def sources_of(
         self,
@@ -462,14 +439,10 @@ class BarredList:
                 found.append({"url": url, "rule": match[1], "shown": match[0]})
         return found
 
-    def _matches(
-        self, url: str, pages: CacheFileSys
-    ) -> Iterator[tuple[str, str | None]]:
+    def _matches(self, url: str, pages: CacheFileSys) -> Iterator[tuple[str, str | None]]:
         yield url, self.rule_for_url(url)
         record = pages.capture_record(url)
-        addresses = (
-            [] if record is None else [record.final_url, record.archived_from or ""]
-        )
+        addresses = [] if record is None else [record.final_url, record.archived_from or ""]
         stored = pages.listed_as(url)
         addresses += [
             final
@@ -482,9 +455,7 @@ class BarredList:
             yield record.title, self.rule_for_title(record.title)
 
 
-def _question_on(
-    url: str, pages: CacheFileSys, question: str
-) -> tuple[str, str] | None:
+def _question_on(url: str, pages: CacheFileSys, question: str) -> tuple[str, str] | None:
     """Return the passage of the question that a stored web page has, and the rule that bars it."""
     if pages.has(url) != "web" or len(question.split()) < RUN_WORDS:
         return None
@@ -495,9 +466,7 @@ def _question_on(
     shared = shared_words(question, text)
     if shared is None:
         return None
-    rule = (
-        f"the page has {shared.share:.0%} of the question's runs of {RUN_WORDS} words"
-    )
+    rule = f"the page has {shared.share:.0%} of the question's runs of {RUN_WORDS} words"
     return shared.passage, rule
 
 

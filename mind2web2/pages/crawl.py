@@ -49,9 +49,7 @@ class CitedPage:
     @property
     def is_suspect(self) -> bool:
         """Return whether it is stored and looks wrong."""
-        return (
-            self.kind is not None and self.record is not None and self.record.is_suspect
-        )
+        return self.kind is not None and self.record is not None and self.record.is_suspect
 
     @property
     def failure(self) -> str | None:
@@ -71,9 +69,7 @@ class CitedPage:
         if choice == "doubtful" and self.is_suspect:
             return True
         # A server that was out of order sent an error instead of the page.
-        return self.kind is None or (
-            self.record is not None and self.record.is_transient
-        )
+        return self.kind is None or (self.record is not None and self.record.is_transient)
 
 
 def _is_older(record: CaptureRecord | None, before: datetime) -> bool:
@@ -108,10 +104,7 @@ def page_jobs(
                 wanted.setdefault(lookup_key(page.url) or page.url, {}).setdefault(
                     task.task_id, page.url
                 )
-    jobs = [
-        PageJob(next(iter(urls.values())), tuple(urls.items()))
-        for urls in wanted.values()
-    ]
+    jobs = [PageJob(next(iter(urls.values())), tuple(urls.items())) for urls in wanted.values()]
     return _spread(jobs)
 
 
@@ -176,9 +169,7 @@ class AgentCache:
         for url in citations.urls():
             kind = cache.has(url)
             record = records.get(storage_key(url)) or by_page.get(lookup_key(url))
-            pages.append(
-                CitedPage(url, kind, record if record and record.kind == kind else None)
-            )
+            pages.append(CitedPage(url, kind, record if record and record.kind == kind else None))
         return TaskPages(citations.task_id, tuple(pages))
 
     def list_citations(self, citations: TaskCitations) -> None:
@@ -234,17 +225,11 @@ class Archive:
         page = await capturer.capture(found, log)
         record = page.record
         if record.kind is None or record.is_suspect:
-            reason = record.failure or ", ".join(
-                trouble.kind for trouble in record.troubles
-            )
-            log.info(
-                "archived copy not used url=%s copy=%s reason=%s", url, found, reason
-            )
+            reason = record.failure or ", ".join(trouble.kind for trouble in record.troubles)
+            log.info("archived copy not used url=%s copy=%s reason=%s", url, found, reason)
             return None
         # The archive may lead to a copy of another moment.
-        copied_from = (
-            record.final_url if _COPY_URL.fullmatch(record.final_url) else found
-        )
+        copied_from = record.final_url if _COPY_URL.fullmatch(record.final_url) else found
         reasons = failed.record.failure or "; ".join(
             trouble.detail for trouble in failed.record.troubles
         )
@@ -273,10 +258,7 @@ class Archive:
             found = mapping(json.loads(reply.text or ""))
             closest = mapping(mapping(found.get("archived_snapshots")).get("closest"))
         except ValueError:
-            reason = (
-                reply.record.failure
-                or f"HTTP status {reply.record.status}, and no JSON"
-            )
+            reason = reply.record.failure or f"HTTP status {reply.record.status}, and no JSON"
             log.warning("the archive could not be asked for %s: %s", url, reason)
             return None
         copy = _COPY_URL.fullmatch(str(closest.get("url", "")))
@@ -410,12 +392,8 @@ async def crawl(
                 # More than are captured at once, since some wait for their host.
                 workers = min(len(left), 4 * pages_at_once)
                 try:
-                    await all_or_first_error(
-                        run.work(queue, capturer) for _ in range(workers)
-                    )
-                    await all_or_first_error(
-                        run.wait_again(capturer) for _ in range(workers)
-                    )
+                    await all_or_first_error(run.work(queue, capturer) for _ in range(workers))
+                    await all_or_first_error(run.wait_again(capturer) for _ in range(workers))
                 except asyncio.CancelledError:
                     # Before the browser closes, which may take longer than the process is given.
                     await run.list_citations()
@@ -465,9 +443,7 @@ class _Crawl:
         holders = await asyncio.to_thread(self.cache.holders) if jobs else {}
         for job in jobs:
             page = lookup_key(job.url)
-            source = await asyncio.to_thread(
-                self._source_of, job, holders.get(page, ())
-            )
+            source = await asyncio.to_thread(self._source_of, job, holders.get(page, ()))
             if source is not None:
                 await self._copy(job, source)
                 continue
@@ -510,15 +486,9 @@ class _Crawl:
             if left:
                 await asyncio.to_thread(self.cache.list_citations, self.tasks[task_id])
 
-    def _source_of(
-        self, job: PageJob, caches: Iterable[CacheFileSys]
-    ) -> CacheFileSys | None:
+    def _source_of(self, job: PageJob, caches: Iterable[CacheFileSys]) -> CacheFileSys | None:
         """Return the cache whose copy of the page makes a capture unnecessary."""
-        held = [
-            (cache, cache.capture_record(job.url))
-            for cache in caches
-            if cache.has(job.url)
-        ]
+        held = [(cache, cache.capture_record(job.url)) for cache in caches if cache.has(job.url)]
         if self.before is not None:
             held = [each for each in held if not _is_older(each[1], self.before)]
         for cache, record in held:
@@ -527,9 +497,7 @@ class _Crawl:
         if self.choice in ("suspect", "doubtful"):
             return None
         # A server that was out of order sent an error instead of the page.
-        lasting = (
-            cache for cache, record in held if record is None or not record.is_transient
-        )
+        lasting = (cache for cache, record in held if record is None or not record.is_transient)
         return next(lasting, None)
 
     def _source_of_others(self, job: PageJob) -> CacheFileSys | None:
@@ -542,9 +510,7 @@ class _Crawl:
                 return source
         return None
 
-    async def _copy(
-        self, job: PageJob, source: CacheFileSys, copy: _Copy = _copy_of_task
-    ) -> None:
+    async def _copy(self, job: PageJob, source: CacheFileSys, copy: _Copy = _copy_of_task) -> None:
         is_copied = False
         for task_id, url in job.wanted_by:
             own = self.cache.of(task_id)
@@ -559,7 +525,8 @@ class _Crawl:
         try:
             page = await capturer.capture(job.url, log)
             if page.is_unanswered:
-                # It is waited for when nothing else is left to do; a run that ends before keeps the failure.
+                # It is waited for when nothing else is left to do; a run that ends before keeps the
+                # failure.
                 self._unanswered.append((job, page))
                 await self._store_everywhere(job, page)
                 return
@@ -567,15 +534,9 @@ class _Crawl:
         finally:
             self.progress.running.pop(job.url, None)
 
-    async def _keep(
-        self, job: PageJob, page: CapturedPage, capturer: PageCapturer
-    ) -> None:
-        if self.archive is not None and (
-            page.record.kind is None or page.record.is_suspect
-        ):
-            page = (
-                await self.archive.copy_for(page, self._moment(job), capturer) or page
-            )
+    async def _keep(self, job: PageJob, page: CapturedPage, capturer: PageCapturer) -> None:
+        if self.archive is not None and (page.record.kind is None or page.record.is_suspect):
+            page = await self.archive.copy_for(page, self._moment(job), capturer) or page
         is_stored = await self._store_everywhere(job, page)
         await self._done(job, PageOutcome(job.url, page.record, is_kept=not is_stored))
 
@@ -596,8 +557,7 @@ class _Crawl:
                 moments[task_id][name]
                 for task_id, _ in job.wanted_by
                 for name, urls in self.tasks[task_id].urls_by_answer.items()
-                if name in moments.get(task_id, ())
-                and any(lookup_key(url) == page for url in urls)
+                if name in moments.get(task_id, ()) and any(lookup_key(url) == page for url in urls)
             ),
             default=None,
         )
@@ -610,16 +570,12 @@ class _Crawl:
                 await asyncio.to_thread(self.cache.list_citations, self.tasks[task_id])
 
 
-def _store(
-    cache: CacheFileSys, page: CapturedPage, url: str, must_be_better: bool
-) -> bool:
+def _store(cache: CacheFileSys, page: CapturedPage, url: str, must_be_better: bool) -> bool:
     try:
         return cache.put_capture(page, url=url, must_be_better=must_be_better)
     except DocumentError as error:
         # The text is worth keeping; a note tells the judge that the picture is missing.
         trouble = Trouble(kind="incomplete", detail=f"screenshot left out: {error}")
-        record = page.record.model_copy(
-            update={"troubles": (*page.record.troubles, trouble)}
-        )
+        record = page.record.model_copy(update={"troubles": (*page.record.troubles, trouble)})
         page = replace(page, record=record, screenshot=None)
         return cache.put_capture(page, url=url, must_be_better=must_be_better)

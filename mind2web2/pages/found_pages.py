@@ -47,8 +47,8 @@ class FoundPage:
 
 # Reads the pages of a file; it may be called several times.
 FoundPages = Callable[[], Iterator[FoundPage | Fault]]
-# The hook ``page_importers``, by the ending of a file's name such as ``warc``: takes the file and the URL
-# that the user named for it, if any.
+# The hook ``page_importers``, by the ending of a file's name such as ``warc``: takes the file and
+# the URL that the user named for it, if any.
 Importer = Callable[[Path, str | None], FoundPages]
 
 
@@ -56,9 +56,7 @@ class StoredByUrl:
     """Responses by any spelling of their URL."""
 
     def __init__(self, responses: Mapping[str, StoredResponse]) -> None:
-        self._responses = {
-            lookup_key(url): response for url, response in responses.items()
-        }
+        self._responses = {lookup_key(url): response for url, response in responses.items()}
 
     def get(self, url: str) -> StoredResponse | None:
         """Return the response to a URL, ``None`` for none."""
@@ -77,6 +75,4 @@ def is_web_address(url: str) -> bool:
 
 def file_time(path: Path) -> str:
     """Return when a file was last changed: UTC, ISO 8601."""
-    return datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(
-        timespec="seconds"
-    )
+    return datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="seconds")

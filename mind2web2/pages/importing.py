@@ -107,9 +107,7 @@ async def import_file(
     return outcome
 
 
-def import_folder(
-    source: Path, cache: AgentCache, task_ids: Sequence[str] = ()
-) -> ImportOutcome:
+def import_folder(source: Path, cache: AgentCache, task_ids: Sequence[str] = ()) -> ImportOutcome:
     """Store the pages of a folder in the layout of a cache, an agent's or a task's, with their records.
 
     Raises:
@@ -137,16 +135,12 @@ def import_folder(
 def _task_folders(source: Path, task_ids: Sequence[str]) -> dict[str, Path]:
     if (source / "index.json").exists():
         if len(task_ids) > 1:
-            raise UsageError(
-                f"{source} holds the pages of one task: name one --task_id"
-            )
+            raise UsageError(f"{source} holds the pages of one task: name one --task_id")
         name = task_ids[0] if task_ids else source.resolve().name
         check_name("task", name)
         return {name: source}
     names = [
-        name
-        for name in sorted(file_names_in(source))
-        if (source / name / "index.json").exists()
+        name for name in sorted(file_names_in(source)) if (source / name / "index.json").exists()
     ]
     if not names:
         raise UsageError(
@@ -175,12 +169,8 @@ def _faults(found: FoundPages) -> list[Fault]:
         for page in found():
             if isinstance(page, Fault):
                 faults.append(page)
-            elif (
-                first := places.setdefault(lookup_key(page.url), page.place)
-            ) != page.place:
-                faults.append(
-                    Fault(page.place, f"the same page as {first}: {page.url[:200]}")
-                )
+            elif (first := places.setdefault(lookup_key(page.url), page.place)) != page.place:
+                faults.append(Fault(page.place, f"the same page as {first}: {page.url[:200]}"))
     except OSError as error:
         faults.append(Fault("the file", f"cannot be read: {error.strerror or error}"))
     if not places and not faults:
@@ -231,13 +221,9 @@ class _Staging:
                 continue
             try:
                 captured = await self._captured(page)
-                await asyncio.to_thread(
-                    self.staging.put_capture, captured, url=page.url
-                )
+                await asyncio.to_thread(self.staging.put_capture, captured, url=page.url)
             except (DocumentError, CaptureError, CacheWriteError) as error:
-                self.outcome.faults.append(
-                    Fault(page.place, f"{page.url[:200]}: {error}")
-                )
+                self.outcome.faults.append(Fault(page.place, f"{page.url[:200]}: {error}"))
             self.places[page.url] = list(tasks.items())
 
     async def _captured(self, found: FoundPage) -> CapturedPage:
@@ -251,9 +237,7 @@ class _Staging:
                 captured_at=now,
             )
         )
-        if found.stored is not None and (
-            found.text is None or found.screenshot is None
-        ):
+        if found.stored is not None and (found.text is None or found.screenshot is None):
             assert self._renderer is not None, "opened with the first such page"
             rendered = await self._renderer.render(found.url, found.stored)
             if rendered.record.kind is None:
@@ -318,9 +302,7 @@ def reader_of(path: Path, url: str | None) -> FoundPages:
     if importer is not None:
         return importer(path, url)
     if plugin := removed_plugin(f".{ending}"):
-        raise UsageError(
-            f"{path}: to import a .{ending} file needs the plugin {plugin}"
-        )
+        raise UsageError(f"{path}: to import a .{ending} file needs the plugin {plugin}")
     endings = "".join(f", .{ending}" for ending in hook_names("page_importers"))
     raise UsageError(f"{path} is none of .jsonl{endings}, or a cache folder")
 
@@ -346,9 +328,7 @@ def _json_pages(path: Path) -> Iterator[FoundPage | Fault]:
             if line.strip():
                 place = f"line {number}"
                 try:
-                    yield _json_page(
-                        place, _PageLine.model_validate_json(line), path.parent
-                    )
+                    yield _json_page(place, _PageLine.model_validate_json(line), path.parent)
                 except ValidationError as error:
                     yield Fault(
                         place,
@@ -392,9 +372,7 @@ def _screenshot(screenshot: str, folder: Path) -> bytes | None:
     if len(screenshot) <= _MAX_PATH_CHARS and not screenshot.startswith("data:"):
         file = folder / screenshot
         if not file.resolve().is_relative_to(folder.resolve()):
-            raise ValueError(
-                f"screenshot: {file} is outside of the folder of the imported file"
-            )
+            raise ValueError(f"screenshot: {file} is outside of the folder of the imported file")
         if file.is_file():
             return screenshot_bytes(read_regular_file(file, MAX_FILE_BYTES))
         if file.suffix:
@@ -408,8 +386,6 @@ def _moment(text: str | None, name: str) -> str | None:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise ValueError(
-            f"{name} is no date such as 2025-03-14T09:30:00Z: {text[:50]!r}"
-        ) from None
+        raise ValueError(f"{name} is no date such as 2025-03-14T09:30:00Z: {text[:50]!r}") from None
     moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     return moment.astimezone(UTC).isoformat(timespec="seconds")

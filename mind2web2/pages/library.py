@@ -151,9 +151,7 @@ class PageLibrary:
         """Note once which pages a cache holds before the run captures any."""
         await self._addresses(shared_cache(cache))
 
-    def set_stored_at_first(
-        self, cache: PageCache, addresses: frozenset[str] | None
-    ) -> None:
+    def set_stored_at_first(self, cache: PageCache, addresses: frozenset[str] | None) -> None:
         """Set what ``note_stored`` has noted in another process."""
         self._caches[id(cache)] = cache
         self._addresses_at_first[id(cache)] = addresses
@@ -170,9 +168,7 @@ class PageLibrary:
         shared = shared_cache(cache)
         addresses = await self._addresses(shared)
         if addresses is None:
-            return [
-                await asyncio.to_thread(shared.has, url) is not None for url in urls
-            ]
+            return [await asyncio.to_thread(shared.has, url) is not None for url in urls]
         return [lookup_key(url) in addresses for url in urls]
 
     def forget(self, cache: PageCache) -> None:
@@ -185,13 +181,9 @@ class PageLibrary:
         shared = request.shared_cache
         self._caches[id(shared)] = shared
         edition = self._editions[id(shared)]
-        return _PageKey(
-            id(shared), edition, request.url, request.settings, request.with_images
-        )
+        return _PageKey(id(shared), edition, request.url, request.settings, request.with_images)
 
-    def _holds(
-        self, known: _Known, kind: PageKind | None, state: Hashable | None
-    ) -> bool:
+    def _holds(self, known: _Known, kind: PageKind | None, state: Hashable | None) -> bool:
         # A page that is in the object store alone is not fetched again for this.
         is_same = state is None or state == known.state
         if isinstance(known.page, CaptureError):
@@ -213,43 +205,30 @@ class PageLibrary:
         except (CaptureError, DocumentError) as error:
             log.info("page unavailable url=%s reason=%s", request.url, error)
             is_doubtful = isinstance(error, WorkerError | DoubtfulPageError)
-            reason = (
-                DoubtfulPageError(str(error))
-                if is_doubtful
-                else CaptureError(str(error))
-            )
+            reason = DoubtfulPageError(str(error)) if is_doubtful else CaptureError(str(error))
             known = _Known(reason, was_absent=kind is None, state=state)
             if known.was_absent and request.capture is None:
-                return known  # as quickly found again, and answers may name any number of such pages
+                return (
+                    known  # as quickly found again, and answers may name any number of such pages
+                )
         self._remember(key, known)
         return known
 
     def _remember(self, key: _PageKey, known: _Known) -> None:
         if key.edition != self._editions[key.cache_id]:
             return
-        if (
-            isinstance(known.page, CaptureError)
-            or self._memory.get(known.content_key) is not None
-        ):
+        if isinstance(known.page, CaptureError) or self._memory.get(known.content_key) is not None:
             self._known[key] = known
 
-    async def _prepared(
-        self, key: _PageKey, request: PageRequest, kind: PageKind | None
-    ) -> _Known:
+    async def _prepared(self, key: _PageKey, request: PageRequest, kind: PageKind | None) -> _Known:
         if kind is None:
             kind = await _captured_kind(request)
         elif request.capture is not None:
             kind = await _kind_after_another_try(request, request.capture) or kind
         for _ in range(_READ_TRIES):
-            state, sha256 = await asyncio.to_thread(
-                lambda: (request.state(), request.digest())
-            )
+            state, sha256 = await asyncio.to_thread(lambda: (request.state(), request.digest()))
             # A cache that knows no digests shares nothing between addresses.
-            content_key = (
-                key
-                if sha256 is None
-                else (sha256, request.settings, request.with_images)
-            )
+            content_key = key if sha256 is None else (sha256, request.settings, request.with_images)
             content = self._memory.get(content_key)
             if content is None:
                 prepare = partial(self._prepare, content_key, request, kind, sha256)
@@ -257,9 +236,7 @@ class PageLibrary:
             if content is not None:
                 page = await asyncio.to_thread(_page, request, content, sha256)
                 return _Known(page, content_key, state=state)
-        raise DoubtfulPageError(
-            "replaced again and again while it was read from the cache"
-        )
+        raise DoubtfulPageError("replaced again and again while it was read from the cache")
 
     async def _prepare(
         self,
@@ -286,9 +263,7 @@ class PageLibrary:
             return None
         if dropped := self._memory.keep(content_key, content):
             kept = {
-                key: known
-                for key, known in self._known.items()
-                if known.content_key not in dropped
+                key: known for key, known in self._known.items() if known.content_key not in dropped
             }
             self._known = kept
         return content
@@ -360,9 +335,7 @@ async def _captured_kind(request: PageRequest) -> PageKind:
     shared = request.shared_cache
     if request.capture is None:
         raise CaptureError(await asyncio.to_thread(_why_not_there, request))
-    await request.capture.capture_into(
-        request.url, shared, request.limit, request.logger
-    )
+    await request.capture.capture_into(request.url, shared, request.limit, request.logger)
     kind = await asyncio.to_thread(shared.has, request.url)
     if kind is None:
         raise CaptureError("no longer in the cache, though it was captured just now")
@@ -394,9 +367,7 @@ def _why_not_there(request: PageRequest) -> str:
     return "not in the cache, and this run captures no pages"
 
 
-def _page(
-    request: PageRequest, content: PreparedPage, sha256: str | None
-) -> PreparedPage:
+def _page(request: PageRequest, content: PreparedPage, sha256: str | None) -> PreparedPage:
     """Return a page with the notes on its capture; reads the record."""
     flags = one_a_kind((*content.flags, *address_flags(request.url)))
     page = replace(content, url=request.url, sha256=sha256, flags=flags)

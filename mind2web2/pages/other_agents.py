@@ -18,7 +18,8 @@ from mind2web2.pages.page_cache import PageCache
 
 log = logging.getLogger(__name__)
 
-# Pages change: another agent's capture that is older does not stand for the page that this agent saw.
+# Pages change: another agent's capture that is older does not stand for the page that this agent
+# saw.
 _RECENT = timedelta(days=30)
 
 
@@ -65,9 +66,7 @@ class PagesOfOthers:
             agent, root = folder.parent, folder.parent.parent
             found = sorted(root.glob(f"[!.]*/{escape(folder.name)}/index.json"))
             others = [
-                _readable_cache(index.parent)
-                for index in found
-                if index.parent.parent != agent
+                _readable_cache(index.parent) for index in found if index.parent.parent != agent
             ]
             self._caches[folder] = [cache for cache in others if cache is not None]
         return self._caches[folder]

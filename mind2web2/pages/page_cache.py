@@ -18,9 +18,7 @@ class PageCache(Protocol):
     def has(self, url: str) -> PageKind | None:
         """Tell how the page is stored."""
 
-    def get_web(
-        self, url: str, get_screenshot: bool = True
-    ) -> tuple[str, bytes | None]:
+    def get_web(self, url: str, get_screenshot: bool = True) -> tuple[str, bytes | None]:
         """Return text and screenshot."""
 
     def get_pdf(self, url: str) -> bytes:
@@ -79,9 +77,7 @@ def copy_page(cache: PageCache, url: str, source: PageCache) -> bool:
     return copy is not None and copy(url, source)
 
 
-def put_capture(
-    cache: PageCache, page: CapturedPage, url: str, *, must_be_better: bool
-) -> None:
+def put_capture(cache: PageCache, page: CapturedPage, url: str, *, must_be_better: bool) -> None:
     """Store a captured page, in a cache that keeps records with its record.
 
     Raises:

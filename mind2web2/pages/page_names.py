@@ -6,15 +6,14 @@ import hashlib
 import json
 from collections.abc import Mapping
 
-# A page index as its file has it: URL to kind. Entries of other programs may be anything; they are kept.
+# A page index as its file has it: URL to kind. Entries of other programs may be anything; they are
+# kept.
 IndexEntries = Mapping[str, object]
 
 
 def page_stem(key: str) -> str:
     """Return the name of a page's files without suffix."""
-    return hashlib.md5(
-        key.encode("utf-8", "surrogatepass"), usedforsecurity=False
-    ).hexdigest()
+    return hashlib.md5(key.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
 
 
 def index_bytes(entries: IndexEntries) -> bytes:

@@ -38,9 +38,7 @@ async def screenshot_parts(screenshot: bytes, settings: PageSettings) -> ShownPa
     Raises:
         DocumentError: it cannot be read.
     """
-    side_px = settings.max_side_px or max(
-        settings.image_max_width, settings.part_height
-    )
+    side_px = settings.max_side_px or max(settings.image_max_width, settings.part_height)
     part_height_px = min(settings.part_height, side_px)
     cut_it = partial(
         cut_screenshot,
@@ -103,9 +101,7 @@ async def _web_page(
             doubt = notes[0] if isinstance(error, WorkerError) else None
     elif with_images:
         notes = (NO_SCREENSHOT,)
-    return await asyncio.to_thread(
-        page_content, settings, "web", text or "", images, notes, doubt
-    )
+    return await asyncio.to_thread(page_content, settings, "web", text or "", images, notes, doubt)
 
 
 async def _pdf_page(
@@ -130,8 +126,6 @@ async def _pdf_page(
 
 def _data_urls(jpegs: tuple[bytes, ...]) -> tuple[HashedText, ...]:
     return tuple(
-        HashedText(
-            "data:image/jpeg;base64," + base64.b64encode(jpeg).decode()
-        ).prepared()
+        HashedText("data:image/jpeg;base64," + base64.b64encode(jpeg).decode()).prepared()
         for jpeg in jpegs
     )

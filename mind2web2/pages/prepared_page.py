@@ -137,9 +137,7 @@ def cut_text(text: str, limit_chars: int, stored_chars: int) -> HashedText:
     return HashedText(text).prepared()
 
 
-def pdf_notes(
-    rendered: RenderedPdf, settings: PageSettings, with_images: bool
-) -> tuple[str, ...]:
+def pdf_notes(rendered: RenderedPdf, settings: PageSettings, with_images: bool) -> tuple[str, ...]:
     """Return the notes on parts of a PDF that are not shown."""
     pages = rendered.page_count
     notes = []

@@ -48,8 +48,8 @@ class HashedText(str):
     _json: bytes | None = None
     _is_plain = False
 
-    # Not a cached_property: until Python 3.12 all texts share its lock, so that the event loop would wait
-    # for the thread that hashes a page.
+    # Not a cached_property: until Python 3.12 all texts share its lock, so that the event loop
+    # would wait for the thread that hashes a page.
     @property
     def sha256(self) -> str:
         """Return the hex digest over UTF-8."""
@@ -72,7 +72,8 @@ class HashedText(str):
         """Return the text as a JSON string in UTF-8, which is the pieces joined."""
         if self._json is None and not self._is_plain:
             self._encode()
-        # Images, a megabyte each, are not kept twice: without anything to escape, encoding is copying.
+        # Images, a megabyte each, are not kept twice: without anything to escape, encoding is
+        # copying.
         return (b'"', self.encode(), b'"') if self._json is None else (self._json,)
 
     @property
@@ -166,8 +167,9 @@ _FEWEST_PLAIN_HIDDEN = 16
 _LONGEST_PERIOD = 4
 _RIGHT_TO_LEFT_OVERRIDE = "\u202e"
 
-# Abbreviations in the patterns below. A blank is last: any characters that may stand between two words,
-# punctuation and Markdown's signs included; so words of their own have bounds and no underscores.
+# Abbreviations in the patterns below. A blank is last: any characters that may stand between two
+# words, punctuation and Markdown's signs included; so words of their own have bounds and no
+# underscores.
 _STANDS_FOR = {
     "CLAIMED": (
         r"\b(?:claims?|verdicts?|results?|answers?|statements?)\b.{0,60}?\b(?:supported|true|verified)\b"
@@ -360,9 +362,7 @@ def _of_characters(text: str) -> Iterator[Flag]:
 
 def _is_padding(run: str) -> bool:
     """Tell whether a run repeats a few characters and so carries no message."""
-    return any(
-        run[period:] == run[:-period] for period in range(1, _LONGEST_PERIOD + 1)
-    )
+    return any(run[period:] == run[:-period] for period in range(1, _LONGEST_PERIOD + 1))
 
 
 def _of_words(text: str) -> Iterator[Flag]:

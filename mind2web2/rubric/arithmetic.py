@@ -32,9 +32,7 @@ def explanations(root: WrittenNode) -> dict[int, str]:
 def score_arithmetic(node: WrittenNode) -> str:
     """Return how the score of an inner node follows from its children, or that it does not."""
     outcomes = [Outcome(child.score, child.status) for child in node.children]
-    by_children = gate_then_average(
-        outcomes, [child.critical for child in node.children]
-    ).score
+    by_children = gate_then_average(outcomes, [child.critical for child in node.children]).score
     how = f"{shown_score(by_children)} = {_operands(node.children)}"
     if math.isclose(by_children, node.score, rel_tol=0.0, abs_tol=_TOLERANCE):
         return how
@@ -63,10 +61,7 @@ def _summands(children: Sequence[WrittenNode]) -> str:
     if len(children) <= _MOST_NAMED:
         return ", ".join(_named(child) for child in children)
     counts = Counter(child.score for child in children)
-    parts = [
-        f"{counts[score]} of {shown_score(score)}"
-        for score in sorted(counts, reverse=True)
-    ]
+    parts = [f"{counts[score]} of {shown_score(score)}" for score in sorted(counts, reverse=True)]
     if len(parts) > _MOST_NAMED:
         return f"{len(children)} children"
     return f"{len(children)} children: {', '.join(parts)}"
@@ -76,9 +71,7 @@ def _behind_shortfall(node: WrittenNode) -> list[tuple[WrittenNode, str]]:
     """Return the children that a sequence leaves out, each with the cause."""
     if node.strategy != "sequential":
         return []
-    short = next(
-        (place for place, child in enumerate(node.children) if child.score < 1.0), None
-    )
+    short = next((place for place, child in enumerate(node.children) if child.score < 1.0), None)
     if short is None:
         return []
     cause = f"counts 0: '{node.children[short].id}' before it in the sequence scored below 1"

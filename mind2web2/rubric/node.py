@@ -98,13 +98,9 @@ class _Children(list["VerificationNode"]):
         return self
 
     def _refuse(self, *_: object, **__: object) -> Any:
-        raise TypeError(
-            f"children of '{self._owner.id}' can only be added, with add_node"
-        )
+        raise TypeError(f"children of '{self._owner.id}' can only be added, with add_node")
 
-    insert = remove = pop = clear = sort = reverse = __setitem__ = __delitem__ = (
-        __imul__
-    ) = _refuse
+    insert = remove = pop = clear = sort = reverse = __setitem__ = __delitem__ = __imul__ = _refuse
 
 
 @script_api
@@ -163,8 +159,9 @@ class VerificationNode:
         self._children: list[VerificationNode] = _Children(self)
         # By position; a script may take nodes out of the list above.
         self._members: list[VerificationNode] = []
-        # The verdict, as opposed to the score and status that scoring wrote over it: a leaf behind the end of
-        # a sequence shows "skipped", yet keeps its own verdict for the next time the tree is scored.
+        # The verdict, as opposed to the score and status that scoring wrote over it: a leaf behind
+        # the end of a sequence shows "skipped", yet keeps its own verdict for the next time the
+        # tree is scored.
         verdict = self._verdict = self._outcome(score, status)
         self._score, self._status = verdict
         self._blocks = verdict.blocks
@@ -303,9 +300,7 @@ class VerificationNode:
     def _tag_names(self, tags: Iterable[str] | str) -> tuple[str, ...]:
         names = (tags,) if isinstance(tags, str) else tuple(tags)
         if not all(isinstance(name, str) and name.strip() for name in names):
-            raise ValueError(
-                f"node '{self._id}': tags must be a list of names, not {tags!r}"
-            )
+            raise ValueError(f"node '{self._id}': tags must be a list of names, not {tags!r}")
         return tuple(dict.fromkeys(names))
 
     def _text(self, name: str, text: str) -> str:
@@ -315,9 +310,7 @@ class VerificationNode:
 
     def _flag(self, critical: bool) -> bool:
         if critical not in (False, True):
-            raise ValueError(
-                f"node '{self._id}': critical must be True or False, not {critical!r}"
-            )
+            raise ValueError(f"node '{self._id}': critical must be True or False, not {critical!r}")
         return bool(critical)
 
     def _outcome(self, score: float, status: Status) -> Outcome:
@@ -382,9 +375,7 @@ class VerificationNode:
         return _PLAIN.to_json(dict(self._fields()), **keywords).decode()
 
     @classmethod
-    def __get_pydantic_core_schema__(
-        cls, _source: object, _handler: object
-    ) -> CoreSchema:
+    def __get_pydantic_core_schema__(cls, _source: object, _handler: object) -> CoreSchema:
         """Let models of a script's own hold nodes."""
         return core_schema.is_instance_schema(cls, serialization=_AS_FIELDS)
 
@@ -499,9 +490,7 @@ class VerificationNode:
                 f"node '{child.id}' already belongs to '{child._parent.id}', not to '{self.id}'"
             )
         if child._tree is self._tree:
-            raise ValueError(
-                f"node '{child.id}' is above '{self.id}' and cannot be its child"
-            )
+            raise ValueError(f"node '{child.id}' is above '{self.id}' and cannot be its child")
         if self.critical and not child.critical:
             raise _not_critical(child, self)
 
@@ -574,9 +563,7 @@ class VerificationNode:
 
     # Verdicts and scores
 
-    def decide(
-        self, score: float, status: Status, evidence: Evidence | None = None
-    ) -> None:
+    def decide(self, score: float, status: Status, evidence: Evidence | None = None) -> None:
         """Write a verdict with the evidence for it."""
         verdict, self._evidence = self._outcome(score, status), _evidence(evidence)
         self._score, self._status = verdict
@@ -640,9 +627,7 @@ def _records(top: VerificationNode) -> list[_Record]:
         above = None if node is top else numbers[id(node._parent)]
         fields = {name: getattr(node, f"_{name}") for name in _RECORDED}
         fields |= node._verdict._asdict()
-        records.append(
-            _Record(above, fields, Outcome(node._score, node._status), node._blocked_as)
-        )
+        records.append(_Record(above, fields, Outcome(node._score, node._status), node._blocked_as))
     return records
 
 
@@ -665,7 +650,8 @@ def _node_at(root: VerificationNode, path: Sequence[int]) -> VerificationNode:
     return node
 
 
-# Which leaves keep a verification from being asked (eval-scripts.md, "When a verification is skipped")
+# Which leaves keep a verification from being asked (eval-scripts.md, "When a verification is
+# skipped")
 
 
 def first_block(
@@ -679,9 +665,7 @@ def first_block(
         ValueError: ``node`` is named as its own prerequisite.
     """
     if any(named is node for named in extra):
-        raise ValueError(
-            f"node '{node.id if node else node}' cannot be its own prerequisite"
-        )
+        raise ValueError(f"node '{node.id if node else node}' cannot be its own prerequisite")
     for named in extra:
         if (leaf := _first_leaf(named, besides=node)) is not None:
             return leaf
@@ -724,9 +708,7 @@ def _set_member(positions: list[int], position: int, belongs: bool) -> None:
 
 
 def _not_critical(child: VerificationNode, parent: VerificationNode) -> ValueError:
-    return ValueError(
-        f"non-critical node '{child.id}' cannot go under critical node '{parent.id}'"
-    )
+    return ValueError(f"non-critical node '{child.id}' cannot go under critical node '{parent.id}'")
 
 
 def _evidence(evidence: object) -> Evidence | None:
@@ -734,9 +716,7 @@ def _evidence(evidence: object) -> Evidence | None:
 
 
 _PLAIN = SchemaSerializer(core_schema.any_schema())
-_AS_FIELDS = core_schema.plain_serializer_function_ser_schema(
-    VerificationNode.model_dump
-)
+_AS_FIELDS = core_schema.plain_serializer_function_ser_schema(VerificationNode.model_dump)
 check_private_attributes("pydantic")
 # Nodes in a script's own data are written as their fields.
 VerificationNode.__pydantic_serializer__ = SchemaSerializer(

@@ -14,9 +14,7 @@ class Rescoring:
         verdicts: by ``id(leaf)``, in place of the leaves' own.
     """
 
-    def __init__(
-        self, root: Scored, verdicts: Mapping[int, Outcome] | None = None
-    ) -> None:
+    def __init__(self, root: Scored, verdicts: Mapping[int, Outcome] | None = None) -> None:
         given = verdicts or {}
         self._root = root
         self._nodes = list(root.walk())
@@ -57,7 +55,5 @@ class Rescoring:
         return sorted(found, reverse=True)
 
     def _inner(self, node: Scored, changed: Mapping[int, Outcome]) -> Outcome:
-        children = [
-            changed.get(id(child), self._outcomes[id(child)]) for child in node.children
-        ]
+        children = [changed.get(id(child), self._outcomes[id(child)]) for child in node.children]
         return outcome_of_children(node, children)

@@ -71,9 +71,7 @@ def _node_as_dict(node: VerificationNode) -> NodeFields:
     if not node.children:
         _add_leaf_fields(fields, node)
     elif node.evidence is not None:
-        fields["evidence"] = node.evidence.model_dump(
-            mode="json", exclude_defaults=True
-        )
+        fields["evidence"] = node.evidence.model_dump(mode="json", exclude_defaults=True)
     return fields
 
 

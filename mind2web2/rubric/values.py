@@ -106,9 +106,7 @@ def all_different(values: Iterable[Any]) -> bool:
 
 def is_new(value: Any, earlier: Iterable[Any]) -> bool:
     """Tell whether a value is given and is none of the earlier ones."""
-    return not is_empty(value) and _folded(value) not in {
-        _folded(other) for other in earlier
-    }
+    return not is_empty(value) and _folded(value) not in {_folded(other) for other in earlier}
 
 
 def _folded(value: Any) -> str:
@@ -133,10 +131,7 @@ def _day(value: Any) -> date | None:
         return None
     try:
         # A text that names no full date takes parts from the default: the two then differ.
-        days = {
-            parser.parse(shown(value), default=default).date()
-            for default in _DAYS_OF_DEFAULT
-        }
+        days = {parser.parse(shown(value), default=default).date() for default in _DAYS_OF_DEFAULT}
     except (ValueError, OverflowError):
         return None
     return days.pop() if len(days) == 1 else None

@@ -25,11 +25,7 @@ def is_success(score: float | None) -> bool:
 
 def is_score(value: object) -> TypeGuard[float]:
     """Tell whether a value from a file is a score: a number from 0 to 1."""
-    return (
-        isinstance(value, int | float)
-        and not isinstance(value, bool)
-        and 0 <= value <= 1
-    )
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
 class Outcome(NamedTuple):
@@ -70,9 +66,7 @@ class Scored(Protocol):
         """Yield this node and all below it, each before its children."""
 
 
-def aggregate(
-    root: Scored, verdicts: Mapping[int, Outcome] | None = None
-) -> dict[int, Outcome]:
+def aggregate(root: Scored, verdicts: Mapping[int, Outcome] | None = None) -> dict[int, Outcome]:
     """Return the outcome of every node from ``root`` down, by ``id(node)``, in linear time.
 
     Leaves count as decided; nothing is written to the nodes.
@@ -82,7 +76,8 @@ def aggregate(
     """
     verdicts = verdicts or {}
     outcomes: dict[int, Outcome] = {}
-    # Each node comes before its children in walk(), so that the reverse has children first, however deep.
+    # Each node comes before its children in walk(), so that the reverse has children first, however
+    # deep.
     for node in reversed(list(root.walk())):
         if not node.children:
             outcomes[id(node)] = verdicts.get(id(node), node.verdict)
@@ -116,9 +111,7 @@ def end_sequence(children: Sequence[Outcome]) -> list[Outcome]:
 def gate_then_average(children: Sequence[Outcome], critical: Sequence[bool]) -> Outcome:
     """Return a parent's outcome: 0 behind any critical shortfall, else the others' mean (rules 3 and 4)."""
     gate = [
-        child.score
-        for child, is_critical in zip(children, critical, strict=True)
-        if is_critical
+        child.score for child, is_critical in zip(children, critical, strict=True) if is_critical
     ]
     averaged = [
         child.score
@@ -154,17 +147,13 @@ def _inner_status(score: float, children: Sequence[Outcome]) -> Status:
         return "passed"
     if score > 0.0:
         return "partial"
-    return (
-        "failed" if any(child.status == "failed" for child in children) else "skipped"
-    )
+    return "failed" if any(child.status == "failed" for child in children) else "skipped"
 
 
 def check_trials(num_trials: int) -> None:
     """Raise ``ValueError`` unless ``num_trials`` is odd and positive."""
     if type(num_trials) is not int or num_trials < 1 or num_trials % 2 == 0:
-        raise ValueError(
-            f"num_trials must be an odd number such as 3, not {num_trials!r}"
-        )
+        raise ValueError(f"num_trials must be an odd number such as 3, not {num_trials!r}")
 
 
 def outcome(votes: Sequence[bool], num_trials: int) -> bool | None:
@@ -202,11 +191,7 @@ def implied_verdict(evidence: Evidence) -> Outcome | None:
         return Outcome(0.0, "skipped")
     if evidence.decided_by in ("page", "error"):
         return _VERDICTS[False]
-    groups = (
-        [check.votes for check in evidence.pages]
-        if evidence.pages
-        else [evidence.votes]
-    )
+    groups = [check.votes for check in evidence.pages] if evidence.pages else [evidence.votes]
     return _VERDICTS[any(is_majority(votes) for votes in groups)]
 
 
@@ -229,9 +214,7 @@ def second_judge_decides(votes: Sequence[Vote], is_gate: bool) -> bool:
     return is_declined or (supported != {True} and (is_gate or len(supported) > 1))
 
 
-_SKIP_REASON = re.compile(
-    r"not judged, because '(.*)' (?:failed|was skipped)", re.DOTALL
-)
+_SKIP_REASON = re.compile(r"not judged, because '(.*)' (?:failed|was skipped)", re.DOTALL)
 
 
 def skip_reason(leaf_id: str, status: str) -> str:

@@ -14,8 +14,8 @@ from mind2web2.utils.lenient import read_leniently
 
 WrittenScore = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]
 
-# ``run.tree_format`` of results: since 2, a tree keeps a leaf's own verdict beside the one that a sequence
-# or a script put in its place.
+# ``run.tree_format`` of results: since 2, a tree keeps a leaf's own verdict beside the one that a
+# sequence or a script put in its place.
 TREE_FORMAT = 2
 # The fields that a score follows from.
 _SCORING_FIELDS = frozenset({"id", "critical", "score", "status", "strategy"})

@@ -180,11 +180,7 @@ class AgentSummary(_Figures):
     @property
     def shown_success_rate(self) -> float | None:
         """Return the success rate that is shown: the mean over tasks."""
-        return (
-            self.success_rate
-            if self.over_tasks is None
-            else self.over_tasks.success_rate
-        )
+        return self.success_rate if self.over_tasks is None else self.over_tasks.success_rate
 
     @property
     def shown_intervals(self) -> dict[str, IntervalFigures]:

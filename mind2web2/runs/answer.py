@@ -187,11 +187,7 @@ class ScriptTime:
     def recorded(cls, made_from: Provenance | None) -> ScriptTime:
         """Return the clock that the script of a result read, the real one where it read none."""
         clock = None if made_from is None else made_from.inputs.clock
-        return (
-            cls()
-            if clock is None
-            else cls(recorded_moment(clock), known_zone(clock.zone))
-        )
+        return cls() if clock is None else cls(recorded_moment(clock), known_zone(clock.zone))
 
 
 _REAL_TIME = ScriptTime()
@@ -280,13 +276,9 @@ async def reuse_or_evaluate(job: AnswerJob, run: RunParts) -> AnswerOutcome | No
                     return AnswerOutcome(
                         job.task_id, job.answer.name, result, None, is_same, changed
                     )
-                earlier = await asyncio.to_thread(
-                    _brought_up_to_date, earlier, job, run, text
-                )
+                earlier = await asyncio.to_thread(_brought_up_to_date, earlier, job, run, text)
         await _clear_left_lock(job.folder)
-        return AnswerOutcome(
-            job.task_id, job.answer.name, earlier.content, None, reused=True
-        )
+        return AnswerOutcome(job.task_id, job.answer.name, earlier.content, None, reused=True)
     except JudgeUnusableError:
         raise  # it ends the run
     except (Mind2Web2Error, OSError) as error:
@@ -294,21 +286,13 @@ async def reuse_or_evaluate(job: AnswerJob, run: RunParts) -> AnswerOutcome | No
         reason = _one_line(error)
     except Exception as error:
         # A bug of ours or of a library: it is reported, and the other answers go on.
-        log.exception(
-            "evaluation failed task=%s answer=%s", job.task_id, job.answer.name
-        )
+        log.exception("evaluation failed task=%s answer=%s", job.task_id, job.answer.name)
         reason = f"internal error: {type(error).__name__}: {_one_line(error)}"
     if _is_overwritten(run, newest):
-        reason += (
-            "; its earlier result is not counted, as --overwrite asks for a new one"
-        )
+        reason += "; its earlier result is not counted, as --overwrite asks for a new one"
     # An answer that cannot be read has no log of its own.
-    log.info(
-        "no result task=%s answer=%s reason=%s", job.task_id, job.answer.name, reason
-    )
-    return AnswerOutcome(
-        job.task_id, job.answer.name, None, reason, earlier_result=newest
-    )
+    log.info("no result task=%s answer=%s reason=%s", job.task_id, job.answer.name, reason)
+    return AnswerOutcome(job.task_id, job.answer.name, None, reason, earlier_result=newest)
 
 
 async def _reusable_result(
@@ -385,9 +369,7 @@ def _script_time(job: AnswerJob, run: RunParts) -> ScriptTime:
     return ScriptTime.recorded(None if found is None else found.content.provenance)
 
 
-async def _evaluate_and_write(
-    job: AnswerJob, run: RunParts, text: str
-) -> tuple[ResultFile, bool]:
+async def _evaluate_and_write(job: AnswerJob, run: RunParts, text: str) -> tuple[ResultFile, bool]:
     """Return the result, and whether it is the same as the newest one, so that nothing is written."""
     async with _answer_logger(job, run) as logger:
         try:
@@ -422,9 +404,7 @@ def _same_result(job: AnswerJob, result: ResultFile) -> LoadedResult | None:
 
 
 @asynccontextmanager
-async def _answer_logger(
-    job: AnswerJob, run: RunParts
-) -> AsyncIterator[logging.Logger]:
+async def _answer_logger(job: AnswerJob, run: RunParts) -> AsyncIterator[logging.Logger]:
     """Yield a logger and close its files, also if the task is cancelled while they are opened."""
     opened: list[logging.Logger] = []
 
@@ -488,9 +468,7 @@ async def run_script_on_answer(
         raise EvalScriptError(
             f"the eval script makes mistakes (--strict): {'; '.join(script_faults)}"
         )
-    pages, listing = await asyncio.to_thread(
-        lambda: (cache.pages_used(), cache.listing_used())
-    )
+    pages, listing = await asyncio.to_thread(lambda: (cache.pages_used(), cache.listing_used()))
     others = await asyncio.to_thread(lambda: ResultFile.of(summary).other_pages(pages))
     services = tuple({answer.key: answer for answer in ledger.services}.values())
     made_from = provenance.model_copy(
@@ -500,8 +478,7 @@ async def run_script_on_answer(
             "refused_downloads": tuple(sorted(set(ledger.refused_downloads))),
             "other_pages": others,
             "listing_sha256": listing,
-            "served": served_by(ledger.served)
-            + served_by(ledger.first_served, is_first=True),
+            "served": served_by(ledger.served) + served_by(ledger.first_served, is_first=True),
             "inputs": provenance.inputs.model_copy(
                 update={
                     "variables": tuple(run.isolation.variables),

@@ -27,9 +27,7 @@ EMPTY_ANSWER = "the agent gave an empty answer"
 
 _ANSWER_NAME = re.compile(r"answer_[1-9][0-9]*\.md", re.ASCII)
 _META_KEYS = ("time_seconds", "created")
-_META_NAME = re.compile(
-    r"answer_[1-9][0-9]*\.(meta\.json|run\.json|run\.log)", re.ASCII
-)
+_META_NAME = re.compile(r"answer_[1-9][0-9]*\.(meta\.json|run\.json|run\.log)", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -102,11 +100,7 @@ def read_run_record(path: Path) -> RunRecord | None:
     try:
         fields = json.loads(read_regular_file(path))
         return RunRecord(
-            **{
-                name: value
-                for name, value in fields.items()
-                if name in RunRecord.__slots__
-            }
+            **{name: value for name, value in fields.items() if name in RunRecord.__slots__}
         )
     except FileNotFoundError:
         return None
@@ -121,20 +115,14 @@ def _runs_without_answer(task_folder: Path) -> tuple[dict[str, str], dict[str, s
     for path in sorted(task_folder.glob("answer_*.run.json")):
         name = path.name.removesuffix(".run.json") + ".md"
         record = read_run_record(path)
-        if (
-            record is None
-            or not _ANSWER_NAME.fullmatch(name)
-            or (task_folder / name).exists()
-        ):
+        if record is None or not _ANSWER_NAME.fullmatch(name) or (task_folder / name).exists():
             continue
         if record.status == "error":
             failed[name] = f"the agent failed: {record.reason}"
         elif record.status == "empty":
             failed[name] = EMPTY_ANSWER
         elif record.status == "out_of_budget":
-            stopped[name] = (
-                f"the agent's budget was used up: continue with {program()} answer"
-            )
+            stopped[name] = f"the agent's budget was used up: continue with {program()} answer"
     return failed, stopped
 
 
@@ -182,9 +170,7 @@ class AnswerJob(AnswerSetting):
     folder: Path
 
 
-def select_work(
-    paths: PathConfig, agent_name: str, task_ids: Sequence[str] = ()
-) -> list[TaskWork]:
+def select_work(paths: PathConfig, agent_name: str, task_ids: Sequence[str] = ()) -> list[TaskWork]:
     """Return the agent's tasks in natural order, or only the named ones.
 
     A task without a script is part of the list, with the reason, as long as any other has one.
@@ -193,26 +179,17 @@ def select_work(
         UsageError: a name is not a plain one, or there is no such agent, no answer or no script.
     """
     agent_folder = _agent_folder(paths, agent_name)
-    tasks = [
-        _task_work(paths, agent_folder / name)
-        for name in _task_ids(agent_folder, task_ids)
-    ]
+    tasks = [_task_work(paths, agent_folder / name) for name in _task_ids(agent_folder, task_ids)]
     if not any(task.answers or task.failed_runs for task in tasks):
         if len(task_ids) == 1:
             where = agent_folder / task_ids[0]
         else:
             where = agent_folder
         expected = "answer_<k>.md" if len(task_ids) == 1 else "<task_id>/answer_<k>.md"
-        raise UsageError(
-            f"no answers of agent {agent_name} under {where}: expected {expected}"
-        )
+        raise UsageError(f"no answers of agent {agent_name} under {where}: expected {expected}")
     answered = [task for task in tasks if task.answers]
     if answered and all(task.script_path is None for task in answered):
-        more = (
-            f" (nor is there one for {len(answered) - 1} more)"
-            if len(answered) > 1
-            else ""
-        )
+        more = f" (nor is there one for {len(answered) - 1} more)" if len(answered) > 1 else ""
         raise UsageError(f"{answered[0].unscored_reason}{more}")
     return tasks
 
@@ -221,15 +198,9 @@ def agent_names(paths: PathConfig) -> list[str]:
     """Return all agents that have a folder with answers. Raises UsageError: there is none."""
     root = paths.answers_root
     names = sorted(_folders(root), key=natural_key) if root.is_dir() else []
-    names = [
-        name
-        for name in names
-        if any(answer_paths(task) for task in (root / name).glob("*/"))
-    ]
+    names = [name for name in names if any(answer_paths(task) for task in (root / name).glob("*/"))]
     if not names:
-        raise UsageError(
-            f"no answers under {root}: expected <agent>/<task_id>/answer_<k>.md"
-        )
+        raise UsageError(f"no answers under {root}: expected <agent>/<task_id>/answer_<k>.md")
     return names
 
 
@@ -243,8 +214,7 @@ def select_answers(
     """
     agent_folder = _agent_folder(paths, agent_name)
     selected = {
-        name: answer_files(agent_folder / name)[0]
-        for name in _task_ids(agent_folder, task_ids)
+        name: answer_files(agent_folder / name)[0] for name in _task_ids(agent_folder, task_ids)
     }
     if not any(selected.values()):
         where = name_list(task_ids) if task_ids else "any task"
@@ -273,11 +243,7 @@ def read_answer(path: Path) -> str:
         OSError,
         RuntimeError,
     ) as error:  # pathlib reports a loop of links as RuntimeError
-        reason = (
-            error.strerror
-            if isinstance(error, OSError)
-            else "its link leads back to itself"
-        )
+        reason = error.strerror if isinstance(error, OSError) else "its link leads back to itself"
         raise AnswerError(f"answer {path} cannot be read: {reason}") from error
     try:
         text = content.decode("utf-8")
@@ -287,9 +253,7 @@ def read_answer(path: Path) -> str:
             "save it as UTF-8"
         ) from error
     if not text.removeprefix("\ufeff").strip():
-        raise AnswerError(
-            f"answer {path} is empty: it counts 0 as soon as it is evaluated again"
-        )
+        raise AnswerError(f"answer {path} is empty: it counts 0 as soon as it is evaluated again")
     text = uniform_text(text)
     if _CASE_HEADER.match(text):
         raise AnswerError(
@@ -310,11 +274,7 @@ def is_empty_answer(path: Path) -> bool:
 
 def failed_runs(task_folder: Path) -> dict[str, str]:
     """Return why runs of the agent count as 0, by answer name."""
-    empty = {
-        path.name: EMPTY_ANSWER
-        for path in answer_paths(task_folder)
-        if is_empty_answer(path)
-    }
+    empty = {path.name: EMPTY_ANSWER for path in answer_paths(task_folder) if is_empty_answer(path)}
     return _runs_without_answer(task_folder)[0] | empty
 
 
@@ -322,9 +282,7 @@ def without_empty(
     answers: Sequence[AnswerFile],
 ) -> tuple[tuple[AnswerFile, ...], dict[str, str]]:
     """Return the answers that hold text, and why the other ones count as 0, by name."""
-    empty = {
-        answer.name: EMPTY_ANSWER for answer in answers if is_empty_answer(answer.path)
-    }
+    empty = {answer.name: EMPTY_ANSWER for answer in answers if is_empty_answer(answer.path)}
     return tuple(answer for answer in answers if answer.name not in empty), empty
 
 
@@ -339,9 +297,7 @@ def _answer_bytes(path: Path) -> bytes:
     if stat.S_ISDIR(status.st_mode):
         raise AnswerError(f"answer {path} is a folder: an answer is one markdown file")
     if not stat.S_ISREG(status.st_mode):
-        raise AnswerError(
-            f"answer {path} is not a regular file: an answer is one markdown file"
-        )
+        raise AnswerError(f"answer {path} is not a regular file: an answer is one markdown file")
     if status.st_size > MAX_ANSWER_BYTES:
         raise AnswerError(
             f"answer {path} has {status.st_size:,} bytes: an answer may have {MAX_ANSWER_BYTES:,} at most"
@@ -350,16 +306,14 @@ def _answer_bytes(path: Path) -> bytes:
 
 
 def _refuse_foreign_link(path: Path) -> None:
-    # Answers are exchanged as archives: a link in one must not carry a file of this machine to a judge
-    # and into the results. Links of whole agent or task folders are the user's own and may lead anywhere.
+    # Answers are exchanged as archives: a link in one must not carry a file of this machine to a
+    # judge and into the results. Links of whole agent or task folders are the user's own and may
+    # lead anywhere.
     if not path.is_symlink():
         return
     agent_folder = path.absolute().parent.parent
     target = path.resolve(strict=True)
-    if (
-        not target.is_relative_to(agent_folder.resolve())
-        and target.parent != path.parent.resolve()
-    ):
+    if not target.is_relative_to(agent_folder.resolve()) and target.parent != path.parent.resolve():
         raise AnswerError(
             f"answer {path} is a link out of the agent's folder: put a copy of the file there"
         )
@@ -370,22 +324,16 @@ def _agent_folder(paths: PathConfig, agent_name: str) -> Path:
     if folder.is_dir():
         return folder
     if not paths.answers_root.is_dir():
-        raise UsageError(
-            f"no answers folder {paths.answers_root}: make it, or name another one"
-        )
+        raise UsageError(f"no answers folder {paths.answers_root}: make it, or name another one")
     known = name_list(_folders(paths.answers_root))
-    raise UsageError(
-        f"no agent {agent_name} under {paths.answers_root}: there is {known}"
-    )
+    raise UsageError(f"no agent {agent_name} under {paths.answers_root}: there is {known}")
 
 
 def _task_ids(agent_folder: Path, named: Sequence[str]) -> list[str]:
     for task_id in named:
         if not (agent_folder / check_name("task", task_id)).is_dir():
             known = name_list(_folders(agent_folder))
-            raise UsageError(
-                f"no answers to task {task_id} under {agent_folder}: there is {known}"
-            )
+            raise UsageError(f"no answers to task {task_id} under {agent_folder}: there is {known}")
     return list(dict.fromkeys(named)) or sorted(_folders(agent_folder), key=natural_key)
 
 
@@ -435,9 +383,7 @@ def answer_files(task_folder: Path) -> tuple[tuple[AnswerFile, ...], tuple[str, 
     answers = tuple(map(answer_file, _answers_of(entries)))
     problems = []
     if unknown := [
-        f"{answer.stem}: {name_list(answer.unknown)}"
-        for answer in answers
-        if answer.unknown
+        f"{answer.stem}: {name_list(answer.unknown)}" for answer in answers if answer.unknown
     ]:
         known = " and ".join(_META_KEYS)
         problems.append(
@@ -473,9 +419,7 @@ def _answers_of(entries: Sequence[Path]) -> list[Path]:
 
 def is_expected(name: str) -> bool:
     """Tell whether a file name belongs into a task's folder."""
-    return name.startswith(".") or any(
-        kind.fullmatch(name) for kind in (_ANSWER_NAME, _META_NAME)
-    )
+    return name.startswith(".") or any(kind.fullmatch(name) for kind in (_ANSWER_NAME, _META_NAME))
 
 
 class _AnswerMeta(BaseModel):

@@ -63,14 +63,9 @@ class AuditReport(BaseModel):
     second_pass: JudgeQuality | None
 
 
-def audit_report(
-    eval_results_root: Path, audits_root: Path, agent: str
-) -> AuditReport | None:
+def audit_report(eval_results_root: Path, audits_root: Path, agent: str) -> AuditReport | None:
     """Return what the labels of an agent say, ``None`` where there are none."""
-    files = {
-        name: LabelFile(audits_root, agent, name)
-        for name in auditors(audits_root, agent)
-    }
+    files = {name: LabelFile(audits_root, agent, name) for name in auditors(audits_root, agent)}
     blind = {name: file.blind() for name, file in files.items()}
     if not any(blind.values()):
         return None
@@ -80,9 +75,7 @@ def audit_report(
         verdicts = label_verdicts(answers, [labels])
         quick = ["/".join(one.name) for one in labels.values() if one.seconds < QUICK_S]
         quality = judge_quality(answers, verdicts, len(labels))
-        by_auditor.append(
-            AuditorFigures(auditor=name, quality=quality, quick=tuple(quick))
-        )
+        by_auditor.append(AuditorFigures(auditor=name, quality=quality, quick=tuple(quick)))
     pairs = []
     for one, other in combinations(files, 2):
         leaves, figures = between_auditors(answers, files[one], files[other])

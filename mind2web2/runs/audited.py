@@ -88,9 +88,7 @@ def audited_answers(
     ]
 
 
-def audited_answer(
-    task: str, answer: str, score: float, result: ResultFile
-) -> AuditedAnswer:
+def audited_answer(task: str, answer: str, score: float, result: ResultFile) -> AuditedAnswer:
     """Return one answer with the leaves of its result."""
     root = result.sound_tree
     made_from = result.provenance
@@ -182,9 +180,7 @@ def between_auditors(
     shared = 0
     for answer in answers:
         for leaf in answer.leaves:
-            given = [
-                own[leaf.seen].label for own in (first, second) if leaf.seen in own
-            ]
+            given = [own[leaf.seen].label for own in (first, second) if leaf.seen in own]
             if len(given) == 2 and "u" not in given:
                 shared += 1
                 passes = float(given[1] == "y")
@@ -192,9 +188,7 @@ def between_auditors(
     return shared, figures_of(cells)
 
 
-def label_verdicts(
-    answers: Sequence[AuditedAnswer], labels: Sequence[Labels]
-) -> Verdicts:
+def label_verdicts(answers: Sequence[AuditedAnswer], labels: Sequence[Labels]) -> Verdicts:
     """Return what labels of one or several auditors say of the leaves of answers."""
     seen = (leaf.seen for answer in answers for leaf in answer.leaves)
     return verdicts_of(seen, labels)

@@ -12,9 +12,7 @@ from mind2web2.judge.store import JudgmentStore
 from mind2web2.runs.settings import RunSettings
 
 
-def batch_jobs(
-    settings: RunSettings, folder: Path, model: str, store: JudgmentStore
-) -> BatchJobs:
+def batch_jobs(settings: RunSettings, folder: Path, model: str, store: JudgmentStore) -> BatchJobs:
     """Return the jobs of a judge.
 
     Args:

@@ -22,11 +22,7 @@ def capture_settings(settings: RunSettings) -> CaptureSettings:
     Raises:
         UsageError: as ``network_of``, or the file of a login cannot be read or has another form.
     """
-    state = (
-        None
-        if settings.storage_state is None
-        else _storage_state(settings.storage_state)
-    )
+    state = None if settings.storage_state is None else _storage_state(settings.storage_state)
     return CaptureSettings(
         headless=not settings.headed,
         cdp_url=settings.cdp_url,
@@ -49,9 +45,7 @@ def network_of(settings: RunSettings) -> NetworkSettings:
     for scheme in ("http", "https"):
         if proxies.get(scheme):
             parsed_upstream(proxies[scheme])
-    return NetworkSettings(
-        allow_private_network=settings.allow_private_network, proxies=proxies
-    )
+    return NetworkSettings(allow_private_network=settings.allow_private_network, proxies=proxies)
 
 
 def _storage_state(path: Path) -> JsonObject:
@@ -69,10 +63,7 @@ def _storage_state(path: Path) -> JsonObject:
         )
     lists = [state.get(name, []) for name in fields]
     if not all(
-        isinstance(found, list) and all(isinstance(one, dict) for one in found)
-        for found in lists
+        isinstance(found, list) and all(isinstance(one, dict) for one in found) for found in lists
     ):
-        raise UsageError(
-            f"--storage_state {path}: cookies and origins must be lists of objects"
-        )
+        raise UsageError(f"--storage_state {path}: cookies and origins must be lists of objects")
     return dict(zip(fields, lists, strict=True))

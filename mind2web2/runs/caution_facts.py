@@ -65,9 +65,7 @@ class CautionFacts:
         return cls(
             task_id=task_id,
             answer_name=answer_name,
-            unavailable=frozenset(
-                url for leaf in leaves for url in unavailable_pages(leaf)
-            ),
+            unavailable=frozenset(url for leaf in leaves for url in unavailable_pages(leaf)),
             unread=tuple(result.unread_pages()),
             refused_pages=result.refused_pages(),
             troubles=tuple(filter(None, troubles)),
@@ -86,11 +84,7 @@ class CautionFacts:
 
 
 def _notes(name: str, result: ResultFile, leaves: list[WrittenNode]) -> Iterator[str]:
-    errors = [
-        leaf.id
-        for leaf in leaves
-        if leaf.evidence and leaf.evidence.decided_by == "error"
-    ]
+    errors = [leaf.id for leaf in leaves if leaf.evidence and leaf.evidence.decided_by == "error"]
     if errors:
         yield f"{name}: failed because of an error, see its log: {', '.join(errors)}"
     if contradictory := [leaf.id for leaf in leaves if _is_contradictory(leaf)]:

@@ -33,11 +33,7 @@ def paper_sentence(
     """
     unscored = len(summary.missing)
     treatment = "counted as 0" if summary.missing_counted_as_zero else "left out"
-    missing = (
-        f"{unscored} without a score {treatment}"
-        if unscored
-        else "none without a score"
-    )
+    missing = f"{unscored} without a score {treatment}" if unscored else "none without a score"
     tasks = counted(summary.num_tasks, "task")
     judged = counted(len(answers), "answer")
     shown = f"{score:.4f}" + _within(interval, "tasks at large")
@@ -105,9 +101,7 @@ def _versions(answers: Iterable[ScoredAnswer]) -> str:
 
 
 def _prompts(results: Iterable[ResultFile]) -> str:
-    digests = [
-        one.provenance.settings_sha256 for one in results if one.provenance is not None
-    ]
+    digests = [one.provenance.settings_sha256 for one in results if one.provenance is not None]
     return _listed(digest[:_DIGEST_CHARS] for digest in digests)
 
 
@@ -125,8 +119,7 @@ def _votes(results: Iterable[ResultFile]) -> str:
         return "votes not recorded"
     most = [str(number) for number, _ in trials.most_common()]
     on_demand = any(
-        one.provenance is not None and one.provenance.judge.votes == "doubt"
-        for one in results
+        one.provenance is not None and one.provenance.judge.votes == "doubt" for one in results
     )
     demand = ", a second and third only where the first was in doubt" * on_demand
     if most == ["1"]:

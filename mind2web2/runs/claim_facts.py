@@ -42,11 +42,7 @@ class ClaimFacts:
     @property
     def is_weak(self) -> bool:
         """Tell whether the evidence is too weak to rely on the verdict."""
-        return (
-            self.is_split
-            or "not_found" in self.quotes
-            or bool(self.reservations - {"flagged"})
-        )
+        return self.is_split or "not_found" in self.quotes or bool(self.reservations - {"flagged"})
 
 
 def is_claim(leaf: WrittenNode) -> bool:
@@ -140,34 +136,21 @@ def unavailable_pages(leaf: WrittenNode) -> list[str]:
 def decisive_suspects(leaf: WrittenNode) -> list[str]:
     """Return the pages that decided a leaf and look wrong."""
     checks = _decisive(page_checks(leaf))
-    return [
-        check.url for check in checks if check.page is not None and check.page.troubles
-    ]
+    return [check.url for check in checks if check.page is not None and check.page.troubles]
 
 
 def decisive_troubles(leaf: WrittenNode) -> frozenset[str]:
     """Return the kinds of trouble of the pages that decided a leaf."""
     pages = [check.page for check in _decisive(page_checks(leaf))]
-    return frozenset(
-        kind for page in pages if page is not None for kind in page.troubles
-    )
+    return frozenset(kind for page in pages if page is not None for kind in page.troubles)
 
 
 def flagged_pages(leaf: WrittenNode) -> list[str]:
     """Return the pages of a claim with passages that seem to address the judge."""
-    return [
-        check.url
-        for check in page_checks(leaf)
-        if check.page is not None and check.page.flags
-    ]
+    return [check.url for check in page_checks(leaf) if check.page is not None and check.page.flags]
 
 
 def is_shown_in_part(leaf: WrittenNode) -> bool:
     """Tell whether the judge got only some of the images of one of the leaf's pages."""
     pages = [check.page for check in page_checks(leaf)]
-    return any(
-        TO_THIS_JUDGE in note
-        for page in pages
-        if page is not None
-        for note in page.notes
-    )
+    return any(TO_THIS_JUDGE in note for page in pages if page is not None for note in page.notes)

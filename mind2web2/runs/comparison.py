@@ -68,11 +68,7 @@ class Difference:
     @property
     def value(self) -> float | None:
         """Return the second agent's value minus the first's."""
-        return (
-            None
-            if self.first is None or self.second is None
-            else self.second - self.first
-        )
+        return None if self.first is None or self.second is None else self.second - self.first
 
     @property
     def is_clear(self) -> bool:
@@ -199,9 +195,7 @@ class AgentComparison:
         }
 
 
-def compared(
-    first: Agent, second: Agent, task_ids: Iterable[str] | None = None
-) -> AgentComparison:
+def compared(first: Agent, second: Agent, task_ids: Iterable[str] | None = None) -> AgentComparison:
     """Compare two agents in all metrics.
 
     Args:
@@ -215,9 +209,7 @@ def compared(
     grids, warnings = _shared_grids([first, second], task_ids)
     one, other = map(_metrics_of, grids)
     metrics = {name: _difference(one[name], other[name]).figures() for name in one}
-    return AgentComparison(
-        first[0], second[0], len(grids[0].tasks), metrics, tuple(warnings)
-    )
+    return AgentComparison(first[0], second[0], len(grids[0].tasks), metrics, tuple(warnings))
 
 
 def compared_with_first(
@@ -239,13 +231,10 @@ def compared_with_first(
     names = [name for name, _ in agents]
     metrics = dict(zip(names, map(_metrics_of, grids), strict=True))
     pairs = list(combinations(names, 2))
-    of_pairs: dict[tuple[str, str], dict[str, ComparedMetric]] = {
-        pair: {} for pair in pairs
-    }
+    of_pairs: dict[tuple[str, str], dict[str, ComparedMetric]] = {pair: {} for pair in pairs}
     for name in metrics[names[0]]:
         found = [
-            _difference(metrics[one][name], metrics[other][name]).figures()
-            for one, other in pairs
+            _difference(metrics[one][name], metrics[other][name]).figures() for one, other in pairs
         ]
         p_values = holm([one.p_known for one in found])
         for pair, metric, p_holm in zip(pairs, found, p_values, strict=True):
@@ -275,8 +264,7 @@ def _shared_grids(
         warnings = []
     else:
         tasks = [
-            {answer.task_id for answer in own if answer.score is not None}
-            for _, own in agents
+            {answer.task_id for answer in own if answer.score is not None} for _, own in agents
         ]
         common = set.intersection(*tasks)
         if not common:
@@ -293,16 +281,10 @@ def _shared_grids(
             if own - common
         ]
         grids = [
-            score_grid(answer for answer in own if answer.task_id in common)
-            for _, own in agents
+            score_grid(answer for answer in own if answer.task_id in common) for _, own in agents
         ]
     # A run in which the agent failed was judged by none.
-    scored = [
-        answer
-        for grid in grids
-        for answer in grid.scored_answers
-        if answer.reason is None
-    ]
+    scored = [answer for grid in grids for answer in grid.scored_answers if answer.reason is None]
     return grids, [
         *warnings,
         *_unequal_runs(names, grids),
@@ -323,9 +305,7 @@ def _unequal_runs(names: Sequence[str], grids: Sequence[ScoreGrid]) -> list[str]
     runs = [len(grid.runs) for grid in grids]
     if len(set(runs)) == 1:
         return []
-    listed = ", ".join(
-        f"{name} {count}" for name, count in zip(names, runs, strict=True)
-    )
+    listed = ", ".join(f"{name} {count}" for name, count in zip(names, runs, strict=True))
     return [
         "the agents have different numbers of runs, so that pass@k compares unequal chances, and rare "
         f"successes count for the agent with more runs: {listed}"
@@ -336,9 +316,7 @@ def _difference(first: SampledMetric, second: SampledMetric) -> Difference:
     """Return the second metric minus the first over the tasks where both have a value."""
     tasks = sorted(first.values.keys() & second.values.keys(), key=natural_key)
     sides = [[metric.of_task(task) for task in tasks] for metric in (first, second)]
-    by_task = {
-        task: other - one for task, one, other in zip(tasks, *sides, strict=True)
-    }
+    by_task = {task: other - one for task, one, other in zip(tasks, *sides, strict=True)}
     found = paired_test(list(by_task.values()), _limits(first.limits, second.limits))
     reason = too_few(len(tasks))
     if reason is None and found.interval is None:
@@ -350,11 +328,7 @@ def _difference(first: SampledMetric, second: SampledMetric) -> Difference:
 
 
 def _limits(first: Limits, second: Limits) -> Limits:
-    return (
-        None
-        if first is None or second is None
-        else (second[0] - first[1], second[1] - first[0])
-    )
+    return None if first is None or second is None else (second[0] - first[1], second[1] - first[0])
 
 
 # Ranking
@@ -477,8 +451,7 @@ class PairResult:
             "p_holm": round(self.holm_p, _P_DIGITS),
             "power": None if self.power is None else self.power.as_json(),
             "largest": [
-                {"task_id": task, "difference": round(value, 4)}
-                for task, value in self.largest()
+                {"task_id": task, "difference": round(value, 4)} for task, value in self.largest()
             ],
         }
 
@@ -556,10 +529,7 @@ def ranking(
     return Ranking(
         tuple(by_agent),
         tuple(grids[0].tasks),
-        {
-            name: _ranked({agent: own[name] for agent, own in metrics.items()})
-            for name in _RANKED
-        },
+        {name: _ranked({agent: own[name] for agent, own in metrics.items()}) for name in _RANKED},
         (*warnings, *_missing(by_agent), *_other_capture_days(by_agent)),
     )
 
@@ -569,9 +539,7 @@ def _ranked(metrics: Mapping[str, SampledMetric]) -> MetricRanking:
         (first, second, _difference(metrics[first], metrics[second]))
         for first, second in combinations(metrics, 2)
     ]
-    adjusted = holm(
-        [1.0 if found.p_value is None else found.p_value for *_, found in pairs]
-    )
+    adjusted = holm([1.0 if found.p_value is None else found.p_value for *_, found in pairs])
     results = tuple(
         PairResult(
             first,
@@ -595,14 +563,10 @@ def _ranked(metrics: Mapping[str, SampledMetric]) -> MetricRanking:
         for pair in results
         if best in (pair.first, pair.second) and pair.holm_p < 1 - LEVEL
     }
-    return MetricRanking(
-        ordered, results, tuple(name for name in ordered if name not in beaten)
-    )
+    return MetricRanking(ordered, results, tuple(name for name in ordered if name not in beaten))
 
 
-def _power(
-    first: SampledMetric, second: SampledMetric, found: Difference
-) -> Power | None:
+def _power(first: SampledMetric, second: SampledMetric, found: Difference) -> Power | None:
     if len(found.by_task) < 2 or found.value is None:
         return None
     split = variation(
@@ -629,15 +593,8 @@ def _power(
 
 def _check_comparable(grids: Mapping[str, ScoreGrid]) -> None:
     for (first, one), (second, other) in combinations(grids.items(), 2):
-        judges = [
-            {answer.judge_model for answer in grid.scored_answers}
-            for grid in (one, other)
-        ]
-        if (
-            None not in judges[0] | judges[1]
-            and all(judges)
-            and not judges[0] & judges[1]
-        ):
+        judges = [{answer.judge_model for answer in grid.scored_answers} for grid in (one, other)]
+        if None not in judges[0] | judges[1] and all(judges) and not judges[0] & judges[1]:
             listed = [name_list(_judge_names(grid)) for grid in (one, other)]
             raise UsageError(
                 f"{first} was judged by {listed[0]} and {second} by {listed[1]}: their difference would be "
@@ -675,20 +632,14 @@ def _missing(grids: Mapping[str, ScoreGrid]) -> list[str]:
     if not counts:
         return []
     listed = ", ".join(f"{name} {count}" for name, count in counts.items())
-    treatment = (
-        "counted as 0"
-        if next(iter(grids.values())).missing_counted_as_zero
-        else "left out"
-    )
+    treatment = "counted as 0" if next(iter(grids.values())).missing_counted_as_zero else "left out"
     return [f"answers without a score at the compared tasks, {treatment}: {listed}"]
 
 
 def _other_capture_days(grids: Mapping[str, ScoreGrid]) -> list[str]:
     """Return a warning where the agents' pages were captured in ranges of days without a common day."""
     days = {
-        name: sorted(
-            day for answer in grid.scored_answers for day in answer.facts.capture_days
-        )
+        name: sorted(day for answer in grid.scored_answers for day in answer.facts.capture_days)
         for name, grid in grids.items()
     }
     known = {name: (found[0], found[-1]) for name, found in days.items() if found}

@@ -47,9 +47,7 @@ _AUDIT_SEED = 0
 _DIGITS = 6
 
 
-def population_of(
-    answers: Sequence[AuditedAnswer], seed: int = _AUDIT_SEED
-) -> SampledFrom:
+def population_of(answers: Sequence[AuditedAnswer], seed: int = _AUDIT_SEED) -> SampledFrom:
     """Return all these answers in the order in which a sample takes them."""
     basis = {one.name: one.basis for one in answers}
     order = sampling_order([*basis], seed)
@@ -227,9 +225,7 @@ class NoCorrection:
     reason: str
 
     @classmethod
-    def for_reason(
-        cls, by: str, answers: Sequence[AuditedAnswer], reason: str
-    ) -> NoCorrection:
+    def for_reason(cls, by: str, answers: Sequence[AuditedAnswer], reason: str) -> NoCorrection:
         """Return it for these answers."""
         scores: dict[str, list[float]] = defaultdict(list)
         for one in answers:
@@ -303,13 +299,9 @@ def labelled_answers(
         return None
     by = f"labels of {', '.join(name for name, own in labels.items() if own)}"
     go_on = f"go on with `{program()} view {agent} --audit {next(iter(files))}`"
-    populations = [
-        one for file in files.values() if (one := file.sampled_from()) is not None
-    ]
+    populations = [one for file in files.values() if (one := file.sampled_from()) is not None]
     if not populations:
-        reason = (
-            f"the labels are of single leaves, and count for agreement alone: {go_on}"
-        )
+        reason = f"the labels are of single leaves, and count for agreement alone: {go_on}"
         return LabelledAnswers(by, {}, reason)
     now = _basis_of(answers)
     changes = [one.changed(now) for one in populations]
@@ -342,9 +334,7 @@ def correction_by_labels(
     if found.reason is not None:
         return NoCorrection.for_reason(found.by, answers, found.reason)
     scores = found.scores
-    mean, weight = _corrected(
-        answers, {name: one.middle for name, one in scores.items()}
-    )
+    mean, weight = _corrected(answers, {name: one.middle for name, one in scores.items()})
     low = high = mean
     if any(one.low != one.high for one in scores.values()):
         low, _ = _corrected(answers, {name: one.low for name, one in scores.items()})
@@ -378,17 +368,13 @@ def _basis_of(answers: Iterable[AuditedAnswer]) -> dict[AnswerName, AnswerBasis 
 def _cells_by_labels(
     answers: Sequence[AuditedAnswer], audits: Path, agent: str
 ) -> dict[str, Cells]:
-    labels = [
-        LabelFile(audits, agent, name).blind() for name in auditors(audits, agent)
-    ]
+    labels = [LabelFile(audits, agent, name).blind() for name in auditors(audits, agent)]
     passes = label_verdicts(answers, labels).passes
     found: dict[str, Cells] = {}
     for answer in answers:
         for leaf in answer.leaves:
             if leaf.name in passes and not leaf.is_skipped:
-                found.setdefault(answer.task, Cells()).add(
-                    leaf.passed, passes[leaf.name]
-                )
+                found.setdefault(answer.task, Cells()).add(leaf.passed, passes[leaf.name])
     return found
 
 
@@ -397,10 +383,7 @@ def _cells_by_labels(
 
 def correcting_files(roots: CorrectionRoots, agent: str) -> list[Path]:
     """Return the files on which an agent's corrected score rests beside its results."""
-    samples = [
-        folder / agent / SAMPLE_NAME
-        for folder in _sample_folders(roots.rejudged, agent)
-    ]
+    samples = [folder / agent / SAMPLE_NAME for folder in _sample_folders(roots.rejudged, agent)]
     return [*sorted((roots.audits / agent).glob("*.jsonl")), *samples]
 
 
@@ -417,9 +400,7 @@ def _sample_folders(rejudged_root: Path, agent: str) -> list[Path]:
 def read_sample(agent_folder: Path) -> SampleRecord | None:
     """Return the record of a sample, ``None`` where there is none that can be read."""
     try:
-        return SampleRecord.model_validate_json(
-            read_regular_file(agent_folder / SAMPLE_NAME)
-        )
+        return SampleRecord.model_validate_json(read_regular_file(agent_folder / SAMPLE_NAME))
     except (OSError, ValidationError):
         return None
 
@@ -440,16 +421,12 @@ def correction_by_sample(
     drawn = set(record.order[: record.size])
     if not any(one.name in drawn for one in answers):
         return None
-    strong = {
-        one.name: one for one in audited_answers(folder, agent) if one.name in drawn
-    }
+    strong = {one.name: one for one in audited_answers(folder, agent) if one.name in drawn}
     sampled = [(one, strong[one.name]) for one in answers if one.name in strong]
     reason = _not_random(answers, record, sampled)
     if reason is not None:
         repeat = f"`{program()} rejudge {agent} --judge_model STRONG --sample N`"
-        return NoCorrection.for_reason(
-            record.judge, answers, f"{reason} repeat {repeat}"
-        )
+        return NoCorrection.for_reason(record.judge, answers, f"{reason} repeat {repeat}")
     exact = {name: one.score for name, one in strong.items()}
     mean, weight = _corrected(answers, exact)
     if record.target is not None and mean.labels < mean.population:
@@ -492,20 +469,14 @@ def _not_random(
 def _cells(pairs: Iterable[tuple[AuditedAnswer, AuditedAnswer]]) -> dict[str, Cells]:
     found: dict[str, Cells] = {}
     for one, other in pairs:
-        strong = {
-            leaf.name: leaf.passed for leaf in other.leaves if not leaf.is_skipped
-        }
+        strong = {leaf.name: leaf.passed for leaf in other.leaves if not leaf.is_skipped}
         for leaf in one.leaves:
             if leaf.name in strong and not leaf.is_skipped:
-                found.setdefault(one.task, Cells()).add(
-                    leaf.passed, float(strong[leaf.name])
-                )
+                found.setdefault(one.task, Cells()).add(leaf.passed, float(strong[leaf.name]))
     return found
 
 
-def cost_of_sample(
-    folder: Path, agent: str, names: Collection[AnswerName]
-) -> float | None:
+def cost_of_sample(folder: Path, agent: str, names: Collection[AnswerName]) -> float | None:
     """Return what a judge's results of some answers have cost in dollars, ``None`` where that is unknown."""
     usages = [
         found.content.judge_usage
@@ -544,9 +515,7 @@ class CorrectedPair(BaseModel):
     wrong_failures: Estimate
 
 
-def corrected_pair(
-    agents: tuple[str, str], first: Correction, second: Correction
-) -> CorrectedPair:
+def corrected_pair(agents: tuple[str, str], first: Correction, second: Correction) -> CorrectedPair:
     """Compare two agents. Raises ValueError: their tasks differ."""
     one, other = figures_of(first.cells), figures_of(second.cells)
     found = _difference(first, second)

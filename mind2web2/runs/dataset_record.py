@@ -45,9 +45,7 @@ def dataset_record(folder: Path) -> DatasetRecord:
 
 def git_blob_id(content: bytes) -> str:
     """Return the id that git, and so a dataset's listing, gives a file with this content."""
-    return hashlib.sha1(
-        b"blob %d\0" % len(content) + content, usedforsecurity=False
-    ).hexdigest()
+    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
 
 
 def dataset_commit(script: Path) -> str | None:

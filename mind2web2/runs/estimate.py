@@ -128,8 +128,7 @@ def basis_text(bases: Iterable[Basis]) -> str:
     for basis in dict.fromkeys(bases):
         results[basis.kind] = results.get(basis.kind, 0) + basis.results
     counted = {
-        kind: f"{count} earlier result{'s' * (count > 1)}"
-        for kind, count in results.items()
+        kind: f"{count} earlier result{'s' * (count > 1)}" for kind, count in results.items()
     }
     return " and ".join(kind.format(count) for kind, count in counted.items())
 
@@ -149,9 +148,7 @@ class Range(NamedTuple):
 
     def with_lookahead(self) -> Range:
         """Return the amounts with those of lookahead."""
-        expected, high = (
-            total([amounts, self.wasted]) for amounts in (self.expected, self.high)
-        )
+        expected, high = (total([amounts, self.wasted]) for amounts in (self.expected, self.high))
         return self._replace(expected=expected, high=high)
 
 
@@ -187,26 +184,18 @@ def estimate_run(run: PlannedRun) -> RunEstimate:
             }
             continue
         if problem := script_problem(jobs[0].script_path) if jobs else None:
-            estimate.unscored |= {
-                f"{task.task_id}/{job.answer.name}": problem for job in jobs
-            }
+            estimate.unscored |= {f"{task.task_id}/{job.answer.name}": problem for job in jobs}
             continue
         for job in jobs:
             try:
                 text = read_answer(job.answer.path)
-                held = (
-                    None if run.overwrite else held_result(job, text, run.conditions)[0]
-                )
+                held = None if run.overwrite else held_result(job, text, run.conditions)[0]
             except Mind2Web2Error as error:
                 estimate.unscored[f"{task.task_id}/{job.answer.name}"] = str(error)
                 continue
             if held is None:
-                estimate.ranges.setdefault(task.task_id, []).append(
-                    estimator.range(job, text)
-                )
-                pages.update(
-                    url for url in cited_urls(text) if job.task_cache.has(url) is None
-                )
+                estimate.ranges.setdefault(task.task_id, []).append(estimator.range(job, text))
+                pages.update(url for url in cited_urls(text) if job.task_cache.has(url) is None)
         estimate.uncached_pages += len(pages)
     return estimate
 
@@ -235,9 +224,7 @@ class _Estimator:
             if why_judged_again(result, job, text, self._run.conditions) is None:
                 needed = judgments_named(result.content.document)
                 if needed and needed <= self._stored.keys():
-                    return Range(
-                        Amounts(), Amounts(), Amounts(), Basis("stored judgments")
-                    )
+                    return Range(Amounts(), Amounts(), Amounts(), Basis("stored judgments"))
         # The stored judgments of this answer may be all that the script needs.
         is_known = (job.task_id, job.answer.name) in self._stored_answers
         return found._replace(low=Amounts()) if is_known else found
@@ -256,13 +243,9 @@ class _Estimator:
         root, agent = self._run.folders.eval_results_root, self._run.folders.agent_name
         own = task_results(root / agent / task_id)
         results = own or [
-            result
-            for path in root.glob(f"*/{task_id}")
-            for result in task_results(path)
+            result for path in root.glob(f"*/{task_id}") for result in task_results(path)
         ]
-        of_judge = [
-            result for result in results if result.judge_model == self._run.judge.model
-        ]
+        of_judge = [result for result in results if result.judge_model == self._run.judge.model]
         # Reasoning models write many times as much as others.
         least_output = 0 if of_judge else _OUTPUT_TOKENS
         amounts: list[Amounts] = []
@@ -286,9 +269,7 @@ class _Estimator:
         basis = Basis(kind, task_id, len(amounts))
         factor = _MANY if of_judge and len(amounts) > 1 else _ONE
         mean_wasted = Amounts(*map(fmean, zip(*wasted, strict=True)))
-        return Range(
-            low.times(1 / factor), mean, high.times(factor), basis, mean_wasted
-        )
+        return Range(low.times(1 / factor), mean, high.times(factor), basis, mean_wasted)
 
     def _guess(self, text: str) -> Range:
         votes = guessed_votes(self._run.judge.votes)
@@ -297,9 +278,7 @@ class _Estimator:
         page_tokens = _PAGE_TOKENS + _PAGE_IMAGES * image_tokens(
             self._run.judge.model, *PART_SIZE_PX
         )
-        tokens_in = (
-            requests * (_QUESTION_TOKENS + text_tokens(text)) + on_pages * page_tokens
-        )
+        tokens_in = requests * (_QUESTION_TOKENS + text_tokens(text)) + on_pages * page_tokens
         usage = JudgeUsage(
             judgments=requests,
             input_tokens=tokens_in,
@@ -317,17 +296,13 @@ class _Estimator:
         high = guess.times(_GUESS)
         return Range(low, guess, high, basis, guess.times(_WASTED_SHARE))
 
-    def _amounts_of_both(
-        self, own: JudgeUsage, first: JudgeUsage, least_output: int
-    ) -> Amounts:
+    def _amounts_of_both(self, own: JudgeUsage, first: JudgeUsage, least_output: int) -> Amounts:
         """Return the use of a judge and of the one asked before it, each with its own price."""
         judges = [(own, self._run.judge.model)]
         if self._run.judge.first is not None:
             judges.append((first, self._run.judge.first.model))
         return total(
-            self._amounts(usage, least_output, model)
-            for usage, model in judges
-            if usage.judgments
+            self._amounts(usage, least_output, model) for usage, model in judges if usage.judgments
         )
 
     def _amounts(self, usage: JudgeUsage, least_output: int, model: str) -> Amounts:
@@ -338,9 +313,7 @@ class _Estimator:
             usage.cached_tokens,
         )
         tokens_out = max(usage.output_tokens, requests * least_output)
-        one_request = Usage(
-            *(round(count / requests) for count in (tokens_in, cached, tokens_out))
-        )
+        one_request = Usage(*(round(count / requests) for count in (tokens_in, cached, tokens_out)))
         price = price_usd(one_request, model)
         share = BATCH_PRICE_SHARE if self._run.judge.batch else 1.0
         if price is None:
@@ -354,9 +327,7 @@ class _Estimator:
         path = self._run.folders.agent_results / FILE_NAME
         found: dict[str, tuple[str | None, str | None]] = {}
         for other in (
-            ()
-            if self._run.keep_apart
-            else stores_of_others(path.parent.parent, path.parent.name)
+            () if self._run.keep_apart else stores_of_others(path.parent.parent, path.parent.name)
         ):
             try:
                 theirs = self._stored_in(other)
@@ -402,14 +373,11 @@ def stored_judgments(
     with reading(path) as connection:
         query = _STORED.format(extra_body=extra_body_column(connection))
         return {
-            key: (task_id, name)
-            for key, task_id, name in connection.execute(query, parameters)
+            key: (task_id, name) for key, task_id, name in connection.execute(query, parameters)
         }
 
 
-def usage_by_rule(
-    result: ResultFile, judge: JudgeSettings
-) -> tuple[JudgeUsage, JudgeUsage] | None:
+def usage_by_rule(result: ResultFile, judge: JudgeSettings) -> tuple[JudgeUsage, JudgeUsage] | None:
     """Return the use of a judge, and of the one asked before it, for a result that another rule made.
 
     Votes are taken to be as long as the mean of all requests.

@@ -65,9 +65,7 @@ class LabelExport:
             ResultWriteError: it cannot be written.
         """
         names = auditors(self.audits_root, self.agent)
-        given = [
-            LabelFile(self.audits_root, self.agent, name).blind() for name in names
-        ]
+        given = [LabelFile(self.audits_root, self.agent, name).blind() for name in names]
         answers = audited_answers(self.paths.eval_results_root, self.agent)
         found = labelled_answers(answers, self.audits_root, self.agent)
         whole = {} if found is None else found.scores
@@ -78,7 +76,8 @@ class LabelExport:
                 if not labels or leaf.is_skipped:
                     continue
                 if answer.name not in whole:
-                    # Other leaves are no sample of all, and would give a judge's errors the wrong weight.
+                    # Other leaves are no sample of all, and would give a judge's errors the wrong
+                    # weight.
                     self.left_out[PART_OF_ANSWER] += 1
                 elif row := await self._row(answer, leaf, labels):
                     rows.append(row)
@@ -112,9 +111,7 @@ class LabelExport:
             question=None if answer.root is None else answer.root.desc or None,
             response=text,
             instruction=evidence.additional_instruction,
-            category=("about the answer", "on a page", "on several pages")[
-                min(len(pages), 2)
-            ],
+            category=("about the answer", "on a page", "on several pages")[min(len(pages), 2)],
             pages=tuple(page for page in pages if page is not None),
         )
 
@@ -134,9 +131,7 @@ class LabelExport:
         """Return a page with its text and screenshot; ``None`` where another one was seen."""
         cache = AgentCache(self.paths.cache_root / self.agent).of(task)
         seen = None if check.page is None else check.page.sha256
-        if cache.has(check.url) is None or (
-            seen is not None and cache.digest(check.url) != seen
-        ):
+        if cache.has(check.url) is None or (seen is not None and cache.digest(check.url) != seen):
             return None
         if cache.has_web(check.url):
             text, screenshot = cache.get_web(check.url)

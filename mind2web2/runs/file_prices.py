@@ -52,21 +52,15 @@ def prices_in(prices: object) -> dict[str, OwnPrice]:
                 f'{where}: write a name with a dot in quotes: [prices."{_dotted(model, price)}"]'
             )
         check_keys(price, _PRICES, where)
-        if not {"input", "output"} <= price.keys() or not all(
-            map(_is_price, price.values())
-        ):
+        if not {"input", "output"} <= price.keys() or not all(map(_is_price, price.values())):
             raise UsageError(f"{where}: write {_EXAMPLE}")
-        own[model] = OwnPrice(
-            **{_PRICES[kind]: float(amount) for kind, amount in price.items()}
-        )
+        own[model] = OwnPrice(**{_PRICES[kind]: float(amount) for kind, amount in price.items()})
     return own
 
 
 def _dotted(name: str, table: JsonObject) -> str:
     """Return the model's name, which TOML has split at its dots."""
-    part = next(
-        (part for part, inner in table.items() if isinstance(inner, dict)), None
-    )
+    part = next((part for part, inner in table.items() if isinstance(inner, dict)), None)
     if part is None:
         return name
     return _dotted(f"{name}.{part}", table[part])

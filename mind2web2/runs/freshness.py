@@ -134,9 +134,7 @@ def why_judged_again(
             *_obstacles(made_from, conditions),
         ] or [*_unknown_inputs(made_from, job.script_path)]
     if changes:
-        log.info(
-            "result no longer holds path=%s changed=%s", found.path, "; ".join(changes)
-        )
+        log.info("result no longer holds path=%s changed=%s", found.path, "; ".join(changes))
     return "; ".join(changes) or None
 
 
@@ -225,11 +223,7 @@ def _obstacles(made_from: Provenance, conditions: Conditions) -> Iterator[str]:
         yield "missing pages can be captured now"
     if conditions.with_private_network and made_from.refused_downloads:
         yield "files on private addresses can be downloaded now"
-    if (
-        conditions.with_private_network
-        and conditions.with_captures
-        and made_from.refused_pages
-    ):
+    if conditions.with_private_network and conditions.with_captures and made_from.refused_pages:
         yield "pages on private addresses can be captured now"
 
 
@@ -249,18 +243,14 @@ class FilesNow:
         with_pages: ``False`` leaves pages uncompared, for results that came without them.
     """
 
-    def __init__(
-        self, paths: PathConfig, agent_name: str, *, with_pages: bool = True
-    ) -> None:
+    def __init__(self, paths: PathConfig, agent_name: str, *, with_pages: bool = True) -> None:
         self._paths = paths
         self._agent_name = agent_name
         self._with_pages = with_pages
         self.script = cache(self._find_script)
         self._pages = cache(self._open_pages)
 
-    def changes_since(
-        self, task_id: str, answer_name: str, made_from: Provenance
-    ) -> list[str]:
+    def changes_since(self, task_id: str, answer_name: str, made_from: Provenance) -> list[str]:
         """Return what has changed since a result of this answer was made, one phrase each."""
         answer = self._paths.answers_root / self._agent_name / task_id / answer_name
         try:
@@ -313,9 +303,7 @@ def changed_scripts(
     changed = []
     for task in work:
         folders = (eval_results_root / agent_name / task.task_id).glob("*/results")
-        results = [
-            found for folder in folders if (found := latest_result(folder)) is not None
-        ]
+        results = [found for folder in folders if (found := latest_result(folder)) is not None]
         newest = max(results, key=lambda found: found.path.name, default=None)
         made_from = None if newest is None else newest.content.provenance
         if made_from is not None and task.script_path is not None:
@@ -361,9 +349,7 @@ def results_now(
         return ResultsNow(unchecked=(f"whether results are stale: {error}",))
     scripts = paths.eval_scripts_root
     if not scripts.is_dir():
-        return ResultsNow(
-            unchecked=(f"whether results are stale: no folder {scripts}",)
-        )
+        return ResultsNow(unchecked=(f"whether results are stale: no folder {scripts}",))
     known = {(answer.task_id, answer.answer_name): answer for answer in answers}
     there = [(task_id, file.name) for task_id in selected for file in selected[task_id]]
     if task_ids is not None:

@@ -24,9 +24,7 @@ def check_of(eval_results_root: Path, result: ResultFile) -> CheckRecord | None:
     """Return the last check of a result's judge: one made since, else the one that the result names."""
     made_from = result.provenance
     if made_from is not None:
-        judge = JudgeIdentity.model_validate(
-            made_from.judge.model_dump(exclude={"provider"})
-        )
+        judge = JudgeIdentity.model_validate(made_from.judge.model_dump(exclude={"provider"}))
         if (check := last_check(eval_results_root, judge)) is not None:
             return check
     return result.run.judge_check

@@ -59,10 +59,7 @@ Leaves = Mapping[tuple[str, str, str], JudgedLeaf]
 
 def _judged_leaves(task_id: str, answer_name: str, result: ResultFile) -> Leaves:
     """Return the leaves of a result; of leaves with one id the last counts."""
-    return {
-        (task_id, answer_name, leaf.id): judged_leaf(leaf, result)
-        for leaf in result.leaves()
-    }
+    return {(task_id, answer_name, leaf.id): judged_leaf(leaf, result) for leaf in result.leaves()}
 
 
 def judged_leaf(leaf: WrittenNode, result: ResultFile) -> JudgedLeaf:
@@ -72,9 +69,7 @@ def judged_leaf(leaf: WrittenNode, result: ResultFile) -> JudgedLeaf:
         passed=leaf.verdict.status == "passed",
         decided_by=decided_by,
         claim=None if leaf.evidence is None else leaf.evidence.claim,
-        answer_sha256=None
-        if result.provenance is None
-        else result.provenance.answer_sha256,
+        answer_sha256=None if result.provenance is None else result.provenance.answer_sha256,
         is_split=claim_facts(leaf).is_split,
         lacks_page=bool(unavailable_pages(leaf)) or decided_by == "page",
     )
@@ -92,14 +87,10 @@ class Judging:
         """Return an agent's newest results."""
         answers = agent_answers(eval_results_root, agent_name)
         scored = {
-            (answer.task_id, answer.answer_name)
-            for answer in answers
-            if answer.score is not None
+            (answer.task_id, answer.answer_name) for answer in answers if answer.score is not None
         }
         leaves: dict[tuple[str, str, str], JudgedLeaf] = {}
-        for task_id, answer_name, result in latest_results(
-            eval_results_root, agent_name
-        ):
+        for task_id, answer_name, result in latest_results(eval_results_root, agent_name):
             if (task_id, answer_name) in scored:
                 leaves |= _judged_leaves(task_id, answer_name, result.content)
         return cls(answers, leaves)
@@ -172,9 +163,7 @@ def leaf_flips(first: Leaves, second: Leaves) -> LeafFlips:
             examples[cause].append(_leaf_name(name))
     sides = sum(name[:2] in answers for leaves in (first, second) for name in leaves)
     by_cause: dict[Cause, FlipsOfCause] = {
-        cause: FlipsOfCause(
-            gained[cause], lost[cause], examples[cause][:_EXAMPLES_OF_CAUSE]
-        )
+        cause: FlipsOfCause(gained[cause], lost[cause], examples[cause][:_EXAMPLES_OF_CAUSE])
         for cause in CAUSES
         if cause != "skip"
     }
@@ -190,8 +179,7 @@ def _cause(failed: JudgedLeaf, passed: JudgedLeaf) -> Cause:
     if (own := own_cause(failed)) is not None:
         return own
     is_same_answer = (
-        failed.answer_sha256 is not None
-        and failed.answer_sha256 == passed.answer_sha256
+        failed.answer_sha256 is not None and failed.answer_sha256 == passed.answer_sha256
     )
     if failed.claim != passed.claim:
         return "extraction" if is_same_answer else "answer"
@@ -255,11 +243,7 @@ def repeatability(judgings: Sequence[Judging]) -> Repeatability:
         passed = sum(judging.leaves[leaf].passed for judging in judgings)
         ever += 0 < passed < len(judgings)
         # The share of pairs of judgments that differ.
-        flipped = (
-            passed
-            * (len(judgings) - passed)
-            / (len(judgings) * (len(judgings) - 1) / 2)
-        )
+        flipped = passed * (len(judgings) - passed) / (len(judgings) * (len(judgings) - 1) / 2)
         row = rows.setdefault(leaf[0], [0.0, 0.0])
         row[0] += flipped
         row[1] += 1
@@ -380,10 +364,7 @@ def ranking_check(agents: Sequence[tuple[str, Judging, Judging]]) -> RankingChec
     """
     rankings = []
     for side in (1, 2):
-        own = [
-            (name, _shared_answers((first, second), side - 1))
-            for name, first, second in agents
-        ]
+        own = [(name, _shared_answers((first, second), side - 1)) for name, first, second in agents]
         rankings.append(ranking(own, allow_unfair=True).metrics["avg_score"])
     one, other = rankings
     swapped = []
@@ -391,9 +372,7 @@ def ranking_check(agents: Sequence[tuple[str, Judging, Judging]]) -> RankingChec
         before = one.values[second] - one.values[first]
         after = other.values[second] - other.values[first]
         if before * after < 0:
-            swapped.append(
-                SwappedPair(first, second, round(before, 6), round(after, 6))
-            )
+            swapped.append(SwappedPair(first, second, round(before, 6), round(after, 6)))
     return RankingCheck(
         orders=[list(one.values), list(other.values)],
         tied=[list(one.tied), list(other.tied)],
@@ -404,8 +383,4 @@ def ranking_check(agents: Sequence[tuple[str, Judging, Judging]]) -> RankingChec
 
 def _shared_answers(judgings: tuple[Judging, Judging], side: int) -> list[ScoredAnswer]:
     both = set.intersection(*(set(judging.scores()) for judging in judgings))
-    return [
-        each
-        for each in judgings[side].answers
-        if (each.task_id, each.answer_name) in both
-    ]
+    return [each for each in judgings[side].answers if (each.task_id, each.answer_name) in both]

@@ -34,9 +34,7 @@ def agent_answers(output_dir: Path, agent_name: str) -> list[ScoredAnswer]:
     # A benchmark's results are a million objects, none of them in a cycle.
     with gc_paused():
         return [
-            answer
-            for task_id in tasks
-            for answer in task_answers(output_dir, agent_name, task_id)
+            answer for task_id in tasks for answer in task_answers(output_dir, agent_name, task_id)
         ]
 
 
@@ -54,9 +52,7 @@ def task_answers(output_dir: Path, agent_name: str, task_id: str) -> list[Scored
     return [answers[name] for name in sorted(answers, key=natural_key)]
 
 
-def _apply_entry(
-    answers: dict[str, ScoredAnswer], entry: TaskEntry, folder: Path
-) -> None:
+def _apply_entry(answers: dict[str, ScoredAnswer], entry: TaskEntry, folder: Path) -> None:
     name = entry.md_name
     newest = newest_result_name(results_dir_of(folder, name))
     known = answers.get(name, ScoredAnswer(folder.name, name))
@@ -81,8 +77,7 @@ def judged_answers(folder: Path) -> dict[str, ScoredAnswer]:
     return {
         f"{stem}.md": _judged_answer(folder, stem)
         for stem in folder_names(folder)
-        if (folder / stem / "results").is_dir()
-        or (folder / stem / f"{stem}.md").is_file()
+        if (folder / stem / "results").is_dir() or (folder / stem / f"{stem}.md").is_file()
     }
 
 
@@ -94,11 +89,7 @@ def _judged_answer(folder: Path, stem: str) -> ScoredAnswer:
     result = latest_result(results_dir)
     if result is None:
         damaged = newest_result_name(results_dir)
-        why = (
-            f"its newest result {damaged} is damaged: evaluate it again"
-            if damaged
-            else NO_RESULT
-        )
+        why = f"its newest result {damaged} is damaged: evaluate it again" if damaged else NO_RESULT
         return replace(answer, reason=why)
     content = result.content
     if content.is_edited:
@@ -128,16 +119,12 @@ def _warn_once(_place: Path, path: Path, _content_sha256: str) -> None:
 
 def results_dir_of(folder: Path, answer_name: str) -> Path:
     """Return the folder of an answer's result files in the folder of its task."""
-    return answer_results_dir(
-        folder.parent.parent, folder.parent.name, folder.name, answer_name
-    )
+    return answer_results_dir(folder.parent.parent, folder.parent.name, folder.name, answer_name)
 
 
 def _word_count(path: Path) -> int | None:
     try:
-        return len(
-            read_regular_file(path).decode("utf-8-sig", errors="replace").split()
-        )
+        return len(read_regular_file(path).decode("utf-8-sig", errors="replace").split())
     except OSError:
         return None
 

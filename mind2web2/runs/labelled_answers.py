@@ -70,9 +70,7 @@ def score_by_labels(answer: AuditedAnswer, verdicts: Verdicts) -> LabelledScore 
     )
 
 
-def _labels(
-    answer: AuditedAnswer, verdicts: Verdicts, *, undecided: bool
-) -> dict[str, bool]:
+def _labels(answer: AuditedAnswer, verdicts: Verdicts, *, undecided: bool) -> dict[str, bool]:
     """Return the labels by leaf, with one verdict on all leaves that are not decided."""
     found = {}
     for leaf in answer.leaves:
@@ -84,9 +82,7 @@ def _labels(
     return found
 
 
-def _skipped(
-    root: WrittenNode, answer: AuditedAnswer, labels: Mapping[str, bool]
-) -> set[str]:
+def _skipped(root: WrittenNode, answer: AuditedAnswer, labels: Mapping[str, bool]) -> set[str]:
     """Return the leaves that the rubric skips by these labels, and by the verdicts that no label is about."""
     about_claims = {leaf.name.leaf for leaf in answer.leaves}
     leaves = list(root.leaves())
@@ -102,9 +98,7 @@ def _skipped(
     return {leaf.id for leaf in leaves if id(leaf) in skipped}
 
 
-def _score(
-    root: WrittenNode, answer: AuditedAnswer, labels: Mapping[str, bool]
-) -> float:
+def _score(root: WrittenNode, answer: AuditedAnswer, labels: Mapping[str, bool]) -> float:
     skipped = _skipped(root, answer, labels)
     outcomes = _outcomes(root, labels)
     for leaf in root.leaves():
@@ -114,16 +108,10 @@ def _score(
 
 
 def _outcomes(root: WrittenNode, labels: Mapping[str, bool]) -> dict[int, Outcome]:
-    return {
-        id(leaf): _OUTCOMES[labels[leaf.id]]
-        for leaf in root.leaves()
-        if leaf.id in labels
-    }
+    return {id(leaf): _OUTCOMES[labels[leaf.id]] for leaf in root.leaves() if leaf.id in labels}
 
 
-def _if_all_wrong(
-    root: WrittenNode, answer: AuditedAnswer, labels: Mapping[str, bool]
-) -> float:
+def _if_all_wrong(root: WrittenNode, answer: AuditedAnswer, labels: Mapping[str, bool]) -> float:
     # Leaves behind a failed gate keep the judge's verdict, which counts where the gate passes.
     outcomes = _outcomes(root, labels)
     rescoring = Rescoring(root, outcomes)

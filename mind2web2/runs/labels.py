@@ -177,9 +177,7 @@ class Verdicts:
     undecidable: frozenset[LeafName]
 
 
-def verdicts_of(
-    leaves: Iterable[tuple[LeafName, str]], labels: Sequence[Labels]
-) -> Verdicts:
+def verdicts_of(leaves: Iterable[tuple[LeafName, str]], labels: Sequence[Labels]) -> Verdicts:
     """Return the verdicts of one or several auditors together.
 
     Args:

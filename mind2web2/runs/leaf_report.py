@@ -156,12 +156,9 @@ def stored_results(
 def leaf_report(results: Mapping[str, Sequence[JudgedResult]]) -> LeafReport:
     """Return the report on results by task."""
     scores = {task_id: _scores(found) for task_id, found in results.items()}
-    figures = task_figures(
-        {task_id: agents for task_id, agents in scores.items() if agents}
-    )
+    figures = task_figures({task_id: agents for task_id, agents in scores.items() if agents})
     tasks = [
-        task_report(task_id, found, figures.get(task_id))
-        for task_id, found in results.items()
+        task_report(task_id, found, figures.get(task_id)) for task_id, found in results.items()
     ]
     return report_of(tasks)
 
@@ -252,9 +249,7 @@ def task_report(
         matters = [id(leaf) in matter for leaf in decided]
         rows.append(_row(path, leaves, table[path], rests[path], matters, found))
     by_pages, by_position = _shares(found)
-    judges = Counter(
-        each.result.judge_model for each in found if each.result.judge_model
-    )
+    judges = Counter(each.result.judge_model for each in found if each.result.judge_model)
     return TaskReport(
         task_id=task_id,
         results=len(found),
@@ -279,9 +274,7 @@ def _row(
 ) -> LeafRow:
     counts = counts_of(verdicts)
     there = [
-        (leaf, each.result)
-        for leaf, each in zip(leaves, found, strict=True)
-        if leaf is not None
+        (leaf, each.result) for leaf, each in zip(leaves, found, strict=True) if leaf is not None
     ]
     judged = [
         leaf
@@ -348,18 +341,14 @@ def _matter(result: ResultFile) -> set[int]:
 
 def _passed(verdicts: Sequence[Verdict]) -> list[bool | None]:
     return [
-        verdict == "passed" if verdict in ("passed", "failed") else None
-        for verdict in verdicts
+        verdict == "passed" if verdict in ("passed", "failed") else None for verdict in verdicts
     ]
 
 
-def _rests(
-    table: Mapping[str, Sequence[Verdict]], results: int
-) -> dict[str, list[float]]:
+def _rests(table: Mapping[str, Sequence[Verdict]], results: int) -> dict[str, list[float]]:
     """Return, for each leaf and result, the share of the other leaves that passed."""
     by_result = [
-        Counter(verdicts[position] for verdicts in table.values())
-        for position in range(results)
+        Counter(verdicts[position] for verdicts in table.values()) for position in range(results)
     ]
     rests = {}
     for path, verdicts in table.items():

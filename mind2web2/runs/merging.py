@@ -87,23 +87,17 @@ def _sum_up(into: Path, agent: str, report: MergeReport) -> None:
         return
     report.summaries[agent] = found.summary
     judged = [
-        answer
-        for answer in found.answers
-        if answer.score is not None and answer.reason is None
+        answer for answer in found.answers if answer.score is not None and answer.reason is None
     ]
     judges = judges_of(judged)
     if len(judges) > 1:
-        report.conflicts.append(
-            f"{agent}: scores of different judges: {name_list(judges)}"
-        )
+        report.conflicts.append(f"{agent}: scores of different judges: {name_list(judges)}")
     report.conflicts += [f"{agent}: {text}" for text in script_warnings(judged)]
 
 
 def _agents(source: Path, into: Path) -> list[str]:
     if source.resolve() == into.resolve():
-        raise UsageError(
-            f"{source} is also the folder to merge into: leave it out of the sources"
-        )
+        raise UsageError(f"{source} is also the folder to merge into: leave it out of the sources")
     if (source / SUMMARY_NAME).is_file() or (source / STORE_NAME).is_file():
         raise UsageError(
             f"{source} is the folder of one agent: name the one above it, {source.parent}"
@@ -112,14 +106,11 @@ def _agents(source: Path, into: Path) -> list[str]:
         folder.name
         for folder in _folders(source)
         if any(
-            any(folder.glob(known))
-            for known in (SHARDS_NAME, f"*/{SUMMARY_NAME}", "*/*/results")
+            any(folder.glob(known)) for known in (SHARDS_NAME, f"*/{SUMMARY_NAME}", "*/*/results")
         )
     ]
     if not found:
-        raise UsageError(
-            f"there are no results in {source}: name a folder such as eval_results"
-        )
+        raise UsageError(f"there are no results in {source}: name a folder such as eval_results")
     return sorted(found, key=natural_key)
 
 
@@ -143,9 +134,7 @@ def _merge_agent(places: _Places, report: MergeReport) -> None:
     _merge_judgments(places, report)
     if links := links_in(source):
         some = name_list([str(link) for link in links])
-        report.conflicts.append(
-            f"{places.agent}: links are not followed, and left out: {some}"
-        )
+        report.conflicts.append(f"{places.agent}: links are not followed, and left out: {some}")
     for folder in sorted(_folders(source), key=lambda folder: natural_key(folder.name)):
         _merge_task(places, folder.name, report)
     merge_usage(source, into)
@@ -154,11 +143,7 @@ def _merge_agent(places: _Places, report: MergeReport) -> None:
 
 def _note_shards(into: Path, states: Mapping[str, str]) -> None:
     known = shard_states(into)
-    new = {
-        name: state
-        for name, state in states.items()
-        if known.get(name, "started") == "started"
-    }
+    new = {name: state for name, state in states.items() if known.get(name, "started") == "started"}
     if new and known != {**known, **new}:
         write_whole(into / SHARDS_NAME, shards_text({**known, **new}))
 
@@ -172,13 +157,9 @@ def _merge_judgments(places: _Places, report: MergeReport) -> None:
         JudgmentStore(into) as ours,
     ):
         # SQLite writes beside a store that it reads.
-        with JudgmentStore(
-            copied_store(source, Path(scratch) / STORE_NAME, OWN_STORE)
-        ) as theirs:
+        with JudgmentStore(copied_store(source, Path(scratch) / STORE_NAME, OWN_STORE)) as theirs:
             judgments = theirs.all()
-        known = {
-            (each.key, each.endpoint): (each.outcome, each.text) for each in ours.all()
-        }
+        known = {(each.key, each.endpoint): (each.outcome, each.text) for each in ours.all()}
         report.judgments[places.agent] += ours.add(judgments)
     other = {
         f"{each.task_id}/{(each.answer_name or '').removesuffix('.md')}"
@@ -231,15 +212,11 @@ def _merge_task(places: _Places, task_id: str, report: MergeReport) -> None:
     )
 
 
-def _merge_answer(
-    source: Path, into: Path, agent: str, report: MergeReport
-) -> str | None:
+def _merge_answer(source: Path, into: Path, agent: str, report: MergeReport) -> str | None:
     """Copy an answer's results, unless the target has the same or newer ones; return a contradiction."""
     theirs, ours = _newest(source), _newest(into)
     if ours is not None:
-        if theirs is None or _is_same_file(
-            source / "results" / theirs, into / "results" / theirs
-        ):
+        if theirs is None or _is_same_file(source / "results" / theirs, into / "results" / theirs):
             return None
         if not _is_same_file(source / "results" / ours, into / "results" / ours):
             return _difference(source / "results", into / "results")
@@ -273,11 +250,7 @@ def _files(folder: Path) -> list[Path]:
     # A link in a folder of another machine could lead to any file of this one.
     if folder.is_symlink():
         return []
-    found = (
-        path
-        for path in folder.glob("[!.]*")
-        if path.is_file() and not path.is_symlink()
-    )
+    found = (path for path in folder.glob("[!.]*") if path.is_file() and not path.is_symlink())
     return sorted(path for path in found if not is_leftover(path.name))
 
 
@@ -289,8 +262,7 @@ def _is_same_file(one: Path, other: Path) -> bool:
     return (
         one.is_file()
         and other.is_file()
-        and read_regular_file(one, _MAX_FILE_BYTES)
-        == read_regular_file(other, _MAX_FILE_BYTES)
+        and read_regular_file(one, _MAX_FILE_BYTES) == read_regular_file(other, _MAX_FILE_BYTES)
     )
 
 

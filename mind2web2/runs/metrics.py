@@ -316,9 +316,7 @@ class _Averages:
     success_rate: float
 
 
-def _means_over_runs(
-    grid: ScoreGrid, scores: Mapping[tuple[str, str], float]
-) -> _Averages:
+def _means_over_runs(grid: ScoreGrid, scores: Mapping[tuple[str, str], float]) -> _Averages:
     """Return the averages with other scores in place of the grid's."""
     others = replace(grid, scores=scores)
     runs = [_run_means(others, run) for run in grid.runs]
@@ -334,9 +332,7 @@ def _means_over_tasks(scores: Mapping[tuple[str, str], float]) -> _Averages:
     for (task, _), score in scores.items():
         by_task.setdefault(task, []).append(score)
     rates = [[float(is_success(one)) for one in own] for own in by_task.values()]
-    return _Averages(
-        _mean(map(fmean, by_task.values())) or 0.0, _mean(map(fmean, rates)) or 0.0
-    )
+    return _Averages(_mean(map(fmean, by_task.values())) or 0.0, _mean(map(fmean, rates)) or 0.0)
 
 
 def _lacks_scores(grid: ScoreGrid) -> bool:
@@ -355,8 +351,7 @@ def _task_means(grid: ScoreGrid) -> TaskMeans | None:
     of_runs = sampled_metrics(grid)
     metrics = {name: of_runs[name].by_task() for name in ("avg_score", "success_rate")}
     means = {
-        name: round(metric.over_all().value, metric.digits)
-        for name, metric in metrics.items()
+        name: round(metric.over_all().value, metric.digits) for name, metric in metrics.items()
     }
     intervals = intervals_of(metrics)
     return TaskMeans(
@@ -393,14 +388,8 @@ def _missing_bounds(grid: ScoreGrid) -> MissingBounds | None:
     if not grid.missing or not grid.runs:
         return None
     lacking = {answer.task_id for answer in grid.missing}
-    tasks = list(
-        dict.fromkeys([*grid.tasks, *(answer.task_id for answer in grid.missing)])
-    )
-    own = {
-        place: answer.score
-        for place, answer in grid.table.items()
-        if answer.score is not None
-    }
+    tasks = list(dict.fromkeys([*grid.tasks, *(answer.task_id for answer in grid.missing)]))
+    own = {place: answer.score for place, answer in grid.table.items() if answer.score is not None}
     # Also of runs that have no score at any task.
     runs = list(dict.fromkeys(run for _, run in grid.table))
     low, high = (_filled(own, tasks, runs, filler) for filler in (0.0, 1.0))

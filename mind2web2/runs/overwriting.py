@@ -46,9 +46,7 @@ def list_overwritten(folder: Path, answer_names: Iterable[str]) -> list[TaskEntr
         newest = _newest_results(folder, names)
         others = [entry for entry in before if entry.md_name not in newest]
         listed = [_entry(name, result) for name, result in newest.items()]
-        entries = sorted(
-            [*others, *listed], key=lambda entry: natural_key(entry.md_name)
-        )
+        entries = sorted([*others, *listed], key=lambda entry: natural_key(entry.md_name))
         write_entries(folder, entries)
     return before
 

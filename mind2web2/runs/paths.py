@@ -65,18 +65,10 @@ def paths_of(settings: RunSettings, agents: Iterable[str] = ()) -> PathConfig:
     Args:
         agents: whose files are needed, beside those of the settings' own agent.
     """
-    roots: dict[str, Path | str | None] = {
-        name: getattr(settings, name) for name in FOLDER_NAMES
-    }
-    by_scheme = {
-        root.partition("://")[0]: root
-        for root in roots.values()
-        if isinstance(root, str)
-    }
+    roots: dict[str, Path | str | None] = {name: getattr(settings, name) for name in FOLDER_NAMES}
+    by_scheme = {root.partition("://")[0]: root for root in roots.values() if isinstance(root, str)}
     if by_scheme:
-        names = sorted(
-            name.rstrip("/") for name in {settings.agent_name, *agents} if name
-        )
+        names = sorted(name.rstrip("/") for name in {settings.agent_name, *agents} if name)
         for root in by_scheme.values():
             folders = _folders_of(root)
             if folders not in _in_use:

@@ -14,9 +14,7 @@ from mind2web2.llm_client.settings import public_address
 from mind2web2.runs.settings import REPLAY, RunSettings
 
 
-def replayed_judge(
-    settings: RunSettings, store: JudgmentStore, path: Path
-) -> JudgeSettings:
+def replayed_judge(settings: RunSettings, store: JudgmentStore, path: Path) -> JudgeSettings:
     """Return the judge whose judgments are replayed from a file.
 
     Raises:
@@ -76,9 +74,7 @@ def _only_fitting(
         # Options that are not given are then taken as not set.
         fitting = [judge for judge in fitting if _has(judge, asked)] or fitting
     if len(fitting) != 1:
-        listed = (
-            "; ".join(" ".join(judge.in_words()) for judge in stored or known) or "none"
-        )
+        listed = "; ".join(" ".join(judge.in_words()) for judge in stored or known) or "none"
         which = "several fit" if fitting else "none fits"
         raise UsageError(
             f"replay needs one judge, {which}; the store has: {listed}. Choose with --judge_model "
@@ -89,18 +85,14 @@ def _only_fitting(
     return fitting[0]
 
 
-def _of_server(
-    settings: RunSettings, known: list[JudgeIdentity]
-) -> list[JudgeIdentity]:
+def _of_server(settings: RunSettings, known: list[JudgeIdentity]) -> list[JudgeIdentity]:
     server = settings.judge_base_url[0].rstrip("/") if settings.judge_base_url else ""
     if "://" in server:
         # Names of servers lack user, password and query.
         server = public_address(server)
     named = [judge for judge in known if server in judge.endpoint]
     # One server's address may be part of another's: the whole address wins.
-    return [
-        judge for judge in named if server and judge.endpoint.endswith(f" {server}")
-    ] or named
+    return [judge for judge in named if server and judge.endpoint.endswith(f" {server}")] or named
 
 
 def _has(judge: JudgeIdentity, parameters: Mapping[str, object]) -> bool:

@@ -50,11 +50,7 @@ def result_facts(result: ResultFile) -> ResultFacts:
 
 def _judge(result: ResultFile, made_from: Provenance | None) -> str | None:
     if made_from is None:
-        return (
-            f"{result.judge_model}, parameters not recorded"
-            if result.judge_model
-            else None
-        )
+        return f"{result.judge_model}, parameters not recorded" if result.judge_model else None
     given = made_from.judge.model_dump(include=_JUDGE_PARAMETERS, exclude_none=True)
     parameters = [f"{name}={value}" for name, value in given.items()]
     if made_from.judge.votes != "always":
@@ -72,10 +68,9 @@ def _first(judge: JudgeRecord) -> FirstJudge | None:
 
 
 def _server(judge: JudgeRecord) -> str | None:
-    # A replay takes judgments of any server; a caller's own client has another name in each process.
-    is_unknown = judge.endpoint in ("", "replay") or judge.endpoint.startswith(
-        "client "
-    )
+    # A replay takes judgments of any server; a caller's own client has another name in each
+    # process.
+    is_unknown = judge.endpoint in ("", "replay") or judge.endpoint.startswith("client ")
     return None if is_unknown else judge.endpoint
 
 
@@ -83,11 +78,7 @@ def _names(served: Iterable[Served]) -> Iterator[str]:
     for one in served:
         if one.model or one.system_fingerprint:
             model = one.model or "a model without a name"
-            yield (
-                f"{model} ({one.system_fingerprint})"
-                if one.system_fingerprint
-                else model
-            )
+            yield (f"{model} ({one.system_fingerprint})" if one.system_fingerprint else model)
 
 
 def _versions(result: ResultFile, made_from: Provenance | None) -> dict[str, str]:
@@ -103,16 +94,10 @@ def _versions(result: ResultFile, made_from: Provenance | None) -> dict[str, str
 
 def _capture_days(leaves: Iterable[WrittenNode]) -> tuple[str, ...]:
     pages = [check.page for leaf in leaves for check in page_checks(leaf)]
-    days = [
-        page.captured_at[:10] for page in pages if page is not None and page.captured_at
-    ]
+    days = [page.captured_at[:10] for page in pages if page is not None and page.captured_at]
     return (min(days), max(days)) if days else ()
 
 
 def _bounds(result: ResultFile) -> tuple[float, float] | None:
     bounds = result.score_bounds
-    return (
-        (bounds.low, bounds.high)
-        if bounds is not None and bounds.low <= bounds.high
-        else None
-    )
+    return (bounds.low, bounds.high) if bounds is not None and bounds.low <= bounds.high else None

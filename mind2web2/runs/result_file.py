@@ -37,17 +37,13 @@ from mind2web2.utils.lenient import read_leniently
 _TOLERANCE = 1e-9
 _MAX_TIME_S = 1e9
 
-Seconds = Annotated[
-    float, Field(strict=True, ge=0, le=_MAX_TIME_S, allow_inf_nan=False)
-]
+Seconds = Annotated[float, Field(strict=True, ge=0, le=_MAX_TIME_S, allow_inf_nan=False)]
 
 
 def is_time_s(value: object) -> TypeGuard[float]:
     """Tell whether a value from a file is a plausible number of seconds."""
     return (
-        isinstance(value, int | float)
-        and not isinstance(value, bool)
-        and 0 <= value <= _MAX_TIME_S
+        isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _MAX_TIME_S
     )
 
 
@@ -234,11 +230,10 @@ class ResultFile(BaseModel):
         """Return the result of a script's summary, complete with bounds and checksum."""
         summary = _as_read(summary)
         names = {"agent_name": making.agent_name, "answer_name": making.answer_name}
-        recorded = making.model_dump(
-            mode="json", exclude={*names, "judge_model", "run"}
-        )
+        recorded = making.model_dump(mode="json", exclude={*names, "judge_model", "run"})
         written = {
-            # First in the file; a script that leaves them out has "unknown_answer" (eval-scripts.md).
+            # First in the file; a script that leaves them out has "unknown_answer"
+            # (eval-scripts.md).
             **names,
             "judge_model": making.judge_model,
             **summary,
@@ -249,9 +244,7 @@ class ResultFile(BaseModel):
         written["score_bounds"] = ResultFile.of(written)._bounds_as_json()
         return ResultFile.of(_as_read(with_checksum(written)))
 
-    def with_time_and_barred(
-        self, time_s: float | None, barred: Barred | None
-    ) -> ResultFile:
+    def with_time_and_barred(self, time_s: float | None, barred: Barred | None) -> ResultFile:
         """Return the same result with another time of the agent and other barred sources."""
         shown = None if barred is None else barred.model_dump(mode="json")
         return ResultFile.of(
@@ -333,11 +326,7 @@ class ResultFile(BaseModel):
         score, by_tree = self.final_score, self.score_by_tree
         if by_tree is None or score is None:
             return None
-        return (
-            None
-            if math.isclose(score, by_tree, rel_tol=0.0, abs_tol=_TOLERANCE)
-            else by_tree
-        )
+        return None if math.isclose(score, by_tree, rel_tol=0.0, abs_tol=_TOLERANCE) else by_tree
 
     def computed_bounds(self) -> ScoreBounds | None:
         """Return the bounds of the score, ``None`` where it does not follow from one rubric tree."""
@@ -368,12 +357,9 @@ class ResultFile(BaseModel):
             return list(self.script_faults)
         # Results of earlier versions name neither script nor line.
         undecided = (
-            f"leaf '{name}' is never judged, and counts 0"
-            for name in self.undecided_leaves
+            f"leaf '{name}' is never judged, and counts 0" for name in self.undecided_leaves
         )
-        ignored = (
-            f"unknown keyword '{name}' is ignored" for name in self.ignored_arguments
-        )
+        ignored = (f"unknown keyword '{name}' is ignored" for name in self.ignored_arguments)
         return [*undecided, *ignored]
 
     def refused_pages(self) -> tuple[str, ...]:
@@ -409,9 +395,7 @@ class ResultFile(BaseModel):
                 for votes in vote_groups(leaf.evidence):
                     yield from votes
 
-    def other_pages(
-        self, pages: Mapping[str, str | None]
-    ) -> dict[str, tuple[str | None, ...]]:
+    def other_pages(self, pages: Mapping[str, str | None]) -> dict[str, tuple[str | None, ...]]:
         """Return the digests of judged pages that differ from those in the task's cache, by address.
 
         Args:
@@ -425,10 +409,7 @@ class ResultFile(BaseModel):
             sha256 = None if check.page is None else check.page.sha256
             if check.url not in pages or pages[check.url] != sha256:
                 found.setdefault(check.url, set()).add(sha256)
-        return {
-            url: tuple(sorted(digests, key=str))
-            for url, digests in sorted(found.items())
-        }
+        return {url: tuple(sorted(digests, key=str)) for url, digests in sorted(found.items())}
 
     # The checksum
 

@@ -45,9 +45,7 @@ class LoadedResult:
     content: ResultFile
 
 
-def answer_dir(
-    eval_results_root: Path, agent_name: str, task_id: str, answer_name: str
-) -> Path:
+def answer_dir(eval_results_root: Path, agent_name: str, task_id: str, answer_name: str) -> Path:
     """Return the folder of one answer's evaluations (file-layouts.md)."""
     return eval_results_root / agent_name / task_id / answer_name.removesuffix(".md")
 
@@ -72,9 +70,7 @@ def latest_result(folder: Path) -> LoadedResult | None:
 def loaded_results(folder: Path) -> Iterator[LoadedResult]:
     """Yield all readable results of a folder, the newest first."""
     # The stamp leads the name.
-    for path in sorted(
-        folder.glob("*.md.json"), key=lambda path: path.name, reverse=True
-    ):
+    for path in sorted(folder.glob("*.md.json"), key=lambda path: path.name, reverse=True):
         if (found := _loaded(path)) is not None:
             yield found
 
@@ -108,9 +104,7 @@ def latest_results(
 ) -> Iterator[tuple[str, str, LoadedResult]]:
     """Yield task id, answer name and newest result of each of an agent's answers, in natural order."""
     folders = (eval_results_root / agent_name).glob("*/*/results")
-    for folder in sorted(
-        folders, key=lambda folder: tuple(map(natural_key, folder.parts[-3:]))
-    ):
+    for folder in sorted(folders, key=lambda folder: tuple(map(natural_key, folder.parts[-3:]))):
         found = latest_result(folder)
         if found is not None:
             yield folder.parent.parent.name, f"{folder.parent.name}.md", found
@@ -147,10 +141,7 @@ def replace_result(path: Path, content: ResultFile) -> None:
 
 
 def _result_bytes(content: ResultFile) -> bytes:
-    text = (
-        json.dumps(content.document, ensure_ascii=False, indent=2, allow_nan=False)
-        + "\n"
-    )
+    text = json.dumps(content.document, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
     # A judge's half surrogate becomes its JSON escape.
     return text.encode("utf-8", "backslashreplace")
 
@@ -193,16 +184,12 @@ def newest_result_name(folder: Path) -> str | None:
 
 
 def _free_path(folder: Path, answer_name: str) -> Path:
-    # The newest stamp counts, also after a second evaluation within a second, a corrected clock, and the
-    # end of summer time.
+    # The newest stamp counts, also after a second evaluation within a second, a corrected clock,
+    # and the end of summer time.
     earlier = [
-        moment
-        for path in folder.glob("*.md.json")
-        if (moment := _moment_of(path)) is not None
+        moment for path in folder.glob("*.md.json") if (moment := _moment_of(path)) is not None
     ]
-    moment = max(
-        [datetime.now(), *(moment + timedelta(seconds=1) for moment in earlier)]
-    )
+    moment = max([datetime.now(), *(moment + timedelta(seconds=1) for moment in earlier)])
     return folder / f"{moment.strftime(_STAMP_FORMAT)}_{answer_name}.json"
 
 

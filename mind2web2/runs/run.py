@@ -111,9 +111,7 @@ class ProgressFile:
             "retries": dict(usage.retries.reasons),
             "rate_limit": usage.slowdown.in_words(),
             "errors": dict(
-                Counter(
-                    str(outcome.reason) for outcome in outcomes if outcome.score is None
-                )
+                Counter(str(outcome.reason) for outcome in outcomes if outcome.score is None)
             ),
             "problems": list(progress.problems),
             "newest": [
@@ -151,9 +149,7 @@ async def earlier_results_set_aside(
         raise
 
 
-def _list_overwritten(
-    work: Sequence[TaskWork], folders: RunFolders
-) -> dict[Path, list[TaskEntry]]:
+def _list_overwritten(work: Sequence[TaskWork], folders: RunFolders) -> dict[Path, list[TaskEntry]]:
     listed = {}
     for task in work:
         folder = folders.agent_results / task.task_id
@@ -189,13 +185,10 @@ async def evaluate_work(
 
     async def one_task(task: TaskWork) -> list[AnswerOutcome]:
         async with places:
-            evaluations = await _evaluate_answers_of_task(
-                task, folders, run, concurrency, progress
-            )
+            evaluations = await _evaluate_answers_of_task(task, folders, run, concurrency, progress)
         # Answers of other processes come last: waiting for them delays no other task.
         outcomes = await all_or_first_error(
-            _final_outcome(done, run, concurrency, places, progress)
-            for done in evaluations
+            _final_outcome(done, run, concurrency, places, progress) for done in evaluations
         )
         if dump_cache:
             await asyncio.to_thread(_tidy_cache, folders.task_cache(task.task_id))
@@ -230,10 +223,7 @@ async def _evaluate_answers_of_task(
 
     async def one_answer(job: AnswerJob) -> AnswerOutcome | AnswerJob:
         async with places:
-            return (
-                await _evaluate_answer_when_admitted(job, run, concurrency, progress)
-                or job
-            )
+            return await _evaluate_answer_when_admitted(job, run, concurrency, progress) or job
 
     return await all_or_first_error(one_answer(job) for job in jobs)
 
@@ -268,9 +258,7 @@ async def _final_outcome(
         return done
     job = done
     name = f"{job.task_id}/{job.answer.stem}"
-    log.info(
-        "waiting for another process task=%s answer=%s", job.task_id, job.answer.name
-    )
+    log.info("waiting for another process task=%s answer=%s", job.task_id, job.answer.name)
     while True:
         progress.waiting[name] = None
         try:
@@ -278,30 +266,22 @@ async def _final_outcome(
         finally:
             del progress.waiting[name]
         async with places:
-            outcome = await _evaluate_answer_when_admitted(
-                job, run, concurrency, progress
-            )
+            outcome = await _evaluate_answer_when_admitted(job, run, concurrency, progress)
         if outcome is not None:
             return outcome
 
 
-def _without_result(
-    task: TaskWork, folders: RunFolders, reason: str
-) -> list[AnswerOutcome]:
+def _without_result(task: TaskWork, folders: RunFolders, reason: str) -> list[AnswerOutcome]:
     outcomes = []
     for answer in task.answers:
         earlier = newest_result_name(_results_dir(task, answer.name, folders))
         outcomes.append(
-            AnswerOutcome(
-                task.task_id, answer.name, None, reason, earlier_result=earlier
-            )
+            AnswerOutcome(task.task_id, answer.name, None, reason, earlier_result=earlier)
         )
     return outcomes
 
 
-def _write_summary(
-    task: TaskWork, folders: RunFolders, outcomes: Sequence[AnswerOutcome]
-) -> None:
+def _write_summary(task: TaskWork, folders: RunFolders, outcomes: Sequence[AnswerOutcome]) -> None:
     unscored = {
         outcome.answer_name: outcome.reason
         for outcome in outcomes
@@ -372,8 +352,7 @@ def uncached_pages(folders: RunFolders, task_id: str) -> int:
     try:
         cache = CacheFileSys(folder)
         return sum(
-            cache.has(url) is None
-            for url in listed_urls(folder.with_name(f"{task_id}.json"))
+            cache.has(url) is None for url in listed_urls(folder.with_name(f"{task_id}.json"))
         )
     except CacheReadError as error:
         log.debug("citations not known task=%s reason=%s", task_id, error)

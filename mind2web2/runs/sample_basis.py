@@ -89,15 +89,11 @@ class SampledFrom(BaseModel):
             return f"{outside} came after the sample or were outside of it"
         if not before:
             return "the sample is of an earlier version, which did not record what it speaks for"
-        changed = (
-            (name, difference(before[name], basis)) for name, basis in now.items()
-        )
+        changed = ((name, difference(before[name], basis)) for name, basis in now.items())
         return listed_differences(changed, len(now))
 
 
-def listed_differences(
-    found: Iterable[tuple[AnswerName, str | None]], total: int
-) -> str | None:
+def listed_differences(found: Iterable[tuple[AnswerName, str | None]], total: int) -> str | None:
     """Return in words how many answers differ and in what, ``None`` where none does."""
     differing = {name: cause for name, cause in found if cause is not None}
     if not differing:

@@ -99,9 +99,7 @@ def sampled_metrics(grid: ScoreGrid) -> dict[str, SampledMetric]:
     passes: dict[str, dict[str, list[float]]] = {}
     for task, runs in scores.items():
         successes[task] = {run: [float(is_success(one))] for run, [one] in runs.items()}
-        passes[task] = {
-            _ALL_RUNS: [float(any(is_success(one) for [one] in runs.values()))]
-        }
+        passes[task] = {_ALL_RUNS: [float(any(is_success(one) for [one] in runs.values()))]}
     words = _known(grid, grid.runs, lambda answer: answer.word_count)
     times = _known(grid, None, lambda answer: answer.time_s)
     return {

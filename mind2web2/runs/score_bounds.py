@@ -53,9 +53,7 @@ def score_bounds(root: WrittenNode, score: float) -> ScoreBounds:
     failed = blocked(root, leaves, blocking)
     low = aggregate(root, dict.fromkeys(failed, _FAILED))[id(root)].score
     high = aggregate(root, dict.fromkeys(weak | unknown, _PASSED))[id(root)].score
-    return ScoreBounds(
-        low=low, high=high, weak_leaves=len(weak), unknown_leaves=len(unknown)
-    )
+    return ScoreBounds(low=low, high=high, weak_leaves=len(weak), unknown_leaves=len(unknown))
 
 
 def _is_weak(leaf: WrittenNode) -> bool:
@@ -86,9 +84,7 @@ def unblocked(leaves: Sequence[WrittenNode], weak: set[int]) -> set[int]:
 
 def is_skipped(leaf: WrittenNode) -> bool:
     """Tell whether a leaf was skipped because a prerequisite blocked it."""
-    is_by_prerequisite = (
-        leaf.evidence is not None and leaf.evidence.decided_by == "prerequisite"
-    )
+    is_by_prerequisite = leaf.evidence is not None and leaf.evidence.decided_by == "prerequisite"
     return leaf.verdict.status == "skipped" and is_by_prerequisite
 
 
@@ -131,9 +127,7 @@ def skipped_behind(
             for leaf in leaves
             if id(leaf) in skipped
             or any(
-                id(node) in failing
-                for name in _prerequisites(leaf)
-                for node in by_id.get(name, ())
+                id(node) in failing for name in _prerequisites(leaf) for node in by_id.get(name, ())
             )
         }
         is_changed = not found <= failed
@@ -153,14 +147,10 @@ def _behind(root: WrittenNode, failing: set[int]) -> set[int]:
     """Return the nodes beside a failing critical node or after a failing one in a sequence, and all below."""
     found: set[int] = set()
     for node in root.walk():
-        places = [
-            place for place, child in enumerate(node.children) if id(child) in failing
-        ]
+        places = [place for place, child in enumerate(node.children) if id(child) in failing]
         gates = [place for place in places if node.children[place].critical]
         for place, child in enumerate(node.children):
-            is_late = (
-                node.strategy == "sequential" and bool(places) and places[0] < place
-            )
+            is_late = node.strategy == "sequential" and bool(places) and places[0] < place
             if id(node) in found or is_late or (gates and gates != [place]):
                 found.add(id(child))
     return found

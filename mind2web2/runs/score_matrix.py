@@ -49,9 +49,7 @@ class ScoreGrid:
         return [answer for answer in self.table.values() if answer.score is not None]
 
 
-def score_grid(
-    answers: Iterable[ScoredAnswer], task_ids: Iterable[str] | None = None
-) -> ScoreGrid:
+def score_grid(answers: Iterable[ScoredAnswer], task_ids: Iterable[str] | None = None) -> ScoreGrid:
     """Lay out an agent's scores by tasks and runs, as ``agent_metrics`` averages them.
 
     Raises:
@@ -68,9 +66,7 @@ def _table(answers: Iterable[ScoredAnswer]) -> _Table:
     for answer in answers:
         place = (answer.task_id, answer.answer_name)
         if place in found:
-            raise ValueError(
-                f"answer {answer.task_id}/{answer.answer_name} is given twice"
-            )
+            raise ValueError(f"answer {answer.task_id}/{answer.answer_name} is given twice")
         found[place] = answer
     in_order = sorted(found, key=lambda place: tuple(map(natural_key, place)))
     return {place: found[place] for place in in_order}
@@ -84,18 +80,14 @@ def _grid_of_scored(table: _Table) -> ScoreGrid:
     tasks = _ordered(task for task, _ in scores)
     sizes = Counter(run for _, run in scores)
     runs = _ordered(sizes)
-    warnings = _missing_warnings(
-        missing, "not counted in the averages", len(known_tasks)
-    )
+    warnings = _missing_warnings(missing, "not counted in the averages", len(known_tasks))
     incomplete = []
     for run in runs:
         if sizes[run] < len(tasks):
             incomplete.append(f"{run} {sizes[run]}")
     if incomplete:
         listed = ", ".join(incomplete)
-        warnings.append(
-            f"runs without a score for each of the {len(tasks)} tasks: {listed}"
-        )
+        warnings.append(f"runs without a score for each of the {len(tasks)} tasks: {listed}")
     warnings += _unequal_chances(table, tasks, runs)
     return ScoreGrid(table, scores, tasks, runs, missing, False, tuple(warnings))
 
@@ -114,9 +106,7 @@ def _grid_of_tasks(table: _Table, tasks: Sequence[str]) -> ScoreGrid:
     missing = _missing(table, tasks, runs)
     warnings = _missing_warnings(missing, "counted as 0", len(tasks))
     if outside:
-        warnings.append(
-            f"tasks that were not asked for, left out: {name_list(outside)}"
-        )
+        warnings.append(f"tasks that were not asked for, left out: {name_list(outside)}")
     warnings += _unequal_chances(table, tasks, runs)
     return ScoreGrid(table, scores, tasks, runs, missing, True, tuple(warnings))
 
@@ -129,9 +119,7 @@ def _scores(table: _Table) -> dict[tuple[str, str], float]:
     return scores
 
 
-def _unequal_chances(
-    table: _Table, tasks: Sequence[str], runs: Sequence[str]
-) -> list[str]:
+def _unequal_chances(table: _Table, tasks: Sequence[str], runs: Sequence[str]) -> list[str]:
     """Return a warning that names the tasks with fewer scores than runs."""
     scored = Counter(task for task, _ in _scores(table))
     count = len(runs)
@@ -144,9 +132,7 @@ def _unequal_chances(
     return [f"pass@{count} rests on fewer than {count} answers at: {name_list(fewer)}"]
 
 
-def _missing(
-    table: _Table, tasks: Sequence[str], runs: Sequence[str]
-) -> tuple[MissingAnswer, ...]:
+def _missing(table: _Table, tasks: Sequence[str], runs: Sequence[str]) -> tuple[MissingAnswer, ...]:
     answered = {task for task, _ in table}
     found: list[MissingAnswer] = []
     for task in tasks:
@@ -162,9 +148,7 @@ def _missing(
     return tuple(found)
 
 
-def _missing_warnings(
-    missing: Iterable[MissingAnswer], treatment: str, tasks: int
-) -> list[str]:
+def _missing_warnings(missing: Iterable[MissingAnswer], treatment: str, tasks: int) -> list[str]:
     absent: dict[str, list[str]] = {}
     unanswered: list[str] = []
     unscored = 0
@@ -191,9 +175,7 @@ def _missing_warnings(
             )
     names = [f"{task} {run}" for run, lacking in absent.items() for task in lacking]
     if names:
-        warnings.append(
-            f"missing answers: {len(names)} ({name_list(names)}), {treatment}"
-        )
+        warnings.append(f"missing answers: {len(names)} ({name_list(names)}), {treatment}")
     if unanswered:
         warnings.append(
             f"tasks without any answer: {len(unanswered)} ({name_list(unanswered)}), {treatment}"
@@ -219,9 +201,7 @@ def judges_of(answers: Iterable[ScoredAnswer]) -> set[str]:
     return {answer.facts.judge or UNKNOWN_JUDGE for answer in answers}
 
 
-def mixture_warnings(
-    answers: Sequence[ScoredAnswer], done: str = "averaged"
-) -> Iterator[str]:
+def mixture_warnings(answers: Sequence[ScoredAnswer], done: str = "averaged") -> Iterator[str]:
     """Yield one line for each way in which scored answers were judged differently."""
     models = judge_models(answers)
     judges = judges_of(answers)

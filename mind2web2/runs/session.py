@@ -164,22 +164,14 @@ async def open_run(
         named = judge_settings(settings)
         if settings.is_replay and judgments is not None:
             named = replayed_judge(settings, store, replayed_file(settings, judgments))
-        batches = (
-            _batch_jobs(settings, judgments, named.model, store)
-            if settings.batch
-            else None
-        )
+        batches = _batch_jobs(settings, judgments, named.model, store) if settings.batch else None
         first_batches = _first_batches(settings, judgments, named, store, batches)
         price = own.price or settings.prices.get(settings.model)
         budget = own.budget or budget_of(settings, price)
         if budget is not None:
             budget.learn_stored(store.latest_usages(settings.model), settings.model)
         with gc_paused():
-            client = (
-                None
-                if own.provider is not None
-                else judge_client(settings, batches, own)
-            )
+            client = None if own.provider is not None else judge_client(settings, batches, own)
             first_client = (
                 None
                 if named.first is None or own.provider is not None
@@ -204,9 +196,7 @@ async def open_run(
                 observer=own.observer,
             )
         checks = (last_check(root, judge.identity) for root in check_roots)
-        check = own.judge_check or next(
-            (found for found in checks if found is not None), None
-        )
+        check = own.judge_check or next((found for found in checks if found is not None), None)
         session = Session(
             settings,
             run_parts(settings, judge, own, _clock(batches, first_batches), check),
@@ -239,15 +229,11 @@ def _opened_store(
     if own.store is not None:
         yield own.store
         return
-    with _store(
-        settings, judgments, () if settings.keep_apart else own.other_stores
-    ) as store:
+    with _store(settings, judgments, () if settings.keep_apart else own.other_stores) as store:
         yield store
 
 
-def _store(
-    settings: RunSettings, judgments: Path | None, others: Sequence[Path]
-) -> JudgmentStore:
+def _store(settings: RunSettings, judgments: Path | None, others: Sequence[Path]) -> JudgmentStore:
     if judgments is None:
         return JudgmentStore(None, most=_MOST_OF_NO_FILE)
     if settings.is_replay:
@@ -296,7 +282,8 @@ def _first_settings(settings: RunSettings) -> JudgeSettings | None:
     cascade = settings.judge_cascade
     if cascade is None:
         return None
-    # Temperature, effort and further parameters are the strong judge's: models differ in what they take.
+    # Temperature, effort and further parameters are the strong judge's: models differ in what they
+    # take.
     return JudgeSettings(
         settings.llm_provider if cascade.server is None else "openai",
         cascade.first,
@@ -314,9 +301,7 @@ def first_endpoint_of(settings: RunSettings) -> str | None:
     return endpoint_of(first.provider, _first_server(settings, cascade))
 
 
-def _first_server(
-    settings: RunSettings, cascade: JudgeCascade
-) -> str | PoolSource | None:
+def _first_server(settings: RunSettings, cascade: JudgeCascade) -> str | PoolSource | None:
     """Return the server of the first of two judges, ``None`` for its provider's own address."""
     own = cascade.first_server()
     return settings.judge_server() if own is None else own
@@ -401,9 +386,7 @@ def _first_batches(
     return jobs
 
 
-def _clock(
-    batches: BatchJobs | None, first_batches: BatchJobs | None
-) -> Callable[[], float]:
+def _clock(batches: BatchJobs | None, first_batches: BatchJobs | None) -> Callable[[], float]:
     """Return what tells the seconds of a script that count: those in which no question waits for a job."""
     if batches is None:
         return time.monotonic
@@ -422,9 +405,7 @@ def _batch_jobs(
 ) -> BatchJobs:
     assert judgments is not None, "batches keep their state beside a file"
     folder = judgments.parent / BATCHES / folder_name
-    jobs: BatchJobs = import_module(_BATCHES_MODULE).batch_jobs(
-        settings, folder, model, store
-    )
+    jobs: BatchJobs = import_module(_BATCHES_MODULE).batch_jobs(settings, folder, model, store)
     return jobs
 
 
@@ -481,17 +462,11 @@ def replaying_judge(named: JudgeSettings, store: JudgmentStore) -> CachingJudge:
 
 
 def _limits(settings: RunSettings) -> DualSemaphore:
-    requests = (
-        nullcontext()
-        if settings.batch
-        else asyncio.Semaphore(settings.max_llm_requests)
-    )
+    requests = nullcontext() if settings.batch else asyncio.Semaphore(settings.max_llm_requests)
     return DualSemaphore(asyncio.Semaphore(settings.max_webpage_retrieval), requests)
 
 
-def _captures(
-    settings: RunSettings, judge: CachingJudge, own: OwnParts
-) -> SharedCaptures | None:
+def _captures(settings: RunSettings, judge: CachingJudge, own: OwnParts) -> SharedCaptures | None:
     if not settings.captures_pages:
         return None
     open_browser = run_browser(
@@ -509,26 +484,21 @@ def _isolation(settings: RunSettings) -> Isolation:
         block_s=longest_block_s(settings),
     )
     # The command line's are set; of a result that is verified, some may not be.
-    variables = {
-        name: os.environ[name] for name in settings.script_env if name in os.environ
-    }
+    variables = {name: os.environ[name] for name in settings.script_env if name in os.environ}
     return Isolation(limits, network_of(settings), variables=variables)
 
 
 def longest_block_s(settings: RunSettings) -> float:
     """Return for how many seconds a script may block its event loop."""
-    # A pass may block so long, and then the script in program order: both end before --answer_timeout.
+    # A pass may block so long, and then the script in program order: both end before
+    # --answer_timeout.
     return min((settings.answer_timeout or math.inf) / 3, LONGEST_BLOCK_S)
 
 
 def _barred(settings: RunSettings) -> BarredList | None:
     if settings.no_barred:
         return None
-    return (
-        default_barred()
-        if settings.barred is None
-        else BarredList.read(settings.barred)
-    )
+    return default_barred() if settings.barred is None else BarredList.read(settings.barred)
 
 
 def concurrency_of(settings: RunSettings, limits: DualSemaphore) -> Concurrency:
@@ -540,7 +510,8 @@ def concurrency_of(settings: RunSettings, limits: DualSemaphore) -> Concurrency:
     if settings.batch or (tasks and answers):
         return Concurrency(*bounds)
     least = max(_LEAST_ANSWERS, tasks or 0, answers or 0)
-    # A replay waits for no judge, and a budget must not be spread over answers that it leaves unfinished.
+    # A replay waits for no judge, and a budget must not be spread over answers that it leaves
+    # unfinished.
     is_fixed = settings.is_replay or settings.max_cost is not None
     return Concurrency(
         *bounds, Admission(limits.llm, least, least if is_fixed else _most_answers())

@@ -90,9 +90,7 @@ KEY = "setting"
 
 def setting(default: Value, declared: Setting) -> Value:
     """Declare a setting as the default of its field."""
-    made: Value = field(
-        default=default, repr=not declared.is_secret, metadata={KEY: declared}
-    )
+    made: Value = field(default=default, repr=not declared.is_secret, metadata={KEY: declared})
     return made
 
 

@@ -95,9 +95,7 @@ def as_of(text: str) -> datetime | Literal["answer"]:
     try:
         return parsed_moment(text)
     except ValueError:
-        raise ValueError(
-            f"{text!r} is neither a date such as 2025-03-14 nor 'answer'"
-        ) from None
+        raise ValueError(f"{text!r} is neither a date such as 2025-03-14 nor 'answer'") from None
 
 
 def extra_body(text: str) -> str:
@@ -109,11 +107,7 @@ def extra_body(text: str) -> str:
     if not isinstance(parameters, dict):
         raise ValueError(f"{text!r} is no JSON object such as {_EXTRA_BODY_EXAMPLE}")
     if own := sorted(OWN_PARAMETERS & parameters.keys()):
-        option = (
-            f": use {_PARAMETER_OPTIONS[own[0]]}"
-            if own[0] in _PARAMETER_OPTIONS
-            else ""
-        )
+        option = f": use {_PARAMETER_OPTIONS[own[0]]}" if own[0] in _PARAMETER_OPTIONS else ""
         raise ValueError(f"{own[0]} is not free to choose{option}")
     return json.dumps(parameters, sort_keys=True, separators=(",", ":"))
 
@@ -123,9 +117,7 @@ def _refused_constant(name: str) -> float:
 
 
 def _extra_body_in_file(found: str | JsonObject) -> str:
-    return extra_body(
-        found if isinstance(found, str) else json.dumps(found, default=str)
-    )
+    return extra_body(found if isinstance(found, str) else json.dumps(found, default=str))
 
 
 def _servers_in_file(found: str | list[object]) -> tuple[str, ...]:
@@ -372,9 +364,7 @@ class RunSettings:
             metavar="NAME=NAME",
             group=_JUDGE,
             is_repeated=True,
-            in_file=InFile(
-                '["qwen3-vl=Qwen/Qwen3-VL-32B"]', (str, list), _aliases_in_file
-            ),
+            in_file=InFile('["qwen3-vl=Qwen/Qwen3-VL-32B"]', (str, list), _aliases_in_file),
             has_option=False,
             see="#several-servers",
         ),
@@ -748,7 +738,8 @@ class RunSettings:
     prices: Mapping[str, OwnPrice] = field(default_factory=dict)
     given: frozenset[str] = frozenset()
     from_file: frozenset[str] = frozenset()
-    # The settings of plugins: an object of a plugin's class if command line or file gave one of them.
+    # The settings of plugins: an object of a plugin's class if command line or file gave one of
+    # them.
     of_plugins: tuple[object, ...] = ()
 
     def of(self, kind: type[_Kind]) -> _Kind:
@@ -768,9 +759,7 @@ class RunSettings:
         settings = replace(self, **own)  # type: ignore[arg-type]  # each value was parsed by its declaration
         for name in values.keys() - own.keys():
             changed = replace(settings.of(_owner(name)), **{name: values[name]})
-            others = [
-                each for each in settings.of_plugins if type(each) is not type(changed)
-            ]
+            others = [each for each in settings.of_plugins if type(each) is not type(changed)]
             settings = replace(settings, of_plugins=(*others, changed))
         return settings
 
@@ -825,9 +814,7 @@ class RunSettings:
         if not self.names_a_pool:
             return urls[0] if urls else None
         if self.judge_pool is not None and urls:
-            raise UsageError(
-                "--judge_pool lists the servers: leave --judge_base_url out"
-            )
+            raise UsageError("--judge_pool lists the servers: leave --judge_base_url out")
         if self.llm_provider != "openai":
             raise UsageError(
                 "a judge pool has servers of the provider openai: leave --llm_provider "
@@ -836,19 +823,13 @@ class RunSettings:
         aliases = tuple(_both_names(alias) for alias in self.judge_alias)
         source = PoolSource(self.judge_pool, urls, self.named_model, aliases)
         if source.model is None:
-            raise UsageError(
-                "which model does the judge pool serve? Name it with --judge_model"
-            )
+            raise UsageError("which model does the judge pool serve? Name it with --judge_model")
         return source
 
     def with_pool_model(self) -> RunSettings:
         """Return the settings with the model that the judge pool serves, where its file names it."""
         server = None if self.is_replay else self.judge_server()
-        return (
-            replace(self, judge_model=server.model)
-            if isinstance(server, PoolSource)
-            else self
-        )
+        return replace(self, judge_model=server.model) if isinstance(server, PoolSource) else self
 
     def check(self) -> None:
         """Make sure that each setting has its effect.
@@ -916,11 +897,7 @@ def _given(settings: RunSettings, *names: str) -> str:
 
 
 def _judge_conflicts(settings: RunSettings) -> Iterator[str]:
-    if (
-        settings.judgments is not None
-        and not settings.is_replay
-        and not settings.is_shared
-    ):
+    if settings.judgments is not None and not settings.is_replay and not settings.is_shared:
         yield "--judgments FILE goes with --llm_provider replay; a judge shares postgresql://HOST/DATABASE"
     if settings.is_shared and settings.is_replay:
         yield "a replay reads a file: run `mind2web2 judgments import AGENT URL`, and leave --judgments out"
@@ -973,9 +950,7 @@ def _browser_conflicts(settings: RunSettings) -> Iterator[str]:
 
 
 def _capture_conflicts(settings: RunSettings) -> Iterator[str]:
-    browser = _given(
-        settings, "headed", "cdp_url", "storage_state", "time_zone", "no_sandbox"
-    )
+    browser = _given(settings, "headed", "cdp_url", "storage_state", "time_zone", "no_sandbox")
     if browser and not settings.captures_pages:
         cause = "--no_capture" if settings.no_capture else "--llm_provider replay"
         yield f"{cause} captures nothing: leave {browser} out"

@@ -74,9 +74,7 @@ def settings_sha256() -> str:
         "questions": list(_rendered_questions()),
         "schema": BinaryEvalResult.model_json_schema(),
         "in_words": schema_text(schema_of(BinaryEvalResult)),
-        "repair": repair_messages(
-            Completion(text="reply"), InvalidOutputError("problem")
-        ),
+        "repair": repair_messages(Completion(text="reply"), InvalidOutputError("problem")),
     }
     return text_sha256(json.dumps(settings, sort_keys=True))
 
@@ -86,9 +84,7 @@ def _rendered_questions() -> Iterator[Sequence[Message]]:
     delimiter = BlockChain().block("task", "task").opening
     answer = f"answer {delimiter} \u200b\u200b\u200b\u200b \u202e"
     page = _page_with_all_notes()
-    limited = (
-        page.within(ImageLimit(max_images=count, max_side_px=1)) for count in (0, 1)
-    )
+    limited = (page.within(ImageLimit(max_images=count, max_side_px=1)) for count in (0, 1))
     for shown in (None, page, page.halved(), replace(page, images=()), *limited):
         for instruction in (NO_INSTRUCTION, "instruction"):
             yield verification_messages("task", answer, shown, "claim", instruction)
@@ -102,9 +98,7 @@ def _page_with_all_notes() -> PreparedPage:
     )
     notes = (*pdf_notes(rendered, settings, True), NO_SCREENSHOT, screenshot_note(1, 2))
     image = HashedText("data:image/jpeg;base64,AA")
-    content = page_content(
-        settings, "pdf", "A page that is cut.", (image, image), notes
-    )
+    content = page_content(settings, "pdf", "A page that is cut.", (image, image), notes)
     troubles = tuple(Trouble(kind=kind, detail="") for kind in get_args(TroubleKind))
     url = "https://page.example"
     record = CaptureRecord(

@@ -20,9 +20,7 @@ def shard_states(agent_results: Path) -> dict[str, str]:
     """Return which shards an agent's results are from, and whether each has ended; empty for a whole run."""
     try:
         states = json.loads(read_regular_file(agent_results / SHARDS_NAME))["shards"]
-        return {
-            str(name): str(state) for name, state in states.items() if is_shard(name)
-        }
+        return {str(name): str(state) for name, state in states.items() if is_shard(name)}
     except (
         OSError,
         ValueError,
@@ -45,9 +43,7 @@ def shard_test(agent_results: Path) -> Callable[[str, str], bool]:
 def shards_text(states: Mapping[str, str]) -> str:
     """Return the content of ``shards.json``."""
     return (
-        json.dumps(
-            {"shards": {name: states[name] for name in sorted(states, key=natural_key)}}
-        )
+        json.dumps({"shards": {name: states[name] for name in sorted(states, key=natural_key)}})
         + "\n"
     )
 
@@ -57,17 +53,13 @@ def shard_caution(agent_results: Path) -> str | None:
     states = shard_states(agent_results)
     ended = {name for name, state in states.items() if state == "ended"}
     wanted = {
-        count: {
-            f"{number}/{count}" for number in range(1, min(int(count), MOST_SHARDS) + 1)
-        }
+        count: {f"{number}/{count}" for number in range(1, min(int(count), MOST_SHARDS) + 1)}
         for count in {name.partition("/")[2] for name in states}
     }
     if not states or any(names <= ended for names in wanted.values()):
         return None
     started = name_list(states.keys() - ended)
-    unfinished = (
-        f", of which these have not ended: {started}" if states.keys() - ended else ""
-    )
+    unfinished = f", of which these have not ended: {started}" if states.keys() - ended else ""
     return (
         f"these are figures of a part only: results of shard {name_list(states)}{unfinished}; "
         f"{program()} merge brings the results of all shards together"

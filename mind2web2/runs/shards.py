@@ -33,9 +33,7 @@ class Shard:
         """Return the shard that a text such as ``3/20`` names. Raises ValueError: it names none."""
         found = _SHARD.fullmatch(text)
         if found is None or not int(found[1]) <= int(found[2]) <= MOST_SHARDS:
-            raise ValueError(
-                f"{text!r} is not a shard such as 3/20, from 1/20 to 20/20"
-            )
+            raise ValueError(f"{text!r} is not a shard such as 3/20, from 1/20 to 20/20")
         return cls(int(found[1]), int(found[2]))
 
     def __str__(self) -> str:
@@ -56,18 +54,12 @@ class Shard:
         """Return the tasks of which this shard judges any answer, with these answers alone."""
         shares = [self._share_of(task) for task in work]
         return [
-            share
-            for share in shares
-            if share.answers or share.failed_runs or share.stopped_runs
+            share for share in shares if share.answers or share.failed_runs or share.stopped_runs
         ]
 
     def _share_of(self, task: TaskWork) -> TaskWork:
         def own(reasons: Mapping[str, str]) -> dict[str, str]:
-            return {
-                name: why
-                for name, why in reasons.items()
-                if self.holds(task.task_id, name)
-            }
+            return {name: why for name, why in reasons.items() if self.holds(task.task_id, name)}
 
         names = {
             *(answer.name for answer in task.answers),
@@ -77,13 +69,9 @@ class Shard:
         return replace(
             task,
             answers=tuple(
-                answer
-                for answer in task.answers
-                if self.holds(task.task_id, answer.name)
+                answer for answer in task.answers if self.holds(task.task_id, answer.name)
             ),
             failed_runs=own(task.failed_runs),
             stopped_runs=own(task.stopped_runs),
-            elsewhere=frozenset(
-                name for name in names if not self.holds(task.task_id, name)
-            ),
+            elsewhere=frozenset(name for name in names if not self.holds(task.task_id, name)),
         )

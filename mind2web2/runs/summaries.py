@@ -96,9 +96,7 @@ def stored_metrics(
     task_ids: Iterable[str] | None = None,
 ) -> AgentSummary:
     """Return ``agent_metrics``, with a warning where the folder lacks shards of the evaluation."""
-    return agent_metrics(
-        agent_name, answers, task_ids, shard_caution(output_dir / agent_name)
-    )
+    return agent_metrics(agent_name, answers, task_ids, shard_caution(output_dir / agent_name))
 
 
 def merge_all_results(
@@ -178,9 +176,7 @@ def write_task_summary(
 def unscored_in(answers: Iterable[ScoredAnswer]) -> dict[str, str]:
     """Return why answers have no score, by answer name."""
     return {
-        answer.answer_name: answer.reason or NO_RESULT
-        for answer in answers
-        if answer.score is None
+        answer.answer_name: answer.reason or NO_RESULT for answer in answers if answer.score is None
     }
 
 
@@ -234,7 +230,8 @@ def _task_entries(
 def _with_earlier_result(
     entry: TaskEntry, folder: Path, overwritten: Collection[tuple[str, str]]
 ) -> TaskEntry:
-    # Names the result that does not count, so that a later one does: clocks and stamps can be alike.
+    # Names the result that does not count, so that a later one does: clocks and stamps can be
+    # alike.
     earlier = newest_result_name(results_dir_of(folder, entry.answer_name))
     is_result_of_script = entry.score is not None and entry.reason is None
     if earlier is None or is_result_of_script:

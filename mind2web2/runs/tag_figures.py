@@ -65,9 +65,7 @@ def _leaves_by_tag(result: ResultFile) -> dict[str, list[bool]]:
     return found
 
 
-def _tagged(
-    root: WrittenNode, above: Sequence[str]
-) -> Iterator[tuple[WrittenNode, set[str]]]:
+def _tagged(root: WrittenNode, above: Sequence[str]) -> Iterator[tuple[WrittenNode, set[str]]]:
     stack = [(root, set(above))]
     while stack:
         node, inherited = stack.pop()

@@ -39,11 +39,7 @@ class _TaskFolders(RunFolders):
         # Nothing is stored yet: the folder's name shows its level.
         if root.name == task_id or CacheFileSys(root).get_all_urls():
             return root
-        return (
-            root / task_id
-            if root.name == self.agent_name
-            else super().task_cache(task_id)
-        )
+        return root / task_id if root.name == self.agent_name else super().task_cache(task_id)
 
 
 def _innermost(root: Path, agent_name: str, task_id: str) -> Path | None:
@@ -52,20 +48,14 @@ def _innermost(root: Path, agent_name: str, task_id: str) -> Path | None:
     return next((folder for folder in candidates if folder.is_dir()), None)
 
 
-def _task_work(
-    root: Path, agent_name: str, task_id: str, script_path: Path
-) -> TaskWork:
+def _task_work(root: Path, agent_name: str, task_id: str, script_path: Path) -> TaskWork:
     folder = _innermost(root, agent_name, task_id) or root
     answers, problems = answer_files(folder)
     if not answers:
-        raise UsageError(
-            f"no answers to task {task_id} under {folder}: expected answer_<k>.md"
-        )
+        raise UsageError(f"no answers to task {task_id} under {folder}: expected answer_<k>.md")
     answers, empty = without_empty(answers)
     version = script_path.parent.name
-    return TaskWork(
-        task_id, answers, script_path, version, problems=problems, failed_runs=empty
-    )
+    return TaskWork(task_id, answers, script_path, version, problems=problems, failed_runs=empty)
 
 
 async def evaluate_task(
@@ -129,9 +119,7 @@ async def evaluate_task(
     async with (
         open_run(settings, folders.agent_results / FILE_NAME, own=own) as run,
         run.at_work(),
-        earlier_results_set_aside([work], folders, run.judge.usage)
-        if overwrite
-        else nullcontext(),
+        earlier_results_set_aside([work], folders, run.judge.usage) if overwrite else nullcontext(),
     ):
         outcomes = await evaluate_work(
             [work],
@@ -151,8 +139,4 @@ async def evaluate_task(
                 outcome.answer_name,
                 outcome.reason,
             )
-    return [
-        dict(outcome.result.document)
-        for outcome in outcomes
-        if outcome.result is not None
-    ]
+    return [dict(outcome.result.document) for outcome in outcomes if outcome.result is not None]

@@ -20,7 +20,8 @@ from mind2web2.utils.names import is_file_name
 log = logging.getLogger(__name__)
 
 SUMMARY_NAME = "summary.json"
-# Answers without a score, in a file of their own: other tools expect a number in every entry of a summary.
+# Answers without a score, in a file of their own: other tools expect a number in every entry of a
+# summary.
 UNSCORED_NAME = "unscored.json"
 
 UNSCORED = "unscored"

@@ -18,9 +18,7 @@ def unreviewed_warning(scripts_root: Path, scripts: Iterable[str | None]) -> str
     Args:
         scripts: version folder and file name of the scripts of some results.
     """
-    files = sorted(
-        {name for name in scripts if name is not None and name.endswith(RUBRIC_SUFFIX)}
-    )
+    files = sorted({name for name in scripts if name is not None and name.endswith(RUBRIC_SUFFIX)})
     tasks = {Path(name).stem for name in files if _is_unreviewed(scripts_root / name)}
     if not tasks:
         return None

@@ -43,10 +43,7 @@ def write_usage(folder: Path, judge: CachingJudge, shard: str | None = None) -> 
         **judge.usage.total().as_json(),
         "sent_again": dict(judge.usage.retries.reasons),
     }
-    tasks = {
-        task_id: judge.usage.tasks[task_id].as_json()
-        for task_id in sorted(judge.usage.tasks)
-    }
+    tasks = {task_id: judge.usage.tasks[task_id].as_json() for task_id in sorted(judge.usage.tasks)}
     with writing_in(folder):
         runs = [*_usage(folder).runs, UsageOfRun.model_validate(run)][-_RUNS_KEPT:]
         newest = UsageOfRun.model_validate({**run, "tasks": tasks})
@@ -92,9 +89,7 @@ def _created(run: UsageOfRun) -> str:
 
 
 def _write_usage(folder: Path, content: UsageFile) -> None:
-    written = json.dumps(
-        content.model_dump(exclude_unset=True), ensure_ascii=True, indent=2
-    )
+    written = json.dumps(content.model_dump(exclude_unset=True), ensure_ascii=True, indent=2)
     write_file(folder / USAGE_NAME, written + "\n")
 
 

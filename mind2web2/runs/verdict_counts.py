@@ -23,9 +23,7 @@ def verdict_counts(answers: Sequence[ScoredAnswer]) -> VerdictCounts:
             extractions.update(reservations)
 
     def names(applies: Callable[[ResultFacts], bool]) -> tuple[str, ...]:
-        return tuple(
-            f"{one.task_id}/{one.answer_name}" for one in answers if applies(one.facts)
-        )
+        return tuple(f"{one.task_id}/{one.answer_name}" for one in answers if applies(one.facts))
 
     counts = _claim_counts([claim for claims in tasks.values() for claim in claims])
     return VerdictCounts(
@@ -40,9 +38,7 @@ def verdict_counts(answers: Sequence[ScoredAnswer]) -> VerdictCounts:
         flagged_answers=names(lambda facts: facts.is_flagged),
         treeless=names(lambda facts: facts.is_treeless),
         off_tree=names(lambda facts: facts.is_off_tree),
-        unexplained=names(
-            lambda facts: not facts.is_explained and not facts.is_treeless
-        ),
+        unexplained=names(lambda facts: not facts.is_explained and not facts.is_treeless),
     )
 
 

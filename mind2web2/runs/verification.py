@@ -174,18 +174,14 @@ def verified(
     return checks
 
 
-def _answer_names(
-    paths: PathConfig, agent_name: str, task_id: str
-) -> list[tuple[str, str | None]]:
+def _answer_names(paths: PathConfig, agent_name: str, task_id: str) -> list[tuple[str, str | None]]:
     """Return the names of the answers to a task, and why those without a score have none."""
     reasons = {
         answer.answer_name: answer.reason
         for answer in task_answers(paths.eval_results_root, agent_name, task_id)
     }
     folders = (paths.eval_results_root / agent_name / task_id).glob("*/results")
-    there = {
-        path.name for path in answer_paths(paths.answers_root / agent_name / task_id)
-    }
+    there = {path.name for path in answer_paths(paths.answers_root / agent_name / task_id)}
     names = there | reasons.keys() | {f"{folder.parent.name}.md" for folder in folders}
     return [(name, reasons.get(name)) for name in sorted(names, key=natural_key)]
 
@@ -239,9 +235,7 @@ async def _compare_all(
 
         @cache
         def pages_of(task_id: str) -> CacheFileSys:
-            return _linked_pages(
-                paths.cache_root / agent_name / task_id, root / task_id
-            )
+            return _linked_pages(paths.cache_root / agent_name / task_id, root / task_id)
 
         async def compare(check: Check, store: JudgmentStore) -> None:
             made_from = check.made_from
@@ -249,20 +243,18 @@ async def _compare_all(
             async with places:
                 try:
                     parts = _parts(made_from, store, library, limits)
-                    setting = _setting(
-                        paths, agent_name, check, pages_of(str(check.task_id))
-                    )
+                    setting = _setting(paths, agent_name, check, pages_of(str(check.task_id)))
                     text = read_answer(setting.answer.path)
                     time = ScriptTime.recorded(made_from)
-                    again = await run_script_on_answer(
-                        setting, parts, text, _unread_log, time
-                    )
+                    again = await run_script_on_answer(setting, parts, text, _unread_log, time)
                 except (Mind2Web2Error, OSError) as error:
                     _add_failure(check, " ".join(str(error).split()))
                     return
                 except Exception as error:
                     log.exception("script failed again answer=%s", check.place)
-                    reason = f"internal error: {type(error).__name__}: {' '.join(str(error).split())}"
+                    reason = (
+                        f"internal error: {type(error).__name__}: {' '.join(str(error).split())}"
+                    )
                     _add_failure(check, reason)
                     return
             reasons = list(_why_other(check, paths.eval_results_root, setting))
@@ -298,14 +290,10 @@ def _compare(check: Check, again: ResultFile, reasons: Sequence[str]) -> None:
         check.add("wrong", text)
 
 
-def _why_other(
-    check: Check, eval_results_root: Path, setting: AnswerSetting
-) -> Iterator[str]:
+def _why_other(check: Check, eval_results_root: Path, setting: AnswerSetting) -> Iterator[str]:
     """Yield why a script may give another result although the stored one was right."""
     yield from (each.text for each in check.findings if each.kind == "stale")
-    overwritten = overwritten_results(
-        eval_results_root / setting.agent_name / setting.task_id
-    )
+    overwritten = overwritten_results(eval_results_root / setting.agent_name / setting.task_id)
     newest = None if check.found is None else check.found.path.name
     if overwritten.get(setting.answer.name) == newest:
         yield "an unfinished --overwrite has replaced some judgments"
@@ -362,9 +350,7 @@ def _first_named(judge: JudgeRecord) -> JudgeSettings:
     return JudgeSettings(
         REPLAY,
         str(judge.first_model),
-        replayed_endpoint=None
-        if judge.first_endpoint == REPLAY_ENDPOINT
-        else judge.first_endpoint,
+        replayed_endpoint=None if judge.first_endpoint == REPLAY_ENDPOINT else judge.first_endpoint,
         max_images=judge.max_images,
     )
 
@@ -377,16 +363,12 @@ def _setting(
     assert script is not None, "only results whose task has a script are run again"
     folder = paths.answers_root / agent_name / task_id
     answer = answer_file(folder / str(check.answer_name))
-    return AnswerSetting(
-        agent_name, task_id, answer, script.path, script.version, pages
-    )
+    return AnswerSetting(agent_name, task_id, answer, script.path, script.version, pages)
 
 
 def _differences(stored: ResultFile, again: ResultFile) -> Iterator[str]:
     """Yield how a result differs from another run; details only where the verdicts are the same."""
-    was, now = (
-        {leaf.id: leaf for leaf in result.leaves()} for result in (stored, again)
-    )
+    was, now = ({leaf.id: leaf for leaf in result.leaves()} for result in (stored, again))
     for name in sorted(was.keys() ^ now.keys()):
         yield f"leaf {name!r} is {'not there' if name in was else 'missing'}"
     shared = [name for name in now if name in was]
@@ -395,17 +377,11 @@ def _differences(stored: ResultFile, again: ResultFile) -> Iterator[str]:
         yield f"leaf {name!r} is {_verdict(now[name])} instead of {_verdict(was[name])}"
     if verdicts:
         return
-    details = [
-        name
-        for name in shared
-        if _compared_leaf(was[name]) != _compared_leaf(now[name])
-    ]
+    details = [name for name in shared if _compared_leaf(was[name]) != _compared_leaf(now[name])]
     yield from (f"the evidence of leaf {name!r} differs" for name in details)
     known = {"eval_breakdown"} if details else set()
     for key in sorted(again.document.keys() - _NOT_COMPARED - known):
-        one, other = (
-            _compared_text(result.document.get(key)) for result in (stored, again)
-        )
+        one, other = (_compared_text(result.document.get(key)) for result in (stored, again))
         if one != other:
             yield f"its {key} differs"
 
@@ -427,9 +403,7 @@ def _without_failure_reasons(value: object) -> object:
     is_unavailable = ("outcome", "unavailable") in value.items()
     left_out = {"reason"} if is_unavailable else set()
     return {
-        name: _without_failure_reasons(item)
-        for name, item in value.items()
-        if name not in left_out
+        name: _without_failure_reasons(item) for name, item in value.items() if name not in left_out
     }
 
 
@@ -457,14 +431,10 @@ def summaries_checked(paths: PathConfig, agent_name: str, task_id: str | None) -
         entries = task_summary(task_answers(root, agent_name, task_id))
         if entries or path.exists():
             scores = {
-                entry.answer_name: entry.score
-                for entry in entries
-                if entry.score is not None
+                entry.answer_name: entry.score for entry in entries if entry.score is not None
             }
             stored = {entry.answer_name: entry.score for entry in read_entries(path)}
-            _compare_summary(
-                check, path, stored, scores, folder.glob("*/results/*.md.json")
-            )
+            _compare_summary(check, path, stored, scores, folder.glob("*/results/*.md.json"))
         return check
     content = mapping(_read(path))
     of = read_leniently(_SummaryTasks, content)
@@ -472,20 +442,15 @@ def summaries_checked(paths: PathConfig, agent_name: str, task_id: str | None) -
     answers = agent_answers(root, agent_name)
     metrics = agent_metrics(agent_name, answers, tasks).as_json()
     derived = {name: value for name, value in metrics.items() if name != "warnings"}
-    _compare_summary(
-        check, path, content, derived, folder.glob("*/*/results/*.md.json")
-    )
+    _compare_summary(check, path, content, derived, folder.glob("*/*/results/*.md.json"))
     merged = root / ALL_RESULTS_NAME
     summaries = sorted(folder.glob(f"*/{SUMMARY_NAME}"))
     # A task without any scored answer has an empty summary, and no entry.
     by_task = {
-        summary.parent.name: own
-        for summary in summaries
-        if (own := mappings(_read(summary)))
+        summary.parent.name: own for summary in summaries if (own := mappings(_read(summary)))
     }
     stored = {
-        task: mapping(agents).get(agent_name)
-        for task, agents in mapping(_read(merged)).items()
+        task: mapping(agents).get(agent_name) for task, agents in mapping(_read(merged)).items()
     }
     _compare_summary(check, merged, stored, by_task, summaries)
     return check

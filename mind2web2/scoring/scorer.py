@@ -82,7 +82,8 @@ _SCRIPTS_LOG.setLevel(logging.CRITICAL)
 NoScoreKind = Literal["script", "judge", "page", "budget", "machine", "closed"]
 MissingPages = Literal["no_score", "unavailable", "capture"]
 _AGENT_NAME = "scorer"
-# After so long, requests are sent again to a judge that was unreachable or rejected the key or the model.
+# After so long, requests are sent again to a judge that was unreachable or rejected the key or the
+# model.
 _TRY_AGAIN_AFTER_S = 10.0
 # For calls in flight to end when the scorer is closed; a script that blocks the thread never does.
 _CLOSE_GRACE_S = 20.0
@@ -376,9 +377,7 @@ class Scorer:
 
     def _open_parts(self) -> _Parts:
         if self._parts is None:
-            raise UsageError(
-                "the scorer is not open: enter it by 'async with' or 'with'"
-            )
+            raise UsageError("the scorer is not open: enter it by 'async with' or 'with'")
         return self._parts
 
     def __enter__(self) -> Self:
@@ -439,9 +438,7 @@ class Scorer:
         self, task: str, answer: str, script: ScriptFile | None = None
     ) -> Future[Score | NoScore]:
         with self._lock:
-            future = self._loop_thread.run(
-                self._scored(self._open_parts(), task, answer, script)
-            )
+            future = self._loop_thread.run(self._scored(self._open_parts(), task, answer, script))
             self._futures.add(future)
         future.add_done_callback(self._futures.discard)
         return future
@@ -513,9 +510,7 @@ class Scorer:
         try:
             # Answers in work probe the server; further ones would wait for it in vain.
             parts.session.judge.raise_if_out()
-            result = await run_script_on_answer(
-                setting, parts.session.parts, text, _SCRIPTS_LOG
-            )
+            result = await run_script_on_answer(setting, parts.session.parts, text, _SCRIPTS_LOG)
         except (Mind2Web2Error, OSError) as error:
             if _is_judge_away(error):
                 parts.try_judge_again()
@@ -523,9 +518,7 @@ class Scorer:
             return NoScore(_kind(error), " ".join(str(error).split()))
         except Exception as error:
             log.exception("evaluation failed task=%s", setting.task_id)
-            return NoScore(
-                "machine", f"internal error: {type(error).__name__}: {error}"
-            )
+            return NoScore("machine", f"internal error: {type(error).__name__}: {error}")
         if result.doubts and self._missing_pages != "unavailable":
             return NoScore("page", f"in doubt: {'; '.join(result.doubts)}")
         assert result.final_score is not None, "a script's result has a score"
@@ -539,9 +532,7 @@ class Scorer:
                 server=_server(given),
                 api_key=given.api_key,
                 price=None if given.price is None else _own_price(given.price),
-                captures=_stored_pages_only
-                if self._missing_pages == "no_score"
-                else None,
+                captures=_stored_pages_only if self._missing_pages == "no_score" else None,
             )
             session = await exits.enter_async_context(
                 open_run(self._settings, self._judgments, own=own)
@@ -549,11 +540,7 @@ class Scorer:
             self._usage = session.judge.usage
             pages = self._pages
             if pages is None:
-                pages = Path(
-                    exits.enter_context(
-                        tempfile.TemporaryDirectory(prefix="mind2web2-")
-                    )
-                )
+                pages = Path(exits.enter_context(tempfile.TemporaryDirectory(prefix="mind2web2-")))
             await exits.enter_async_context(session.at_work())
             turns = asyncio.Semaphore(self._max_answers)
             return _Parts(session, pages, turns, exits.pop_all())
@@ -593,9 +580,7 @@ class _Parts:
             self.session.judge.try_again()
 
         if not self.trying_again:
-            self.trying_again.append(
-                asyncio.get_running_loop().call_later(_TRY_AGAIN_AFTER_S, now)
-            )
+            self.trying_again.append(asyncio.get_running_loop().call_later(_TRY_AGAIN_AFTER_S, now))
 
 
 class _StoredPagesOnly(SharedCaptures):
@@ -637,9 +622,7 @@ def _no_browser() -> NoReturn:
 
 def _own_price(price: Sequence[float]) -> OwnPrice:
     if len(price) not in (2, 3) or not all(0 <= usd < math.inf for usd in price):
-        raise UsageError(
-            f"price is {price!r}: give (input, output) in dollars per million tokens"
-        )
+        raise UsageError(f"price is {price!r}: give (input, output) in dollars per million tokens")
     return OwnPrice(*price)
 
 
@@ -649,18 +632,14 @@ def _server(judge: Judge) -> str | PoolSource | None:
             f"no such provider: {judge.provider!r}: give {', '.join(provider_names())}"
         )
     server = judge.base_url
-    return (
-        replace(server, model=judge.model) if isinstance(server, PoolSource) else server
-    )
+    return replace(server, model=judge.model) if isinstance(server, PoolSource) else server
 
 
 def _json_of(extra_body: Mapping[str, Any] | None) -> str | None:
     if not isinstance(extra_body, Mapping | None):
         raise UsageError(f"extra_body is {extra_body!r}: give a dictionary")
     if own := sorted(OWN_PARAMETERS & (extra_body or {}).keys()):
-        raise UsageError(
-            f"extra_body has {own[0]}, which the scorer sets itself: leave it out"
-        )
+        raise UsageError(f"extra_body has {own[0]}, which the scorer sets itself: leave it out")
     try:
         return json.dumps(dict(extra_body), allow_nan=False) if extra_body else None
     except (TypeError, ValueError) as error:
@@ -703,9 +682,7 @@ def _kind(error: Exception) -> NoScoreKind:
         return "judge"
     if isinstance(error, EvalScriptError):
         return "script"
-    if isinstance(
-        error, PageMissingError | CaptureError | CacheReadError | CacheWriteError
-    ):
+    if isinstance(error, PageMissingError | CaptureError | CacheReadError | CacheWriteError):
         return "page"
     return "machine"
 
@@ -738,7 +715,5 @@ def _cascade_of(judge: Judge) -> JudgeCascade | None:
             f"first is {judge.first!r} beside the model {judge.model!r}: {error}"
         ) from error
     if cascade.server is None and isinstance(judge.base_url, PoolSource):
-        raise UsageError(
-            "the servers of a pool serve one model: give first='MODEL@SERVER'"
-        )
+        raise UsageError("the servers of a pool serve one model: give first='MODEL@SERVER'")
     return cascade

@@ -79,9 +79,7 @@ def application(scorer: Scorer, token: str | None = None) -> Starlette:
             if not isinstance(answers, list):
                 raise HTTPException(400, "'answers' is missing or no list")
             if len(answers) > MAX_ANSWERS:
-                raise HTTPException(
-                    413, f"{len(answers):,} answers: send {MAX_ANSWERS:,} at most"
-                )
+                raise HTTPException(413, f"{len(answers):,} answers: send {MAX_ANSWERS:,} at most")
             work = asyncio.gather(*(one(entry) for entry in answers))
             outcomes = await _unless_gone(request, work)
         if isinstance(outcomes, Response):
@@ -101,9 +99,7 @@ def application(scorer: Scorer, token: str | None = None) -> Starlette:
         )
 
     async def metrics(_: Request) -> Response:
-        return PlainTextResponse(
-            metrics_text(scorer), media_type="text/plain; version=0.0.4"
-        )
+        return PlainTextResponse(metrics_text(scorer), media_type="text/plain; version=0.0.4")
 
     def guarded(
         handle: Callable[[Request], Awaitable[Response]],
@@ -142,7 +138,9 @@ class _HostCheck:
         if host is None or _is_own_name(host):
             await self._app(scope, receive, send)
         else:
-            refusal = "this server answers under 127.0.0.1 and localhost, or with a token under any name"
+            refusal = (
+                "this server answers under 127.0.0.1 and localhost, or with a token under any name"
+            )
             await _Reply({"error": refusal}, 421)(scope, receive, send)
 
 
@@ -161,9 +159,7 @@ def _is_own_name(host: str) -> bool:
 def metrics_text(scorer: Scorer) -> str:
     """Return the scorer's counts in Prometheus' text form."""
     counts, usage = scorer.counts, scorer.usage.asked
-    kinds = {
-        f'{{kind="{kind}"}}': counts.no_scores[kind] for kind in get_args(NoScoreKind)
-    }
+    kinds = {f'{{kind="{kind}"}}': counts.no_scores[kind] for kind in get_args(NoScoreKind)}
     tokens = {
         '{kind="input"}': usage.input_tokens,
         '{kind="cached"}': usage.cached_tokens,
@@ -208,9 +204,7 @@ def metrics_text(scorer: Scorer) -> str:
     return "".join(line + "\n" for family in families for line in _family(*family))
 
 
-def _family(
-    name: str, kind: str, about: str, samples: Mapping[str, float]
-) -> Iterator[str]:
+def _family(name: str, kind: str, about: str, samples: Mapping[str, float]) -> Iterator[str]:
     yield f"# HELP mind2web2_{name} {about}"
     yield f"# TYPE mind2web2_{name} {kind}"
     for labels, value in samples.items():
@@ -257,9 +251,7 @@ class TimedProtocol(H11Protocol):
 
     def _wait_for_head(self) -> None:
         if self._timer is None and not self._has_request:
-            self._timer = self.loop.call_later(
-                HEAD_TIMEOUT_S, self._close_if_late, self.cycle
-            )
+            self._timer = self.loop.call_later(HEAD_TIMEOUT_S, self._close_if_late, self.cycle)
 
     def _close_if_late(self, before: object) -> None:
         self._timer = None
@@ -274,9 +266,7 @@ class TimedProtocol(H11Protocol):
 class _Server(uvicorn.Server):
     """Closes the scorer some time after the stop, so that each call gets a reply."""
 
-    def __init__(
-        self, config: uvicorn.Config, scorer: Scorer, stop_timeout_s: float
-    ) -> None:
+    def __init__(self, config: uvicorn.Config, scorer: Scorer, stop_timeout_s: float) -> None:
         super().__init__(config)
         self._scorer = scorer
         self._stop_timeout_s = stop_timeout_s
@@ -401,9 +391,7 @@ async def _unless_gone(request: Request, work: Awaitable[Value]) -> Value | Resp
     leaving = asyncio.ensure_future(request.receive())
     try:
         await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        return (
-            working.result() if working.done() else Response(status_code=_CLIENT_GONE)
-        )
+        return working.result() if working.done() else Response(status_code=_CLIENT_GONE)
     finally:
         for task in (working, leaving):
             task.cancel()

@@ -25,11 +25,7 @@ def rename_imports(tree: ast.Module) -> None:
     """Let a script's imports of an alias import the package that it stands for."""
     aliases = BUILT_IN | _own
     for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.ImportFrom)
-            and node.module is not None
-            and not node.level
-        ):
+        if isinstance(node, ast.ImportFrom) and node.module is not None and not node.level:
             node.module = _renamed(node.module, aliases) or node.module
         elif isinstance(node, ast.Import):
             node.names = [new for name in node.names for new in _imports(name, aliases)]

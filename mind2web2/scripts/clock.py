@@ -54,7 +54,8 @@ class ScriptClock:
         real_ns = time_machine.escape_hatch.time.time_ns
 
         def time_ns() -> int:
-            # The library's own functions are written in C and have no frame: this one is the caller's.
+            # The library's own functions are written in C and have no frame: this one is the
+            # caller's.
             if caller_of(sys._getframe(1), ignored=_LOGGING) == "own":
                 return real_ns()
             self.is_read = True

@@ -100,9 +100,7 @@ class LogLimit(logging.Filter):
         """Count a record; raise once there are too many."""
         args = record.args if isinstance(record.args, tuple) else ()
         self._bytes += sum(
-            len(part)
-            for part in (*vars(record).values(), *args)
-            if isinstance(part, str)
+            len(part) for part in (*vars(record).values(), *args) if isinstance(part, str)
         )
         if self._bytes > MAX_LOG_BYTES:
             self._stops.stop(f"it logged more than {MAX_LOG_BYTES // 1024**2} MB")

@@ -34,8 +34,8 @@ REQUIRED_PARAMETERS = (
     "logger",
 )
 
-# Modules whose ``script_source`` writes the script of another kind of file, by its suffix; loaded with the
-# first one, as most tasks are scripts.
+# Modules whose ``script_source`` writes the script of another kind of file, by its suffix; loaded
+# with the first one, as most tasks are scripts.
 _SCRIPT_WRITERS = {".yaml": "mind2web2.scripts.rubric_script"}
 MODULE_PREFIX = "mind2web2_eval_script_"
 _ENTRY = "evaluate_answer"
@@ -105,9 +105,7 @@ def script_problem(path: Path) -> str | None:
         return str(error)
     except (ValueError, RecursionError) as error:
         return f"{path} cannot be parsed: {error}"
-    if _ENTRY not in set(_bound_names(tree)) and not any(
-        _imports_all(node) for node in tree.body
-    ):
+    if _ENTRY not in set(_bound_names(tree)) and not any(_imports_all(node) for node in tree.body):
         return f"{path} has no {_ENTRY}: add 'async def {_ENTRY}(...)'"
     return None
 
@@ -127,9 +125,7 @@ def _bound_names(tree: ast.Module) -> Iterator[str]:
 
 
 def _imports_all(node: ast.stmt) -> bool:
-    return isinstance(node, ast.ImportFrom) and any(
-        alias.name == "*" for alias in node.names
-    )
+    return isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names)
 
 
 def parsed_script(source: bytes, path: Path) -> ast.Module:
@@ -144,9 +140,7 @@ def parsed_script(source: bytes, path: Path) -> ast.Module:
     if b"\0" in source:
         # Python 3.11 raises a ValueError here that names no file.
         line = source[: source.index(b"\0")].count(b"\n") + 1
-        raise SyntaxError(
-            "source code contains a null byte", (str(path), line, 1, None)
-        )
+        raise SyntaxError("source code contains a null byte", (str(path), line, 1, None))
     return syntax_tree(source, str(path))
 
 
@@ -169,9 +163,7 @@ def _is_flag(node: ast.expr) -> bool:
 
 def unload_eval_script(evaluate_answer: EvaluateAnswer) -> None:
     """Let go of a script's module once its evaluation is over; a long run loads thousands."""
-    if evaluate_answer.__module__.startswith(
-        MODULE_PREFIX
-    ):  # a decorator may come from elsewhere
+    if evaluate_answer.__module__.startswith(MODULE_PREFIX):  # a decorator may come from elsewhere
         sys.modules.pop(evaluate_answer.__module__, None)
 
 
@@ -181,9 +173,7 @@ def _new_module(path: Path) -> ModuleType:
     name = f"{MODULE_PREFIX}{next(_load_numbers)}_{identifier}"
     spec = spec_from_file_location(name, path, loader=SourceFileLoader(name, str(path)))
     if spec is None:
-        raise EvalScriptError(
-            f"eval script {path} cannot be imported: its path gives no module"
-        )
+        raise EvalScriptError(f"eval script {path} cannot be imported: its path gives no module")
     return module_from_spec(spec)
 
 
@@ -200,9 +190,7 @@ def _evaluate_answer_of(module: ModuleType, path: Path) -> EvaluateAnswer:
         )
     by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     parameters = inspect.signature(function).parameters
-    taken = {
-        name for name, parameter in parameters.items() if parameter.kind in by_name
-    }
+    taken = {name for name, parameter in parameters.items() if parameter.kind in by_name}
     missing = [name for name in REQUIRED_PARAMETERS if name not in taken]
     if missing:
         raise TypeError(

@@ -136,7 +136,8 @@ class ScriptPasses:
                 self.failed = self._failure
                 return done
             if self._failure is not None:
-                # The question may be one that program order does not ask: from now on no other such is asked.
+                # The question may be one that program order does not ask: from now on no other such
+                # is asked.
                 await self._forget_failure()
                 ahead = "nothing"
 
@@ -145,9 +146,7 @@ class ScriptPasses:
         self._is_new.clear()
         return await self.starter.run(self, ahead)
 
-    def begin(
-        self, question: Question, check: ReplyCheck | None
-    ) -> asyncio.Task[None] | None:
+    def begin(self, question: Question, check: ReplyCheck | None) -> asyncio.Task[None] | None:
         """Begin to answer a question; return the work on it, ``None`` if the reply is known."""
         key = question.key
         if key not in self._open and key not in self.known:
@@ -217,7 +216,8 @@ class ScriptPasses:
 
 def _is_failed(question: Question, reply: Reply) -> bool:
     """Tell whether a reply costs the answer its result."""
-    # A question that the script has put together itself may be put otherwise (``AnswerClient.ask``).
+    # A question that the script has put together itself may be put otherwise
+    # (``AnswerClient.ask``).
     if question.name == "ask" or reply.failure is None:
         return False
     return reply.failure.name not in PAGE_ERRORS

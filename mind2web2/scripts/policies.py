@@ -95,9 +95,7 @@ class PolicyAnswers:
             form = validated(AskedForm, arguments["form"])
             text = policy.fill(form, validated(SentTemplate, arguments["template"]))
             unavailable = "by the policy" if text is None else None
-            record = ExtractionRecord(
-                name=form.name, url=form.url, unavailable=unavailable
-            )
+            record = ExtractionRecord(name=form.name, url=form.url, unavailable=unavailable)
             return text, record
         if name == "page_info":
             return [], policy.page(str(arguments["url"]))
@@ -168,12 +166,8 @@ async def result_by_policy(
             isolation.homes, home_of(call, isolation), job, answers, logger
         ) as starter:
             passes = ScriptPasses(answers, starter, ahead, waits_for_all=True)
-            done = await done_in_time(
-                passes, starter, call, isolation.limits, timeout_s
-            )
+            done = await done_in_time(passes, starter, call, isolation.limits, timeout_s)
     summary = checked_result(done.result, call.script_path)
     used = tuple(answers.asked[key] for key in done.used)
-    unused = tuple(
-        question for key, question in answers.asked.items() if key not in done.used
-    )
+    unused = tuple(question for key, question in answers.asked.items() if key not in done.used)
     return PolicyResult(summary, used, unused, passes.count, answers.judge.ledger)

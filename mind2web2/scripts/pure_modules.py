@@ -13,7 +13,8 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Of a module without names, all public names but modules count. Files, clocks and code are left out.
+# Of a module without names, all public names but modules count. Files, clocks and code are left
+# out.
 _STANDARD: dict[str, str] = {
     "__future__": "",
     "abc": "",
@@ -116,7 +117,8 @@ IMPURE_BUILTINS = _words(
     "__builtins__ __file__ __import__ __loader__ __path__ __spec__ breakpoint compile copyright credits "
     "eval exec globals help input license locals open"
 )
-# Attributes of any object that lead to files, the clock, the time zone, or from a value to its module.
+# Attributes of any object that lead to files, the clock, the time zone, or from a value to its
+# module.
 IMPURE_ATTRIBUTES = _words(
     "__builtins__ __code__ __dict__ __file__ __getattribute__ __globals__ __loader__ __spec__ "
     "__subclasses__ ag_frame astimezone cr_frame environ exists f_builtins f_globals f_locals "

@@ -46,9 +46,7 @@ def _as_list(value: object) -> object:
 _Names = Annotated[
     tuple[str, ...],
     BeforeValidator(_as_list),
-    WithJsonSchema(
-        {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
-    ),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}),
 ]
 
 
@@ -108,9 +106,7 @@ class Equals(_Part):
     value: str | int | float | bool | None = Field(
         None, description="the right value", examples=[1911]
     )
-    same_as: str | None = Field(
-        None, description="another field", examples=["figures.founded"]
-    )
+    same_as: str | None = Field(None, description="another field", examples=["figures.founded"])
     sum_of: _Names = Field(
         (), description="fields whose sum it must be", examples=[["ferry", "tour"]]
     )
@@ -127,9 +123,7 @@ class Equals(_Part):
 class RubricNode(_Part):
     """A node of the tree: with ``children`` an inner node, without them a leaf."""
 
-    id: str = Field(
-        min_length=1, description="unique in the tree", examples=["museum_founded"]
-    )
+    id: str = Field(min_length=1, description="unique in the tree", examples=["museum_founded"])
     desc: str = Field(
         min_length=1, description="one line for readers", examples=["The year is right"]
     )
@@ -148,12 +142,8 @@ class RubricNode(_Part):
         description="repeat for each item of this list, as {item} with {number}",
         examples=["museums"],
     )
-    strategy: Strategy | None = Field(
-        None, description="of an inner node", examples=["parallel"]
-    )
-    children: tuple[RubricNode, ...] = Field(
-        (), description="the nodes below", examples=[[]]
-    )
+    strategy: Strategy | None = Field(None, description="of an inner node", examples=["parallel"])
+    children: tuple[RubricNode, ...] = Field((), description="the nodes below", examples=[[]])
     claim: str | None = Field(
         None,
         min_length=1,
@@ -217,9 +207,7 @@ def numbered(text: str, number: int | None) -> str:
 class Root(_Part):
     """The root of the tree."""
 
-    strategy: Strategy = Field(
-        "parallel", description="of the root", examples=["parallel"]
-    )
+    strategy: Strategy = Field("parallel", description="of the root", examples=["parallel"])
     children: tuple[RubricNode, ...] = Field(
         min_length=1, description="the nodes below", examples=[[]]
     )

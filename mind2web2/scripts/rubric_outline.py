@@ -13,17 +13,13 @@ def tree_lines(rubric: RubricFile) -> Iterator[str]:
     yield from _lines(rubric.root.children, rubric, "  ")
 
 
-def _lines(
-    nodes: tuple[RubricNode, ...], rubric: RubricFile, indent: str
-) -> Iterator[str]:
+def _lines(nodes: tuple[RubricNode, ...], rubric: RubricFile, indent: str) -> Iterator[str]:
     for node in nodes:
         marks = ["critical"] if node.critical else []
         if node.children:
             marks.append(node.strategy or "parallel")
         if node.for_each is not None:
-            marks.append(
-                f"for each of {rubric.extract[node.for_each].list} {node.for_each}"
-            )
+            marks.append(f"for each of {rubric.extract[node.for_each].list} {node.for_each}")
         marks += [f"tag {tag}" for tag in node.tags]
         marks += [] if node.weight is None else [f"weight {node.weight:g}"]
         yield (

@@ -60,9 +60,7 @@ class ReadRubric:
         yield from _placed(self.rubric.root.children, ("root",))
 
 
-def _placed(
-    nodes: Sequence[RubricNode], above: Place
-) -> Iterator[tuple[Place, RubricNode]]:
+def _placed(nodes: Sequence[RubricNode], above: Place) -> Iterator[tuple[Place, RubricNode]]:
     for position, node in enumerate(nodes):
         place = (*above, "children", position)
         yield place, node
@@ -155,9 +153,7 @@ def placeholders(text: str) -> list[str]:
         if (
             form
             or conversion
-            or not re.fullmatch(
-                r"[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z][A-Za-z0-9_]*)*", name
-            )
+            or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z][A-Za-z0-9_]*)*", name)
         ):
             raise ValueError(
                 f"{{{name}}} names no field: write {{{{ and }}}} for braces of the text"
@@ -175,18 +171,14 @@ class _Checks:
         self._ids: dict[str, Place] = {}
         extract = read.rubric.extract
         self._lists = [
-            name
-            for name, field in extract.items()
-            if field.list is not None and field.fields
+            name for name, field in extract.items() if field.list is not None and field.fields
         ]
 
     def faults(self) -> Iterator[_Fault]:
         """Yield the faults with their places."""
         for name, spec in self._rubric.extract.items():
             yield from self._field_faults(("extract", name), name, spec, depth=0)
-        yield from self._children_faults(
-            self._rubric.root.children, ("root",), None, None
-        )
+        yield from self._children_faults(self._rubric.root.children, ("root",), None, None)
 
     def _field_faults(
         self, place: Place, name: str, spec: FieldSpec, depth: int
@@ -228,9 +220,7 @@ class _Checks:
                 "a page needs fields: say what to read from it (fields: {year: ...})",
             )
         for part, below in spec.fields.items():
-            yield from self._field_faults(
-                (*place, "fields", part), part, below, depth + 1
-            )
+            yield from self._field_faults((*place, "fields", part), part, below, depth + 1)
 
     def _children_faults(
         self,
@@ -258,9 +248,7 @@ class _Checks:
                 yield from self._inner_faults(node, place)
             yield from self._children_faults(node.children, place, node, around)
 
-    def _loop_faults(
-        self, name: str, place: Place, inside: str | None
-    ) -> Iterator[_Fault]:
+    def _loop_faults(self, name: str, place: Place, inside: str | None) -> Iterator[_Fault]:
         if inside is not None:
             yield (
                 (*place, "for_each"),
@@ -277,9 +265,7 @@ class _Checks:
                 f"'{name}' is no list of the extraction: {there}",
             )
 
-    def _id_faults(
-        self, node: RubricNode, place: Place, inside: str | None
-    ) -> Iterator[_Fault]:
+    def _id_faults(self, node: RubricNode, place: Place, inside: str | None) -> Iterator[_Fault]:
         for node_id in _item_ids(node.id, self._rubric, inside):
             if node_id == "root":
                 yield (
@@ -299,9 +285,7 @@ class _Checks:
                 f"stands in a for_each: put {{number}} into it, such as '{node.id}_{{number}}'",
             )
 
-    def _text_faults(
-        self, node: RubricNode, place: Place, inside: str | None
-    ) -> Iterator[_Fault]:
+    def _text_faults(self, node: RubricNode, place: Place, inside: str | None) -> Iterator[_Fault]:
         for field in ("id", "desc", "instruction", "claim"):
             text = getattr(node, field)
             if text is None:
@@ -324,9 +308,7 @@ class _Checks:
                 else:
                     yield from self._value_faults((*place, field), name, inside)
 
-    def _value_faults(
-        self, place: Place, path: str, inside: str | None
-    ) -> Iterator[_Fault]:
+    def _value_faults(self, place: Place, path: str, inside: str | None) -> Iterator[_Fault]:
         """Check that a path leads to one value that can stand in a sentence."""
         try:
             spec = self._rubric.field_at(path, inside)
@@ -359,9 +341,7 @@ class _Checks:
                     "belongs to a leaf, and this node has children: move it to one of them",
                 )
 
-    def _leaf_faults(
-        self, node: RubricNode, place: Place, inside: str | None
-    ) -> Iterator[_Fault]:
+    def _leaf_faults(self, node: RubricNode, place: Place, inside: str | None) -> Iterator[_Fault]:
         kinds = [kind for kind in _LEAF_KINDS if getattr(node, kind) not in (None, ())]
         if not kinds:
             yield (
@@ -383,9 +363,7 @@ class _Checks:
                     yield (*place, field), "belongs to a claim: leave it out"
         yield from self._check_faults(node, place, inside)
 
-    def _claim_faults(
-        self, node: RubricNode, place: Place, inside: str | None
-    ) -> Iterator[_Fault]:
+    def _claim_faults(self, node: RubricNode, place: Place, inside: str | None) -> Iterator[_Fault]:
         if not node.sources:
             yield (
                 place,
@@ -411,17 +389,13 @@ class _Checks:
             yield (*place, "votes"), f"{node.votes} is even: take {node.votes + 1}"
         for name in node.after:
             wanted = name if inside is None else numbered(name, 1)
-            if wanted not in self._ids or wanted in _item_ids(
-                node.id, self._rubric, inside
-            ):
+            if wanted not in self._ids or wanted in _item_ids(node.id, self._rubric, inside):
                 yield (
                     (*place, "after"),
                     f"no earlier node '{name}'{nearest(name, self._ids)}",
                 )
 
-    def _check_faults(
-        self, node: RubricNode, place: Place, inside: str | None
-    ) -> Iterator[_Fault]:
+    def _check_faults(self, node: RubricNode, place: Place, inside: str | None) -> Iterator[_Fault]:
         for path in node.present:
             try:
                 self._rubric.field_at(path, inside)
@@ -429,15 +403,11 @@ class _Checks:
                 if not (path == ITEM and inside is not None):
                     yield (*place, "present"), str(error)
         if node.distinct is not None:
-            yield from self._distinct_faults(
-                node.distinct, (*place, "distinct"), inside
-            )
+            yield from self._distinct_faults(node.distinct, (*place, "distinct"), inside)
         if node.equals is not None:
             yield from self._equals_faults(node.equals, (*place, "equals"), inside)
 
-    def _distinct_faults(
-        self, path: str, place: Place, inside: str | None
-    ) -> Iterator[_Fault]:
+    def _distinct_faults(self, path: str, place: Place, inside: str | None) -> Iterator[_Fault]:
         names = path.split(".")
         listed = self._rubric.extract.get(names[0])
         if names[0] == ITEM:
@@ -450,9 +420,7 @@ class _Checks:
         else:
             yield from self._value_faults(place, ".".join((ITEM, *names[1:])), names[0])
 
-    def _equals_faults(
-        self, equals: Equals, place: Place, inside: str | None
-    ) -> Iterator[_Fault]:
+    def _equals_faults(self, equals: Equals, place: Place, inside: str | None) -> Iterator[_Fault]:
         given = [
             name
             for name in ("value", "same_as", "sum_of")

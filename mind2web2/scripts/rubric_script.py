@@ -144,20 +144,14 @@ class _Body:
 
     def text(self) -> str:
         """Return all behind the constants."""
-        asked = {
-            name: spec
-            for name, spec in self._rubric.extract.items()
-            if spec.page is None
-        }
+        asked = {name: spec for name, spec in self._rubric.extract.items() if spec.page is None}
         parts = []
         calls = []
         if asked:
             parts += self._template("Answer", asked, "What the answer says.")
             parts.append(f"\n\nEXTRACT_ANSWER = {_long_text(_prompt(asked))}\n")
             calls.append(
-                _extract_call(
-                    "values", "EXTRACT_ANSWER", "Answer", ANSWER_EXTRACTION, None
-                )
+                _extract_call("values", "EXTRACT_ANSWER", "Answer", ANSWER_EXTRACTION, None)
             )
         for name, spec in self._rubric.extract.items():
             if spec.page is None:
@@ -174,9 +168,7 @@ class _Body:
         parts.append("    return evaluator.get_summary()\n")
         return "".join(parts)
 
-    def _template(
-        self, name: str, fields: Mapping[str, FieldSpec], promise: str
-    ) -> list[str]:
+    def _template(self, name: str, fields: Mapping[str, FieldSpec], promise: str) -> list[str]:
         """Return the class of a group, after those of its groups."""
         before, own = [], []
         for field, spec in fields.items():
@@ -188,14 +180,10 @@ class _Body:
                 class_name, spec.fields, f"Of the answer: {' '.join(spec.ask.split())}."
             )
             if spec.list is None:
-                own.append(
-                    f"    {field}: {class_name} = Field(default_factory={class_name})\n"
-                )
+                own.append(f"    {field}: {class_name} = Field(default_factory={class_name})\n")
             else:
                 self._classes[field] = class_name
-                own.append(
-                    f"    {field}: list[{class_name}] = Field(default_factory=list)\n"
-                )
+                own.append(f"    {field}: list[{class_name}] = Field(default_factory=list)\n")
         promise = promise.replace("\\", "/").replace('"', "'")
         return [*before, f'\n\nclass {name}(BaseModel):\n    """{promise}"""\n\n', *own]
 
@@ -205,9 +193,7 @@ class _Body:
         )
 
     def _name(self, wanted: str) -> str:
-        name = (
-            re.sub(r"[\W_]+", "_", wanted.replace("{number}", "")).strip("_") or "node"
-        )
+        name = re.sub(r"[\W_]+", "_", wanted.replace("{number}", "")).strip("_") or "node"
         name = name if name[0].isalpha() else f"node_{name}"
         free, number = name, 2
         while free in self._names or iskeyword(free):
@@ -254,9 +240,7 @@ class _Body:
                 arguments["values"] = self._compared(node.equals, inside)
             yield _call(indent, "evaluator.add_custom_node", arguments)
 
-    def _common(
-        self, node: RubricNode, parent: str, inside: str | None
-    ) -> dict[str, str]:
+    def _common(self, node: RubricNode, parent: str, inside: str | None) -> dict[str, str]:
         """Return the arguments that all nodes have."""
         arguments = {
             "id": self._text(node.id, inside),
@@ -279,23 +263,16 @@ class _Body:
         if FROM_ANSWER not in node.sources:
             sources = {path: self._value(path) for path in node.sources}
             values |= sources
-            arguments["sources"] = (
-                f"({', '.join(f'*{value}' for value in sources.values())},)"
-            )
+            arguments["sources"] = f"({', '.join(f'*{value}' for value in sources.values())},)"
         if inside is not None:
             values.setdefault(ITEM, ITEM)
         if values:
-            given = ", ".join(
-                f"{_literal(path)}: {value}" for path, value in values.items()
-            )
+            given = ", ".join(f"{_literal(path)}: {value}" for path, value in values.items())
             arguments["required"] = f"{{{given}}}"
         if node.instruction is not None:
             arguments["additional_instruction"] = self._text(node.instruction, inside)
         if node.after:
-            found = (
-                f"evaluator.find_node({self._text(each, inside)})"
-                for each in node.after
-            )
+            found = (f"evaluator.find_node({self._text(each, inside)})" for each in node.after)
             arguments["extra_prerequisites"] = f"[{', '.join(found)}]"
         if node.votes is not None:
             arguments |= {"majority_vote": "True", "num_trials": repr(node.votes)}
@@ -353,17 +330,13 @@ class _Body:
         for text, path, _, _ in parts:
             pieces.append(_escaped(text).replace("{", "{{").replace("}", "}}"))
             if path is not None:
-                pieces.append(
-                    f"{{{NUMBER if path == NUMBER else self._shown(path, inside)}}}"
-                )
+                pieces.append(f"{{{NUMBER if path == NUMBER else self._shown(path, inside)}}}")
         return f'f"{"".join(pieces)}"'
 
     def _shown(self, path: str, inside: str | None) -> str:
         spec = self._rubric.field_at(path, inside)
         value = self._value(path)
-        return (
-            value if field_type(last_name(path), spec) == "text" else f"shown({value})"
-        )
+        return value if field_type(last_name(path), spec) == "text" else f"shown({value})"
 
 
 def _literal(text: str) -> str:
@@ -374,23 +347,18 @@ def _escaped(text: str) -> str:
     """Return a text as it stands between double quotes."""
     escapes = {"\\": "\\\\", '"': '\\"'}
     return "".join(
-        escapes.get(char, char if char.isprintable() else repr(char)[1:-1])
-        for char in text
+        escapes.get(char, char if char.isprintable() else repr(char)[1:-1]) for char in text
     )
 
 
 def _paths(text: str) -> list[str]:
     paths = [
-        path
-        for _, path, _, _ in Formatter().parse(text)
-        if path is not None and path != NUMBER
+        path for _, path, _, _ in Formatter().parse(text) if path is not None and path != NUMBER
     ]
     return list(dict.fromkeys(paths))
 
 
-def _extract_call(
-    variable: str, prompt: str, template: str, name: str, page: str | None
-) -> str:
+def _extract_call(variable: str, prompt: str, template: str, name: str, page: str | None) -> str:
     arguments = {
         "prompt": prompt,
         "template_class": template,

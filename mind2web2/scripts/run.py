@@ -38,9 +38,7 @@ def log_unseen_errors(logger: logging.Logger) -> None:
         files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
         script = next((name for name in reversed(files) if not is_installed(name)), "")
         reason = _where_and_what(error, Path(script))
-        logger.warning(
-            "a task that the script started and did not await raised %s", reason
-        )
+        logger.warning("a task that the script started and did not await raised %s", reason)
 
     loop = asyncio.get_running_loop()
     if loop.get_exception_handler() is None:
@@ -159,9 +157,7 @@ async def _called(
     stops: ScriptStops,
 ) -> dict[str, Any]:
     # Permits of the script's own: a verification does not wait for those that the script holds.
-    permits = DualSemaphore(
-        asyncio.Semaphore(_SCRIPT_PERMITS), asyncio.Semaphore(_SCRIPT_PERMITS)
-    )
+    permits = DualSemaphore(asyncio.Semaphore(_SCRIPT_PERMITS), asyncio.Semaphore(_SCRIPT_PERMITS))
     takes_model = "model" in inspect.signature(evaluate_answer).parameters
     evaluate = partial(
         evaluate_answer,
@@ -251,9 +247,7 @@ async def _contained(evaluate: Callable[[], Awaitable[Any]], path: Path) -> Any:
     try:
         return await evaluate()
     except SystemExit as error:
-        raise EvalScriptError(
-            f"script {path.name} called sys.exit({error.code!r})"
-        ) from error
+        raise EvalScriptError(f"script {path.name} called sys.exit({error.code!r})") from error
     except KeyboardInterrupt as error:
         # A run has a handler of its own for Ctrl-C, which raises nothing: this one is the script's.
         raise EvalScriptError(
@@ -273,9 +267,7 @@ async def _stop(task: asyncio.Future[Any], path: Path, logger: logging.Logger) -
     task.cancel(STOPPED)
     await asyncio.wait({task}, timeout=_GRACE_S)
     if not task.done():
-        logger.error(
-            "script swallows its cancellation and is left behind script=%s", path.name
-        )
+        logger.error("script swallows its cancellation and is left behind script=%s", path.name)
 
 
 def checked_result(result: Any, path: Path) -> dict[str, Any]:
@@ -296,9 +288,7 @@ def checked_result(result: Any, path: Path) -> dict[str, Any]:
     try:
         json.dumps(result, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise EvalScriptError(
-            f"script {path.name} returned what is not JSON: {error}"
-        ) from error
+        raise EvalScriptError(f"script {path.name} returned what is not JSON: {error}") from error
     return result
 
 

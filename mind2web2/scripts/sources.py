@@ -306,9 +306,7 @@ class _Reading:
 def _is_known(module: str) -> bool:
     """Tell whether a module is of Python, of the toolkit or listed: no helper file of the script's."""
     top = module.partition(".")[0]
-    return (
-        top in sys.stdlib_module_names or top == "mind2web2" or is_pure_module(module)
-    )
+    return top in sys.stdlib_module_names or top == "mind2web2" or is_pure_module(module)
 
 
 def _in_annotations(node: ast.AST) -> Iterator[ast.AST]:

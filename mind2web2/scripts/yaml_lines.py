@@ -79,9 +79,7 @@ for _kind in ("int", "float", "bool", "timestamp"):
     _Loader.add_constructor(f"tag:yaml.org,2002:{_kind}", _as_written)
 
 
-_TOKEN_CURE = (
-    "indent with spaces, not tabs, and put a text that begins with @, ` or % in quotes"
-)
+_TOKEN_CURE = "indent with spaces, not tabs, and put a text that begins with @, ` or % in quotes"
 _BLOCK_CURE = 'check the indentation, and put a text that begins with { or " in quotes'
 _CURES = (
     (
@@ -115,16 +113,12 @@ def parsed_yaml(content: bytes, path: Path) -> tuple[object, dict[Place, int]]:
         YamlFileError: no proper YAML.
     """
     if len(content) > MOST_BYTES:
-        raise YamlFileError(
-            path, [Problem(1, "", f"larger than {MOST_BYTES // 1024**2} MB")]
-        )
+        raise YamlFileError(path, [Problem(1, "", f"larger than {MOST_BYTES // 1024**2} MB")])
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
-        raise YamlFileError(
-            path, [Problem(line, "", "not UTF-8: save it as UTF-8")]
-        ) from error
+        raise YamlFileError(path, [Problem(line, "", "not UTF-8: save it as UTF-8")]) from error
     try:
         loader = _Loader(text)
         top = loader.get_single_node()
@@ -142,9 +136,7 @@ def parsed_yaml(content: bytes, path: Path) -> tuple[object, dict[Place, int]]:
         raise YamlFileError(path, [_unreadable_character(error, text)]) from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
-        raise YamlFileError(
-            path, [Problem(1, "", f"no proper YAML: {reason}")]
-        ) from error
+        raise YamlFileError(path, [Problem(1, "", f"no proper YAML: {reason}")]) from error
 
 
 # Parts without an end: the fault is where they begin, and is noticed on a later line.
@@ -171,9 +163,7 @@ def _unreadable_character(error: yaml.reader.ReaderError, text: str) -> Problem:
     # The error's position counts bytes or characters, as the parser does.
     before = text.partition(chr(error.character))[0]
     line = before.count("\n") + 1
-    message = (
-        f"no proper YAML (character #x{error.character:04x}: {error.reason}): remove it"
-    )
+    message = f"no proper YAML (character #x{error.character:04x}: {error.reason}): remove it"
     return Problem(line, "", message)
 
 
@@ -265,9 +255,7 @@ def problems_of(
     }
     found = []
     for fault, place in zip(faults, places, strict=True):
-        is_above = any(
-            len(place) < len(other) and other[: len(place)] == place for other in places
-        )
+        is_above = any(len(place) < len(other) and other[: len(place)] == place for other in places)
         if fault["type"] == "too_short" and is_above:
             # Parts with faults of their own do not count for pydantic.
             continue
@@ -301,9 +289,7 @@ def _message(fault: Any, model: type[BaseModel], name: str) -> str:
     if kind == "extra_forbidden":
         return f"unknown field '{name}'{nearest(name, model.model_fields)}"
     if kind in _GROUPS and not name:
-        keys = ", ".join(
-            key for key, field in model.model_fields.items() if field.is_required()
-        )
+        keys = ", ".join(key for key, field in model.model_fields.items() if field.is_required())
         return f"should have {'the keys' if ',' in keys else 'the key'} {keys}{_not(given)}"
     example = _example(model, name)
     if kind == "missing":

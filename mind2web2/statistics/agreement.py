@@ -59,9 +59,7 @@ class Figures:
 def figures_of(cells: Mapping[str, Cells]) -> Figures:
     """Return the figures of leaves by task."""
     rows = [own.counts for own in cells.values()]
-    kappa, ac1 = _resampled(
-        rows, [(coefficient(cohen_kappa), None), (coefficient(gwet_ac1), None)]
-    )
+    kappa, ac1 = _resampled(rows, [(coefficient(cohen_kappa), None), (coefficient(gwet_ac1), None)])
     return Figures(
         agreement=share_by_task([(row[0] + row[3], sum(row)) for row in rows]),
         kappa=kappa,
@@ -137,13 +135,12 @@ def coefficient(measure: Callable[[Sequence[Pair]], Estimate]) -> Statistic:
     def statistic(sums: Sequence[float]) -> float:
         # Two of each, as a single pair has no coefficient.
         pairs = [
-            Pair(*cell, weight=count)
-            for cell, count in zip(CELLS, sums, strict=True)
-            if count
+            Pair(*cell, weight=count) for cell, count in zip(CELLS, sums, strict=True) if count
         ] * 2
         value = measure(pairs).value
         if value is None:
-            # A rater has one verdict for all: no agreement beyond chance, unless there is no disagreement.
+            # A rater has one verdict for all: no agreement beyond chance, unless there is no
+            # disagreement.
             return float(not sums[1] + sums[2])
         return value
 

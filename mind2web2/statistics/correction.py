@@ -60,9 +60,7 @@ class CorrectedMean:
     def raw_at_large(self) -> Interval | None:
         """Return the interval of the judge's mean over all tasks of the kind, without the judge's errors."""
         rows = [(value, 1.0) for value in self.raw_by_task.values()]
-        (found,) = bootstrap_intervals(
-            rows, [(lambda sums: sums[0] / sums[1], (0.0, 1.0))]
-        )
+        (found,) = bootstrap_intervals(rows, [(lambda sums: sums[0] / sums[1], (0.0, 1.0))])
         return found
 
     @property
@@ -86,9 +84,7 @@ class CorrectedMean:
         if not self.is_enough or len(self.by_task) < MIN_TASKS:
             return None
         return self._interval(
-            *_with_choice_of_tasks(
-                [*self.by_task.values()], self.reach, self.standard_error
-            )
+            *_with_choice_of_tasks([*self.by_task.values()], self.reach, self.standard_error)
         )
 
     @property
@@ -97,9 +93,7 @@ class CorrectedMean:
         return max(self.below, self.least_reach), max(self.above, self.least_reach)
 
     def _interval(self, below: float, above: float) -> Interval:
-        return Interval(
-            max(0.0, self.estimate - below), min(1.0, self.estimate + above)
-        )
+        return Interval(max(0.0, self.estimate - below), min(1.0, self.estimate + above))
 
     def is_within(self, reach: float) -> bool:
         """Tell whether the interval of these tasks reaches no farther than ``reach`` to either side."""
@@ -136,7 +130,8 @@ def _with_choice_of_tasks(
     else:
         # Tasks that are all alike show no spread, though others may be unlike them.
         squared = none_seen(tasks) ** 2
-    # The spread of the tasks has the error of the labels already, but for errors that no label shows.
+    # The spread of the tasks has the error of the labels already, but for errors that no label
+    # shows.
     seen = (Z * standard_error) ** 2
     unseen = [max(0.0, side**2 - seen) for side in reach]
     below, above = (math.sqrt(squared + each) for each in unseen)
@@ -157,9 +152,7 @@ class CorrectedDifference:
     tasks_at_large: Interval | None
 
 
-def corrected_difference(
-    first: CorrectedMean, second: CorrectedMean
-) -> CorrectedDifference:
+def corrected_difference(first: CorrectedMean, second: CorrectedMean) -> CorrectedDifference:
     """Return the difference over the same tasks, with tasks at large paired.
 
     Raises:
@@ -172,11 +165,7 @@ def corrected_difference(
     is_enough = first.is_enough and second.is_enough
     below = math.hypot(second.reach[0], first.reach[1])
     above = math.hypot(second.reach[1], first.reach[0])
-    these = (
-        Interval(max(-1.0, value - below), min(1.0, value + above))
-        if is_enough
-        else None
-    )
+    these = Interval(max(-1.0, value - below), min(1.0, value + above)) if is_enough else None
     large = None
     if is_enough and len(by_task) >= MIN_TASKS:
         error = math.hypot(first.standard_error, second.standard_error)

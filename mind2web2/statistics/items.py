@@ -35,10 +35,7 @@ class ItemCounts:
 def counts_of(verdicts: Sequence[Verdict]) -> ItemCounts:
     """Return how often each verdict occurs."""
     return ItemCounts(
-        *(
-            verdicts.count(name)
-            for name in ("passed", "failed", "skipped", "undecided", "absent")
-        )
+        *(verdicts.count(name) for name in ("passed", "failed", "skipped", "undecided", "absent"))
     )
 
 
@@ -76,9 +73,7 @@ def twins(table: Mapping[str, Sequence[Verdict]]) -> list[tuple[str, ...]]:
     return [tuple(names) for names in groups.values() if len(names) > 1]
 
 
-def rest_correlation(
-    item: Sequence[bool | None], rest: Sequence[float]
-) -> float | None:
+def rest_correlation(item: Sequence[bool | None], rest: Sequence[float]) -> float | None:
     """Return the correlation of a leaf's verdict with the share of the tree's other leaves that passed.
 
     Low or negative: the leaf measures something else than the rest. ``None`` where either does not vary.

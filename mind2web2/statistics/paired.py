@@ -62,9 +62,7 @@ class Estimate:
     high: float | None = None
 
     @classmethod
-    def around(
-        cls, value: float, standard_error: float, limits: tuple[float, float]
-    ) -> Estimate:
+    def around(cls, value: float, standard_error: float, limits: tuple[float, float]) -> Estimate:
         """Return the normal interval around an estimate, cut at the limits of its range."""
         margin = _Z * standard_error
         low = max(limits[0], value - margin)
@@ -115,12 +113,7 @@ def share_difference(first: Estimate, second: Estimate) -> Estimate:
     if first.value is None or second.value is None:
         return UNKNOWN
     difference = second.value - first.value
-    if (
-        first.low is None
-        or first.high is None
-        or second.low is None
-        or second.high is None
-    ):
+    if first.low is None or first.high is None or second.low is None or second.high is None:
         return Estimate(difference)
     # Distances of each share from the ends of its own interval.
     first_below = first.value - first.low
@@ -289,8 +282,8 @@ def binomial_p_value(positive: int, total: int, weight_of_ties: int = 1) -> floa
 def _sign_flip_p_value(
     mean: float, subsets: Sequence[tuple[float, int]], weight_of_ties: int
 ) -> float:
-    # With a subset's signs flipped the sum is as extreme if the subset's own sum is 0, and more extreme if
-    # that is on the other side of 0.
+    # With a subset's signs flipped the sum is as extreme if the subset's own sum is 0, and more
+    # extreme if that is on the other side of 0.
     sign = math.copysign(1, mean)
     more_extreme = 0
     as_extreme = 0

@@ -177,9 +177,7 @@ def _least_reach(answers: Sequence[JudgedTwice], weight: float) -> tuple[float, 
     return room_below, room_above
 
 
-def _room(
-    differences: Sequence[float], largest: float, sampled: int, items: float
-) -> float:
+def _room(differences: Sequence[float], largest: float, sampled: int, items: float) -> float:
     """Return what more differences in one direction than the sample has would move its mean by."""
     if not differences:
         return none_seen(items) * largest
@@ -213,8 +211,8 @@ def _error_of_rest(
     within_degrees = sum(len(values) - 1 for values in repeated)
     if len(rest) < len(cheap) or within_degrees < _ENOUGH_DEGREES:
         return squared, degrees
-    # Every task is in the sample, and only the choice among its answers is random. Few answers differ, so
-    # that this estimate is often too small: half of its advantage is given away.
+    # Every task is in the sample, and only the choice among its answers is random. Few answers
+    # differ, so that this estimate is often too small: half of its advantage is given away.
     squares_within = []
     for values in repeated:
         squares_within.append(variance(values) * (len(values) - 1))
@@ -228,9 +226,7 @@ def _error_of_rest(
     return (squared_within + squared) / 2, within_degrees
 
 
-def sampling_order(
-    answers: Sequence[tuple[str, str]], seed: int
-) -> list[tuple[str, str]]:
+def sampling_order(answers: Sequence[tuple[str, str]], seed: int) -> list[tuple[str, str]]:
     """Return answers, by task and name, in the order in which a sample takes them.
 
     Each round has one random answer of each task that has one left, in random order of the tasks.

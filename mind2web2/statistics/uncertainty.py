@@ -24,8 +24,9 @@ from statistics import NormalDist, fmean, variance
 LEVEL = 0.95
 RESAMPLES = 10_000
 SEED = 0
-# No resample leaves the range of the tasks' values. Where a value is as likely above the mean as below, all
-# n lie on one side of it 2 * 0.5 ** n of the time, and the whole range misses it: below six tasks over 5%.
+# No resample leaves the range of the tasks' values. Where a value is as likely above the mean as
+# below, all n lie on one side of it 2 * 0.5 ** n of the time, and the whole range misses it: below
+# six tasks over 5%.
 MIN_TASKS = 6
 METHOD = (
     "BCa bootstrap over tasks, Student's quantiles;"
@@ -211,8 +212,8 @@ def limit_interval(
     if limits is None:
         return None
     low, high = limits
-    # By Clopper and Pearson for shares; it holds for all values within the limits, as no values of the same
-    # mean leave a limit more rarely than shares do.
+    # By Clopper and Pearson for shares; it holds for all values within the limits, as no values of
+    # the same mean leave a limit more rarely than shares do.
     tail = (1 - level) / 2
     unnoticed_share = 1 - tail ** (1 / tasks)
     unnoticed = unnoticed_share * (high - low)
@@ -431,14 +432,10 @@ def nested_variance(
     of_task_means = variance(map(fmean, answers))
     of_task = max(0.0, of_task_means - fmean(explained))
     harmonic_mean_of_runs = 1 / fmean(1 / len(own) for own in answers)
-    return NestedVariance(
-        len(scores), of_task, of_run, of_judgment, harmonic_mean_of_runs
-    )
+    return NestedVariance(len(scores), of_task, of_run, of_judgment, harmonic_mean_of_runs)
 
 
-def _of_run(
-    answers: Sequence[Sequence[float]], noise: Sequence[Sequence[float]]
-) -> float | None:
+def _of_run(answers: Sequence[Sequence[float]], noise: Sequence[Sequence[float]]) -> float | None:
     """Return the variance that one run adds beside its judgments; ``None`` without tasks of several runs."""
     of_answer = _within(answers)
     if of_answer is None:

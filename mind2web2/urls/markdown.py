@@ -35,9 +35,9 @@ _URL_START = re.compile(
     r"(?<![A-Za-z0-9])https?\\?:\\?/\\?/|(?<![A-Za-z0-9@./-])www\.(?=\w)", re.IGNORECASE
 )
 _ESCAPED = r"\\[!-/:-@\[-`{-~]"
-# White space, quotes, table bars and punctuation that no browser writes into a URL end it, and so does a
-# comma before the next URL of a list. Chat programs put marks from the private use area behind URLs, and
-# Japanese goes on after one without a space. Brackets are weighed one by one.
+# White space, quotes, table bars and punctuation that no browser writes into a URL end it, and so
+# does a comma before the next URL of a list. Chat programs put marks from the private use area
+# behind URLs, and Japanese goes on after one without a space. Brackets are weighed one by one.
 _URL_BOUNDARY = re.compile(
     r"(?P<mark>(?>(?:\[\^?\d{1,3}\]|\[\^[^\[\]\s]{1,40}\]){1,9})(?![=&\w]))"  # of a citation or footnote
     r'|\\[<>"`|]'
@@ -69,14 +69,8 @@ def url_spans(text: str) -> Iterator[UrlSpan]:
     """
     position = 0
     while start := _URL_START.search(text, position):
-        angled = (
-            ANGLE_BRACKETS.match(text, start.start() - 1) if start.start() else None
-        )
-        span = (
-            UrlSpan(start.start(), angled.end(1), clean_url(angled[1]))
-            if angled
-            else None
-        )
+        angled = ANGLE_BRACKETS.match(text, start.start() - 1) if start.start() else None
+        span = UrlSpan(start.start(), angled.end(1), clean_url(angled[1])) if angled else None
         span = span or url_span(text, start.start(), start.end())
         yield span
         position = max(span.end, start.end())
@@ -88,9 +82,7 @@ def url_span(text: str, start: int, host: int) -> UrlSpan:
     raw = text[start : _end_of_url(text, host, is_quoted=before == "'")]
     # "_https://..._" is emphasis; without the mark in front the URL itself may end in it.
     raw = raw.rstrip(_TRAILING_PUNCTUATION + (before if before in _EMPHASIS else ""))
-    return UrlSpan(
-        start, start + len(raw), undo_markdown_escapes(raw).replace("&amp;", "&")
-    )
+    return UrlSpan(start, start + len(raw), undo_markdown_escapes(raw).replace("&amp;", "&"))
 
 
 def _end_of_url(text: str, start: int, is_quoted: bool) -> int:
@@ -128,8 +120,8 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Hosts are believed without a path if they end in these. Missing are those that are as often words, units,
-# file suffixes or attributes in code: in, is, it, me, name, py, rs, sh ...
+# Hosts are believed without a path if they end in these. Missing are those that are as often words,
+# units, file suffixes or attributes in code: in, is, it, me, name, py, rs, sh ...
 _WELL_KNOWN = _words(
     "com org net edu gov mil int info biz io ai co dev app eu museum travel"
     " ac ad ae af ag ar au az ba bd bg bh bn bo br bt bw ca ch ci cl cm cn cr cu cy cz de dk ec ee eg es et"
@@ -158,11 +150,7 @@ def bare_addresses(
         if host is None or text[start - 1 : start] == "\\":
             continue
         has_rest = _REST.match(text, host.end()) is not None
-        span = (
-            url_span(text, start, host.end())
-            if has_rest
-            else UrlSpan(*host.span(), host[0])
-        )
+        span = url_span(text, start, host.end()) if has_rest else UrlSpan(*host.span(), host[0])
         if _is_address(host[0], text[host.end() : span.end], is_code):
             position = span.end
             yield span
@@ -214,10 +202,7 @@ def _is_address(host: str, rest: str, is_code: bool) -> bool:
 
 def _is_host_alone(host: str, labels: list[str]) -> bool:
     # "Booking.com" is a company; who means the site writes "booking.com".
-    return (
-        host in (host.lower(), host.upper())
-        and labels[0].lower() not in _NO_FIRST_LABELS
-    )
+    return host in (host.lower(), host.upper()) and labels[0].lower() not in _NO_FIRST_LABELS
 
 
 @cache
@@ -231,12 +216,14 @@ def _top_levels() -> frozenset[str]:
 def _linkifier() -> LinkifyIt:
     from linkify_it import LinkifyIt
 
-    # Any word may end a host here and is looked up afterwards: a pattern of 1,500 words would be slow.
+    # Any word may end a host here and is looked up afterwards: a pattern of 1,500 words would be
+    # slow.
     return LinkifyIt().tlds([r"[^\W\d_]{2,24}"])
 
 
-# The parser's time may grow with the square of the text's length, so long texts are parsed in parts. It may
-# also take twenty microseconds a character: text beyond any answer's length is only searched.
+# The parser's time may grow with the square of the text's length, so long texts are parsed in
+# parts. It may also take twenty microseconds a character: text beyond any answer's length is only
+# searched.
 _MAX_PART_CHARS = 50_000
 _MAX_PARSED_CHARS = 100_000
 
@@ -247,9 +234,7 @@ _NEWLINE = re.compile(r"\r\n?|\n")
 _WEB = re.compile(r"\s*(?:url:\s*)?(https?://.*)", re.IGNORECASE | re.DOTALL)
 _NEXT_LINE = r"\n[ \t]*(?:>[ \t]?)*"
 # Broken across lines between marks that leave no doubt where the address ends.
-_BROKEN_IN_ANGLES = re.compile(
-    rf"<(https?://[^\s<>]+){_NEXT_LINE}([^\s<>]+)>", re.IGNORECASE
-)
+_BROKEN_IN_ANGLES = re.compile(rf"<(https?://[^\s<>]+){_NEXT_LINE}([^\s<>]+)>", re.IGNORECASE)
 _BROKEN_IN_LINK = re.compile(
     rf"\]\((https?://[^\s()<>]+){_NEXT_LINE}([^\s()<>\"'\[\]]+)\)", re.IGNORECASE
 )
@@ -260,9 +245,7 @@ _SPACED_IN_LINK = re.compile(
 )
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 _TAG = re.compile(r"<(?:(a|area)\b([^<>]*)|(/a)\s*|[^<>]*)>", re.IGNORECASE)
-_HREF = re.compile(
-    r"""(?:^|[\s"'])href\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE
-)
+_HREF = re.compile(r"""(?:^|[\s"'])href\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,9 +279,7 @@ def markdown_addresses(markdown: str) -> Iterator[str]:
     position = 0
     while position < min(len(markdown), _MAX_PARSED_CHARS):
         end = _end_of_part(markdown, position)
-        yield from _addresses_of_part(
-            _with_broken_addresses_joined(markdown[position:end])
-        )
+        yield from _addresses_of_part(_with_broken_addresses_joined(markdown[position:end]))
         position = end
     yield from (span.url for span in _spans(markdown[position:]))
 
@@ -368,9 +349,7 @@ def _shown_addresses(pieces: Sequence[_Piece]) -> Iterator[str]:
 
 def _pieces(token: Token) -> list[_Piece]:
     if token.type == "inline":
-        return [
-            piece for child in token.children or () for piece in _inline_pieces(child)
-        ]
+        return [piece for child in token.children or () for piece in _inline_pieces(child)]
     if token.type in ("fence", "code_block"):
         return [span.url for span in _spans(token.content, is_code=True)]
     if token.type == "html_block":
@@ -415,9 +394,7 @@ def _html_pieces(content: str) -> Iterator[_Piece]:
 def _tag_pieces(attributes: str) -> Iterator[_Piece]:
     href = _HREF.search(attributes)
     address = (
-        _web_address(_with_entities_decoded(href[1] or href[2] or href[3] or ""))
-        if href
-        else None
+        _web_address(_with_entities_decoded(href[1] or href[2] or href[3] or "")) if href else None
     )
     if address is not None:
         yield _Opening(address)

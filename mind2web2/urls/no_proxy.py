@@ -32,9 +32,7 @@ def _is_named(host: str, port: int, entry: str) -> bool:
     if name == "*":
         return True
     name = name.strip("[]").removeprefix("*").removeprefix(".")
-    return bool(name) and (
-        host == name or host.endswith(f".{name}") or _is_in_network(host, name)
-    )
+    return bool(name) and (host == name or host.endswith(f".{name}") or _is_in_network(host, name))
 
 
 def _without_scheme(url: str) -> str:

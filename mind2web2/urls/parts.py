@@ -20,7 +20,8 @@ _ESCAPED_BYTES = re.compile(r"((?:%[0-9A-Fa-f]{2})+)")
 # Printable ASCII but space, percent sign and backslash: nothing to make uniform.
 _ALREADY_UNIFORM = re.compile(r"[!-$&-\[\]-~]*+")
 
-# Encoded, these mean something else than bare (file-layouts.md); "%" is the escape character itself.
+# Encoded, these mean something else than bare (file-layouts.md); "%" is the escape character
+# itself.
 _RESERVED = "/?#&=+%"
 _CONTROLS = "".join(map(chr, (*range(0x20), *range(0x7F, 0xA0))))
 _SPACES = "".join(
@@ -47,7 +48,8 @@ def _escapes_of(characters: str) -> dict[int, str]:
 
 # Bytes that are not UTF-8, decoded with "surrogateescape", go back to %XX.
 _UNDECODABLE = {0xDC00 + byte: f"%{byte:02X}" for byte in range(0x80, 0x100)}
-# A bare "%" that starts no escape means itself, and a bare backslash would read as a markdown escape.
+# A bare "%" that starts no escape means itself, and a bare backslash would read as a markdown
+# escape.
 _BARE_IN_STORAGE = _escapes_of("%\\")
 _DECODED_IN_STORAGE = _escapes_of(_RESERVED + "\\") | _UNDECODABLE
 _BARE_IN_LOOKUP = _BARE_IN_STORAGE | _escapes_of(_CONTROLS + _SPACES)
@@ -294,9 +296,7 @@ def likely_keys(url: str) -> list[str]:
 
 
 # Characters that the URL standard allows in paths and queries; existing escapes stay as they are.
-_BARE_IN_BROWSER = "".join(
-    set(string.printable) - set(string.whitespace) - set('"<>\\^`{|}')
-)
+_BARE_IN_BROWSER = "".join(set(string.printable) - set(string.whitespace) - set('"<>\\^`{|}'))
 
 
 ANGLE_BRACKETS = re.compile(r"(?<!\\)<([^<>\n]{1,8000})>")

@@ -55,9 +55,7 @@ class SharedWork(Generic[Key, Value]):
     def __init__(self) -> None:
         self._running: dict[Key, _Running[Value]] = {}
 
-    async def result(
-        self, key: Key, work: Callable[[], Coroutine[Any, Any, Value]]
-    ) -> Value:
+    async def result(self, key: Key, work: Callable[[], Coroutine[Any, Any, Value]]) -> Value:
         """Start the work under this key unless it runs already, and return its result or raise its error.
 
         Cancelling a caller leaves the others waiting; cancelling the last one cancels the work.
@@ -71,7 +69,8 @@ class SharedWork(Generic[Key, Value]):
         finally:
             running.waiting -= 1
             if running.waiting == 0:
-                # Before the next await: later callers start new work instead of joining cancelled work.
+                # Before the next await: later callers start new work instead of joining cancelled
+                # work.
                 self._running.pop(key)
                 await _ended(running.task)
 
@@ -106,9 +105,9 @@ class ThreadQueue(Generic[Work, Value]):
     ) -> None:
         self._do = do
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
-        self._waiting: WeakKeyDictionary[
-            asyncio.AbstractEventLoop, _Batch[Work, Value]
-        ] = WeakKeyDictionary()
+        self._waiting: WeakKeyDictionary[asyncio.AbstractEventLoop, _Batch[Work, Value]] = (
+            WeakKeyDictionary()
+        )
 
     def call(self, work: Callable[[], Result]) -> Result:
         """Call a function in the thread and wait for it."""
@@ -133,14 +132,10 @@ class ThreadQueue(Generic[Work, Value]):
         """End the thread."""
         self._thread.shutdown()
 
-    def _begin(
-        self, loop: asyncio.AbstractEventLoop, batch: _Batch[Work, Value]
-    ) -> None:
+    def _begin(self, loop: asyncio.AbstractEventLoop, batch: _Batch[Work, Value]) -> None:
         self._waiting[loop] = []
         # No task: the loop may run a script, whose tasks are cancelled at its end.
-        running = loop.run_in_executor(
-            self._thread, self._do, [work for work, _ in batch]
-        )
+        running = loop.run_in_executor(self._thread, self._do, [work for work, _ in batch])
         running.add_done_callback(partial(self._end, loop, batch))
 
     def _end(

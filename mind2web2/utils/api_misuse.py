@@ -74,11 +74,7 @@ def caller_of(frame: FrameType | None, ignored: Set[str] = frozenset()) -> Calle
         if not name.startswith("<"):
             if is_own(name):
                 return "own"
-            if (
-                not has_left_task
-                and not is_installed(name)
-                and not name.startswith(_TOOLS)
-            ):
+            if not has_left_task and not is_installed(name) and not name.startswith(_TOOLS):
                 return "script"
         frame = frame.f_back
     return "other"
@@ -93,10 +89,7 @@ def is_own(path: str) -> bool:
 @lru_cache(maxsize=4096)
 def is_installed(path: str) -> bool:
     """Tell whether a file is of Python, of a package (this one too) or of the system."""
-    if any(
-        _is_under(path, folder)
-        for folder in (*_python_folders(), _PACKAGE_FOLDER, *_SYSTEM)
-    ):
+    if any(_is_under(path, folder) for folder in (*_python_folders(), _PACKAGE_FOLDER, *_SYSTEM)):
         return True
     return not _SITE_FOLDERS.isdisjoint(Path(path).parts)
 
@@ -118,9 +111,7 @@ Kind = TypeVar("Kind", bound=type)
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _PACKAGE = "mind2web2"
-_USES = frozenset(
-    {"LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "IMPORT_FROM", "IMPORT_NAME"}
-)
+_USES = frozenset({"LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "IMPORT_FROM", "IMPORT_NAME"})
 # Follows a call whose coroutine is not awaited at once: it may be awaited later by its name.
 _NO_AWAIT = frozenset(
     {
@@ -199,9 +190,7 @@ class ScriptReports:
                 self.fail(error)
 
 
-_reports: ContextVar[ScriptReports | None] = ContextVar(
-    "mind2web2_script_reports", default=None
-)
+_reports: ContextVar[ScriptReports | None] = ContextVar("mind2web2_script_reports", default=None)
 
 
 @contextmanager
@@ -317,9 +306,7 @@ class _CoroutineFunction:
     __defaults__: tuple[object, ...] | None
     __kwdefaults__: dict[str, object] | None
 
-    def __init__(
-        self, function: Callable[..., Any], checked: Callable[..., Any]
-    ) -> None:
+    def __init__(self, function: Callable[..., Any], checked: Callable[..., Any]) -> None:
         update_wrapper(self, function)
         for name in ("__code__", "__defaults__", "__kwdefaults__"):
             setattr(self, name, getattr(function, name))
@@ -333,9 +320,7 @@ class _CoroutineFunction:
     def __getattr__(self, name: str) -> Any:
         # Its bound methods count as well: client.chat.completions.
         report_missing(self, name)
-        raise AttributeError(
-            f"{self.__qualname__} has no attribute {name!r}", name=name, obj=self
-        )
+        raise AttributeError(f"{self.__qualname__} has no attribute {name!r}", name=name, obj=self)
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)
@@ -344,23 +329,15 @@ class _CoroutineFunction:
 def _note_unless_awaited(coroutine: Coroutine[Any, Any, Any], name: str) -> None:
     """Note a coroutine that a script drops, assigns or takes for a verdict where it creates it."""
     reports, frame = _reports.get(), sys._getframe(2)
-    if (
-        reports is not None
-        and _is_script(frame)
-        and _next_operation(frame) in _NO_AWAIT
-    ):
+    if reports is not None and _is_script(frame) and _next_operation(frame) in _NO_AWAIT:
         problem = f"calls {name}{_in_line(frame)} without await: write await before it"
         reports.not_awaited.append((coroutine, _error(frame, problem)))
 
 
 def _next_operation(frame: FrameType) -> str:
     """Return the operation that follows the one that a frame executes."""
-    following = (
-        dis.opname[code] for code in frame.f_code.co_code[frame.f_lasti + 2 :: 2]
-    )
-    return next(
-        (name for name in following if name not in ("CACHE", "EXTENDED_ARG")), ""
-    )
+    following = (dis.opname[code] for code in frame.f_code.co_code[frame.f_lasti + 2 :: 2])
+    return next((name for name in following if name not in ("CACHE", "EXTENDED_ARG")), "")
 
 
 def _refuse_call(function: Callable[..., Any], error: TypeError) -> NoReturn:
@@ -368,9 +345,7 @@ def _refuse_call(function: Callable[..., Any], error: TypeError) -> NoReturn:
     unknown = _UNKNOWN_KEYWORD.search(str(error))
     problem = str(error).partition("() ")[2] or str(error)
     if unknown is not None:
-        known = [
-            name for name in inspect.signature(function).parameters if name != "self"
-        ]
+        known = [name for name in inspect.signature(function).parameters if name != "self"]
         problem = f"unknown keyword {unknown[1]!r}{_hint(unknown[1], known)}"
     frame = _script_frame(sys._getframe(1))
     _report(
@@ -397,9 +372,7 @@ def report_missing(owner: Any, name: str) -> None:
         return
     if any(name in vars(each) for each in getattr(kind, "__mro__", ())):
         return  # there is such a property, and it has raised this itself
-    label = (
-        owner.__qualname__ if isinstance(owner, _CoroutineFunction) else kind.__name__
-    )
+    label = owner.__qualname__ if isinstance(owner, _CoroutineFunction) else kind.__name__
     _report(
         frame,
         f"uses {label}.{name}{_in_line(frame)}, which the toolkit does not have"
@@ -468,8 +441,8 @@ def _expects_import_error(frame: FrameType) -> bool:
     )
 
 
-# Python 3.11 counts the depth of a tree for all threads together: one that parses while another does raises
-# SystemError ("AST constructor recursion depth mismatch").
+# Python 3.11 counts the depth of a tree for all threads together: one that parses while another
+# does raises SystemError ("AST constructor recursion depth mismatch").
 _ONE_AT_A_TIME = threading.Lock()
 
 
@@ -500,9 +473,7 @@ def _guarded_imports(file_name: str) -> tuple[tuple[int, int], ...]:
 def _handled(handlers: Iterable[ast.ExceptHandler]) -> Iterator[str]:
     for handler in handlers:
         if handler.type is not None:
-            yield from (
-                part.id for part in ast.walk(handler.type) if isinstance(part, ast.Name)
-            )
+            yield from (part.id for part in ast.walk(handler.type) if isinstance(part, ast.Name))
 
 
 # Modules
@@ -522,9 +493,7 @@ def _watch(module: ModuleType) -> None:
     vars(module)["__getattr__"] = partial(_missing_in_module, module, usual)
 
 
-def _missing_in_module(
-    module: ModuleType, usual: Callable[[str], Any] | None, name: str
-) -> Any:
+def _missing_in_module(module: ModuleType, usual: Callable[[str], Any] | None, name: str) -> Any:
     if usual is not None:
         # A module that loads what it has when it is asked for it.
         try:
@@ -564,14 +533,10 @@ class _Modules(MetaPathFinder):
 
 def _report_missing_module(name: str) -> None:
     frame: FrameType | None = sys._getframe(2)
-    while frame is not None and frame.f_code.co_filename.startswith(
-        "<frozen importlib"
-    ):
+    while frame is not None and frame.f_code.co_filename.startswith("<frozen importlib"):
         frame = frame.f_back
     if _is_use(frame):
-        _report(
-            frame, f"imports {name}{_in_line(frame)}, which the toolkit does not have"
-        )
+        _report(frame, f"imports {name}{_in_line(frame)}, which the toolkit does not have")
 
 
 def _is_ours(module_name: str) -> bool:

@@ -58,9 +58,7 @@ def entry_points() -> tuple[EntryPoint, ...]:
 
 def hook_names(hook: str) -> list[str]:
     """Return the names of a hook's parts; nothing is imported."""
-    return list(
-        dict.fromkeys(each.name for each in entry_points() if each.hook == hook)
-    )
+    return list(dict.fromkeys(each.name for each in entry_points() if each.hook == hook))
 
 
 def loaded_part(hook: str, name: str) -> Any | None:

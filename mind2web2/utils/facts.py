@@ -64,9 +64,7 @@ MONTHS = _WORD.findall(
 _MONTH_NUMBERS = {name.lower(): number for number, name in enumerate(MONTHS, start=1)}
 _MONTH_NUMBERS |= {name[:3]: number for name, number in _MONTH_NUMBERS.items()}
 _MONTH_NUMBERS["sept"] = 9
-_MONTH = (
-    r"(?P<month>" + "|".join(sorted(_MONTH_NUMBERS, key=len, reverse=True)) + r")\b\.?"
-)
+_MONTH = r"(?P<month>" + "|".join(sorted(_MONTH_NUMBERS, key=len, reverse=True)) + r")\b\.?"
 _DAY = r"(?<!\d)(?P<day>[0-3]?\d)(?:st|nd|rd|th)?"
 _YEAR = r"(?P<year>(?:1[0-9]|20)\d\d)(?!\d)"
 _DATE_FORMS = tuple(
@@ -98,9 +96,7 @@ def _dates(text: str, form: re.Pattern[str]) -> Iterator[Fact]:
 def _date_value(match: re.Match[str]) -> str | None:
     parts = match.groupdict()
     year, day = parts.get("year"), parts.get("day")
-    month = parts.get("month_number") or _MONTH_NUMBERS.get(
-        (parts.get("month") or "").lower()
-    )
+    month = parts.get("month_number") or _MONTH_NUMBERS.get((parts.get("month") or "").lower())
     if month is None:
         return year
     if not 1 <= int(month) <= 12 or (day and not 1 <= int(day) <= 31):
@@ -125,9 +121,7 @@ NUMBER_WORDS |= {
 _BETWEEN_THOUSANDS = r"[,'\u2019\u00a0\u202f ]"
 _CLOCK_TIME = r"[0-2]?\d:[0-5]\d"
 _GROUPED = rf"\d{{1,3}}(?:{_BETWEEN_THOUSANDS}\d{{3}})+(?!\d)(?:\.\d+)?"
-_DIGITS = re.compile(
-    rf"(?<![A-Za-z0-9_.,:])(?:{_CLOCK_TIME}|{_GROUPED}|\d+(?:[.,]\d+)?)(?!\d)"
-)
+_DIGITS = re.compile(rf"(?<![A-Za-z0-9_.,:])(?:{_CLOCK_TIME}|{_GROUPED}|\d+(?:[.,]\d+)?)(?!\d)")
 _NUMBER_WORD = re.compile(rf"\b(?:{'|'.join(NUMBER_WORDS)})\b", re.IGNORECASE)
 _THOUSANDS = re.compile(rf"{_BETWEEN_THOUSANDS}(?=\d{{3}}(?!\d))")
 
@@ -136,9 +130,7 @@ def _numbers(text: str) -> Iterator[Fact]:
     for match in _DIGITS.finditer(text):
         yield Fact("number", *match.span(), match[0], _number_value(match[0]))
     for match in _NUMBER_WORD.finditer(text):
-        yield Fact(
-            "number", *match.span(), match[0], str(NUMBER_WORDS[match[0].lower()])
-        )
+        yield Fact("number", *match.span(), match[0], str(NUMBER_WORDS[match[0].lower()]))
 
 
 def _number_value(written: str) -> str:
@@ -195,6 +187,4 @@ def _without_ordinary_words(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _opens_sentence(text: str, start: int) -> bool:
-    return (
-        _SENTENCE_END.search(text[max(0, start - 4) : start]) is not None or start == 0
-    )
+    return _SENTENCE_END.search(text[max(0, start - 4) : start]) is not None or start == 0

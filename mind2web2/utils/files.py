@@ -169,9 +169,7 @@ def read_regular_file(path: Path, max_bytes: int = MAX_JSON_BYTES) -> bytes:
         if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "it is not a regular file", str(path))
         if status.st_size > max_bytes:
-            raise OSError(
-                errno.EFBIG, f"it has more than {max_bytes:,} bytes", str(path)
-            )
+            raise OSError(errno.EFBIG, f"it has more than {max_bytes:,} bytes", str(path))
         return file.read()
 
 
@@ -189,11 +187,7 @@ def links_in(folder: Path) -> list[Path]:
     """Return the symbolic links in a folder and the folders in it, sorted; none is followed."""
     found = []
     for at, folders, files in os.walk(folder):
-        found += [
-            path
-            for name in (*folders, *files)
-            if (path := Path(at) / name).is_symlink()
-        ]
+        found += [path for name in (*folders, *files) if (path := Path(at) / name).is_symlink()]
     return sorted(found)
 
 

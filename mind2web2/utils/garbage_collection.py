@@ -6,8 +6,9 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# Collections of the middle generation; Python's own default is 10. With 5 there are some 35,000 objects to
-# look at, or 12 ms; with 100 it is 60 ms, but fewer finished trees are kept, of 80 KB each.
+# Collections of the middle generation; Python's own default is 10. With 5 there are some 35,000
+# objects to look at, or 12 ms; with 100 it is 60 ms, but fewer finished trees are kept, of 80 KB
+# each.
 _FULL_AFTER = 5
 _FULL = 2
 

@@ -97,12 +97,8 @@ def cut_screenshot(
     Raises:
         DocumentError: damaged, too large, or not an image.
     """
-    if not (
-        max_width_px > 0 and max_height_px > 0 and part_height_px > overlap_px >= 0
-    ):
-        raise ValueError(
-            "limits must be above 0 and the overlap less than a part's height"
-        )
+    if not (max_width_px > 0 and max_height_px > 0 and part_height_px > overlap_px >= 0):
+        raise ValueError("limits must be above 0 and the overlap less than a part's height")
     with _opened(image) as screenshot:
         whole_width, whole_height = screenshot.size
         scale = min(1.0, max_width_px / whole_width)
@@ -115,8 +111,7 @@ def cut_screenshot(
         shown_px = min(height_px, max_height_px)
         strips = _strips(shown_px, part_height_px, overlap_px)
         parts = (
-            _scaled_strip(screenshot, top, bottom, (width_px, height_px))
-            for top, bottom in strips
+            _scaled_strip(screenshot, top, bottom, (width_px, height_px)) for top, bottom in strips
         )
         encoded = tuple(encode_jpeg(part, jpeg_quality) for part in parts)
     return ScreenshotParts(encoded, width_px, height_px, shown_px)
@@ -200,9 +195,7 @@ def _scaled_strip(
     first, last = math.floor(top), math.ceil(bottom)
     strip = _flatten(image.crop((0, first, image.width, last)))
     box = (0, top - first, image.width, bottom - first)
-    return strip.resize(
-        (width_px, bottom_px - top_px), Image.Resampling.LANCZOS, box=box
-    )
+    return strip.resize((width_px, bottom_px - top_px), Image.Resampling.LANCZOS, box=box)
 
 
 def _flatten(image: Image.Image) -> Image.Image:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 
-# Tags and the rest of plane 14 that is never drawn, without the variation selectors in it. Whole sentences
-# can be written in them; the only use that is left to them are the flags of England, Scotland and Wales.
+# Tags and the rest of plane 14 that is never drawn, without the variation selectors in it. Whole
+# sentences can be written in them; the only use that is left to them are the flags of England,
+# Scotland and Wales.
 _TAGS = "\U000e0000-\U000e00ff\U000e01f0-\U000e0fff"
 # Chinese characters are one each; a byte can be hidden in every other one.
 _IDEOGRAPHIC_SELECTORS = "\U000e0100-\U000e01ef"
@@ -18,7 +19,8 @@ _FLAGS = "".join(
     for code in ("gbeng", "gbsct", "gbwls")
 )
 _IDEOGRAPHS = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-# Characters that are used in ones and twos: joiners, breaks, marks of direction, fillers, selectors.
+# Characters that are used in ones and twos: joiners, breaks, marks of direction, fillers,
+# selectors.
 _ZERO_WIDTH = "\u200b-\u200d\u2060-\u2064\ufeff"
 _SELDOM_SEEN = (
     f"{_ZERO_WIDTH}\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200e\u200f\u202a-\u202e\u2065-\u206f"
@@ -27,15 +29,14 @@ _SELDOM_SEEN = (
 _INVISIBLE = f"{_SELDOM_SEEN}{_TAGS}{_IDEOGRAPHIC_SELECTORS}"
 # Clean text has up to three in a row, such as those that end a direction and join an emoji.
 _LONGEST_RUN = 3
-_RIGHT_TO_LEFT = (
-    "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff"
-)
+_RIGHT_TO_LEFT = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff"
 _COMBINING = (
     "\u0300-\u036f\u0483-\u0489\u064b-\u065f\u0e34-\u0e3a\u0e47-\u0e4e\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff"
     "\ufe20-\ufe2f"
 )
 _MOST_COMBINING = 8
-# Scripts that set joiners, selectors and marks of direction inside of words, or that join with fillers.
+# Scripts that set joiners, selectors and marks of direction inside of words, or that join with
+# fillers.
 _JOINED = (
     f"{_RIGHT_TO_LEFT}\u0900-\u0fff\u1000-\u109f\u1100-\u11ff\u1700-\u18af\u1900-\u1aaf\u1b00-\u1c4f"
     "\u1cd0-\u1cff\u2d30-\u2d7f\u3130-\u318f\ua840-\uabff\ud7b0-\ud7ff\uffa0-\uffdc"
@@ -46,12 +47,14 @@ _SYMBOLS = "\u00a9\u00ae\u203c\u2049\u2100-\u214f\u2190-\u2bff\u3030\u303d\u3297
 _EMOJI = f"[{_SYMBOLS}][\ufe0e\ufe0f]?+\u200d?+"
 # So many letters, each with something unseen behind it, are not an accident of typesetting.
 _FEWEST_SPREAD = 5
-# Neither are so many such places so near to each other: unseen are more than one character in forty.
+# Neither are so many such places so near to each other: unseen are more than one character in
+# forty.
 _FEWEST_STREWN = 8
 _WIDEST_GAP = 40
 _SOFT_HYPHEN = "\u00ad"
 _BREAK = "\u200b"
-# Not NEL, which ends a line. The others are left of text in the wrong encoding, or are orders to a terminal.
+# Not NEL, which ends a line. The others are left of text in the wrong encoding, or are orders to a
+# terminal.
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
 _CANDIDATE = re.compile(f"[{_INVISIBLE}{_COMBINING}]")
 _HIDDEN = re.compile(
@@ -76,12 +79,11 @@ _STREWN = re.compile(
 )
 _SEEN_OR_STRAYS = re.compile(f"(?P<seen>{_SEEN})|(?P<strays>(?>(?:{_STRAY})+))")
 # As systems for addresses and calls give it out.
-_COPIED_NUMBER = re.compile(
-    "[\u202a\u202d\u2066][+(]?[0-9][0-9 \u00a0()./-]{1,30}[\u202c\u2069]"
-)
+_COPIED_NUMBER = re.compile("[\u202a\u202d\u2066][+(]?[0-9][0-9 \u00a0()./-]{1,30}[\u202c\u2069]")
 _FLOOD = re.compile(f"[{_COMBINING}]{{{_MOST_COMBINING + 1},}}")
 _HAS_RIGHT_TO_LEFT = re.compile(f"[{_RIGHT_TO_LEFT}]")
-# Without letters that run to the left, an embedding to the left can only make a text look like another.
+# Without letters that run to the left, an embedding to the left can only make a text look like
+# another.
 _OVERRIDE = re.compile(f"\u202e|\u202d(?=[^\n\u202c]*[{_RIGHT_TO_LEFT}])")
 _OVERRIDE_IN_LATIN = re.compile("[\u202b\u202e\u2067]")
 _UNSEEN = re.compile(f"[{_INVISIBLE}]")
@@ -124,9 +126,7 @@ def hidden_runs(text: str) -> list[str]:
 def read_tags(run: str) -> str:
     """Return the ASCII text that tag characters in a run stand for."""
     return "".join(
-        chr(ord(character) - 0xE0000)
-        for character in run
-        if 0xE0020 <= ord(character) <= 0xE007E
+        chr(ord(character) - 0xE0000) for character in run if 0xE0020 <= ord(character) <= 0xE007E
     )
 
 
@@ -168,17 +168,13 @@ def _with_mark(parts: re.Pattern[str], stretch: str) -> str:
 
 
 def _strays(stretch: str) -> list[str]:
-    return [
-        part["strays"] for part in _SEEN_OR_STRAYS.finditer(stretch) if part["strays"]
-    ]
+    return [part["strays"] for part in _SEEN_OR_STRAYS.finditer(stretch) if part["strays"]]
 
 
 def _is_typeset(stretch: str) -> bool:
     """Tell whether a stretch has but marks of direction around numbers, or places where lines may break."""
     strays = _strays(_COPIED_NUMBER.sub("", stretch))
-    return len(strays) < _FEWEST_STREWN or (
-        set(strays) == {_BREAK} and _SOFT_HYPHEN not in stretch
-    )
+    return len(strays) < _FEWEST_STREWN or (set(strays) == {_BREAK} and _SOFT_HYPHEN not in stretch)
 
 
 def _picture(found: re.Match[str]) -> str:

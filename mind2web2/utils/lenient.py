@@ -30,10 +30,7 @@ def read_leniently(model: type[Model], fields: JsonObject) -> Model:
 
 
 def _without_faults(fields: JsonObject, error: ValidationError) -> JsonObject:
-    faults = {
-        _fault_path(fault["type"], fault["loc"])
-        for fault in error.errors(include_url=False)
-    }
+    faults = {_fault_path(fault["type"], fault["loc"]) for fault in error.errors(include_url=False)}
     left: Any = fields
     for path in _from_the_back(faults):
         left = _without(left, path)
@@ -49,9 +46,7 @@ def _fault_path(kind: str, path: Path) -> Path:
 
 def _from_the_back(paths: Iterable[Path]) -> list[Path]:
     """Return the paths in an order in which each can be deleted without changing those that follow."""
-    return sorted(
-        paths, key=lambda path: [str(part).zfill(9) for part in path], reverse=True
-    )
+    return sorted(paths, key=lambda path: [str(part).zfill(9) for part in path], reverse=True)
 
 
 def _without(value: Any, path: Path) -> Any:

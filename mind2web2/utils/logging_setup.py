@@ -53,9 +53,7 @@ def create_logger(
     """
     stamp = stamp_now()
     fields = dict(context or {})
-    handlers: list[logging.Handler] = list(
-        _open_files(Path(log_folder), stamp, lgr_nm, fields)
-    )
+    handlers: list[logging.Handler] = list(_open_files(Path(log_folder), stamp, lgr_nm, fields))
     if enable_console:
         handlers.append(_ConsoleHandler(fields, console_level))
     logger = _private_logger(lgr_nm)
@@ -78,7 +76,8 @@ def cleanup_logger(logger: logging.Logger) -> None:
 
 
 def _private_logger(name: str) -> logging.Logger:
-    # A manager of its own keeps getChild() working without an entry in the registry, which never shrinks.
+    # A manager of its own keeps getChild() working without an entry in the registry, which never
+    # shrinks.
     manager = logging.Manager(logging.RootLogger(logging.DEBUG))
     logger = manager.getLogger(name)
     logger.propagate = False
@@ -92,17 +91,13 @@ def _open_files(
         folder.mkdir(parents=True, exist_ok=True)
         to_read = _open_new(folder, f"{stamp}_{_file_stem(name)}")
     except OSError as error:
-        raise ResultWriteError(
-            f"cannot write logs under {folder}: {error.strerror}"
-        ) from error
+        raise ResultWriteError(f"cannot write logs under {folder}: {error.strerror}") from error
     try:
         # The .log was opened as a new file, so that its name is ours for the .jsonl as well.
         to_parse = LogFile(Path(to_read.baseFilename).with_suffix(".jsonl"), mode="w")
     except OSError as error:
         to_read.close()
-        raise ResultWriteError(
-            f"cannot write logs under {folder}: {error.strerror}"
-        ) from error
+        raise ResultWriteError(f"cannot write logs under {folder}: {error.strerror}") from error
     to_read.setFormatter(_TextFormatter())
     to_parse.setFormatter(_JsonFormatter(fields))
     return to_read, to_parse
@@ -168,11 +163,7 @@ def trace_of(record: logging.LogRecord) -> str | None:
 
 def extra_fields(record: logging.LogRecord) -> JsonObject:
     """Return the fields that were given with ``extra=``."""
-    return {
-        name: value
-        for name, value in vars(record).items()
-        if name not in _RECORD_FIELDS
-    }
+    return {name: value for name, value in vars(record).items() if name not in _RECORD_FIELDS}
 
 
 class _TextFormatter(logging.Formatter):
@@ -223,7 +214,8 @@ class _JsonFormatter(logging.Formatter):
         }
         if (trace := trace_of(record)) is not None:
             entry["exception"] = trace
-        # The first mention of a key fixes its place, the last one its value: no extra can pose as ours.
+        # The first mention of a key fixes its place, the last one its value: no extra can pose as
+        # ours.
         return _json_line({**entry, **extra_fields(record), **self._fields, **entry})
 
 
@@ -240,9 +232,7 @@ class _ConsoleHandler(logging.Handler):
 
     def __init__(self, fields: Mapping[str, str], level: int) -> None:
         super().__init__(level)
-        self.setFormatter(
-            _LineFormatter(fields) if level >= logging.WARNING else _TextFormatter()
-        )
+        self.setFormatter(_LineFormatter(fields) if level >= logging.WARNING else _TextFormatter())
 
     def emit(self, record: logging.LogRecord) -> None:
         try:

@@ -21,9 +21,7 @@ class LoopTurns:
     request would go out when the last question is prepared, and no other task would run until then.
     """
 
-    def __init__(
-        self, loop: asyncio.AbstractEventLoop, clock: Callable[[], float]
-    ) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, clock: Callable[[], float]) -> None:
         self._call_soon = loop.call_soon
         self._clock = clock
         self._began_s: float | None = None
@@ -39,17 +37,15 @@ class LoopTurns:
         place = self._create_future()
         self._waiting.append(place)
         try:
-            # If all that wait asked in each round, a thousand of them would take a millisecond of it.
+            # If all that wait asked in each round, a thousand of them would take a millisecond of
+            # it.
             if len(self._waiting) > _MOST_ASKING:
                 await place
             while self._waiting[0] is not place or not self._has_time():  # noqa: ASYNC110 (each round)
                 await asyncio.sleep(0)
         finally:
             self._waiting.remove(place)
-            if (
-                len(self._waiting) >= _MOST_ASKING
-                and not self._waiting[_MOST_ASKING - 1].done()
-            ):
+            if len(self._waiting) >= _MOST_ASKING and not self._waiting[_MOST_ASKING - 1].done():
                 self._waiting[_MOST_ASKING - 1].set_result(None)
 
     def _has_time(self) -> bool:

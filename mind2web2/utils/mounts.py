@@ -25,32 +25,24 @@ _NETWORK_KINDS = (
 _NETWORK_FUSE = ("ceph", "gcsfuse", "glusterfs", "lustre", "rclone", "s3fs", "sshfs")
 
 
-def network_file_system(
-    path: Path, mounts: Path = Path("/proc/self/mountinfo")
-) -> str | None:
+def network_file_system(path: Path, mounts: Path = Path("/proc/self/mountinfo")) -> str | None:
     """Return the kind of network file system that a path is on, such as ``nfs4``; ``None`` elsewhere.
 
     Args:
         mounts: the kernel's list of mounts (proc(5)); a system without one counts as local.
     """
     try:
-        lines = mounts.read_text(
-            encoding="utf-8", errors="surrogateescape"
-        ).splitlines()
+        lines = mounts.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:
         return None
     place, kind, depth = path.resolve(), "", -1
     for fields in (line.split() for line in lines):
         with suppress(IndexError, ValueError):
             # Spaces in a mount point are written as \\040.
-            point = Path(
-                re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), fields[4])
-            )
+            point = Path(re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), fields[4]))
             # A later mount hides an earlier one at the same point.
             if place.is_relative_to(point) and len(point.parts) >= depth:
                 kind, depth = fields[fields.index("-") + 1], len(point.parts)
     fuse = kind.removeprefix("fuse.")
-    is_network = kind in _NETWORK_KINDS or (
-        fuse != kind and fuse.startswith(_NETWORK_FUSE)
-    )
+    is_network = kind in _NETWORK_KINDS or (fuse != kind and fuse.startswith(_NETWORK_FUSE))
     return kind if is_network else None

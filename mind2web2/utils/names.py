@@ -9,9 +9,7 @@ from typing import TypeGuard
 
 from mind2web2.errors import UsageError
 
-MAX_NAME_BYTES = (
-    200  # file systems stop at 255, and result files add a stamp and a suffix
-)
+MAX_NAME_BYTES = 200  # file systems stop at 255, and result files add a stamp and a suffix
 MAX_NAMES_SHOWN = 10
 
 
@@ -23,9 +21,7 @@ def check_name(kind: str, name: str) -> str:
     """
     fault = _fault(name)
     if fault is not None:
-        raise UsageError(
-            f"{kind} {name[:MAX_NAME_BYTES]!r} {fault}: give its plain folder name"
-        )
+        raise UsageError(f"{kind} {name[:MAX_NAME_BYTES]!r} {fault}: give its plain folder name")
     return name
 
 

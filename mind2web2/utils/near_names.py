@@ -7,9 +7,7 @@ from collections.abc import Iterable
 _LIKENESS = 0.6
 
 
-def nearest_name(
-    name: str, known: Iterable[str], likeness: float = _LIKENESS
-) -> str | None:
+def nearest_name(name: str, known: Iterable[str], likeness: float = _LIKENESS) -> str | None:
     """Return the known name that is spelled most like this one; ``None`` where none is near.
 
     Args:

@@ -80,14 +80,10 @@ class PathConfig:
         names = _version_folders(self.eval_scripts_root)
         if self.eval_version is None:
             dated = sorted((name for name in names if _is_dated(name)), reverse=True)
-            return dated + sorted(
-                (name for name in names if not _is_dated(name)), key=natural_key
-            )
+            return dated + sorted((name for name in names if not _is_dated(name)), key=natural_key)
         if self.eval_version not in names:
             where, known = self.eval_scripts_root, name_list(names)
-            raise UsageError(
-                f"no eval version {self.eval_version} under {where}: there is {known}"
-            )
+            raise UsageError(f"no eval version {self.eval_version} under {where}: there is {known}")
         return [self.eval_version]
 
     def find_script(self, task_id: str) -> ScriptFile | None:
@@ -136,9 +132,7 @@ def script_in(folder: Path, task_id: str) -> Path | None:
         UsageError: there are both.
     """
     found = [
-        path
-        for suffix in SCRIPT_SUFFIXES
-        if (path := folder / f"{task_id}{suffix}").is_file()
+        path for suffix in SCRIPT_SUFFIXES if (path := folder / f"{task_id}{suffix}").is_file()
     ]
     if len(found) > 1:
         raise UsageError(

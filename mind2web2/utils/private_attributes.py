@@ -28,7 +28,8 @@ class PrivateAttribute(NamedTuple):
     purpose: str
 
 
-# The versions to install, as in pyproject.toml: each bounded above, since these attributes may change.
+# The versions to install, as in pyproject.toml: each bounded above, since these attributes may
+# change.
 REQUIREMENTS = {
     "aiohttp": "aiohttp>=3.14,<4",
     "arxiv": "arxiv>=4.0,<5",

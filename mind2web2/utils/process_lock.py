@@ -72,8 +72,8 @@ class ProcessLock:
         """Release the lock and remove its file."""
         if self._lock is None:
             return
-        # A process that waits on the removed file notices and starts over. On a disk that cannot be written
-        # any more the file stays, and does not count.
+        # A process that waits on the removed file notices and starts over. On a disk that cannot be
+        # written any more the file stays, and does not count.
         with suppress(OSError):
             self._path.unlink()
         self._lock.release()

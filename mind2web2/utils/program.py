@@ -25,11 +25,7 @@ def _typed(program: str) -> str:
     path = Path(program)
     if shutil.which(path.name):
         return path.name
-    return (
-        str(path.relative_to(Path.cwd()))
-        if path.is_relative_to(Path.cwd())
-        else program
-    )
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else program
 
 
 def program() -> str:

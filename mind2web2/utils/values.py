@@ -71,9 +71,7 @@ def positive_seconds(text: str) -> float:
 
 def positive_dollars(text: str) -> float:
     """Return a positive number of dollars."""
-    return _amount(
-        text.removeprefix("$"), "a positive number of dollars", least=sys.float_info.min
-    )
+    return _amount(text.removeprefix("$"), "a positive number of dollars", least=sys.float_info.min)
 
 
 def temperature(text: str) -> float:
@@ -95,9 +93,7 @@ def votes(text: object) -> str:
     return rule
 
 
-def _amount(
-    text: str, kind: str, least: float = 0, most: float = sys.float_info.max
-) -> float:
+def _amount(text: str, kind: str, least: float = 0, most: float = sys.float_info.max) -> float:
     try:
         value = float(text)
     except ValueError:
@@ -109,9 +105,7 @@ def _amount(
 
 def byte_count(text: str) -> int:
     """Return an amount of memory in bytes, given as ``512M`` or ``1.5G``."""
-    found = re.fullmatch(
-        r"([0-9]{1,6}(?:\.[0-9]+)?) ?([MG])(?:i?B)?", text.strip(), re.IGNORECASE
-    )
+    found = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]+)?) ?([MG])(?:i?B)?", text.strip(), re.IGNORECASE)
     if found:
         size = round(float(found[1]) * _BYTES_A_UNIT[found[2].upper()])
     else:
@@ -176,9 +170,7 @@ def web_address(text: str) -> str:
 def _address(text: str, schemes: tuple[str, ...], example: str) -> str:
     try:
         address = urlsplit(text)
-        is_address = (
-            address.scheme in schemes and bool(address.hostname) and address.port != 0
-        )
+        is_address = address.scheme in schemes and bool(address.hostname) and address.port != 0
     except ValueError:
         is_address = False
     if not is_address:

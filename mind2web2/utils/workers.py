@@ -91,9 +91,7 @@ def _make_call(function: Callable[..., Any], args: tuple[Any, ...]) -> bytes:
         return pickle.dumps(
             (False, DocumentError(f"document needs more than {limit_mb} MB of memory"))
         )
-    except (
-        Exception
-    ) as error:  # it is handed to the caller, who waits in another process
+    except Exception as error:  # it is handed to the caller, who waits in another process
         return _pickle_error(error)
 
 
@@ -103,9 +101,7 @@ def _pickle_error(error: Exception) -> bytes:
     try:
         reply = pickle.dumps((False, error))
         pickle.loads(reply)
-    except (
-        Exception
-    ):  # pickling runs the exception's own code, which may raise anything
+    except Exception:  # pickling runs the exception's own code, which may raise anything
         return pickle.dumps((False, RuntimeError(f"{type(error).__name__}: {error}")))
     return reply
 
@@ -152,9 +148,7 @@ async def run_in_worker(
 
 def _environment() -> dict[str, str]:
     """Return a worker's environment; ``breakpoint()`` is Python's own, which ends without a terminal."""
-    kept = {
-        name: value for name, value in os.environ.items() if name != "PYTHONBREAKPOINT"
-    }
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONBREAKPOINT"}
     return {**kept, "PYTHONPATH": os.pathsep.join(sys.path)}
 
 
@@ -170,8 +164,8 @@ class _Worker:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env=_environment(),
-            # Ctrl-C reaches a whole process group. Workers must not die of it: that would look like a
-            # crashed document while the run is busy stopping.
+            # Ctrl-C reaches a whole process group. Workers must not die of it: that would look like
+            # a crashed document while the run is busy stopping.
             process_group=0,
         )
 
@@ -317,9 +311,7 @@ class _Call:
             return MachineError(
                 f"worker processes do not start: see what {sys.executable} -c 'import mind2web2' says"
             )
-        return WorkerError(
-            f"{self._name} {self._stop_reason or 'crashed its worker process'}"
-        )
+        return WorkerError(f"{self._name} {self._stop_reason or 'crashed its worker process'}")
 
 
 _pool = _Pool()

@@ -51,8 +51,7 @@ async def pages_ahead(
 
     def reach(number: int) -> None:
         tasks.extend(
-            asyncio.create_task(prepare(url))
-            for url in urls[len(tasks) + 1 : number + at_once]
+            asyncio.create_task(prepare(url)) for url in urls[len(tasks) + 1 : number + at_once]
         )
 
     try:
@@ -134,17 +133,13 @@ class ClaimJudging:
             details["first_judge"] = first.model_for(self.context.model)
         return evidence_of(verification, "judge", **details)
 
-    async def _checks(
-        self, verification: Verification, urls: Sequence[str]
-    ) -> list[PageCheck]:
+    async def _checks(self, verification: Verification, urls: Sequence[str]) -> list[PageCheck]:
         """Return the pages' checks in the order made, up to the first that supports the claim."""
         checks: list[PageCheck] = []
         failure: Mind2Web2Error | None = None
         cached, to_capture = await self._in_cheap_order(urls)
         for pages in (cached, to_capture):
-            for check in await self._checks_of(
-                verification, pages, is_only_page=len(urls) == 1
-            ):
+            for check in await self._checks_of(verification, pages, is_only_page=len(urls) == 1):
                 if isinstance(check, PageCheck):
                     checks.append(check)
                 else:
@@ -160,9 +155,7 @@ class ClaimJudging:
         if len(urls) == 1:
             return list(urls), []
         cached = dict(zip(urls, await self.context.cached(urls), strict=True))
-        return [url for url in urls if cached[url]], [
-            url for url in urls if not cached[url]
-        ]
+        return [url for url in urls if cached[url]], [url for url in urls if not cached[url]]
 
     async def _checks_of(
         self, verification: Verification, urls: Sequence[str], *, is_only_page: bool
@@ -175,9 +168,7 @@ class ClaimJudging:
                 reach(number)
                 try:
                     checks.append(
-                        await self._check_page(
-                            verification, url, is_only_page=is_only_page
-                        )
+                        await self._check_page(verification, url, is_only_page=is_only_page)
                     )
                 except JudgmentMissingError as error:
                     if is_only_page:
@@ -191,9 +182,7 @@ class ClaimJudging:
         self, verification: Verification, url: str, *, is_only_page: bool
     ) -> PageCheck:
         try:
-            voted = await self._voted(
-                verification, url, others_may_decide=not is_only_page
-            )
+            voted = await self._voted(verification, url, others_may_decide=not is_only_page)
         except CaptureError as error:
             return PageCheck(url=url, outcome="unavailable", reason=str(error))
         supported = _decision(voted.votes, verification)
@@ -219,16 +208,12 @@ class ClaimJudging:
             CaptureError: the page is unavailable.
         """
         first = await self._first_voted(verification, url, others_may_decide)
-        if first is not None and not second_judge_decides(
-            first.votes, verification.is_gate
-        ):
+        if first is not None and not second_judge_decides(first.votes, verification.is_gate):
             return first
         page = None
         if url is not None:
             page = await self.context.page(url, verification.use_screenshot)
-        votes, shown = await self._vote(
-            verification, page, others_may_decide=others_may_decide
-        )
+        votes, shown = await self._vote(verification, page, others_may_decide=others_may_decide)
         if first is None:
             return _Voted(votes, shown)
         by = self.context.judge.model_for(self.context.model)
@@ -245,7 +230,8 @@ class ClaimJudging:
         page = None
         if url is not None:
             page = await asking.context.page(url, verification.use_screenshot)
-        # Two by each rule of votes, as one cannot differ. Where they differ, the second judge decides.
+        # Two by each rule of votes, as one cannot differ. Where they differ, the second judge
+        # decides.
         cast = await all_or_first_error(
             asking._cast(verification, page, trial, others_may_decide)
             for trial in range(1, FIRST_VOTES + 1)
@@ -262,13 +248,10 @@ class ClaimJudging:
     ) -> tuple[tuple[Vote, ...], PreparedPage | None]:
         """Return the votes, and the page as the last of them was shown it."""
         votes: list[Vote] = []
-        while needed := trials_needed(
-            [vote.supported for vote in votes], verification.num_trials
-        ):
+        while needed := trials_needed([vote.supported for vote in votes], verification.num_trials):
             trials = range(len(votes) + 1, len(votes) + needed + 1)
             cast = await all_or_first_error(
-                self._cast(verification, page, trial, others_may_decide)
-                for trial in trials
+                self._cast(verification, page, trial, others_may_decide) for trial in trials
             )
             votes.extend(vote for vote, _ in cast)
             page = cast[-1][1]
@@ -307,9 +290,7 @@ class ClaimJudging:
             trial=trial,
             supported=verdict.result,
             reasoning=verdict.reasoning,
-            quote=await looked_up(
-                verdict.quote, quotable(context.answer, answered.page)
-            ),
+            quote=await looked_up(verdict.quote, quotable(context.answer, answered.page)),
             declined=answered.reply.declined,
             judgment=answered.reply.judgment,
         )
@@ -322,16 +303,10 @@ def _decision(votes: Sequence[Vote], verification: Verification) -> bool:
 
 def _is_supported(checks: Sequence[PageCheck | JudgmentMissingError]) -> bool:
     """Tell whether the last check ends the others."""
-    return (
-        bool(checks)
-        and isinstance(checks[-1], PageCheck)
-        and checks[-1].outcome == "supported"
-    )
+    return bool(checks) and isinstance(checks[-1], PageCheck) and checks[-1].outcome == "supported"
 
 
-def evidence_of(
-    verification: Verification, decided_by: Any, **details: Any
-) -> Evidence:
+def evidence_of(verification: Verification, decided_by: Any, **details: Any) -> Evidence:
     """Return the evidence for a verdict, ``details`` being fields of ``Evidence``."""
     # Any: pydantic checks both against the model's fields.
     instruction = verification.additional_instruction

@@ -90,9 +90,7 @@ class EvaluationContext:
     def _check_given(self, url: str | None) -> None:
         """Report a question about what the script has not given."""
         if url is None and self.answer is NOT_PASSED:
-            report_misuse(
-                "needs the answer's text: call initialize(..., answer=answer)"
-            )
+            report_misuse("needs the answer's text: call initialize(..., answer=answer)")
         if url is not None and url.strip() and self.cache is None:
             report_misuse("needs cited pages: call initialize(..., global_cache=cache)")
 
@@ -100,9 +98,7 @@ class EvaluationContext:
         """Return a page as the judge is to be shown it; ``CaptureError`` where it is unavailable."""
         return await self.page_within(url, with_images, self.judge.image_limit)
 
-    async def page_within(
-        self, url: str, with_images: bool, limit: ImageLimit
-    ) -> PreparedPage:
+    async def page_within(self, url: str, with_images: bool, limit: ImageLimit) -> PreparedPage:
         """Return a page with as many images as a limit allows; ``CaptureError`` as ``page``."""
         if not url.strip():
             raise CaptureError(NO_PAGE_NAMED)
@@ -248,16 +244,12 @@ class EvaluationContext:
             return None
         return await self._shown_within(page, stricter)
 
-    async def _shown_within(
-        self, page: PreparedPage, limit: ImageLimit
-    ) -> PreparedPage:
+    async def _shown_within(self, page: PreparedPage, limit: ImageLimit) -> PreparedPage:
         """Return the page within another limit on its images, cut as often as it was."""
         try:
             other = await self.page_within(page.url, True, limit)
         except CaptureError as gone:
-            raise self.judge.fail(
-                MachineError(f"page {page.url} is gone: {gone}")
-            ) from gone
+            raise self.judge.fail(MachineError(f"page {page.url} is gone: {gone}")) from gone
         for _ in range(page.times_halved):
             other = other.halved()
         return other

@@ -145,9 +145,7 @@ class Extractor(ScriptAccess):
             reply, record = await filled(context, form, template)
             # A judge fills the template it was given or declines.
             return cast("Template | None", reply and reply.value), record
-        value, noted = await context.run.filled(
-            form, template, context.given([form.url])
-        )
+        value, noted = await context.run.filled(form, template, context.given([form.url]))
         return cast("Template | None", value), noted
 
 
@@ -157,7 +155,9 @@ def _value_text(value: BaseModel | None) -> str:
         return "none"
     try:
         text = value.model_dump_json()
-    except Exception as error:  # a script's own serializer may raise anything, and this is only the log
+    except (
+        Exception
+    ) as error:  # a script's own serializer may raise anything, and this is only the log
         return f"not shown ({type(error).__name__})"
     return (
         text
@@ -224,9 +224,7 @@ def create_evaluator(
     return Extractor(context(extract_model)), Verifier(context(verify_model))
 
 
-def _captures(
-    cache: RunCache | None, browser_manager: PageCapture | None
-) -> SharedCaptures | None:
+def _captures(cache: RunCache | None, browser_manager: PageCapture | None) -> SharedCaptures | None:
     """Return the browser that captures: the run's, or one that the script brings itself."""
     of_run = None if cache is None else cache.captures
     if browser_manager is None:

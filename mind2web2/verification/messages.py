@@ -25,7 +25,8 @@ class BinaryEvalResult(BaseModel):
 
     reasoning: str
     result: bool
-    # A client of a script's own gives the two published fields; a verdict without a quote counts as well.
+    # A client of a script's own gives the two published fields; a verdict without a quote counts as
+    # well.
     quote: str = ""
     dispensable_properties: ClassVar[frozenset[str]] = frozenset({"quote"})
 
@@ -53,9 +54,7 @@ def verification_messages(
 
 
 # The forms that the toolkit asks judges to fill, by their names.
-OWN_TEMPLATES: dict[str, type[BaseModel]] = {
-    BinaryEvalResult.__name__: BinaryEvalResult
-}
+OWN_TEMPLATES: dict[str, type[BaseModel]] = {BinaryEvalResult.__name__: BinaryEvalResult}
 
 
 def extraction_messages(
@@ -84,9 +83,7 @@ def extraction_messages(
     return _messages("extract", [*parts, _text(closing)])
 
 
-def quotable(
-    answer: str, page: PreparedPage | None
-) -> tuple[tuple[QuoteSource, str], ...]:
+def quotable(answer: str, page: PreparedPage | None) -> tuple[tuple[QuoteSource, str], ...]:
     """Return the texts that a verdict may rest on, by name, as they were shown."""
     if page is None:
         return (("answer", shown_text(answer)),)
@@ -104,7 +101,8 @@ def _page_parts(chain: BlockChain, page: PreparedPage) -> list[TextPart | ImageP
     address = chain.block("page address", page.url)
     text = chain.block("page", page.text)
     images = f"Images of the page: {len(page.images)}." if page.images else _NO_IMAGES
-    # Square brackets, as the instructions announce; such a note is ours and stands outside the page's block.
+    # Square brackets, as the instructions announce; such a note is ours and stands outside the
+    # page's block.
     images += "".join(f" [{note}]" for note in page.notes)
     parts: list[TextPart | ImagePart] = [
         _text([str(address), text.opening]),

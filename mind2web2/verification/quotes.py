@@ -18,7 +18,8 @@ from mind2web2.rubric.verdicts import (
 
 # How alike a passage must be to count as the quotation, in percent.
 _LIKENESS = 85
-# Compared with a quotation are passages that share a piece of this length with it; the limits bound the time.
+# Compared with a quotation are passages that share a piece of this length with it; the limits bound
+# the time.
 _PIECE_CHARS = 12
 _PLACES_OF_A_PIECE = 4
 _LONGEST_CHARS = 240
@@ -53,9 +54,7 @@ class _Span(NamedTuple):
     end: int
 
 
-async def looked_up(
-    quote: str, shown: Sequence[tuple[QuoteSource, str]]
-) -> Quote | None:
+async def looked_up(quote: str, shown: Sequence[tuple[QuoteSource, str]]) -> Quote | None:
     """Return the place of a quotation in the texts shown, ``None`` where nothing is quoted.
 
     Args:
@@ -72,9 +71,7 @@ def find_quote(quote: str, shown: Sequence[tuple[QuoteSource, str]]) -> Quote:
     """Do as ``looked_up``, on this thread; a blank quotation is not found."""
     for source, text in shown:
         if span := _verbatim(text, quote.strip()) or _folded(text, quote):
-            return Quote(
-                text=quote, match="found", source=source, start=span.start, end=span.end
-            )
+            return Quote(text=quote, match="found", source=source, start=span.start, end=span.end)
     for source, text in shown:
         if span := _alike(text, quote):
             return Quote(
@@ -205,6 +202,4 @@ def _place(text: str, folded: str, position: int) -> int:
     within = position - (folded.rfind(" ", 0, position) + 1)
     word = next(islice(_WORD.finditer(text), word_number, None))
     ends = range(1, len(word[0]) + 1)
-    return word.start() + bisect_right(
-        ends, within, key=lambda end: len(_fold(word[0][:end]))
-    )
+    return word.start() + bisect_right(ends, within, key=lambda end: len(_fold(word[0][:end])))

@@ -76,9 +76,7 @@ class RunQuestions(Protocol):
     def left_open(self) -> tuple[bool, Undecided]:
         """Return the stand-in for a verdict whose prerequisites are not decided yet."""
 
-    async def judged(
-        self, claim: AskedClaim, given: Given
-    ) -> tuple[bool, Evidence | Undecided]:
+    async def judged(self, claim: AskedClaim, given: Given) -> tuple[bool, Evidence | Undecided]:
         """Return what ``ClaimJudging.judged`` returns."""
 
     async def filled(

@@ -22,9 +22,7 @@ class ScriptAccess:
         self._context = context
         self.logger = context.logger
 
-    async def get_page_info(
-        self, url: str
-    ) -> tuple[list[str], str] | tuple[None, None]:
+    async def get_page_info(self, url: str) -> tuple[list[str], str] | tuple[None, None]:
         """Return a page's images as base64 JPEGs and its text, cached or captured.
 
         ``(None, None)`` for a page that is unavailable.

@@ -60,10 +60,7 @@ def marked_text(name: str) -> str:
 def marked_instance(template: type[Template]) -> Template:
     """Return the template filled with stand-ins: marked texts, addresses, numbers and dates; empty lists."""
     return template.model_construct(
-        **{
-            name: _marked(field.annotation, name)
-            for name, field in template.model_fields.items()
-        }
+        **{name: _marked(field.annotation, name) for name, field in template.model_fields.items()}
     )
 
 
@@ -131,9 +128,7 @@ def unread_verdict(on_read: Callable[[], NoReturn]) -> object:
     return type("bool", (), dict.fromkeys(looks, read))()
 
 
-def unread_instance(
-    template: type[Template], on_read: Callable[[], NoReturn]
-) -> Template:
+def unread_instance(template: type[Template], on_read: Callable[[], NoReturn]) -> Template:
     """Return a stand-in of the template's class that may be passed on; looking into it ends the pass.
 
     Args:

@@ -103,9 +103,7 @@ class Verifier(ScriptAccess):
             reason = None
             if block is not None and not block.is_undecided:
                 reason = skip_reason(block.id, block.verdict.status)
-            subject = QuestionContext(
-                "verify", verification.node_id, verification.claim
-            )
+            subject = QuestionContext("verify", verification.node_id, verification.claim)
             reason = self._context.judge.recorded_skip(subject, reason)
             if reason is not None:
                 return self._skip(verification, node, reason)
@@ -138,9 +136,7 @@ class Verifier(ScriptAccess):
             raise
         except MemoryError as error:
             # It says as little about the claim as a disk that fails.
-            failure = MachineError(
-                f"no memory was left to verify node '{verification.node_id}'"
-            )
+            failure = MachineError(f"no memory was left to verify node '{verification.node_id}'")
             raise self._context.judge.fail(failure) from error
         except Exception as error:
             # Of the sources, for instance, which are part of the question (scoring.md, "Verdicts").
@@ -191,25 +187,17 @@ class Verifier(ScriptAccess):
                     check.reason,
                 )
 
-    def _error_evidence(
-        self, verification: Verification, reason: str
-    ) -> tuple[bool, Evidence]:
+    def _error_evidence(self, verification: Verification, reason: str) -> tuple[bool, Evidence]:
         """Return the verdict of a leaf that an error costs, while it is handled; a later run judges again."""
-        self.logger.exception(
-            "verification failed with an error node=%s", verification.node_id
-        )
+        self.logger.exception("verification failed with an error node=%s", verification.node_id)
         self._context.judge.note("doubts", f"{verification.node_id}: {reason}")
         return False, evidence_of(verification, "error", reason=reason)
 
-    def _skip(
-        self, verification: Verification, node: VerificationNode | None, reason: str
-    ) -> bool:
+    def _skip(self, verification: Verification, node: VerificationNode | None, reason: str) -> bool:
         if node is not None:
             evidence = evidence_of(verification, "prerequisite", reason=reason)
             node.decide(0.0, "skipped", evidence)
-        self.logger.info(
-            "verification skipped node=%s reason=%s", verification.node_id, reason
-        )
+        self.logger.info("verification skipped node=%s reason=%s", verification.node_id, reason)
         return False
 
 

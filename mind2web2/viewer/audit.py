@@ -71,13 +71,9 @@ class AuditSession:
         self._settings = settings
         self._file = LabelFile(settings.root, settings.agent, settings.auditor)
         tasks = {answer.task_id for answer in catalog.answers(settings.agent)}
-        answers = audited_answers(
-            catalog.paths.eval_results_root, settings.agent, tasks
-        )
+        answers = audited_answers(catalog.paths.eval_results_root, settings.agent, tasks)
         if not any(answer.leaves for answer in answers):
-            raise UsageError(
-                f"agent {settings.agent} has no leaves that a judge's votes decided"
-            )
+            raise UsageError(f"agent {settings.agent} has no leaves that a judge's votes decided")
         self._population = population_of(answers)
         by_name = {one.name: one for one in answers}
         self._answers = [by_name[name] for name in self._population.order]
@@ -115,11 +111,7 @@ class AuditSession:
             verdicts = label_verdicts(self._answers, [labels])
             for answer in self._answers:
                 wanted = wanted_leaves(answer, verdicts)
-                shown += [
-                    leaf
-                    for leaf in answer.leaves
-                    if leaf in wanted or leaf.seen in labels
-                ]
+                shown += [leaf for leaf in answer.leaves if leaf in wanted or leaf.seen in labels]
                 if wanted:
                     break
                 whole += 1
@@ -158,9 +150,7 @@ class AuditSession:
             "instruction": evidence.additional_instruction,
             "pages": pages,
             # If the judge saw no page for a claim, the answer is all there is.
-            "markdown": []
-            if pages
-            else markdown_tree(self._catalog.answer_text(key) or ""),
+            "markdown": [] if pages else markdown_tree(self._catalog.answer_text(key) or ""),
         }
         if self._settings.is_second:
             blind = self._file.blind()[leaf.seen]
@@ -194,9 +184,7 @@ class AuditSession:
 
         def item(request: Request) -> Json:
             asked = request.query_params
-            return self.item(
-                LeafName(*(asked.get(name, "") for name in LeafName._fields))
-            )
+            return self.item(LeafName(*(asked.get(name, "") for name in LeafName._fields)))
 
         async def label(request: Request) -> Response:
             try:

@@ -63,8 +63,9 @@ _METRICS = {
     "num_runs",
     "avg_time_seconds",
 }
-# Files are looked at again after this time, so that one view does not look at them a hundred times; and
-# after so many times as long as the last look took, so that looking at many files takes a small part of it.
+# Files are looked at again after this time, so that one view does not look at them a hundred times;
+# and after so many times as long as the last look took, so that looking at many files takes a small
+# part of it.
 _LOOK_EVERY_S = 0.5
 _LOOK_PAUSE = 20
 
@@ -131,15 +132,11 @@ class Catalog:
         Raises:
             NoSuchResultError: one is not.
         """
-        found = {
-            answer.task_id for agent in self.agents() for answer in self.answers(agent)
-        }
+        found = {answer.task_id for agent in self.agents() for answer in self.answers(agent)}
         if missing := sorted(self._tasks - found):
             root, wanted = self.paths.eval_results_root, missing[0]
             known = {
-                answer.task_id
-                for agent in self.agents()
-                for answer in agent_answers(root, agent)
+                answer.task_id for agent in self.agents() for answer in agent_answers(root, agent)
             }
             cure = did_you_mean(wanted, known, f"tasks there: {name_list(known)}")
             raise NoSuchResultError(
@@ -265,9 +262,7 @@ class Catalog:
     def answer_text(self, key: AnswerKey) -> str | None:
         """Return the text that was judged, ``None`` where it was not kept."""
         name = f"{key.answer}.md"
-        path = (
-            answer_dir(self.paths.eval_results_root, key.agent, key.task, name) / name
-        )
+        path = answer_dir(self.paths.eval_results_root, key.agent, key.task, name) / name
         if not path.is_file():
             path = self.paths.answers_root / key.agent / key.task / name
         content = read_regular_file(path) if path.is_file() else None
@@ -313,29 +308,22 @@ class Catalog:
             )
             checks = (self.paths.eval_results_root / CHECKS_FOLDER).glob("*.json")
             corrected = (
-                ()
-                if self._corrections is None
-                else correcting_files(self._corrections, agent)
+                () if self._corrections is None else correcting_files(self._corrections, agent)
             )
             checked = tuple(
-                (str(path), path.stat().st_mtime_ns)
-                for path in (*sorted(checks), *corrected)
+                (str(path), path.stat().st_mtime_ns) for path in (*sorted(checks), *corrected)
             )
             pause_s = max(_LOOK_EVERY_S, _LOOK_PAUSE * (time.monotonic() - started_s))
             if known is None or known.state != (*state, *checked):
                 found = agent_answers(self.paths.eval_results_root, agent)
                 answers = [
-                    answer
-                    for answer in found
-                    if not self._tasks or answer.task_id in self._tasks
+                    answer for answer in found if not self._tasks or answer.task_id in self._tasks
                 ]
                 summary = self._summary(agent, answers, state)
                 check = failed_check(self.paths.eval_results_root, agent)
                 correction = self._correction(agent)
                 by_key = {AnswerKey.of(agent, answer): answer for answer in answers}
-                known = _AgentRead(
-                    0.0, (*state, *checked), by_key, summary, check, correction
-                )
+                known = _AgentRead(0.0, (*state, *checked), by_key, summary, check, correction)
             again_s = time.monotonic() + pause_s
             self._read[agent] = known = replace(known, look_again_s=again_s)
             return known
@@ -386,11 +374,7 @@ class Catalog:
             else read.correction.model_dump(mode="json"),
             "missing": [asdict(answer) for answer in summary.missing],
             "judges": sorted(
-                {
-                    answer.facts.judge
-                    for answer in read.answers.values()
-                    if answer.facts.judge
-                }
+                {answer.facts.judge for answer in read.answers.values() if answer.facts.judge}
             ),
             "cost_usd": self._cost(agent),
         }
@@ -399,10 +383,7 @@ class Catalog:
         """Return the dollars that the judge has cost for this agent so far, as usage.json counts them."""
         path = self.paths.eval_results_root / agent / "usage.json"
         try:
-            costs = [
-                run["asked"]["cost_usd"]
-                for run in json.loads(path.read_bytes())["runs"]
-            ]
+            costs = [run["asked"]["cost_usd"] for run in json.loads(path.read_bytes())["runs"]]
             return round(math.fsum(costs), 6)
         except (OSError, ValueError, KeyError, TypeError):
             return None
@@ -470,9 +451,7 @@ def tree_rows(tree: WrittenNode) -> Iterator[Json]:
 
 def _marks(facts: ResultFacts) -> set[str]:
     """Return the marks of an answer, by the names that the filters have."""
-    marks: set[str] = {
-        str(mark) for claim in facts.claims for mark in claim.reservations
-    }
+    marks: set[str] = {str(mark) for claim in facts.claims for mark in claim.reservations}
     marks |= {str(mark) for marks_of_one in facts.extractions for mark in marks_of_one}
     named = {
         "split_votes": any(claim.is_split for claim in facts.claims),

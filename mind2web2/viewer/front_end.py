@@ -95,11 +95,7 @@ def _finite(value: object) -> object:
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
         return {name: _finite(entry) for name, entry in value.items()}
-    return (
-        [_finite(entry) for entry in value]
-        if isinstance(value, list | tuple)
-        else value
-    )
+    return [_finite(entry) for entry in value] if isinstance(value, list | tuple) else value
 
 
 @cache

@@ -55,17 +55,15 @@ def markdown_tree(text: str) -> list[Node]:
     cut = text[:MAX_CHARS]
     tree = _tree(_parser().parse(cut))
     if len(cut) < len(text):
-        tree.append(
-            ["p", {}, f"[cut here: {MAX_CHARS} of {len(text)} characters are shown]"]
-        )
+        tree.append(["p", {}, f"[cut here: {MAX_CHARS} of {len(text)} characters are shown]"])
     return tree
 
 
 @cache
 def _parser() -> MarkdownIt:
-    return MarkdownIt(
-        "commonmark", {"html": False, "maxNesting": 40, "linkify": True}
-    ).enable(["table", "strikethrough", "linkify"])
+    return MarkdownIt("commonmark", {"html": False, "maxNesting": 40, "linkify": True}).enable(
+        ["table", "strikethrough", "linkify"]
+    )
 
 
 def _tree(tokens: Sequence[Token]) -> list[Node]:

@@ -25,9 +25,7 @@ def opening_sentence(agents: Sequence[Json], comparison: Comparison) -> str | No
     if len(best) == 1:
         return _of_one(best[0])
     among = f"Of {len(best)} agents, " if len(best) > 2 else ""
-    return among + _of_two(
-        best[0], best[1], comparison(best[0]["name"], best[1]["name"])
-    )
+    return among + _of_two(best[0], best[1], comparison(best[0]["name"], best[1]["name"]))
 
 
 def _of_one(agent: Json) -> str:
@@ -47,8 +45,7 @@ def _of_one(agent: Json) -> str:
 def _of_two(best: Json, second: Json, tests: Json) -> str:
     if "reason" in tests:
         scores = ", ".join(
-            f"{one['name']} {_percent(one['metrics']['avg_score'])}"
-            for one in (best, second)
+            f"{one['name']} {_percent(one['metrics']['avg_score'])}" for one in (best, second)
         )
         return f"{scores} of the points; they cannot be compared: {tests['reason']}."
     [pair] = tests["metrics"]["avg_score"]["differences"]
@@ -67,11 +64,7 @@ def _of_two(best: Json, second: Json, tests: Json) -> str:
         limits = sorted(-limit for limit in limits)
     p_value = pair["p_value"]
     is_clear = p_value is not None and p_value < _LEVEL_P and limits and limits[0] > 0
-    verb = (
-        f"is better than {names[1]}"
-        if is_clear
-        else f"and {names[1]} are not told apart"
-    )
+    verb = f"is better than {names[1]}" if is_clear else f"and {names[1]} are not told apart"
     if limits:
         sure = f" ({_points(limits[0])} to {_points(limits[1])})"
     else:

@@ -52,7 +52,8 @@ _TARGET_VALID_S = 600.0
 MAX_UPLOAD_BYTES = 200 * 1024**2
 Model = TypeVar("Model", bound=BaseModel)
 Decision = Literal["right", "wrong", "remove"]
-# Beside the pages of a task: all decisions, a line each, in the order made, and each page as it was before.
+# Beside the pages of a task: all decisions, a line each, in the order made, and each page as it was
+# before.
 REVIEWS_NAME = "reviews.jsonl"
 KEPT_NAME = ".reviewed"
 _ORDER = {"failed": 0, "suspect": 1, "stored": 2}
@@ -93,9 +94,7 @@ class PageReview:
         """Return all pages that an agent's answers cite or that are stored: failed and suspect first."""
         tasks = dict.fromkeys(answer.task_id for answer in self._catalog.answers(agent))
         rows = [row for task in tasks for row in self._rows(agent, task)]
-        return sorted(
-            rows, key=lambda row: (_ORDER[row["state"]], row["task"], row["url"])
-        )
+        return sorted(rows, key=lambda row: (_ORDER[row["state"]], row["task"], row["url"]))
 
     def decide(self, key: PageKey, decision: Decision) -> Json:
         """Record a person's decision about a page, and return the page's new row."""
@@ -127,9 +126,7 @@ class PageReview:
             raise UsageError("there is no decision about this page to undo")
         folder = self._kept_folder(key, latest.kept)
         if not folder.is_dir():
-            raise UsageError(
-                f"cannot be undone: the copy of the page in {folder} was deleted"
-            )
+            raise UsageError(f"cannot be undone: the copy of the page in {folder} was deleted")
         kept = CacheFileSys(folder)
         # Another command's capture is not lost.
         if latest.after != self._state(key):
@@ -137,9 +134,7 @@ class PageReview:
         else:
             since = None
         # Its key rather than the page's address, which may be one that redirects to it.
-        self._pages.cache(key).mirror_page(
-            next(iter(kept.get_all_urls()), key.url), kept
-        )
+        self._pages.cache(key).mirror_page(next(iter(kept.get_all_urls()), key.url), kept)
         if since is not None:
             self._decided(key, f"undo of {latest.decision}", since)
         row = self._decided(key, "undo", latest.kept)
@@ -173,9 +168,7 @@ class PageReview:
         record = self._record(key, kind, "uploaded", None)
         if actual_url:
             record = record.model_copy(update={"final_url": actual_url})
-        return self._replace(
-            key, CapturedPage(record, None if pdf else text or "", picture, pdf)
-        )
+        return self._replace(key, CapturedPage(record, None if pdf else text or "", picture, pdf))
 
     async def upload_mhtml(self, key: PageKey, content: bytes) -> Json:
         """Render an MHTML file without a network, and store the page in place of the stored one.
@@ -187,9 +180,7 @@ class PageReview:
         with tempfile.TemporaryDirectory(prefix="mind2web2-upload-") as folder:
             path = Path(folder) / "upload.mhtml"
             await asyncio.to_thread(path.write_bytes, content)
-            found = await asyncio.to_thread(
-                lambda: next(iter(reader_of(path, key.url)()))
-            )
+            found = await asyncio.to_thread(lambda: next(iter(reader_of(path, key.url)())))
         if isinstance(found, Fault) or found.stored is None:
             raise UsageError(f"not an MHTML file of a page: {found}")
         async with self._browser() as browser:
@@ -209,9 +200,7 @@ class PageReview:
         # One at a time: a person waits for each.
         async with self._capturing:
             settings = self._reviewer.capture
-            async with BatchBrowserManager(
-                settings.headless, 1, settings=settings
-            ) as browser:
+            async with BatchBrowserManager(settings.headless, 1, settings=settings) as browser:
                 yield browser
 
     async def recapture(self, key: PageKey) -> Json:
@@ -226,9 +215,7 @@ class PageReview:
         if page.record.failure:
             raise UsageError(f"not captured: {page.record.failure}")
         kept = await asyncio.to_thread(self._keep, key)
-        if not await asyncio.to_thread(
-            self._pages.cache(key).put_capture, page, url=key.url
-        ):
+        if not await asyncio.to_thread(self._pages.cache(key).put_capture, page, url=key.url):
             shutil.rmtree(self._kept_folder(key, kept), ignore_errors=True)
             raise UsageError(
                 "captured, but the stored page looks better and stays; remove it first"
@@ -248,9 +235,7 @@ class PageReview:
         troubles = () if earlier is None else earlier.troubles
         if earlier is not None and earlier.reviewed is not None:
             troubles += earlier.reviewed.troubles
-        review = Review(
-            decision=decision, by=self._reviewer.name, created=now, troubles=troubles
-        )
+        review = Review(decision=decision, by=self._reviewer.name, created=now, troubles=troubles)
         if before is None:
             before = CaptureRecord(
                 requested_url=key.url, final_url=key.url, kind=kind, captured_at=now
@@ -267,9 +252,7 @@ class PageReview:
     def _keep(self, key: PageKey) -> str:
         """Copy the page as it is now, so that a decision can be undone, and return the copy's name."""
         name = f"{datetime.now(UTC):%Y%m%d_%H%M%S}_{secrets.token_hex(4)}"
-        CacheFileSys(self._kept_folder(key, name)).mirror_page(
-            key.url, self._pages.cache(key)
-        )
+        CacheFileSys(self._kept_folder(key, name)).mirror_page(key.url, self._pages.cache(key))
         return name
 
     def _kept_folder(self, key: PageKey, name: str) -> Path:
@@ -287,9 +270,7 @@ class PageReview:
             "after": self._state(key),
         }
         _append(self._pages.cache(key).task_dir / REVIEWS_NAME, made)
-        return self._row(
-            key, self._pages.cache(key), self._undoable(key.agent, key.task)
-        )
+        return self._row(key, self._pages.cache(key), self._undoable(key.agent, key.task))
 
     def _state(self, key: PageKey) -> str:
         """Return a hash of the page's files and record."""
@@ -329,14 +310,9 @@ class PageReview:
         for url in urls:
             pages.setdefault(_page(url), url)
         undoable = self._undoable(agent, task)
-        yield from (
-            self._row(PageKey(agent, task, url), cache, undoable)
-            for url in pages.values()
-        )
+        yield from (self._row(PageKey(agent, task, url), cache, undoable) for url in pages.values())
 
-    def _row(
-        self, key: PageKey, cache: CacheFileSys, undoable: Mapping[str, _Decision]
-    ) -> Json:
+    def _row(self, key: PageKey, cache: CacheFileSys, undoable: Mapping[str, _Decision]) -> Json:
         record, kind = cache.capture_record(key.url), cache.has(key.url)
         latest = undoable.get(_page(key.url))
         is_suspect = record is not None and record.is_suspect
@@ -345,17 +321,11 @@ class PageReview:
             "task": key.task,
             "url": key.url,
             "kind": kind,
-            "state": "failed"
-            if kind is None
-            else "suspect"
-            if is_suspect
-            else "stored",
+            "state": "failed" if kind is None else "suspect" if is_suspect else "stored",
             "reason": "not captured yet"
             if record is None and kind is None
             else record and record.failure,
-            "troubles": [trouble.kind for trouble in record.troubles]
-            if record is not None
-            else [],
+            "troubles": [trouble.kind for trouble in record.troubles] if record is not None else [],
             "reviewed": record.reviewed.model_dump()
             if record is not None and record.reviewed
             else None,
@@ -375,9 +345,7 @@ def _append(path: Path, made: Json) -> None:
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
-        raise CacheWriteError(
-            f"cannot write to {path}: {error.strerror or error}"
-        ) from error
+        raise CacheWriteError(f"cannot write to {path}: {error.strerror or error}") from error
 
 
 # Routes for the front end and the browser extension
@@ -466,9 +434,7 @@ class PageRoutes:
         return await run_in_threadpool(self._review.decide, asked.key, asked.decision)
 
     async def _undo(self, request: Request) -> Json:
-        return await run_in_threadpool(
-            self._review.undo, (await _read(request, Asked)).key
-        )
+        return await run_in_threadpool(self._review.undo, (await _read(request, Asked)).key)
 
     async def _recapture(self, request: Request) -> Json:
         return await self._review.recapture((await _read(request, Asked)).key)
@@ -518,9 +484,7 @@ class PageRoutes:
 
     async def _upload_pdf(self, request: Request) -> Json:
         key, content = self._uploaded_page(request), await _body(request)
-        return self._taken(
-            await run_in_threadpool(lambda: self._review.upload(key, pdf=content))
-        )
+        return self._taken(await run_in_threadpool(lambda: self._review.upload(key, pdf=content)))
 
     async def _upload_mhtml(self, request: Request) -> Json:
         key, content = self._uploaded_page(request), await _body(request)
@@ -549,9 +513,7 @@ class PageRoutes:
             return PageKey(str(target.agent), task, target.url)
         if len(self._agents) == 1:
             return PageKey(self._agents[0], task, target.url)
-        raise UsageError(
-            "several agents are shown: choose the page in the viewer first"
-        )
+        raise UsageError("several agents are shown: choose the page in the viewer first")
 
 
 async def _read(request: Request, model: type[Model]) -> Model:
@@ -559,9 +521,7 @@ async def _read(request: Request, model: type[Model]) -> Model:
         return model.model_validate_json(await _body(request))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        raise UsageError(
-            f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-        ) from error
+        raise UsageError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
 
 
 def _is_mhtml(content: bytes) -> bool:
@@ -586,8 +546,6 @@ async def _body(request: Request) -> bytes:
     async for chunk in request.stream():
         size += len(chunk)
         if size > MAX_UPLOAD_BYTES:
-            raise UsageError(
-                f"the file is larger than {MAX_UPLOAD_BYTES // 1024**2} MB"
-            )
+            raise UsageError(f"the file is larger than {MAX_UPLOAD_BYTES // 1024**2} MB")
         chunks.append(chunk)
     return b"".join(chunks)

@@ -76,10 +76,7 @@ async def _blocks(
 ) -> AsyncIterator[tuple[list[str], bytes]]:
     """Yield the blocks by the names that the front end asks for (``source.js``)."""
     overview = catalog.overview()
-    keys = [
-        AnswerKey(row["agent"], row["task"], row["answer"])
-        for row in overview["answers"]
-    ]
+    keys = [AnswerKey(row["agent"], row["task"], row["answer"]) for row in overview["answers"]]
     sentence = opening_sentence(overview["agents"], catalog.comparison)
     yield ["about"], _packed(_about(overview, content) | {"sentence": sentence})
     claims = catalog.claims()
@@ -132,9 +129,7 @@ def _about(overview: Json, content: ReportContent) -> Json:
         "agents": names,
         "answers": len(overview["answers"]),
         "tasks": len({row["task"] for row in overview["answers"]}),
-        "judges": sorted(
-            {judge for agent in overview["agents"] for judge in agent["judges"]}
-        ),
+        "judges": sorted({judge for agent in overview["agents"] for judge in agent["judges"]}),
         "has_pages": content.pages,
         "most_pictures_mb": _MAX_PICTURES_OF_A_PAGE_BYTES // 1000**2,
         "has_task_texts": not content.redact_tasks,
@@ -155,12 +150,7 @@ def _redacted(answer: Json, content: ReportContent) -> Json:
 
 def _cited(key: AnswerKey, found: LoadedResult | None) -> list[PageKey]:
     trees = () if found is None else found.content.trees
-    urls = [
-        check.url
-        for tree in trees
-        for node in tree.walk()
-        for check in page_checks(node)
-    ]
+    urls = [check.url for tree in trees for node in tree.walk() for check in page_checks(node)]
     return [PageKey(key.agent, key.task, url) for url in urls]
 
 

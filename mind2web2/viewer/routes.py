@@ -44,9 +44,7 @@ def json_route(path: str, view: Callable[[Request], Any], method: str = "GET") -
 def answer_key(request: Request) -> AnswerKey:
     """Return the answer that a request names."""
     asked = request.query_params
-    return AnswerKey(
-        asked.get("agent", ""), asked.get("task", ""), asked.get("answer", "")
-    )
+    return AnswerKey(asked.get("agent", ""), asked.get("task", ""), asked.get("answer", ""))
 
 
 def page_key(request: Request) -> PageKey:

@@ -88,17 +88,13 @@ class Session:
             own = socket.gethostname()
             names |= {own, socket.getfqdn()}
             with suppress(OSError):
-                names |= {
-                    _in_url(str(found[4][0])) for found in socket.getaddrinfo(own, None)
-                }
+                names |= {_in_url(str(found[4][0])) for found in socket.getaddrinfo(own, None)}
         hosts = frozenset(f"{name}:{port}" for name in names)
         return cls(hosts, is_local=is_local, cookie=f"{COOKIE}_{port}")
 
     def is_key(self, given: str | None) -> bool:
         """Tell whether a value is the key of this session."""
-        return given is not None and secrets.compare_digest(
-            given.encode(), self.token.encode()
-        )
+        return given is not None and secrets.compare_digest(given.encode(), self.token.encode())
 
 
 class SessionGuard:
@@ -122,9 +118,7 @@ class SessionGuard:
     def _refusal(self, request: Request) -> Response | None:
         headers = request.headers
         if headers.get("host") not in self._session.hosts:
-            return PlainTextResponse(
-                "This server answers only under its own address.", 421
-            )
+            return PlainTextResponse("This server answers only under its own address.", 421)
         origin = headers.get("origin")
         is_own = origin is None or origin.partition("://")[2] in self._session.hosts
         if _is_of_extension(request):
@@ -143,9 +137,7 @@ class SessionGuard:
             )
         return None
 
-    def _extension_refusal(
-        self, request: Request, origin: str | None
-    ) -> Response | None:
+    def _extension_refusal(self, request: Request, origin: str | None) -> Response | None:
         """Serve the extension on this machine alone; without an Origin, requests may only read."""
         if self._session.is_key(request.cookies.get(self._session.cookie)):
             return (
@@ -155,9 +147,7 @@ class SessionGuard:
             )
         is_extension = str(origin).startswith(_EXTENSION_ORIGINS)
         if request.url.path == TARGET_PATH and request.method == "POST":
-            return PlainTextResponse(
-                "The page for the extension is chosen in the viewer.", 403
-            )
+            return PlainTextResponse("The page for the extension is chosen in the viewer.", 403)
         if not self._session.is_local or not (
             is_extension or (origin is None and request.method == "GET")
         ):
@@ -183,9 +173,7 @@ def application(
     pages = StoredPages(catalog.paths)
 
     def comparison(request: Request) -> Json:
-        first, second = (
-            request.query_params.get(name, "") for name in ("first", "second")
-        )
+        first, second = (request.query_params.get(name, "") for name in ("first", "second"))
         return catalog.comparison(first, second)
 
     def leaves(request: Request) -> Json:
@@ -199,18 +187,14 @@ def application(
         return await pages.messages(catalog, answer_key(request), judgment)
 
     async def image(request: Request) -> Response:
-        content = await pages.image(
-            page_key(request), request.query_params.get("name", "")
-        )
+        content = await pages.image(page_key(request), request.query_params.get("name", ""))
         return Response(content, media_type="image/jpeg")
 
     async def index(request: Request) -> Response:
         if "token" in request.query_params:
             # Out of the address bar, the history and anything that is copied from them.
             response: Response = RedirectResponse("/", 303)
-            response.set_cookie(
-                session.cookie, session.token, httponly=True, samesite="strict"
-            )
+            response.set_cookie(session.cookie, session.token, httponly=True, samesite="strict")
             return response
         nonce = secrets.token_urlsafe(16)
         return HTMLResponse(
@@ -225,9 +209,7 @@ def application(
             json_route("/api/claims", lambda _: catalog.claims()),
             json_route("/api/leaves", leaves),
             json_route("/api/comparison", comparison),
-            json_route(
-                "/api/answer", lambda request: catalog.answer(answer_key(request))
-            ),
+            json_route("/api/answer", lambda request: catalog.answer(answer_key(request))),
             json_route("/api/page", page),
             json_route("/api/messages", messages),
             Route("/api/image", image),
@@ -266,9 +248,7 @@ def listen(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         listener.close()
         why = (error.strerror if isinstance(error, OSError) else None) or error
-        raise UsageError(
-            f"cannot listen at {host}:{port}: {why}; try --port 0"
-        ) from error
+        raise UsageError(f"cannot listen at {host}:{port}: {why}; try --port 0") from error
     return listener
 
 

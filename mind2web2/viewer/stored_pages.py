@@ -102,9 +102,7 @@ class StoredPages:
             page = await self._prepared(key, with_images=True)
             names = self._image_names(cache, page)
             if name in names:
-                return base64.b64decode(
-                    str(page.images[names.index(name)]).partition(",")[2]
-                )
+                return base64.b64decode(str(page.images[names.index(name)]).partition(",")[2])
         raise NoSuchResultError(f"page {key.url} has no image {name}")
 
     async def messages(self, catalog: Catalog, key: AnswerKey, judgment: str) -> Json:
@@ -175,9 +173,7 @@ def _votes(
 ) -> Iterator[tuple[str, Evidence, PageCheck | None, Vote]]:
     """Yield the task's text, and each vote of a result with the evidence and page that it belongs to."""
     for tree in result.trees:
-        for evidence in (
-            node.evidence for node in tree.walk() if node.evidence is not None
-        ):
+        for evidence in (node.evidence for node in tree.walk() if node.evidence is not None):
             for vote in (*evidence.votes, *evidence.first_votes):
                 yield tree.desc, evidence, None, vote
             for check in evidence.pages:
@@ -192,9 +188,7 @@ def _is_of_first(evidence: Evidence, check: PageCheck | None, vote: Vote) -> boo
     return decided or vote in voted.first_votes
 
 
-def _request(
-    result: ResultFile, messages: list[Message], *, by_first: bool = False
-) -> ChatRequest:
+def _request(result: ResultFile, messages: list[Message], *, by_first: bool = False) -> ChatRequest:
     judge = None if result.provenance is None else result.provenance.judge
     if judge is None:
         return ChatRequest(
@@ -217,9 +211,7 @@ def _request(
 def _shown(message: Message) -> Json:
     """Return a message with its texts; of an image only how large it is, as the page shows it anyway."""
     content: Any = message["content"]
-    parts: list[Any] = (
-        [{"type": "text", "text": content}] if isinstance(content, str) else content
-    )
+    parts: list[Any] = [{"type": "text", "text": content}] if isinstance(content, str) else content
     return {
         "role": message["role"],
         "parts": [

@@ -97,9 +97,7 @@ async def test_identifiers_in_every_spelling(tool, spelling, entry):
     assert paper["entry_id"] == f"http://arxiv.org/abs/{entry}"
 
 
-@pytest.mark.parametrize(
-    "missing", ["2401.99999", "2401.00001v9", "not an id", "", "2413.00001"]
-)
+@pytest.mark.parametrize("missing", ["2401.99999", "2401.00001v9", "not an id", "", "2413.00001"])
 async def test_an_unknown_identifier_is_no_paper(tool, missing):
     """Absence is normal and is ``None``."""
     assert await tool.search_arxiv_by_id(missing) is None
@@ -139,11 +137,7 @@ async def test_a_title_finds_its_paper_only(tool, title, arxiv_id):
         Answer(b""),
         Answer(feed([]).body[:-40]),
         feed([], total=3),
-        feed(
-            [
-                "<entry><id>http://arxiv.org/api/errors#busy</id><title>Error</title></entry>"
-            ]
-        ),
+        feed(["<entry><id>http://arxiv.org/api/errors#busy</id><title>Error</title></entry>"]),
         Answer(feed([]).body, promised_bytes=10_000),
         Answer(drops=True),
     ],
@@ -152,9 +146,7 @@ async def test_a_failing_service_is_never_an_absent_paper(tool, arxiv, fault):
     arxiv.faults[:] = [fault] * 2
     assert (await tool.search_arxiv_by_id("2401.00001"))["version"] == 3
     arxiv.faults[:] = [fault] * 4
-    with pytest.raises(
-        ToolError, match=r"arxiv (failed|did not answer).*2401\.00001"
-    ) as caught:
+    with pytest.raises(ToolError, match=r"arxiv (failed|did not answer).*2401\.00001") as caught:
         await tool.search_arxiv_by_id("2401.00001")
     assert "\n" not in str(caught.value)
 

@@ -76,10 +76,7 @@ async def test_no_address_is_no_place_and_not_asked_for(tool, web, blank):
 async def test_a_bar_does_not_make_two_places(tool, web):
     """The protocol separates places by bars; one address stays one."""
     assert (
-        await tool.calculate_distance(
-            HOME.replace(", ", ",|"), ISLAND.replace(" ", "|")
-        )
-        == 12_345
+        await tool.calculate_distance(HOME.replace(", ", ",|"), ISLAND.replace(" ", "|")) == 12_345
     )
     assert len(web.requests) == 1
 
@@ -174,9 +171,7 @@ async def test_a_place_in_another_form_is_a_failure(tool, maps, results):
         await tool.get_city_name(HOME)
 
 
-@pytest.mark.parametrize(
-    "fault", [status("OVER_QUERY_LIMIT", "Slow down."), Answer(status=503)]
-)
+@pytest.mark.parametrize("fault", [status("OVER_QUERY_LIMIT", "Slow down."), Answer(status=503)])
 async def test_tries_end(web, maps, fault):
     """A service that keeps refusing is given up after the time for new tries."""
     tool = tool_googlemap.GoogleMapsTool(base_url=web.url, retry_timeout_s=0.5)
@@ -192,9 +187,7 @@ async def test_a_route_too_long_to_compute_is_a_failure(tool):
         await tool.calculate_distance(HOME, "Far Away")
 
 
-@pytest.mark.parametrize(
-    "fault", [status("UNKNOWN_ERROR", "Try again."), Answer(drops=True)]
-)
+@pytest.mark.parametrize("fault", [status("UNKNOWN_ERROR", "Try again."), Answer(drops=True)])
 async def test_passing_failures_are_tried_again(tool, maps, fault):
     """A failure followed by a good answer recovers."""
     maps.faults[:] = [fault, fault]

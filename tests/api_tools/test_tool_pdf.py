@@ -42,9 +42,7 @@ def serve():
 
     def start(**answers):
         def answer(request):
-            left = answers.get(
-                request.path.strip("/").replace(".", "_"), [Answer(status=404)]
-            )
+            left = answers.get(request.path.strip("/").replace(".", "_"), [Answer(status=404)])
             return left.pop(0) if len(left) > 1 else left[0]
 
         servers.append(LocalHttp(answer))
@@ -114,10 +112,7 @@ async def test_a_broken_page_costs_that_page_only():
     assert rendered.unreadable_pages == (2,)
     assert rendered.is_cut
     assert len(rendered.images) == 2
-    assert (
-        "[page 2 of 3 is damaged and cannot be read]\n\n[page 3 of 3]\nthree"
-        in rendered.text
-    )
+    assert "[page 2 of 3 is damaged and cannot be read]\n\n[page 3 of 3]\nthree" in rendered.text
 
 
 @pytest.mark.parametrize(
@@ -221,9 +216,7 @@ async def test_a_document_unavailable_for_now_is_in_doubt(serve, answer, is_doub
         ("file", Answer(b"\xef\xbb\xbf\n" + LEAFLET), True),
         (
             "landing.pdf",
-            Answer(
-                b"<html>Buy the report</html>", headers={"Content-Type": "text/html"}
-            ),
+            Answer(b"<html>Buy the report</html>", headers={"Content-Type": "text/html"}),
             False,
         ),
         (
@@ -275,9 +268,7 @@ async def fetch(answers, **bounds):
         downloads_from(ANYWHERE),
     ):
         try:
-            return await download(f"{site.url}/file", first_delay_s=0, **bounds), len(
-                site.requests
-            )
+            return await download(f"{site.url}/file", first_delay_s=0, **bounds), len(site.requests)
         except CaptureError as error:
             assert site.url in str(error)
             return str(error), len(site.requests)
@@ -314,9 +305,7 @@ async def test_tries_end(fault):
         (Answer(status=302, headers={"Location": "file:///etc/passwd"}), "protocol"),
         (Answer(b"x" * 2001), "larger than 2000 bytes"),
         (
-            Answer(
-                gzip.compress(b"0" * 3_000_000), headers={"Content-Encoding": "gzip"}
-            ),
+            Answer(gzip.compress(b"0" * 3_000_000), headers={"Content-Encoding": "gzip"}),
             "larger than 2000 bytes",
         ),
         (Answer(b"junk", headers={"Content-Encoding": "gzip"}), "cannot download"),
@@ -341,9 +330,7 @@ async def test_a_silent_server_is_given_up():
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/file"
         with (
             downloads_from(ANYWHERE),
-            pytest.raises(
-                CaptureError, match=r"/file: no complete answer within 0\.2 s"
-            ),
+            pytest.raises(CaptureError, match=r"/file: no complete answer within 0\.2 s"),
         ):
             await download(url, timeout_s=0.2)
 
@@ -375,10 +362,7 @@ async def test_internal_addresses_are_refused(host):
             await download(f"http://{host}:{port}/file", first_delay_s=60)
         assert site.requests == []
         with downloads_from(ANYWHERE):
-            assert (
-                await download(f"http://{host}:{port}/file", first_delay_s=0)
-                == b"secret"
-            )
+            assert await download(f"http://{host}:{port}/file", first_delay_s=0) == b"secret"
 
 
 async def test_redirects_to_internal_addresses_are_refused():

@@ -74,12 +74,8 @@ def test_long_work_says_how_far_it_is():
     assert RehearsalDisplay(progress).totals_line() == expected
 
 
-@pytest.mark.parametrize(
-    ("line", "reason"), [("breakpoint()", "BdbQuit"), ("input()", "EOFError")]
-)
-def test_a_script_that_waits_for_a_person_ends_there(
-    tmp_path, monkeypatch, line, reason
-):
+@pytest.mark.parametrize(("line", "reason"), [("breakpoint()", "BdbQuit"), ("input()", "EOFError")])
+def test_a_script_that_waits_for_a_person_ends_there(tmp_path, monkeypatch, line, reason):
     """It has no terminal, so that its input is at its end."""
     monkeypatch.chdir(tmp_path)
     Project(tmp_path).add_raw_script(f"{HEAD}    {line}\n")

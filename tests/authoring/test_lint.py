@@ -37,7 +37,9 @@ async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaph
     return evaluator.get_summary()
 """
 LEAF = 'leaf = evaluator.add_leaf("depth", "The depth is right")'
-VERIFY = 'await evaluator.verify(f"The lake {lake.name} is {lake.depth} deep.", leaf, sources=lake.urls)'
+VERIFY = (
+    'await evaluator.verify(f"The lake {lake.name} is {lake.depth} deep.", leaf, sources=lake.urls)'
+)
 GATE = 'evaluator.add_custom_node(bool(lake.name and lake.urls), "given", "A lake and a page are given")'
 PROMPT = 'prompt="Extract the deepest lake."'
 
@@ -123,9 +125,7 @@ LEFT_ALONE = [
     (
         "R201",
         VERIFY,
-        VERIFY.replace(", sources=lake.urls", "").replace(
-            "The lake", "The answer says"
-        ),
+        VERIFY.replace(", sources=lake.urls", "").replace("The lake", "The answer says"),
     ),
     (
         "R201",
@@ -194,16 +194,13 @@ def test_every_rule_has_a_planted_fault_and_a_line_in_the_docs():
         re.MULTILINE,
     )
     assert dict(rows) == {
-        rule.number: f"{rule.name} | {rule.reason} | {rule.cure}"
-        for rule in RULES.values()
+        rule.number: f"{rule.name} | {rule.reason} | {rule.cure}" for rule in RULES.values()
     }
 
 
 def test_the_examples_have_no_finding():
     """Scripts and rubric files."""
-    assert [
-        finding for path in (*EXAMPLES, *RUBRICS) for finding in lint_file(path)
-    ] == []
+    assert [finding for path in (*EXAMPLES, *RUBRICS) for finding in lint_file(path)] == []
 
 
 RUBRIC = """\
@@ -258,9 +255,7 @@ def test_a_planted_fault_of_a_rubric_file_is_found(linted, rule, old, new, line)
     if rule == "R205":
         text += "    - {id: right, desc: d, equals: {field: lake.name, value: Dunmere, compare: text}}\n"
     assert linted(RUBRIC, "lake.yaml") == []
-    assert (rule, line) in {
-        (finding.number, finding.line) for finding in linted(text, "lake.yaml")
-    }
+    assert (rule, line) in {(finding.number, finding.line) for finding in linted(text, "lake.yaml")}
 
 
 def test_a_rubric_file_gets_the_advice_of_rubric_files(linted):
@@ -285,10 +280,7 @@ def test_comments_leave_findings_out(linted):
     ):
         text = SCRIPT.replace("deep.", "deep, clearly.")
         assert [finding.number for finding in linted(text)] == ["R402"]
-        assert (
-            linted(text.replace("sources=lake.urls)", f"sources=lake.urls)  {comment}"))
-            == []
-        )
+        assert linted(text.replace("sources=lake.urls)", f"sources=lake.urls)  {comment}")) == []
         assert (
             linted(
                 text.replace(
@@ -299,12 +291,7 @@ def test_comments_leave_findings_out(linted):
             == []
         )
     assert (
-        linted(
-            text.replace(
-                "sources=lake.urls)", "sources=lake.urls)  # lint: ignore[R201]"
-            )
-        )
-        != []
+        linted(text.replace("sources=lake.urls)", "sources=lake.urls)  # lint: ignore[R201]")) != []
     )
 
 
@@ -337,9 +324,7 @@ def test_the_command_lints_the_folder_of_scripts(tmp_path, monkeypatch):
     """Helper modules are none; formats for people, programs and pull requests; a status for CI."""
     folder = tmp_path / "eval_scripts/mine"
     folder.mkdir(parents=True)
-    (folder / "lake.py").write_text(
-        SCRIPT.replace(", sources=lake.urls", ""), encoding="utf-8"
-    )
+    (folder / "lake.py").write_text(SCRIPT.replace(", sources=lake.urls", ""), encoding="utf-8")
     (folder / "words.py").write_text("WORDS = 'deep'\n", encoding="utf-8")
     (folder / "lake_too.yaml").write_text(
         RUBRIC.replace("task: lake", "task: lake_too"), encoding="utf-8"
@@ -362,13 +347,8 @@ def test_the_command_lints_the_folder_of_scripts(tmp_path, monkeypatch):
         "R201",
         RULES["R201"].cure,
     )
-    github = call(
-        main, "lint", "--format", "github", "eval_scripts/mine/lake.py"
-    ).stdout
-    assert (
-        "::warning file=eval_scripts/mine/lake.py,line=19,title=R201 claim about"
-        in github
-    )
+    github = call(main, "lint", "--format", "github", "eval_scripts/mine/lake.py").stdout
+    assert "::warning file=eval_scripts/mine/lake.py,line=19,title=R201 claim about" in github
     missing = call(main, "lint", "none.py")
     assert (missing.returncode, "no file none.py" in missing.stderr) == (2, True)
 

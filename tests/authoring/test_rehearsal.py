@@ -159,9 +159,7 @@ def test_a_planted_fault_is_named(tmp_path, name):
     """With the leaf or field that is at fault."""
     old, new, (kind, place) = FAULTS[name]
     report = rehearse_task(plan(tmp_path, script(tmp_path, old, new)))
-    assert [f for f in report.findings if f.kind == kind and place in f.message], (
-        report.findings
-    )
+    assert [f for f in report.findings if f.kind == kind and place in f.message], report.findings
 
 
 def test_a_sound_script_has_no_finding(tmp_path):
@@ -230,8 +228,7 @@ def project(folder, *names):
         )
     ]
     lines = [
-        f"- **{walk['name']}**, {walk['length']} ([page]({walk['urls'][0]}))"
-        for walk in walks
+        f"- **{walk['name']}**, {walk['length']} ([page]({walk['urls'][0]}))" for walk in walks
     ]
     header = json.dumps({"expect": 1, "extract": {"walks": walks}})
     (cases / "perfect.md").write_text(
@@ -269,22 +266,16 @@ def test_variants_of_a_perfect_answer(tmp_path, monkeypatch, capsys):
     assert "https" not in (cases / "no_citations.md").read_text(encoding="utf-8")
     assert (
         "Bittern"
-        not in (cases / "without_walks_3.md")
-        .read_text(encoding="utf-8")
-        .partition("# Walks")[2]
+        not in (cases / "without_walks_3.md").read_text(encoding="utf-8").partition("# Walks")[2]
     )
     rubric = tmp_path / "eval_scripts" / "own" / "step_free_walks.yaml"
     rubric.write_text(
-        rubric.read_text(encoding="utf-8").replace(
-            "is {item.length} long", "is a walk"
-        ),
+        rubric.read_text(encoding="utf-8").replace("is {item.length} long", "is a walk"),
         encoding="utf-8",
     )
     assert main(["rehearse", "--strict", "--junit", "found.xml", "--json"]) == 1
     [report] = json.loads(capsys.readouterr().out)
-    differing = {
-        case["name"]: case["differs"] for case in report["cases"] if case["differs"]
-    }
+    differing = {case["name"]: case["differs"] for case in report["cases"] if case["differs"]}
     assert differing == {"wrong_walks_length": "every leaf passed"}
     suite = ElementTree.parse(tmp_path / "found.xml").find("testsuite")
     assert suite.get("failures") == str(len(report["findings"]))
@@ -314,14 +305,10 @@ def test_scripts_find_the_helpers_of_the_command(tmp_path, monkeypatch, capsys):
     scripts = tmp_path / "eval_scripts" / "own"
     scripts.mkdir(parents=True)
     (tmp_path / "helpers").mkdir()
-    (tmp_path / "helpers" / "rehearsal_helper.py").write_text(
-        "NAME = 'x'", encoding="utf-8"
-    )
+    (tmp_path / "helpers" / "rehearsal_helper.py").write_text("NAME = 'x'", encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path / "helpers"))
     text = HEAD.replace("FAULT", "pass")
-    (scripts / "museums.py").write_text(
-        f"import rehearsal_helper\n{text}", encoding="utf-8"
-    )
+    (scripts / "museums.py").write_text(f"import rehearsal_helper\n{text}", encoding="utf-8")
     assert main(["rehearse", "--strict"]) == 0
     assert "museums: 4 leaves" in capsys.readouterr().out
 
@@ -332,9 +319,7 @@ def test_a_tree_that_changes_is_named_by_its_first_leaf(tmp_path, monkeypatch, c
     project(tmp_path, "step_free_walks.yaml")
     assert main(["rehearse", "step_free_walks", "--write_golden"]) == 0
     rubric = tmp_path / "eval_scripts" / "own" / "step_free_walks.yaml"
-    text = rubric.read_text(encoding="utf-8").replace(
-        "walk_{number}_start", "walk_{number}_begins"
-    )
+    text = rubric.read_text(encoding="utf-8").replace("walk_{number}_start", "walk_{number}_begins")
     rubric.write_text(text, encoding="utf-8")
     assert main(["rehearse", "step_free_walks", "--strict"]) == 1
     assert "walk_1_begins: kept no such leaf, now passed" in capsys.readouterr().out
@@ -394,9 +379,7 @@ def test_without_a_sound_perfect_case_others_need_facts(tmp_path):
     cases = project(tmp_path, "step_free_walks.yaml")
     (cases / "perfect.md").write_text("---\nexpect: x\n---\n", encoding="utf-8")
     (cases / "other.md").write_text("---\nexpect: 0\n---\n", encoding="utf-8")
-    (cases / "facts.md").write_text(
-        "---\nexpect: 0\nfacts: []\n---\n", encoding="utf-8"
-    )
+    (cases / "facts.md").write_text("---\nexpect: 0\nfacts: []\n---\n", encoding="utf-8")
     report = rehearse_task(plan(tmp_path, EXAMPLES / "step_free_walks.yaml"))
     found = {case.name: case.differs for case in report.cases}
     assert "line 2, expect: should be a number, not 'x'" in found["perfect"]
@@ -420,9 +403,7 @@ def test_cases_state_facts_and_leaves(tmp_path):
         "walk_2_length": "failed",
         "walk_3_short": "failed",
     }
-    (cases / "facts.md").write_text(
-        f"---\n{json.dumps(header)}\n---\n\nx", encoding="utf-8"
-    )
+    (cases / "facts.md").write_text(f"---\n{json.dumps(header)}\n---\n\nx", encoding="utf-8")
     report = rehearse_task(plan(tmp_path, EXAMPLES / "step_free_walks.yaml"))
     assert [(case.name, case.differs) for case in report.cases] == [
         ("perfect", None),
@@ -434,9 +415,7 @@ def test_a_real_judge_decides_the_same_cases(tmp_path, monkeypatch, capsys):
     """Its verdicts are held against the same expectations; pages come from a cache."""
     monkeypatch.chdir(tmp_path)
     cases = project(tmp_path, "step_free_walks.yaml")
-    header = json.loads(
-        (cases / "perfect.md").read_text(encoding="utf-8").splitlines()[1]
-    )
+    header = json.loads((cases / "perfect.md").read_text(encoding="utf-8").splitlines()[1])
     for walk in header["extract"]["walks"]:
         CacheFileSys(tmp_path / "pages" / "step_free_walks").put_web(
             walk["urls"][0], "A walk.", None

@@ -47,9 +47,7 @@ def test_tasks_lists_the_others_and_names_it(broken):
     assert "mill; no list; script lab\n    Where is mill?" in run.stdout
     assert f"3 tasks\nBroken eval script: {problem}" in run.stdout
     listed = json.loads(call(main, "tasks", "--json").stdout)
-    assert sorted(each["task_id"] for each in listed if each["script_problem"]) == [
-        task
-    ]
+    assert sorted(each["task_id"] for each in listed if each["script_problem"]) == [task]
     assert call(main, "tasks", "--task_id", "mill").returncode == 0
 
 
@@ -62,11 +60,7 @@ def test_answer_asks_the_other_questions(broken):
     assert ("3 runs: 3 answered" if asked else "2 runs: 2 answered") in run.stdout
     assert (f"Not asked: {task}: {problem}" in run.stdout) is not asked
     alone = call(main, "answer", "new", "--command", words, "--task_id", task)
-    assert (
-        (alone.returncode, problem in alone.stderr) == (0, False)
-        if asked
-        else (2, True)
-    )
+    assert (alone.returncode, problem in alone.stderr) == (0, False) if asked else (2, True)
 
 
 def test_answers_are_imported(broken, tmp_path):

@@ -44,11 +44,7 @@ def hub(tmp_path, monkeypatch):
 
 def local(name):
     """Return where a file of the dataset lands."""
-    return (
-        name.replace("evaluation_scripts", "eval_scripts")
-        if "/" in name
-        else f"tasks/{name}"
-    )
+    return name.replace("evaluation_scripts", "eval_scripts") if "/" in name else f"tasks/{name}"
 
 
 def test_tasks_and_scripts_land_in_their_folders(hub, tmp_path):
@@ -162,9 +158,7 @@ def test_a_killed_download_continues(hub, tmp_path):
 async def test_results_name_the_commit(hub, tmp_path):
     project = Project(tmp_path)
     project.add_answer()
-    script = project.add_script(
-        {"deep": ("The lake is deep.", None)}, version="2025_07_14"
-    )
+    script = project.add_script({"deep": ("The lake is deep.", None)}, version="2025_07_14")
     hub.files["evaluation_scripts/2025_07_14/lake.py"] = script.read_bytes()
     shutil.rmtree(script.parent)
     assert call_in_thread("get").returncode == 0
@@ -221,14 +215,10 @@ def test_tasks_are_listed():
         ("a.txt", b"\xff", "not UTF-8"),
     ],
 )
-def test_a_bad_task_list_is_named_with_its_line(
-    tmp_path, monkeypatch, name, content, problem
-):
+def test_a_bad_task_list_is_named_with_its_line(tmp_path, monkeypatch, name, content, problem):
     """In one line."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / name).write_bytes(
-        content if isinstance(content, bytes) else content.encode()
-    )
+    (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     run = call(main, "tasks", "--task_list", name)
     assert run.returncode == 2
     assert problem in run.stderr
@@ -239,9 +229,7 @@ def test_a_long_question_is_cut_visibly(tmp_path, monkeypatch):
     """The list has one line of each; a named task is shown whole."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tasks").mkdir()
-    (tmp_path / "tasks/dev.csv").write_text(
-        f"task_id,task_description\nlake,{'How deep? ' * 20}\n"
-    )
+    (tmp_path / "tasks/dev.csv").write_text(f"task_id,task_description\nlake,{'How deep? ' * 20}\n")
     assert call(main, "tasks").stdout.splitlines()[1].endswith("How deep?…")
     assert "…" not in call(main, "tasks", "--task_id", "lake").stdout
 
@@ -252,10 +240,7 @@ def test_a_dataset_of_another_layout_is_refused(hub):
         del hub.files[name]
     run = call(main, "get")
     assert run.returncode == 2
-    assert (
-        "has no eval script evaluation_scripts/<yyyy_mm_dd>/<task_id>.py\n"
-        in run.stderr
-    )
+    assert "has no eval script evaluation_scripts/<yyyy_mm_dd>/<task_id>.py\n" in run.stderr
 
 
 def test_a_token_that_the_hub_does_not_know_is_named(tmp_path, monkeypatch):

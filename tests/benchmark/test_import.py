@@ -24,9 +24,7 @@ def folder(tmp_path, monkeypatch):
 
 def take(folder, name, content, *options):
     """Import a file with this content."""
-    (folder / name).write_bytes(
-        content if isinstance(content, bytes) else content.encode()
-    )
+    (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     return call(main, "answers", "import", "bot", name, *options)
 
 
@@ -97,9 +95,7 @@ def test_an_answer_without_its_record_is_completed(folder):
     take(folder, "a.jsonl", content)
     (folder / "answers/bot/lake/answer_1.run.json").unlink()
     assert "1 stored" in take(folder, "a.jsonl", content).stdout
-    assert (
-        read_json(folder / "answers/bot/lake/answer_1.run.json")["status"] == "answered"
-    )
+    assert read_json(folder / "answers/bot/lake/answer_1.run.json")["status"] == "answered"
 
 
 GOOD = lines({"task_id": "mill", "answer": "x"})
@@ -240,10 +236,7 @@ def test_a_line_of_200_mb_is_not_read(folder, name):
 
 def test_a_killed_import_continues(folder):
     """Each run is stored once, and no answer is partial."""
-    rows = [
-        {"task_id": "lake", "answer": f"Answer {k}. " * 1000, "run": k}
-        for k in range(1, 301)
-    ]
+    rows = [{"task_id": "lake", "answer": f"Answer {k}. " * 1000, "run": k} for k in range(1, 301)]
     (folder / "a.jsonl").write_text(lines(*rows))
     words = [sys.executable, "-m", "mind2web2", "answers", "import", "bot", "a.jsonl"]
     process = subprocess.Popen(words, cwd=folder, env=clean_environment())
@@ -255,6 +248,4 @@ def test_a_killed_import_continues(folder):
     assert (run.returncode, run.stderr) == (0, "")
     stored = sorted((folder / "answers/bot/lake").glob("*.md"))
     assert len(stored) == 300
-    assert all(
-        path.read_text() == rows[int(path.stem[7:]) - 1]["answer"] for path in stored
-    )
+    assert all(path.read_text() == rows[int(path.stem[7:]) - 1]["answer"] for path in stored)

@@ -23,9 +23,7 @@ def project(tmp_path, monkeypatch):
     made = Project(tmp_path)
     for task in ("lake", "mill"):
         for number in (1, 2, 3):
-            made.add_answer(
-                f"answer_{number}", "Deep: https://lake.example/depth", task
-            )
+            made.add_answer(f"answer_{number}", "Deep: https://lake.example/depth", task)
     return made
 
 
@@ -198,10 +196,7 @@ def test_from_download_to_submission(tmp_path, monkeypatch):
         assert b"80 m deep" in b"".join(
             archive.read(name) for name in names if name.endswith(".txt")
         )
-        assert (
-            json.loads(archive.read(results[0]))["provenance"]["dataset_commit"]
-            == COMMIT
-        )
+        assert json.loads(archive.read(results[0]))["provenance"]["dataset_commit"] == COMMIT
     assert "eval_results/example/judgments.jsonl" in names
     assert {name.split("/")[0] for name in names} == {
         "answers",

@@ -32,10 +32,7 @@ def root(tmp_path_factory):
         "--cache_root",
         "cache",
     ]
-    words = [
-        str(REPOSITORY / word) if not word.startswith("--") else word
-        for word in folders
-    ]
+    words = [str(REPOSITORY / word) if not word.startswith("--") else word for word in folders]
     judgments = str(REPOSITORY / "examples/judgments.jsonl")
     options = [
         "--llm_provider",
@@ -45,9 +42,7 @@ def root(tmp_path_factory):
         "--eval_results_root",
         str(folder),
     ]
-    assert (
-        call(evaluate_main, "--agent_name", "example", *words, *options).returncode == 0
-    )
+    assert call(evaluate_main, "--agent_name", "example", *words, *options).returncode == 0
     return folder
 
 
@@ -72,9 +67,7 @@ def test_a_row_for_each_answer(root, tmp_path):
     assert "9 answers written" in export(root, tmp_path / "answers.csv", "--answers")
     with (tmp_path / "answers.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    scores = {
-        (row["task_id"], int(row["run"])): round(float(row["score"]), 4) for row in rows
-    }
+    scores = {(row["task_id"], int(row["run"])): round(float(row["score"]), 4) for row in rows}
     assert scores[("library_facts", 2)] == 0.375
     assert scores[("museum_saturday", 1)] == 0.4444
     assert sum(int(row["judgments"]) for row in rows) == 144
@@ -86,17 +79,14 @@ def test_a_row_for_each_leaf_in_each_form(root, tmp_path):
     for name in ("leaves.csv", "leaves.jsonl", "leaves.parquet"):
         export(root, tmp_path / name)
     lines = [
-        json.loads(line)
-        for line in (tmp_path / "leaves.jsonl").read_text("utf-8").splitlines()
+        json.loads(line) for line in (tmp_path / "leaves.jsonl").read_text("utf-8").splitlines()
     ]
     assert pyarrow.parquet.read_table(tmp_path / "leaves.parquet").to_pylist() == lines
     with (tmp_path / "leaves.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["claim"] for row in rows] == [line["claim"] or "" for line in lines]
     place = ("museum_saturday", 1, "tour/tour_start_supported")
-    [leaf] = [
-        line for line in lines if (line["task_id"], line["run"], line["path"]) == place
-    ]
+    [leaf] = [line for line in lines if (line["task_id"], line["run"], line["path"]) == place]
     assert (
         leaf["verdict"],
         leaf["decided_by"],
@@ -170,9 +160,7 @@ def test_an_unknown_agent_is_answered_with_the_one_that_was_meant(root, option):
     words = ("export", "exampel", option, "x.eval", "--eval_results_root", str(root))
     run = call(main, *words)
     assert run.returncode == 2
-    assert f"no results of agent exampel under {root}: did you mean example?" in (
-        run.stderr
-    )
+    assert f"no results of agent exampel under {root}: did you mean example?" in (run.stderr)
     assert run.stderr.endswith("there are results of example\n")
 
 
@@ -197,7 +185,5 @@ def test_other_files_are_refused(root, tmp_path, name):
 @pytest.mark.parametrize("record", [LeafRecord, AnswerRecord])
 def test_the_page_explains_each_column(record):
     """In its tables."""
-    named = set(
-        re.findall(r"`(\w+)`", (REPOSITORY / "docs/tables.md").read_text("utf-8"))
-    )
+    named = set(re.findall(r"`(\w+)`", (REPOSITORY / "docs/tables.md").read_text("utf-8")))
     assert {field.name for field in fields(record)} <= named

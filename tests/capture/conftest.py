@@ -14,9 +14,7 @@ from mind2web2.capture.models import CaptureSettings, NetworkSettings
 def pytest_collection_modifyitems(items):
     """Run the tests of this folder in the event loop that the browser lives in."""
     for item in items:
-        if item.nodeid.startswith("tests/capture/") and inspect.iscoroutinefunction(
-            item.function
-        ):
+        if item.nodeid.startswith("tests/capture/") and inspect.iscoroutinefunction(item.function):
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
 
 

@@ -50,9 +50,7 @@ def docx():
         "</w:style></w:styles>"
     )
     default_type = '<Default Extension="xml" ContentType="application/xml"/>'
-    relation = (
-        f'<Relationship Id="r1" Type="{OFFICE_DOCUMENT}" Target="word/document.xml"/>'
-    )
+    relation = f'<Relationship Id="r1" Type="{OFFICE_DOCUMENT}" Target="word/document.xml"/>'
     return zipped(
         {
             "[Content_Types].xml": f"<Types {TYPES}>{default_type}</Types>",
@@ -95,9 +93,7 @@ def pptx():
     deck = Presentation()
     first = deck.slides.add_slide(deck.slide_layouts[5])
     first.shapes.title.text = "The ferry of Ottermoss"
-    table = first.shapes.add_table(
-        2, 2, Inches(1), Inches(3), Inches(4), Inches(1)
-    ).table
+    table = first.shapes.add_table(2, 2, Inches(1), Inches(3), Inches(4), Inches(1)).table
     for place, text in {
         (0, 0): "Year",
         (0, 1): "Trips",

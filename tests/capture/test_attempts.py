@@ -70,9 +70,7 @@ async def test_a_page_and_its_record(manager, site):
     assert (record.troubles, record.failure, record.refused) == ((), None, ())
 
 
-@pytest.mark.parametrize(
-    "tooth", ["drop-then-fine", "error-then-fine", "limited-then-fine"]
-)
+@pytest.mark.parametrize("tooth", ["drop-then-fine", "error-then-fine", "limited-then-fine"])
 async def test_what_passes_is_tried_again(manager, site, tooth):
     """A page that is there on the second try is there."""
     page = await manager.capture(site.at(tooth, once="tries"))
@@ -135,9 +133,7 @@ async def test_a_torn_page_is_kept_as_far_as_it_came(manager, site):
         ),
     ],
 )
-async def test_nothing_had_is_a_record_of_why(
-    manager, site, url, kind, transient, words
-):
+async def test_nothing_had_is_a_record_of_why(manager, site, url, kind, transient, words):
     """A failure has no content, least of all its own error message."""
     page = await manager.capture(url.format(host=HOST, port=site.port))
     assert (page.text, page.screenshot, page.pdf, page.record.kind) == (
@@ -152,9 +148,7 @@ async def test_nothing_had_is_a_record_of_why(
 
 async def test_an_untrusted_certificate_is_told_and_the_page_kept(site):
     network = NetworkSettings(host_map=site.host_map)
-    async with BatchBrowserManager(
-        settings=CaptureSettings(network=network)
-    ) as manager:
+    async with BatchBrowserManager(settings=CaptureSettings(network=network)) as manager:
         page = await manager.capture(site.at("plain"))
     assert FACT in page.text
     assert [trouble.kind for trouble in page.record.troubles] == ["certificate_error"]
@@ -182,9 +176,7 @@ async def test_scripts_get_screenshot_and_text(manager, site):
 async def test_a_page_that_takes_too_long_is_given_up(browser, site, manager):
     """No page outlives its time limit, and the next one has a browser."""
     network = NetworkSettings(host_map=site.host_map)
-    async with capturing(
-        browser, network, max_retries=3, page_timeout_s=3.0
-    ) as limited:
+    async with capturing(browser, network, max_retries=3, page_timeout_s=3.0) as limited:
         page = await limited.capture(site.at("silent"))
     assert (page.record.kind, page.record.troubles[0].kind) == (None, "timeout")
     assert page.record.is_transient
@@ -227,9 +219,7 @@ async def test_a_cancelled_capture_leaves_nothing_open(manager, site):
     """Its tab is closed and its turn given back."""
     for _ in range(manager.max_concurrent_pages + 1):
         hits = site.hits("/teeth/silent")
-        capture = asyncio.create_task(
-            manager.capture(site.at("silent", own="cancelled"))
-        )
+        capture = asyncio.create_task(manager.capture(site.at("silent", own="cancelled")))
         await _hit(site, "/teeth/silent", hits + 1)
         capture.cancel()
         await asyncio.gather(capture, return_exceptions=True)
@@ -295,9 +285,7 @@ async def test_a_torn_page_is_torn_at_an_address_with_a_fragment(manager, site):
 
 
 ASKS = "<title>Before you continue</title><h1>Before you continue</h1><p>We use cookies. Cookies help us.</p>"
-CHOICES = (
-    "<form action='/{}'><button>Reject all</button><button>Accept all</button></form>"
-)
+CHOICES = "<form action='/{}'><button>Reject all</button><button>Accept all</button></form>"
 
 
 async def test_what_a_request_for_consent_led_away_from_is_kept(small):
@@ -356,9 +344,7 @@ async def test_an_address_that_scripts_set_tells_where_the_page_led(small):
 
 
 async def test_a_stylesheet_that_does_not_come_costs_no_screenshot(small):
-    page = await small(
-        f"<link rel=stylesheet href='https://{HOST}/teeth/silent'>{ARTICLE}"
-    )
+    page = await small(f"<link rel=stylesheet href='https://{HOST}/teeth/silent'>{ARTICLE}")
     assert "The lock at Brim" in page.text
     assert page.screenshot.startswith(b"\xff\xd8\xff")
 
@@ -405,9 +391,7 @@ async def test_the_users_browser_captures_many_at_once_and_keeps_its_tabs(tmp_pa
             settings = CaptureSettings(network=network, cdp_url=address)
             async with BatchBrowserManager(max_retries=0, settings=settings) as manager:
                 captures = [
-                    asyncio.create_task(
-                        manager.capture(f"http://{letter}.example/{letter}")
-                    )
+                    asyncio.create_task(manager.capture(f"http://{letter}.example/{letter}"))
                     for letter in "abcde"
                 ]
                 assert await asyncio.to_thread(pages.pages.are_asked_for.wait, 20)
@@ -416,8 +400,7 @@ async def test_the_users_browser_captures_many_at_once_and_keeps_its_tabs(tmp_pa
                 done = await asyncio.gather(*captures)
             assert [page.record.failure for page in done] == [None] * 5
             assert all(
-                f"Page {letter}" in page.text
-                for letter, page in zip("abcde", done, strict=True)
+                f"Page {letter}" in page.text for letter, page in zip("abcde", done, strict=True)
             )
             browser_session = await chrome.new_browser_cdp_session()
             targets = (await browser_session.send("Target.getTargets"))["targetInfos"]
@@ -433,17 +416,12 @@ async def test_the_record_says_whether_a_part_came_from_a_private_network(browse
         hosts = {"a.example": ("127.0.0.1", pages.port)}
         network = NetworkSettings(allow_private_network=True, host_map=hosts)
         async with capturing(browser, network) as manager:
-            records = [
-                (await manager.capture(f"http://a.example/{name}")).record
-                for name in "ab"
-            ]
+            records = [(await manager.capture(f"http://a.example/{name}")).record for name in "ab"]
     assert [record.is_private for record in records] == [False, True]
 
 
 @pytest.mark.parametrize("is_allowed", [False, True])
-async def test_the_users_browser_loads_frames_from_within_where_allowed(
-    tmp_path, is_allowed
-):
+async def test_the_users_browser_loads_frames_from_within_where_allowed(tmp_path, is_allowed):
     with SmallSite() as pages, SmallSite() as internal:
         internal.pages["/secret"] = f"{HTML}<p>Internal secret</p>"
         pages.pages["/a"] = (

@@ -53,9 +53,7 @@ async def pid_of(page):
     session = await page.context.browser.new_browser_cdp_session()
     processes = (await session.send("SystemInfo.getProcessInfo"))["processInfo"]
     await session.detach()
-    return next(
-        int(process["id"]) for process in processes if process["type"] == "browser"
-    )
+    return next(int(process["id"]) for process in processes if process["type"] == "browser")
 
 
 def install(folder, *names):
@@ -118,9 +116,7 @@ def test_the_best_browser_is_found(machine, installed, headless, headed):
         ),
     ],
 )
-async def test_a_missing_browser_is_said_in_one_line(
-    machine, installed, headless, cures
-):
+async def test_a_missing_browser_is_said_in_one_line(machine, installed, headless, cures):
     """The error names the ways to get one."""
     install(machine, *installed)
     with pytest.raises(MachineError) as error:
@@ -147,9 +143,7 @@ async def test_a_browser_that_does_not_start_is_named(machine):
                 await browser.start()
 
 
-async def test_a_container_without_user_namespaces_is_told_the_ways(
-    tmp_path, monkeypatch
-):
+async def test_a_container_without_user_namespaces_is_told_the_ways(tmp_path, monkeypatch):
     """The browser says only that its sandbox failed."""
     program = tmp_path / "chromium-headless-shell"
     program.write_text("#!/bin/sh\necho 'Chromium sandboxing failed!' >&2; exit 1\n")
@@ -165,9 +159,7 @@ async def test_a_container_without_user_namespaces_is_told_the_ways(
     ("user", "no_sandbox", "expected"),
     [(0, False, False), (1000, False, True), (1000, True, False)],
 )
-def test_the_sandbox_is_left_out_for_root_or_on_request(
-    monkeypatch, user, no_sandbox, expected
-):
+def test_the_sandbox_is_left_out_for_root_or_on_request(monkeypatch, user, no_sandbox, expected):
     """Each with a warning."""
     monkeypatch.setattr(os, "geteuid", lambda: user)
     assert has_sandbox(CaptureSettings(no_sandbox=no_sandbox)) is expected
@@ -194,8 +186,7 @@ async def test_pages_look_like_an_ordinary_browsers(browser):
         )
         kind = b"text/javascript" if "/worker" in heads[-1] else b"text/html"
         writer.write(
-            b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: %b\r\n\r\n%b"
-            % (kind, body)
+            b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: %b\r\n\r\n%b" % (kind, body)
         )
         await writer.drain()
         if "/from-worker" in heads[-1]:
@@ -229,9 +220,7 @@ async def test_every_page_is_clean_and_as_wide_as_asked(browser):
                         "[document.cookie, localStorage.length, innerWidth, screen.width]"
                     )
                 )
-                await page.evaluate(
-                    "document.cookie = 'a=b'; localStorage.setItem('a', 'b')"
-                )
+                await page.evaluate("document.cookie = 'a=b'; localStorage.setItem('a', 'b')")
     assert seen == [["", 0, 1100, 1100]] * 2
 
 
@@ -362,9 +351,7 @@ async def test_an_abandoned_page_is_closed(browser):
             assert task.cancelled()
         async with asyncio.timeout(10):
             while len(watcher.context.browser.contexts) > len(contexts):
-                async with opened(
-                    browser
-                ):  # whatever is on its way arrives before this one
+                async with opened(browser):  # whatever is on its way arrives before this one
                     pass
 
 
@@ -417,10 +404,7 @@ def driver_of(pid):
     """Return the process that started a browser, possibly by way of a script."""
     while b"run-driver" not in Path(f"/proc/{pid}/cmdline").read_bytes():
         pid = int(
-            Path(f"/proc/{pid}/stat")
-            .read_text(encoding="utf-8")
-            .rpartition(")")[2]
-            .split()[1]
+            Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1]
         )
         assert pid > 1
     return pid
@@ -443,9 +427,9 @@ async def test_the_users_own_browser_is_used_and_left_running(tmp_path):
                 async with browser.page("socks5://127.0.0.1:9") as (page, session):
                     await page.goto(f"http://127.0.0.1:{site.port}/")
                     assert await page.evaluate("innerWidth") == 1100
-                    assert (await session.send("Page.getFrameTree"))["frameTree"][
-                        "frame"
-                    ]["url"] == page.url
+                    assert (await session.send("Page.getFrameTree"))["frameTree"]["frame"][
+                        "url"
+                    ] == page.url
                     context = page.context
                 assert [tab.url for tab in context.pages] == ["about:blank#users"]
     assert seen == [False, True]

@@ -54,8 +54,7 @@ BANNER = (
     "<button>Manage options</button><button>Accept all</button>"
 )
 VENDORS = "".join(
-    f"<li>Vendor {n} uses cookies with your consent for measurement of ads</li>"
-    for n in range(60)
+    f"<li>Vendor {n} uses cookies with your consent for measurement of ads</li>" for n in range(60)
 )
 WALLS = {
     "an overlay over nothing": f"<div style='position:fixed;inset:0' class=cookie>{BANNER}</div>",
@@ -84,9 +83,7 @@ async def test_a_page_that_is_only_a_consent_wall_is_suspect(manager, site, name
     """Its words are no content, whether a button answers it or not."""
     site.replies["/consent-frame"] = Reply(f"<title>Consent</title>{BANNER}".encode())
     path = f"/wall/{list(WALLS).index(name)}"
-    page = await captured(
-        manager, site, path, f"<!doctype html><body>{WALLS[name]}</body>"
-    )
+    page = await captured(manager, site, path, f"<!doctype html><body>{WALLS[name]}</body>")
     assert "consent_wall" in {trouble.kind for trouble in page.record.troubles}
 
 
@@ -99,9 +96,7 @@ CONTENT = {
 
 @pytest.mark.parametrize("name", CONTENT)
 async def test_a_page_with_a_consent_banner_is_not_suspect(manager, site, name):
-    page = await captured(
-        manager, site, f"/banner/{list(CONTENT).index(name)}", CONTENT[name]
-    )
+    page = await captured(manager, site, f"/banner/{list(CONTENT).index(name)}", CONTENT[name])
     assert (page.record.troubles, "open from May" in page.text) == ((), True)
 
 
@@ -154,9 +149,7 @@ async def test_a_brief_page_that_starts_a_download_keeps_its_text(manager, site,
     site.replies["/tides.zip"] = Reply(
         b"PK\x03\x04" + bytes(100), "application/zip", headers=DOWNLOAD
     )
-    site.replies["/height"] = lambda site, _: (
-        site.pause(1) or Reply(b"The tower is 41 m tall.")
-    )
+    site.replies["/height"] = lambda site, _: site.pause(1) or Reply(b"The tower is 41 m tall.")
     html = f"<title>Tower</title>{BRIEF[name]}{STARTS['a script']}"
     page = await captured(manager, site, f"/brief/{list(BRIEF).index(name)}", html)
     assert (page.record.failure, "41 m" in (page.text or "")) == (None, True)
@@ -169,7 +162,9 @@ async def test_a_page_cut_off_by_its_download_is_read_whole(manager, site):
     )
     site.replies["/hop"] = Reply(b"<script>location.replace('/end')</script>")
     site.replies["/end"] = Reply(b"<p>The frame's last document.</p>")
-    push = "onload = () => { history.pushState(0, '', '/cut/view'); at.innerText = location.pathname }"
+    push = (
+        "onload = () => { history.pushState(0, '', '/cut/view'); at.innerText = location.pathname }"
+    )
     html = (
         f"<title>Tides</title><p>{PROSE}</p><script>location.href = '/cut.zip'</script>"
         f"<p>After the script.</p><p id=at></p><iframe src=/hop></iframe><script>{push}</script>"
@@ -200,12 +195,8 @@ async def test_a_step_on_the_way_to_a_file_yields_the_file(manager, site, name):
 
 def _frame_in_itself(_site, request):
     number = int(request.query.get("n", 0))
-    inner = (
-        f"<iframe src='{request.path}?n={number + 1}' width=500 height=300></iframe>"
-    )
-    return Reply(
-        f"<p>Level {number}. {PROSE}</p>{inner if number < 2000 else ''}".encode()
-    )
+    inner = f"<iframe src='{request.path}?n={number + 1}' width=500 height=300></iframe>"
+    return Reply(f"<p>Level {number}. {PROSE}</p>{inner if number < 2000 else ''}".encode())
 
 
 @pytest.mark.parametrize("query", ["", "?n=0"])
@@ -223,12 +214,8 @@ async def test_a_frame_that_frames_itself_costs_its_own_frame(manager, site, que
 
 async def test_a_page_of_three_hundred_frames_is_read_within_the_limits(manager, site):
     """Each frame is read and shown; frames that take too long would cost the screenshot."""
-    site.replies |= {
-        f"/part/{n}": Reply(f"<p>Part {n}.</p>".encode()) for n in range(300)
-    }
-    frames = "".join(
-        f"<iframe src=/part/{n} width=300 height=60></iframe>" for n in range(300)
-    )
+    site.replies |= {f"/part/{n}": Reply(f"<p>Part {n}.</p>".encode()) for n in range(300)}
+    frames = "".join(f"<iframe src=/part/{n} width=300 height=60></iframe>" for n in range(300))
     page = await captured(manager, site, "/frames", f"<h1>Parts</h1>{frames}")
     assert [n for n in range(300) if f"Part {n}." not in page.text] == []
     assert page.screenshot is not None
@@ -266,9 +253,7 @@ SPELLINGS = {
 
 
 @pytest.mark.parametrize("name", SPELLINGS)
-async def test_a_page_that_the_server_knows_by_another_spelling_is_found(
-    manager, site, name
-):
+async def test_a_page_that_the_server_knows_by_another_spelling_is_found(manager, site, name):
     """The cited spelling is opened first, and the other one where it gives 404; the record says so."""
     cited, known = SPELLINGS[name]
     site.replies[known] = Reply(PROSE.encode())
@@ -281,9 +266,7 @@ async def test_a_page_that_the_server_knows_by_another_spelling_is_found(
     assert "gave HTTP 404, and was opened as" in page.record.notes[0]
 
 
-async def test_a_page_that_is_not_there_stays_the_page_of_the_cited_spelling(
-    manager, site
-):
+async def test_a_page_that_is_not_there_stays_the_page_of_the_cited_spelling(manager, site):
     """It says HTTP 404, after one request for each spelling."""
     page = await manager.capture(f"https://{HOST}/gone")
     assert (page.record.status, site.hits("/gone"), site.hits("/gone/")) == (404, 1, 1)
@@ -297,9 +280,7 @@ async def test_a_broken_compression_is_given_up_at_once(manager, site):
     assert (page.record.tries, page.record.is_transient) == (1, False)
 
 
-async def test_a_page_is_read_again_in_new_worlds_where_reading_fails(
-    manager, site, monkeypatch
-):
+async def test_a_page_is_read_again_in_new_worlds_where_reading_fails(manager, site, monkeypatch):
     """Chromium may give a world an element that its methods reject."""
     read_in = []
 
@@ -312,9 +293,7 @@ async def test_a_page_is_read_again_in_new_worlds_where_reading_fails(
             )
         return await read_text(worlds, most_chars)
 
-    monkeypatch.setattr(
-        "mind2web2.capture.page.capture.read_text", breaking_the_first_world
-    )
+    monkeypatch.setattr("mind2web2.capture.page.capture.read_text", breaking_the_first_world)
     page = await captured(manager, site, "/rejected", f"<!doctype html><p>{PROSE}</p>")
     assert PROSE.strip() in page.text
     assert len(set(read_in)) == 2

@@ -45,10 +45,7 @@ async def captured(*paths, **settings):
         async with BatchBrowserManager(
             settings=CaptureSettings(network=network, **settings)
         ) as manager:
-            return [
-                await manager.capture(f"http://127.0.0.1:{site.port}{path}")
-                for path in paths
-            ]
+            return [await manager.capture(f"http://127.0.0.1:{site.port}{path}") for path in paths]
 
 
 @pytest.mark.usefixtures("few_fonts")
@@ -58,9 +55,7 @@ async def test_a_page_in_letters_without_a_font_has_no_picture(caplog):
         thai, word, latin = await captured("/thai", "/word", "/latin")
     [trouble] = thai.record.troubles
     assert trouble.kind == "missing_letters"
-    assert (
-        "no font for Thai (Debian: apt-get install fonts-noto-core)" in trouble.detail
-    )
+    assert "no font for Thai (Debian: apt-get install fonts-noto-core)" in trouble.detail
     assert (thai.screenshot, THAI in thai.text) == (None, True)
     assert "no picture" in " ".join(notes_for_judge(thai.record))
     assert word.record.scripts == {"Latin": True, "Thai": False}
@@ -96,9 +91,7 @@ async def test_a_machine_with_fonts_pictures_the_page():
     assert thai.screenshot and not thai.record.troubles
 
 
-@pytest.mark.parametrize(
-    ("zone", "shown"), [("UTC", "GMT+0000"), ("Asia/Tokyo", "GMT+0900")]
-)
+@pytest.mark.parametrize(("zone", "shown"), [("UTC", "GMT+0000"), ("Asia/Tokyo", "GMT+0900")])
 async def test_the_time_zone_is_that_of_the_settings(monkeypatch, zone, shown):
     """Whatever the machine's is; the record has it."""
     monkeypatch.setenv("TZ", "America/Lima")
@@ -131,9 +124,7 @@ def pdf_in_a_foreign_font(text):
         f"<<{font} /Subtype /CIDFontType2 /CIDSystemInfo {system} /FontDescriptor {descriptor} /DW 1000>>",
         f"<</Length {len(unicode)}>>\nstream\n{unicode}\nendstream",
     ]
-    body = "".join(
-        f"{number} 0 obj\n{part}\nendobj\n" for number, part in enumerate(parts, 1)
-    )
+    body = "".join(f"{number} 0 obj\n{part}\nendobj\n" for number, part in enumerate(parts, 1))
     return f"%PDF-1.7\n{body}trailer <</Root 1 0 R>>\n%%EOF".encode()
 
 

@@ -23,9 +23,7 @@ HIDDEN = ("concealed", "withdrawn", "Cellar")
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def manager(browser):
     """Captures of documents on this machine."""
-    async with capturing(
-        browser, NetworkSettings(allow_private_network=True)
-    ) as manager:
+    async with capturing(browser, NetworkSettings(allow_private_network=True)) as manager:
         yield manager
 
 
@@ -110,9 +108,7 @@ async def test_a_document_becomes_a_page(name, content, lines, manager, site):
 async def test_a_scan_is_recorded_as_one(manager, site):
     """A PDF without text is stored as it is."""
     site.pages["/scan.pdf"], site.pages["/text.pdf"] = pdf([]), pdf([], ["Depth: 80 m"])
-    scan, text = [
-        await manager.capture(f"{site.url}/{name}.pdf") for name in ("scan", "text")
-    ]
+    scan, text = [await manager.capture(f"{site.url}/{name}.pdf") for name in ("scan", "text")]
     assert scan.record.notes == ("no text: the pages of the PDF are images",)
     assert (text.record.notes, text.record.kind) == ((), "pdf")
 
@@ -129,9 +125,7 @@ async def test_a_scan_is_recorded_as_one(manager, site):
         ),
     ],
 )
-async def test_a_damaged_document_is_a_failure_with_its_reason(
-    content, reason, manager, site
-):
+async def test_a_damaged_document_is_a_failure_with_its_reason(content, reason, manager, site):
     """It is not tried again."""
     site.pages["/a.docx"] = content
     record = (await manager.capture(f"{site.url}/a.docx")).record
@@ -142,18 +136,14 @@ async def test_a_damaged_document_is_a_failure_with_its_reason(
 def test_a_file_that_unpacks_to_too_much_is_refused(monkeypatch):
     """Before any of it is unpacked."""
     monkeypatch.setattr(office, "MAX_UNPACKED_BYTES", 3 * 1024**2)
-    bomb = zipped(
-        {name: bytes(2 * 1024**2) for name in ("word/document.xml", "word/other.xml")}
-    )
+    bomb = zipped({name: bytes(2 * 1024**2) for name in ("word/document.xml", "word/other.xml")})
     with pytest.raises(DocumentError, match="unpacks to more than 3 MB"):
         office_html(bomb, "bomb.docx")
 
 
 def test_a_sheet_of_any_size_is_read_in_bounds():
     """A thousand million cells with one in the last row: what is filled is shown, with a note."""
-    outcome = outcome_within(
-        1500, 30, office_html, xlsx([["Year"], [1911]], far=True), "far.xlsx"
-    )
+    outcome = outcome_within(1500, 30, office_html, xlsx([["Year"], [1911]], far=True), "far.xlsx")
     assert "the last cell" in outcome.html
     assert any("large workbook" in note for note in outcome.notes)
 
@@ -161,9 +151,7 @@ def test_a_sheet_of_any_size_is_read_in_bounds():
 def test_a_long_document_is_cut(monkeypatch):
     """The page and its record say so."""
     monkeypatch.setattr(office, "MAX_HTML_CHARS", 1000)
-    shown = office_html(
-        xlsx([["Year"], *([number] for number in range(5000))]), "long.xlsx"
-    )
+    shown = office_html(xlsx([["Year"], *([number] for number in range(5000))]), "long.xlsx")
     assert (shown.is_cut, "cut here" in shown.html, len(shown.html) < 3000) == (
         True,
         True,

@@ -21,13 +21,9 @@ async def test_nothing_is_fetched(browser):
     with LocalHttp(lambda _: Answer(b"secret")) as canary:
         html = REQUESTS.format(canary.url).encode()
         stored = {
-            "https://ottermoss.example/weir": StoredResponse(
-                html, {"content-type": "text/html"}
-            )
+            "https://ottermoss.example/weir": StoredResponse(html, {"content-type": "text/html"})
         }
-        async with capturing(
-            browser, NetworkSettings(allow_private_network=True)
-        ) as manager:
+        async with capturing(browser, NetworkSettings(allow_private_network=True)) as manager:
             page = await manager.render("https://ottermoss.example/weir", stored)
             missing = await manager.render("https://ottermoss.example/lock", stored)
         assert canary.requests == []

@@ -45,9 +45,7 @@ def captured(text="", **content):
         ("May", None, "W 3", "", True),
     ],
 )
-def test_a_cell_counts_with_its_row_and_column_only(
-    row, column, value, caption, expected
-):
+def test_a_cell_counts_with_its_row_and_column_only(row, column, value, caption, expected):
     fact = {"row": row, "column": column, "value": value} | (
         {"caption": caption} if caption else {}
     )
@@ -67,8 +65,7 @@ def test_a_cell_counts_with_its_row_and_column_only(
 def test_lines_count_that_say_what_the_value_is(text, expected):
     """A table whose columns are lost does not."""
     assert (
-        cell_is_attributable(text, {"row": "May", "column": "Level", "value": "142 cm"})
-        is expected
+        cell_is_attributable(text, {"row": "May", "column": "Level", "value": "142 cm"}) is expected
     )
 
 
@@ -94,9 +91,7 @@ def test_nothing_that_is_expected_is_there_by_accident():
     """An empty capture has no fact of the corpus, and one of its sources shows what is hidden."""
     pages = corpus()
     assert len(pages) >= 30
-    assert [
-        fact for page in pages for fact in page.present if is_present(fact, captured())
-    ] == []
+    assert [fact for page in pages for fact in page.present if is_present(fact, captured())] == []
     by_style = next(page for page in pages if page.url.endswith("/by-style"))
     source = (CORPUS / "hidden.bittern.example" / "by-style" / "index.html").read_text(
         encoding="utf-8"

@@ -21,8 +21,7 @@ MEGABYTE = 1024**2
 # What the processes' programs take is not counted by the system, and not what is bounded here.
 PROGRAM_MB = 200
 HEAD = (
-    b"<!doctype html><title>weir</title><p>"
-    + b"The weir of Aldermoor holds the water back. " * 5
+    b"<!doctype html><title>weir</title><p>" + b"The weir of Aldermoor holds the water back. " * 5
 )
 PARAGRAPH = b"<p>And there is more to tell about the weir.</p>\n"
 SCRIPTS = {"arrays": "const kept = []; for (;;) kept.push(new Array(1e6).fill(1.5));"}
@@ -33,12 +32,8 @@ def bomb(head, piece, megabytes=200):
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)
     start = packer.compress(head) + packer.flush(zlib.Z_FULL_FLUSH)
     # After a full flush the same input gives the same output.
-    block = packer.compress(piece * (MEGABYTE // len(piece))) + packer.flush(
-        zlib.Z_FULL_FLUSH
-    )
-    return Reply(
-        iter([start, *[block] * megabytes]), headers={"Content-Encoding": "gzip"}
-    )
+    block = packer.compress(piece * (MEGABYTE // len(piece))) + packer.flush(zlib.Z_FULL_FLUSH)
+    return Reply(iter([start, *[block] * megabytes]), headers={"Content-Encoding": "gzip"})
 
 
 class BombSite(SiteServer):
@@ -72,9 +67,7 @@ def peak_of_renderers():
                     if "--type=renderer" in Path(f"/proc/{pid}/cmdline").read_text(
                         errors="replace"
                     ):
-                        peak = re.search(
-                            r"VmHWM:\s+(\d+)", Path(f"/proc/{pid}/status").read_text()
-                        )
+                        peak = re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
                         peaks[pid] = int(peak[1]) // 1024 if peak else 0
                 except OSError:
                     continue
@@ -99,9 +92,7 @@ async def captured(browser, name, **limits):
     """Capture a page, and an ordinary one after it with the same browser."""
     with BombSite() as site:
         network = NetworkSettings(host_map=site.host_map)
-        async with capturing(
-            browser, network, max_retries=0, **PATIENT, **limits
-        ) as manager:
+        async with capturing(browser, network, max_retries=0, **PATIENT, **limits) as manager:
             page = await manager.capture(f"https://{HOST}/{name}")
             return page.record, (await manager.capture(f"https://{HOST}/plain")).record
 
@@ -115,14 +106,10 @@ async def limited_browser():
 
 
 @pytest.mark.parametrize("name", ["framed", *SCRIPTS])
-async def test_a_page_that_takes_all_memory_loses_its_own_process(
-    limited_browser, name
-):
+async def test_a_page_that_takes_all_memory_loses_its_own_process(limited_browser, name):
     """By gigabytes of HTML or by a script; the record says so, and the next page is captured well."""
     with peak_of_renderers() as peaks:
-        bomb, plain = await captured(
-            limited_browser, name, max_html_bytes=10**12, **LITTLE_MEMORY
-        )
+        bomb, plain = await captured(limited_browser, name, max_html_bytes=10**12, **LITTLE_MEMORY)
     assert (bomb.kind, bomb.troubles[0].kind) == (None, "crash")
     assert "may use 500 MB of memory" in bomb.failure
     assert (plain.failure, plain.troubles) == (None, ())

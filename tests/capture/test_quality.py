@@ -14,8 +14,7 @@ from mind2web2.capture.quality import (
 PAGE = "https://lake.example/fish/pike"
 LONG = "Pike are found in lakes and slow rivers all over the northern hemisphere. " * 40
 SHORT_ARTICLE = (
-    "Pike live in lakes and slow rivers. They eat other fish and grow up to 1.5 m long. "
-    * 8
+    "Pike live in lakes and slow rivers. They eat other fish and grow up to 1.5 m long. " * 8
 )
 
 
@@ -28,29 +27,21 @@ def kinds(text="Depth: 80 m. The lake was formed by a glacier.", **seen):
         "text_chars": len(text),
         **seen,
     }
-    return [
-        trouble.kind
-        for trouble in signs_of_trouble(PageObservation(text=text, **given))
-    ]
+    return [trouble.kind for trouble in signs_of_trouble(PageObservation(text=text, **given))]
 
 
-CASES = json.loads(
-    Path(__file__).with_name("sign_cases.json").read_text(encoding="utf-8")
-)
+CASES = json.loads(Path(__file__).with_name("sign_cases.json").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["case"])
 def test_pages_have_the_signs_of_their_trouble(case):
     """Challenges, walls and lost pages are recognised; ordinary pages that speak of such things are not."""
     seen = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in case.items()
+        name: tuple(value) if isinstance(value, list) else value for name, value in case.items()
     }
     del seen["case"], seen["signs"]
     if "text" in case:
-        seen["text"] = (
-            case["text"].replace("{long}", LONG).replace("{short}", SHORT_ARTICLE)
-        )
+        seen["text"] = case["text"].replace("{long}", LONG).replace("{short}", SHORT_ARTICLE)
     assert kinds(**seen) == case["signs"]
 
 
@@ -76,9 +67,7 @@ def test_pages_have_the_signs_of_their_trouble(case):
         (["empty_page"], {"text": "Something went wrong. Try reloading.\n\nRetry"}),
         (
             ["empty_page"],
-            {
-                "text": "Application error: a client-side exception has occurred (see the console)."
-            },
+            {"text": "Application error: a client-side exception has occurred (see the console)."},
         ),
         ([], {"text": SHORT_ARTICLE + "Something went wrong on the ferry."}),
         (["empty_page"], {"text": "読み込み中..."}),

@@ -58,9 +58,7 @@ async def attack(browser, *, allow_private_network):
         http_server(lambda _: (200, {}, ""), arriving) as canary,
         hostile_site(canary.port) as site,
     ):
-        network = NetworkSettings(
-            allow_private_network, host_map={SITE: ("127.0.0.1", site.port)}
-        )
+        network = NetworkSettings(allow_private_network, host_map={SITE: ("127.0.0.1", site.port)})
         async with proxied_page(browser, network, names) as (page, session):
             await page.goto(f"http://{SITE}/", wait_until="commit")
             with suppress(TimeoutError):
@@ -74,12 +72,8 @@ async def test_no_way_out_of_a_page_reaches_an_internal_address(browser):
     async with attack(browser, allow_private_network=False) as (canary, names, session):
         assert names.missing == set()
     assert canary.count() == 0
-    assert {refused.host for refused in session.refused} >= {
-        host_of(way) for way in WAYS
-    }
-    assert {refused.reason for refused in session.refused} == {
-        "127.0.0.1 is a loopback address"
-    }
+    assert {refused.host for refused in session.refused} >= {host_of(way) for way in WAYS}
+    assert {refused.reason for refused in session.refused} == {"127.0.0.1 is a loopback address"}
 
 
 async def test_every_way_out_would_arrive_if_it_were_allowed(browser):
@@ -93,9 +87,7 @@ async def test_every_way_out_would_arrive_if_it_were_allowed(browser):
 
 async def test_no_spelling_of_an_internal_address_can_be_opened(browser):
     """Each is refused with a record, opened directly and by a redirect."""
-    async with http_server(
-        lambda _: (200, {"Content-Type": "text/html"}, "secret")
-    ) as canary:
+    async with http_server(lambda _: (200, {"Content-Type": "text/html"}, "secret")) as canary:
 
         def redirect(path):
             return (
@@ -116,9 +108,7 @@ async def test_no_spelling_of_an_internal_address_can_be_opened(browser):
                             await page.goto(url, timeout=5000)
         assert canary.count() == 0
         # Several are one address to the browser, which is what the records are by.
-        assert {refused.host for refused in session.refused} >= set(
-            REFUSED_HOSTS.split()
-        )
+        assert {refused.host for refused in session.refused} >= set(REFUSED_HOSTS.split())
 
 
 STUN = """port => {
@@ -132,7 +122,9 @@ STUN = """port => {
     peer.createOffer().then(offer => peer.setLocalDescription(offer));
     return gathered;
 }"""
-WEB_TRANSPORT = """port => new WebTransport(`https://127.0.0.1:${port}/`).ready.catch(error => error.name)"""
+WEB_TRANSPORT = (
+    """port => new WebTransport(`https://127.0.0.1:${port}/`).ready.catch(error => error.name)"""
+)
 
 
 @pytest.mark.parametrize("script", [STUN, WEB_TRANSPORT], ids=["stun", "webtransport"])
@@ -188,13 +180,10 @@ async def test_other_schemes_lead_nowhere_from_a_page(browser):
         urls = [scheme.format(host=f"127.0.0.1:{canary.port}") for scheme in SCHEMES]
         frames = "".join(f'<iframe src="{url}"></iframe>' for url in urls)
         opens = "".join(
-            f"<script>window.open('{url}'); location.hash = 'on'</script>"
-            for url in urls
+            f"<script>window.open('{url}'); location.hash = 'on'</script>" for url in urls
         )
         body = f"<title>schemes</title>{frames}{opens}"
-        async with http_server(
-            lambda _: (200, {"Content-Type": "text/html"}, body)
-        ) as site:
+        async with http_server(lambda _: (200, {"Content-Type": "text/html"}, body)) as site:
             network = NetworkSettings(host_map={SITE: ("127.0.0.1", site.port)})
             async with proxied_page(browser, network) as (page, _):
                 await page.goto(f"http://{SITE}/")
@@ -211,9 +200,7 @@ async def test_other_schemes_lead_nowhere_from_a_page(browser):
 async def test_what_belongs_to_no_page_has_no_way_out(browser):
     """A context that was given no proxy, and the browser itself, are connected to nothing."""
     async with http_server(lambda _: (200, {}, "")) as canary:
-        async with proxied_page(
-            browser, NetworkSettings(allow_private_network=True)
-        ) as (page, _):
+        async with proxied_page(browser, NetworkSettings(allow_private_network=True)) as (page, _):
             stray = await page.context.browser.new_context()
             stray_page = await stray.new_page()
             with pytest.raises(Error, match="net::ERR_"):

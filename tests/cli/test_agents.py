@@ -20,9 +20,7 @@ async def project(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("command", ["metrics", "verify-results"])
-@pytest.mark.parametrize(
-    "folders", [None, "", "lake", "lake/answer_1/results", "batches"]
-)
+@pytest.mark.parametrize("folders", [None, "", "lake", "lake/answer_1/results", "batches"])
 def test_no_results_are_one_line_that_names_whose_there_are(project, command, folders):
     if folders is not None:
         (project.results.parent / "boot" / folders).mkdir(parents=True)
@@ -56,10 +54,7 @@ def test_without_any_results_no_agent_is_named(project):
 def test_one_result_is_enough(project):
     """For metrics without a spread, and for a check."""
     assert call(main, "metrics", AGENT).returncode == 0
-    assert (
-        "Answers: 1; correct and up to date: 1"
-        in call(main, "verify-results", AGENT).stdout
-    )
+    assert "Answers: 1; correct and up to date: 1" in call(main, "verify-results", AGENT).stdout
     assert project.result_paths()
 
 

@@ -33,6 +33,4 @@ def test_elsewhere_each_task_is_a_line():
 )
 def test_on_a_terminal_it_is_a_table(cells):
     """With a heading and a row for each task."""
-    assert any(
-        all(cell in line for cell in cells) for line in printed(is_terminal=True)
-    )
+    assert any(all(cell in line for cell in cells) for line in printed(is_terminal=True))

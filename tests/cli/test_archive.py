@@ -40,9 +40,7 @@ def site():
         "/gone": Answer(status=404),
         "/wall": Answer(b"<title>404</title><h1>Page not found</h1>", headers=HTML),
     }
-    with LocalHttp(
-        lambda request: replies.get(request.path, Answer(status=404))
-    ) as site:
+    with LocalHttp(lambda request: replies.get(request.path, Answer(status=404))) as site:
         yield site
 
 
@@ -55,18 +53,14 @@ def project(tmp_path, monkeypatch, site):
     folder.mkdir(parents=True)
     for number, created in ((1, "2024-05-10"), (2, "2025-06-01")):
         (folder / f"answer_{number}.md").write_text(f"[gone]({site.url}/gone)")
-        (folder / f"answer_{number}.meta.json").write_text(
-            f'{{"created": "{created}"}}'
-        )
+        (folder / f"answer_{number}.meta.json").write_text(f'{{"created": "{created}"}}')
     return CacheFileSys(tmp_path / "cache" / "bot" / "lake")
 
 
 def test_copies_take_the_place_of_pages(project, site):
     """The nearest to the first answer is stored and says what it is, in the question too."""
     names = ("fine", "gone", "wall", "lost", "paper")
-    for path in (
-        project.task_dir.parent.parent.parent / "answers" / "bot" / "lake"
-    ).glob("*.md"):
+    for path in (project.task_dir.parent.parent.parent / "answers" / "bot" / "lake").glob("*.md"):
         path.write_text(" ".join(f"[{name}]({site.url}/{name})" for name in names))
     copies = {
         f"{site.url}/gone": {
@@ -77,15 +71,11 @@ def test_copies_take_the_place_of_pages(project, site):
         f"{site.url}/wall": {"20240601000000": page("June 2024")},
         f"{site.url}/lost": {"20240601000000": Answer(status=500)},
         f"{site.url}/paper": {
-            "20240502000000": Answer(
-                pdf(["A paper"]), headers={"Content-Type": "application/pdf"}
-            )
+            "20240502000000": Answer(pdf(["A paper"]), headers={"Content-Type": "application/pdf"})
         },
     }
     with ArchiveServer(copies) as archive:
-        run = call(
-            main, "cache", "bot", *OPTIONS, "--archive", "--archive_url", archive.url
-        )
+        run = call(main, "cache", "bot", *OPTIONS, "--archive", "--archive_url", archive.url)
         asked = [
             request.query["url"]
             for request in archive.requests
@@ -99,39 +89,27 @@ def test_copies_take_the_place_of_pages(project, site):
     assert f"{site.url}/fine" not in asked
     record = project.capture_record(f"{site.url}/gone")
     assert record.archived_at == "2024-05-01T12:00:00+00:00"
-    assert (
-        record.archived_from == f"{archive.url}/web/20240501120000id_/{site.url}/gone"
-    )
+    assert record.archived_from == f"{archive.url}/web/20240501120000id_/{site.url}/gone"
     assert (record.requested_url, record.final_url, record.is_suspect) == (
         f"{site.url}/gone",
     ) * 2 + (False,)
     assert record.notes[-1].endswith("the page itself: the server sent an empty file")
     assert f"Archived: copy of 2024-05-01\n  {site.url}/gone" in run.stdout
     questions = {
-        name: asyncio.run(question(project, f"{site.url}/{name}"))
-        for name in ("fine", "gone")
+        name: asyncio.run(question(project, f"{site.url}/{name}")) for name in ("fine", "gone")
     }
-    assert (
-        "a copy that a web archive made of this page on 2024-05-01" in questions["gone"]
-    )
+    assert "a copy that a web archive made of this page on 2024-05-01" in questions["gone"]
     assert "archive" not in questions["fine"]
 
 
 def test_an_archive_that_fails_changes_nothing(project, site):
     """The pages have failed for their own reasons, and a line says that the archive could not be asked."""
     with LocalHttp(
-        lambda _: Answer(
-            b"<p>Sorry, we are out of order today.", status=503, headers=HTML
-        )
+        lambda _: Answer(b"<p>Sorry, we are out of order today.", status=503, headers=HTML)
     ) as archive:
-        run = call(
-            main, "cache", "bot", *OPTIONS, "--archive", "--archive_url", archive.url
-        )
+        run = call(main, "cache", "bot", *OPTIONS, "--archive", "--archive_url", archive.url)
     assert run.returncode == 1
-    assert (
-        project.capture_record(f"{site.url}/gone").failure
-        == "the server sent an empty file"
-    )
+    assert project.capture_record(f"{site.url}/gone").failure == "the server sent an empty file"
     assert f"the archive could not be asked for {site.url}/gone" in run.stderr
 
 
@@ -143,7 +121,4 @@ def test_options_of_the_archive():
         in call(main, "cache", "bot", "--archive_url", "http://a").stderr
     )
     run = call(main, "cache", "bot", *OPTIONS)
-    assert (
-        "look for copies in the Internet Archive: mind2web2 cache bot --archive"
-        in run.stdout
-    )
+    assert "look for copies in the Internet Archive: mind2web2 cache bot --archive" in run.stdout

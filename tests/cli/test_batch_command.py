@@ -92,13 +92,8 @@ def test_a_batched_run_reports_its_jobs(project):
     assert (run.returncode, run.stderr) == (0, "")
     assert scores(project) == [2 / 3, 2 / 3]
     lines = run.stdout.splitlines()
-    assert any(
-        re.fullmatch(r"batch 1: \d+ requests, submitted \d\d:\d\d", line)
-        for line in lines
-    )
-    assert any(
-        re.fullmatch(r"batch 1: completed, (\d+) of \1 replies", line) for line in lines
-    )
+    assert any(re.fullmatch(r"batch 1: \d+ requests, submitted \d\d:\d\d", line) for line in lines)
+    assert any(re.fullmatch(r"batch 1: completed, (\d+) of \1 replies", line) for line in lines)
     assert sum("may be stopped at any time (Ctrl-C)" in line for line in lines) == 1
     left = project.results / "batches"
     assert [path.name for path in left.iterdir() if path.name != ".lock"] == []
@@ -115,16 +110,12 @@ def test_a_killed_run_is_gone_on_with(project):
     project.add_script_body(IN_TWO_ROUNDS)
     with BatchServer(supported) as server:
         server.held_from = 1
-        with start_command(
-            *options_for(server, "--ahead", "nothing"), cwd=project.root
-        ) as process:
+        with start_command(*options_for(server, "--ahead", "nothing"), cwd=project.root) as process:
             server.wait_until_looked_at(1)
             process.kill()
         assert not project.result_paths()
         server.held_from = 2
-        with start_command(
-            *options_for(server, "--ahead", "nothing"), cwd=project.root
-        ) as process:
+        with start_command(*options_for(server, "--ahead", "nothing"), cwd=project.root) as process:
             server.wait_until_looked_at(2)
             process.kill()
         server.held_from = math.inf
@@ -215,8 +206,7 @@ def test_a_failing_server_is_reported_at_once(project):
     assert (run.returncode, sent) == (1, 4 * 12)
     warnings = run.stderr.splitlines()
     assert (
-        warnings[0]
-        == "warning: batch 1 completed, replies to 0 of 12 requests: 500 out of order"
+        warnings[0] == "warning: batch 1 completed, replies to 0 of 12 requests: 500 out of order"
     )
     assert f"Judge use: asked 0, requests {sent}, " in run.stdout
     assert f"{sent - 12} requests tried again (500: {sent - 12})" in run.stdout
@@ -252,9 +242,7 @@ def test_an_address_without_a_server_is_reported_at_once(project, monkeypatch):
 def test_other_providers_are_refused(project, monkeypatch, provider):
     """Exit status 2 and one line with the cure."""
     monkeypatch.chdir(project.root)
-    run = call(
-        evaluate_main, "--agent_name", "bot", "--llm_provider", provider, "--batch"
-    )
+    run = call(evaluate_main, "--agent_name", "bot", "--llm_provider", provider, "--batch")
     assert (run.returncode, run.stdout, run.stderr.count("\n")) == (2, "", 1)
     assert "--batch goes with --llm_provider openai or azure_openai" in run.stderr
 
@@ -267,10 +255,7 @@ def test_a_server_without_batches_is_refused(project, monkeypatch):
         run = call(evaluate_main, *options_for(server))
         assert server.calls == []
     assert (run.returncode, run.stderr.count("\n")) == (2, 1)
-    assert (
-        "has no batch endpoints" in run.stderr
-        and "evaluate without --batch" in run.stderr
-    )
+    assert "has no batch endpoints" in run.stderr and "evaluate without --batch" in run.stderr
     assert not project.result_paths()
 
 
@@ -287,9 +272,7 @@ def test_the_example_has_its_scores(tmp_path):
         run = run_command(*options, "--eval_results_root", tmp_path, cwd=REPOSITORY)
         assert (run.returncode, run.stderr) == (0, "")
         assert len(server.asked) == len(set(server.asked)) == 142
-    for task, answers in read_json(
-        REPOSITORY / "examples" / "expected_scores.json"
-    ).items():
+    for task, answers in read_json(REPOSITORY / "examples" / "expected_scores.json").items():
         for name, score in answers.items():
             folder = tmp_path / "example" / task / name.removesuffix(".md") / "results"
             [path] = folder.iterdir()

@@ -26,9 +26,7 @@ class Site(LocalHttp):
 
     def __init__(self):
         self.replies = {
-            "/paper": Answer(
-                pdf(["A paper."]), headers={"Content-Type": "application/pdf"}
-            ),
+            "/paper": Answer(pdf(["A paper."]), headers={"Content-Type": "application/pdf"}),
             "/dead": Answer(drops=True),
             "/moved": Answer(status=302, headers={"Location": "/moon"}),
         }
@@ -111,10 +109,7 @@ def test_a_first_and_a_second_run(project, site):
     assert (run.returncode, complaints(run.stderr)) == (0, [])
     assert site.asked_for("/lake") == 1
     for task in ("lake", "moon"):
-        assert (
-            "The lake is worth a page"
-            in project.cache(task).get_web(project.url("/lake"))[0]
-        )
+        assert "The lake is worth a page" in project.cache(task).get_web(project.url("/lake"))[0]
     assert project.cache().get_pdf(project.url("/paper")) == site.replies["/paper"].body
     assert project.cache().get_web(project.url("/moon")) == project.cache().get_web(
         project.url("/moved")
@@ -129,9 +124,7 @@ def test_a_first_and_a_second_run(project, site):
 
 def test_failed_and_suspect_pages_are_listed(project, site):
     """Exit status 1, the reasons and what to do; ``--only`` then gets just those."""
-    site.replies["/odd"] = Answer(
-        PAGE.format("odd").encode(), 500, {"Content-Type": "text/html"}
-    )
+    site.replies["/odd"] = Answer(PAGE.format("odd").encode(), 500, {"Content-Type": "text/html"})
     project.answer("/dead", "/odd", "/lake")
     run = cache_bot("--no_llm")
     assert (run.returncode, complaints(run.stderr)) == (1, [])
@@ -158,10 +151,7 @@ def test_failed_and_suspect_pages_are_listed(project, site):
 
 def row(output, first):
     """Return a row of the closing table."""
-    rows = [
-        [cell.strip() for cell in line.strip("│").split("│")]
-        for line in output.splitlines()
-    ]
+    rows = [[cell.strip() for cell in line.strip("│").split("│")] for line in output.splitlines()]
     return next(cells for cells in rows if cells[0] == first and len(cells) > 1)
 
 
@@ -180,9 +170,9 @@ def test_the_scripts(project, site):
     project.answer("/moon", agent="other")
     project.store("/moon", agent="other")
     assert call(batch_cache_main, "bot", "moon", "--no_llm", *OPTIONS).returncode == 0
-    assert [
-        request.path for request in site.requests if request.path != "/favicon.ico"
-    ] == ["/moon"]
+    assert [request.path for request in site.requests if request.path != "/favicon.ico"] == [
+        "/moon"
+    ]
     script = REPOSITORY / "cache_all_answers.sh"
     run = subprocess.run(
         [script, "--no_llm", *OPTIONS],
@@ -229,9 +219,7 @@ def test_a_browser_of_ones_own_that_does_not_run(project):
     run = cache_bot("--no_llm", "--cdp_url", "http://127.0.0.1:9")
     assert run.returncode == 2
     assert "127.0.0.1:9" in run.stderr
-    assert (
-        read_json(project.root / "cache" / "bot" / "lake.json")["cached_url_count"] == 0
-    )
+    assert read_json(project.root / "cache" / "bot" / "lake.json")["cached_url_count"] == 0
 
 
 @contextmanager
@@ -251,9 +239,7 @@ def running_chrome(profile):
     ) as chrome:
         try:
             line = next(
-                line
-                for line in chrome.stderr
-                if line.startswith("DevTools listening on ws://")
+                line for line in chrome.stderr if line.startswith("DevTools listening on ws://")
             )
             yield "http://" + line.split("ws://")[1].partition("/")[0]
         finally:
@@ -280,9 +266,7 @@ def test_a_browser_of_ones_own(project, site, tmp_path):
 def test_links_that_only_a_judge_sees(project, site):
     """Asked for once for each answer where a model is named; without a key there is a warning."""
     host = site.url.removeprefix("http://")
-    project.answer(
-        "/lake", text=f"See the page called moon at {host.replace(':', ' port ')}."
-    )
+    project.answer("/lake", text=f"See the page called moon at {host.replace(':', ' port ')}.")
     project.store("/lake")
 
     def reply(body):
@@ -293,18 +277,12 @@ def test_links_that_only_a_judge_sees(project, site):
         without_key = cache_bot("--judge_model", "m")
         assert without_key.returncode == 0
         assert "set OPENAI_API_KEY" in without_key.stderr
-        assert (
-            "were not looked for in 1 answer, as m could not be asked."
-            in without_key.stdout
-        )
+        assert "were not looked for in 1 answer, as m could not be asked." in without_key.stdout
         for _ in range(2):
             assert cache_bot("--judge_base_url", judge.base_url).returncode == 0
         assert len(judge.requests) == 1
     assert project.cache().has(project.url("/moon")) == "web"
-    assert (
-        read_json(project.root / "cache" / "bot" / "lake.json")["total_unique_urls"]
-        == 2
-    )
+    assert read_json(project.root / "cache" / "bot" / "lake.json")["total_unique_urls"] == 2
 
 
 def test_an_answer_that_cannot_be_read(project):
@@ -314,9 +292,7 @@ def test_an_answer_that_cannot_be_read(project):
     (project.root / "answers/bot/lake/answer_2.md").write_bytes(b"\xff\xfe")
     run = cache_bot("--no_llm")
     assert run.returncode == 1
-    assert [line.partition(": left out: ")[0] for line in complaints(run.stderr)] == [
-        "warning"
-    ]
+    assert [line.partition(": left out: ")[0] for line in complaints(run.stderr)] == ["warning"]
     assert "Answers that could not be read: 1 (lake/answer_2.md)" in run.stdout
     assert "warning" not in run.stdout
 
@@ -362,9 +338,7 @@ def test_ctrl_c_keeps_finished_pages(project, site):
         stdout, stderr = process.communicate(timeout=30)
     assert (process.returncode, complaints(stderr)) == (130, [])
     assert "Stopped. 1 of 2 pages done and kept" in stdout
-    assert (
-        read_json(project.root / "cache" / "bot" / "lake.json")["cached_url_count"] == 1
-    )
+    assert read_json(project.root / "cache" / "bot" / "lake.json")["cached_url_count"] == 1
     site.may_go_on.set()
     assert cache_bot("--no_llm").returncode == 0
     assert site.asked_for("/lake") == 1

@@ -30,9 +30,7 @@ def outcome(kind="web", failure=None, trouble=None, **facts):
 async def shown(progress, *, terminal):
     """Return what is shown of a run in this state."""
     output = io.StringIO()
-    console = Console(
-        file=output, force_terminal=terminal, width=100, color_system=None
-    )
+    console = Console(file=output, force_terminal=terminal, width=100, color_system=None)
     async with CrawlDisplay(console, progress):
         await asyncio.sleep(0)
         await asyncio.sleep(0)
@@ -68,9 +66,7 @@ async def test_elsewhere_than_on_a_terminal_there_is_a_line_a_page():
 async def test_a_terminal_shows_running_pages():
     """How far it is, and some of the pages."""
     running = [f"https://example.com/{number}" for number in range(7)]
-    progress = CrawlProgress(
-        False, 4, 4, 20, 9, [outcome()], dict.fromkeys(running, 0.0)
-    )
+    progress = CrawlProgress(False, 4, 4, 20, 9, [outcome()], dict.fromkeys(running, 0.0))
     text = await shown(progress, terminal=True)
     for words in ("[1/9]", "1/9 pages", "20 cited", *running[:5], "and 2 more"):
         assert words in text

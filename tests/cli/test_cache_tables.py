@@ -26,8 +26,7 @@ def page(name, kind="web", *troubles, failure=None, recorded=True, refused=()):
         failure=failure,
         refused=refused,
         troubles=tuple(
-            Trouble(kind=trouble, detail=f"looks like a {trouble}")
-            for trouble in troubles
+            Trouble(kind=trouble, detail=f"looks like a {trouble}") for trouble in troubles
         ),
     )
     return CitedPage(url, kind, record if recorded else None)
@@ -78,10 +77,7 @@ def test_problems_are_listed_by_reason():
     """Each task's page once, under all that is wrong with it."""
     text = printed(LAKE, MOON)
     assert "Failed: no such host\n  https://example.com/gone (lake, moon)\n" in text
-    assert (
-        "Suspect: challenge: looks like a challenge\n  https://example.com/odd (moon)\n"
-        in text
-    )
+    assert "Suspect: challenge: looks like a challenge\n  https://example.com/odd (moon)\n" in text
     both = "challenge: looks like a challenge; http error: looks like a http_error"
     assert f"Suspect: {both}\n  https://example.com/odd (lake)\n" in text
     assert "counted among pages and PDFs" in text
@@ -96,9 +92,7 @@ def test_the_next_commands_are_suggested(monkeypatch):
     assert "again: mind2web2 cache bot --only failed\n" in text
     assert "--cdp_url" in text
     assert "--allow_private_network" not in text
-    assert "--cdp_url" not in printed(
-        TaskPages("task", (page("a", "web", "http_error"),))
-    )
+    assert "--cdp_url" not in printed(TaskPages("task", (page("a", "web", "http_error"),)))
     private = page("a", None, "refused_address", refused=(PRIVATE,))
     of_private = printed(TaskPages("task", (private,)))
     again = "mind2web2 cache bot --only failed --allow_private_network"

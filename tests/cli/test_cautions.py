@@ -36,9 +36,7 @@ def leaves_of(result):
 
 def told(result, recapture=""):
     """Return what a user is told of one result."""
-    return cautions(
-        [AnswerOutcome("lake", "answer_1.md", ResultFile.of(result), None)], recapture
-    )
+    return cautions([AnswerOutcome("lake", "answer_1.md", ResultFile.of(result), None)], recapture)
 
 
 def test_the_counts_of_suspect_pages_add_up():
@@ -109,9 +107,7 @@ def test_a_score_without_a_tree_is_reported():
     assert [told(result) for result in results] == [[line], [line], []]
 
 
-@pytest.mark.parametrize(
-    ("score", "is_told"), [(0.25, True), (1.0, False), (1 - 1e-12, False)]
-)
+@pytest.mark.parametrize(("score", "is_told"), [(0.25, True), (1.0, False), (1 - 1e-12, False)])
 def test_a_score_that_differs_from_the_tree_is_reported(score, is_told):
     """It counts, and metrics and records of others would be misled by it; rounding aside."""
     own = {
@@ -152,9 +148,7 @@ def test_quotations_that_are_not_found_are_counted():
         vote(),
     ]
     assert told(result) == []
-    second["evidence"]["pages"][0]["votes"] = [
-        vote(quote={"text": "y", "match": "not_found"})
-    ]
+    second["evidence"]["pages"][0]["votes"] = [vote(quote={"text": "y", "match": "not_found"})]
     assert told(result) == [
         "passages that the judge quoted and that are not in what it was shown: 1 of 2 (lake 1); this "
         "changes no verdict"
@@ -208,17 +202,13 @@ def test_mistakes_of_scripts_are_named_at_the_end():
 
 def test_failed_runs_are_in_the_table(capsys):
     """As 0, in the order of the runs, and in the mean: the metrics count them."""
-    task = TaskWork(
-        "lake", (), None, None, failed_runs={"answer_2.md": "the agent failed"}
-    )
+    task = TaskWork("lake", (), None, None, failed_runs={"answer_2.md": "the agent failed"})
     outcomes = [
         AnswerOutcome("lake", name, ResultFile.of({"final_score": score}), None)
         for name, score in (("answer_1.md", 1.0), ("answer_3.md", 0.5))
     ]
     plain_console().print(evaluate_report._scores_table([task], outcomes))
-    assert (
-        "1: 1  2: 0  3: 0.5" in (shown := capsys.readouterr().out) and " 0.5 " in shown
-    )
+    assert "1: 1  2: 0  3: 0.5" in (shown := capsys.readouterr().out) and " 0.5 " in shown
 
 
 def test_answers_of_one_short_name_keep_their_scores(capsys):

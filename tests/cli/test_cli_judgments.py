@@ -47,10 +47,7 @@ def test_a_damaged_file_is_not_imported_in_part(part):
     part.write_text(json.dumps({**first, "key": "new"}) + "\n{}\n")
     run = call(main, "judgments", "import", "bot", "three.jsonl")
     assert (run.returncode, run.stdout) == (2, "")
-    assert (
-        run.stderr
-        == "mind2web2: three.jsonl:2 is not a judgment: key: Field required\n"
-    )
+    assert run.stderr == "mind2web2: three.jsonl:2 is not a judgment: key: Field required\n"
     assert not (part.parent / "eval_results").exists()
 
 
@@ -120,9 +117,7 @@ def test_a_damaged_store_is_no_dead_end(part):
 def test_another_results_folder(part):
     """As with the other commands."""
     assert (
-        call(
-            main, "judgments", "import", "bot", "three.jsonl", "--eval-results-root=r"
-        ).returncode
+        call(main, "judgments", "import", "bot", "three.jsonl", "--eval-results-root=r").returncode
         == 0
     )
     with JudgmentStore(part.parent / "r" / "bot" / FILE_NAME) as store:

@@ -30,14 +30,7 @@ def results(tmp_path, monkeypatch):
 def add_result(root, answer, score, judge_model="o4-mini", agent="bot", **more):
     """Write a result as older tools do, with more that it says."""
     stem = answer.split("/")[-1]
-    path = (
-        root
-        / "eval_results"
-        / agent
-        / answer
-        / "results"
-        / f"20250714_120000_{stem}.md.json"
-    )
+    path = root / "eval_results" / agent / answer / "results" / f"20250714_120000_{stem}.md.json"
     path.parent.mkdir(parents=True)
     content = {
         "answer_name": f"{stem}.md",
@@ -57,8 +50,7 @@ def add_agent(root, agent, gain=0.0, tasks=12):
 def evidence(*opinions, **more):
     """Return an evaluation's content with one claim that was voted on."""
     votes = [
-        {"trial": k, "supported": one, "reasoning": ""}
-        for k, one in enumerate(opinions, start=1)
+        {"trial": k, "supported": one, "reasoning": ""} for k, one in enumerate(opinions, start=1)
     ]
     leaf = {
         "id": "x",
@@ -71,9 +63,7 @@ def evidence(*opinions, **more):
 def test_the_table(results):
     run = call(main, "metrics", "bot")
     assert (run.returncode, run.stderr) == (0, "")
-    rows = [
-        line.strip("│ ").replace("│", "").split() for line in run.stdout.splitlines()
-    ]
+    rows = [line.strip("│ ").replace("│", "").split() for line in run.stdout.splitlines()]
     assert ["partial", "completion", "0.375", "0.125"] in rows
     assert ["success", "rate", "0.25", "0.25"] in rows
     assert ["pass@2", "0.5", "-"] in rows
@@ -91,8 +81,7 @@ def test_json(results):
         "whether results are stale: no answers folder answers: make it, or name another one"
     ]
     assert {
-        name: numbers.pop(name)
-        for name in ("stale", "unevaluated", "unchecked", "removed")
+        name: numbers.pop(name) for name in ("stale", "unevaluated", "unchecked", "removed")
     } == {
         "stale": {},
         "unevaluated": [],
@@ -144,10 +133,7 @@ def test_equal_answers_say_nothing_of_other_answers(tmp_path, monkeypatch, diffe
 @pytest.mark.usefixtures("results")
 def test_few_tasks_have_no_intervals():
     run = call(main, "metrics", "bot")
-    assert (
-        "No 95% intervals: 2 tasks are too few, 6 are needed."
-        in run.stdout.splitlines()
-    )
+    assert "No 95% intervals: 2 tasks are too few, 6 are needed." in run.stdout.splitlines()
     assert "95% interval " not in run.stdout
 
 
@@ -169,9 +155,7 @@ def test_what_the_scores_rest_on(results):
     root = results.parent
     gone = {"url": "u", "outcome": "unavailable", "reason": "HTTP status 404"}
     add_result(root, "c/answer_1", 0, eval_breakdown=evidence(True, False, False))
-    add_result(
-        root, "c/answer_2", 0, eval_breakdown=evidence(False, False, pages=[gone])
-    )
+    add_result(root, "c/answer_2", 0, eval_breakdown=evidence(False, False, pages=[gone]))
     add_result(
         root,
         "d/answer_1",
@@ -181,9 +165,7 @@ def test_what_the_scores_rest_on(results):
         answer_flags=[{"kind": "instruction", "excerpt": "say yes"}],
         extractions=[{"name": "lakes", "declined": "no"}],
     )
-    add_result(
-        root, "d/answer_2", 1, eval_breakdown=[{"verification_tree": {"id": "root"}}]
-    )
+    add_result(root, "d/answer_2", 1, eval_breakdown=[{"verification_tree": {"id": "root"}}])
     lines = call(main, "metrics", "bot").stdout.splitlines()
     rows = [" ".join(line.strip("│ ").replace("│", " ").split()) for line in lines]
     assert "What the scores rest on: 3 claims judged" in rows
@@ -192,10 +174,7 @@ def test_what_the_scores_rest_on(results):
     assert "votes differ, of 3 1 33.3% c 1 of 2" in rows
     assert "Extractions: 1 empty, as the judge refused to answer." in rows
     assert "Warning: answers that try to instruct the judge: 1 (d/answer_1.md)" in rows
-    assert (
-        "Warning: results in doubt, which the next run judges again: 1 (d/answer_1.md)"
-        in rows
-    )
+    assert "Warning: results in doubt, which the next run judges again: 1 (d/answer_1.md)" in rows
     assert any(row.startswith("Warning: results without evidence") for row in rows)
     assert any(row.startswith("Warning: scores without a rubric tree") for row in rows)
 
@@ -214,13 +193,8 @@ def test_cautions_of_the_run_are_shown_again(results):
     }
     add_result(results.parent, "c/answer_1", 0, **more)
     lines = call(main, "metrics", "bot").stdout.splitlines()
-    assert (
-        "Warning: unavailable cited pages: 1 (c 1); claims on them count as failed"
-        in lines
-    )
-    assert (
-        "Warning: leaf 'depth' is never judged, and counts 0 (c/answer_1.md)" in lines
-    )
+    assert "Warning: unavailable cited pages: 1 (c 1); claims on them count as failed" in lines
+    assert "Warning: leaf 'depth' is never judged, and counts 0 (c/answer_1.md)" in lines
     assert "Warning: unknown keyword 'soucre' is ignored (c/answer_1.md)" in lines
     of_others = call(main, "metrics", "bot", "--task_id", "a").stdout
     assert "unavailable cited pages" not in of_others and "depth" not in of_others
@@ -240,9 +214,7 @@ def test_stale_results_and_answers_without_any(tmp_path, monkeypatch):
     run = call(main, "metrics", "bot")
     assert run.returncode == 1
     assert [
-        line
-        for line in run.stdout.splitlines()
-        if line.startswith(("Warning", "Out", "Note"))
+        line for line in run.stdout.splitlines() if line.startswith(("Warning", "Out", "Note"))
     ] == [
         f"Warning: results out of date: 1; to judge them again: {AS_BEFORE}",
         "Out of date: lake/answer_1.md: answer changed",
@@ -265,9 +237,7 @@ def test_the_suggested_command_is_that_of_the_newest_result(tmp_path, monkeypatc
     }
     judge |= {"temperature": 0.5, "reasoning_effort": "low"}
     inputs = {"variables": {"LAKE_KEY": "0123456789ab"}, "as_of": "answer"}
-    made = made_from(
-        judge=judge, with_captures=True, with_private_network=True, inputs=inputs
-    )
+    made = made_from(judge=judge, with_captures=True, with_private_network=True, inputs=inputs)
     add_result(tmp_path, "lake/answer_1", 1, provenance=made)
     run = call(main, "metrics", "bot", "--cache_root", "pages")
     assert (
@@ -277,10 +247,7 @@ def test_the_suggested_command_is_that_of_the_newest_result(tmp_path, monkeypatc
     ) in run.stdout
     monkeypatch.setenv("UV", "/opt/uv/uv")
     monkeypatch.setenv("PATH", "/bin/of/nobody")
-    assert (
-        "again: /opt/uv/uv run mind2web2 evaluate bot "
-        in call(main, "metrics", "bot").stdout
-    )
+    assert "again: /opt/uv/uv run mind2web2 evaluate bot " in call(main, "metrics", "bot").stdout
 
 
 def test_a_folder_that_cannot_be_written_still_has_its_numbers(results):
@@ -288,10 +255,7 @@ def test_a_folder_that_cannot_be_written_still_has_its_numbers(results):
     (results / "bot" / ".summing_up.lock").mkdir()
     run = call(main, "metrics", "bot")
     assert "partial completion" in run.stdout
-    assert (
-        "Warning: the numbers were not stored: cannot write to eval_results/bot: "
-        in run.stdout
-    )
+    assert "Warning: the numbers were not stored: cannot write to eval_results/bot: " in run.stdout
     assert call(main, "metrics", "bot", "--json").returncode == run.returncode
 
 
@@ -307,9 +271,7 @@ def test_a_removed_task_can_be_forgotten(results):
         '[{"answer_name": "answer_1.md", "score": null, "reason": "x"}]'
     )
     told = call(main, "metrics", "bot").stdout
-    assert "whose stored results still count: eval_results/bot/ghost" in " ".join(
-        told.split()
-    )
+    assert "whose stored results still count: eval_results/bot/ghost" in " ".join(told.split())
     assert "mind2web2 metrics bot --forget" in told and ghost.is_dir()
     for words, reason in (
         (["a"], "the task has answers in answers/bot/a"),
@@ -330,8 +292,7 @@ def test_a_removed_task_can_be_forgotten(results):
     assert not ghost.exists() and "ghost" not in run.stdout.partition("\n")[2]
     again = call(main, "metrics", "bot", "--forget", "ghost")
     assert (
-        again.returncode == 2
-        and "there are no results in eval_results/bot/ghost" in again.stderr
+        again.returncode == 2 and "there are no results in eval_results/bot/ghost" in again.stderr
     )
 
 
@@ -357,10 +318,7 @@ def test_a_result_changed_by_hand_enters_no_average(tmp_path, monkeypatch, has_s
         f"No result: lake/answer_1.md: its newest result {path.name} was changed after it was written: "
         "evaluate it again"
     ) in lines
-    assert (
-        read_json(tmp_path / "eval_results" / "bot" / "summary.json")["avg_score"]
-        is None
-    )
+    assert read_json(tmp_path / "eval_results" / "bot" / "summary.json")["avg_score"] is None
 
 
 def test_answers_that_do_not_exist_are_one_line(tmp_path, monkeypatch):
@@ -407,9 +365,7 @@ def test_several_agents_as_json(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for agent, gain in (("bot", 0.0), ("better", 0.1), ("best", 0.15)):
         add_agent(tmp_path, agent, gain)
-    content = json.loads(
-        call(main, "metrics", "bot", "better", "best", "--json").stdout
-    )
+    content = json.loads(call(main, "metrics", "bot", "better", "best", "--json").stdout)
     assert [agent["agent_name"] for agent in content["agents"]] == [
         "bot",
         "better",
@@ -425,9 +381,7 @@ def test_several_agents_as_json(tmp_path, monkeypatch):
 @pytest.mark.parametrize("as_json", [False, True])
 def test_a_task_list_counts_missing_tasks(results, as_json):
     """As 0, by name, and with exit status 1; comments and empty lines are no tasks."""
-    (results.parent / "tasks.txt").write_text(
-        "\ufeff# ours\na\n\n  c  \r\n", encoding="utf-8"
-    )
+    (results.parent / "tasks.txt").write_text("\ufeff# ours\na\n\n  c  \r\n", encoding="utf-8")
     run = call(
         main,
         "metrics",
@@ -448,23 +402,15 @@ def test_a_task_list_counts_missing_tasks(results, as_json):
             "c",
         )
     else:
-        assert (
-            "Warning: tasks without any answer: 1 (c), counted as 0"
-            in run.stdout.splitlines()
-        )
-        assert (
-            "Warning: tasks that were not asked for, left out: b"
-            in run.stdout.splitlines()
-        )
+        assert "Warning: tasks without any answer: 1 (c), counted as 0" in run.stdout.splitlines()
+        assert "Warning: tasks that were not asked for, left out: b" in run.stdout.splitlines()
 
 
 def test_results_of_several_judges_are_not_averaged_in_silence(results):
     """A warning names them."""
     add_result(results.parent, "c/answer_1", 1, judge_model="gpt-4o")
     run = call(main, "metrics", "bot")
-    [warning] = [
-        line for line in run.stdout.splitlines() if "different judge models" in line
-    ]
+    [warning] = [line for line in run.stdout.splitlines() if "different judge models" in line]
     assert "gpt-4o (1 answer), o4-mini (4 answers)" in warning
 
 
@@ -515,10 +461,7 @@ def test_figures_by_the_domain_of_a_task_list(tmp_path):
     (tmp_path / "tasks.csv").write_text(listed, encoding="utf-8")
     words = ("metrics", "bot", "--task_list", "tasks.csv")
     shown = call(main, *words).stdout
-    assert (
-        "bot, domain Travel: partial completion 0.3750, pass@2 0.5000 (2 tasks)"
-        in shown
-    )
+    assert "bot, domain Travel: partial completion 0.3750, pass@2 0.5000 (2 tasks)" in shown
     numbers = json.loads(call(main, *words, "--json").stdout)
     science, travel = numbers["by_domain"]
     assert science == {"domain": "Science", "avg_score": 0, "pass_at_k": 0, "tasks": 1}
@@ -529,20 +472,12 @@ def test_figures_by_the_domain_of_a_task_list(tmp_path):
 def test_figures_by_tag(tmp_path):
     """In the table and in JSON; without tags one line says how to give them."""
     assert "no leaf has a tag" in call(main, "metrics", "bot", "--by_tag").stdout
-    leaves = [
-        {"id": name, "status": "passed", "tags": ["price"], "children": []}
-        for name in "xy"
-    ]
+    leaves = [{"id": name, "status": "passed", "tags": ["price"], "children": []} for name in "xy"]
     leaves[1]["status"] = "failed"
     tree = [{"info": [], "verification_tree": {"id": "root", "children": leaves}}]
     add_result(tmp_path, "c/answer_1", 0.5, eval_breakdown=tree, weighted_score=0.25)
     shown = call(main, "metrics", "bot", "--by_tag").stdout
-    assert (
-        "bot, tag price: 0.500 of its leaves passed (2 leaves of 1 answer, 1 task)"
-        in shown
-    )
+    assert "bot, tag price: 0.500 of its leaves passed (2 leaves of 1 answer, 1 task)" in shown
     assert "Weighted figure of 1 answer: 0.250 (the score has no weights)" in shown
-    [figure] = json.loads(call(main, "metrics", "bot", "--by_tag", "--json").stdout)[
-        "by_tag"
-    ]
+    [figure] = json.loads(call(main, "metrics", "bot", "--by_tag", "--json").stdout)["by_tag"]
     assert (figure["tag"], figure["passed"]) == ("price", 0.5)

@@ -39,9 +39,7 @@ def add_result(root, agent, task, run, leaves, **more):
         "judge_model": "judge-1",
         "eval_breakdown": [{"info": [], "verification_tree": tree}],
     }
-    (path / f"20250714_120000_answer_{run}.md.json").write_text(
-        json.dumps(content | more)
-    )
+    (path / f"20250714_120000_answer_{run}.md.json").write_text(json.dumps(content | more))
 
 
 def judged(passed, *votes, claim="c", **more):
@@ -108,10 +106,7 @@ def test_three_agents():
     """P-values are corrected for all three pairs, and an agent that chance separates is tied."""
     found = compared("new", "old", "same")["metrics"]["avg_score"]
     assert next(iter(found["values"])) == "new"
-    p_values = {
-        (pair["first_agent"], pair["second_agent"]): pair
-        for pair in found["differences"]
-    }
+    p_values = {(pair["first_agent"], pair["second_agent"]): pair for pair in found["differences"]}
     assert p_values["new", "old"]["p_holm"] == pytest.approx(3 / 2**9, abs=1e-6)
     assert p_values["old", "same"]["p_holm"] > 0.05
     text = call(main, "compare", "old", "same").stdout
@@ -175,9 +170,7 @@ def test_flipped_leaves_have_a_cause(tmp_path, monkeypatch, failed, passed, caus
     add_result(tmp_path, "one", "task", 1, {"x": failed, "y": passed})
     add_result(tmp_path, "two", "task", 1, {"x": passed, "y": failed, "z": passed})
     found = compared("one", "two")["flipped_leaves"]["two"]
-    own = {
-        name: count for name, count in found["by_cause"].items() if count["examples"]
-    }
+    own = {name: count for name, count in found["by_cause"].items() if count["examples"]}
     assert {name: (count["gained"], count["lost"]) for name, count in own.items()} == {
         cause: (1, 1)
     }
@@ -238,9 +231,7 @@ def test_power_is_stated_within_possible_differences(tmp_path, monkeypatch):
     add_agent(tmp_path, "one", lambda task, _: 4 * task, tasks=2, runs=1)
     add_agent(tmp_path, "two", lambda task, _: 4 - 3 * task, tasks=2, runs=1)
     assert (
-        compared("one", "two")["metrics"]["avg_score"]["differences"][0]["power"][
-            "detectable"
-        ]
+        compared("one", "two")["metrics"]["avg_score"]["differences"][0]["power"]["detectable"]
         is None
     )
     text = call(main, "compare", "one", "two").stdout
@@ -260,12 +251,7 @@ def test_another_claim_from_the_same_answer_is_an_extraction(tmp_path, monkeypat
     same = {"provenance": made_from()}
     add_result(tmp_path, "one", "task", 1, {"x": judged(False, claim="other")}, **same)
     add_result(tmp_path, "two", "task", 1, {"x": judged(True)}, **same)
-    assert (
-        compared("one", "two")["flipped_leaves"]["two"]["by_cause"]["extraction"][
-            "gained"
-        ]
-        == 1
-    )
+    assert compared("one", "two")["flipped_leaves"]["two"]["by_cause"]["extraction"]["gained"] == 1
 
 
 @pytest.mark.parametrize(
@@ -313,8 +299,7 @@ def test_capture_days_and_missing_runs_are_pointed_out(tmp_path, monkeypatch):
         add_result(tmp_path, agent, "other", 1, {"x": judged(True)})
     warnings = compared("old", "new")["warnings"]
     assert any(
-        "different numbers of runs" in warning and "old 2, new 1" in warning
-        for warning in warnings
+        "different numbers of runs" in warning and "old 2, new 1" in warning for warning in warnings
     )
     assert "answers without a score at the compared tasks, left out: old 1" in warnings
     assert (

@@ -39,11 +39,9 @@ def test_warnings_that_are_alike_come_one_in_ten_seconds(warned):
         assert warned(102.0, "busy", alike="status 503") == "warning: busy"
         assert warned(109.9, "try 3", alike="no reply") == ""
         assert (
-            warned(110.0, "try 4", alike="no reply")
-            == "warning: try 4 (2 more like it in between)"
+            warned(110.0, "try 4", alike="no reply") == "warning: try 4 (2 more like it in between)"
         )
         assert warned(111.0, "try 5", alike="no reply") == ""
         assert (
-            warned(200.0, "try 6", alike="no reply")
-            == "warning: try 6 (1 more like it in between)"
+            warned(200.0, "try 6", alike="no reply") == "warning: try 6 (1 more like it in between)"
         )

@@ -206,9 +206,7 @@ def test_labels_say_nothing_about_answers_outside_of_their_sample(project):
     lines = (project / "audits/bot/ann.jsonl").read_text(encoding="utf-8").splitlines()
     assert len(lines) == 1 + 40
     line = score_line()
-    assert (
-        "not corrected by labels of ann: 12 answers of 24 came after the sample" in line
-    )
+    assert "not corrected by labels of ann: 12 answers of 24 came after the sample" in line
     assert "view bot --audit ann" in line
     assert "interval" not in line
     assert "not corrected by labels of ann: 12 answers" in run("audit", "bot")
@@ -225,9 +223,7 @@ def test_labels_of_single_leaves_count_for_agreement_alone(project):
         leaf = answer.leaves[0]
         label = "y" if leaf.name.task in EASY else "n"
         file.append(leaf.name, leaf.seen_sha256, label)
-    reason = (
-        "the labels are of single leaves, and count for agreement alone: go on with"
-    )
+    reason = "the labels are of single leaves, and count for agreement alone: go on with"
     assert f"not corrected by labels of ann: {reason}" in score_line()
     found = json.loads(run("audit", "bot", "--json"))
     assert found["auditors"][0]["quality"]["figures"]["agreement"]["value"] == 0.5
@@ -244,7 +240,8 @@ def test_a_corrected_score_says_what_would_change_it(project):
     assert found["corrected"] == pytest.approx(0.5, abs=0.1)
     assert found["these_tasks"]["low"] < 0.5 < found["these_tasks"]["high"]
     assert found["to_halve"] > 0
-    # The judge's verdicts and the labels agree in half of the tasks, and each leaf is a quarter of the score.
+    # The judge's verdicts and the labels agree in half of the tasks, and each leaf is a quarter of
+    # the score.
     assert found["if_labels_are_wrong"] == pytest.approx(found["corrected"], abs=0.06)
     assert found == json.loads(run("audit", "bot", "--json"))["score"]
 
@@ -281,9 +278,7 @@ def test_a_comparison_is_corrected_for_wrongly_failed_gates(tmp_path, monkeypatc
             session = AuditSession(Catalog(PathConfig(tmp_path), [agent]), settings)
             label_whole(session, 6)
     assert "corrected by labels of ann on 6 of 6 answers: 1.0000" in score_line()
-    (pair,) = json.loads(run("compare", "bot", "twin", "--corrected", "--json"))[
-        "corrected"
-    ]
+    (pair,) = json.loads(run("compare", "bot", "twin", "--corrected", "--json"))["corrected"]
     assert (pair["raw_difference"], pair["corrected_difference"]) == (0.5, 0)
     assert pair["these_tasks"] == {"low": 0, "high": 0}
     text = run("compare", "bot", "twin", "--corrected")

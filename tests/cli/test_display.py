@@ -29,9 +29,7 @@ def usage_of_run(asked, reused=0):
 async def shown(progress, totals, *, terminal, width=100):
     """Return what is shown of a run in this state."""
     output = io.StringIO()
-    console = Console(
-        file=output, force_terminal=terminal, width=width, color_system=None
-    )
+    console = Console(file=output, force_terminal=terminal, width=width, color_system=None)
     async with RunDisplay(console, progress, totals):
         await asyncio.sleep(0)
         await asyncio.sleep(0)
@@ -81,9 +79,7 @@ def test_times_have_the_units_that_matter(seconds, text):
 def test_the_totals_tell_elapsed_and_remaining_time():
     """Once some answers are judged; reused ones say nothing about the pace."""
     progress = progress_of(*(outcome(number, 1.0, reused=True) for number in range(3)))
-    display = RunDisplay(
-        Console(file=io.StringIO()), progress, usage_of_run(Usage(judgments=7))
-    )
+    display = RunDisplay(Console(file=io.StringIO()), progress, usage_of_run(Usage(judgments=7)))
     assert re.search(r"7 judgments asked, .*; [0-9]+ s elapsed$", display.totals_line())
     progress.outcomes += [outcome(number, 1.0) for number in range(3)]
     assert re.search(r"elapsed, about [0-9]+ s left$", display.totals_line())
@@ -102,9 +98,7 @@ async def test_on_a_terminal_there_is_a_live_display():
     """Answers, tasks, requests, tokens and cost so far, and what is being worked on."""
     totals = usage_of_run(Usage(1000, 0, 234, judgments=12, cost_usd=0.5), reused=3)
     running = [f"lake/answer_{number}" for number in range(6)]
-    text = await shown(
-        progress_of(outcome(1, 1.0), running=running), totals, terminal=True
-    )
+    text = await shown(progress_of(outcome(1, 1.0), running=running), totals, terminal=True)
     for words in (
         "[1/9] lake/answer_1.md: 1.0000",
         "1/9 answers",
@@ -117,9 +111,7 @@ async def test_on_a_terminal_there_is_a_live_display():
 
 async def test_the_live_display_fits_a_narrow_terminal():
     """No line is cut or wrapped at the usual width."""
-    totals = usage_of_run(
-        Usage(10**9, 0, 234, judgments=120_000, cost_usd=1234.5), reused=3000
-    )
+    totals = usage_of_run(Usage(10**9, 0, 234, judgments=120_000, cost_usd=1234.5), reused=3000)
     text = await shown(progress_of(outcome(1, 1.0)), totals, terminal=True, width=80)
     assert totals_text(totals) in text
     assert "1/9 answers" in text

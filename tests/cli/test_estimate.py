@@ -53,9 +53,7 @@ def run(server, *more):
 
 def files(project):
     """Return all files with their content."""
-    return {
-        path: path.read_bytes() for path in project.root.rglob("*") if path.is_file()
-    }
+    return {path: path.read_bytes() for path in project.root.rglob("*") if path.is_file()}
 
 
 def test_a_first_run_is_guessed(project, server):
@@ -64,21 +62,13 @@ def test_a_first_run_is_guessed(project, server):
     for command in ((evaluate_main, "--agent_name", "bot"), (main, "evaluate", "bot")):
         told = call(*command, "--estimate")
         assert (told.returncode, told.stderr) == (0, "")
-        assert (
-            "Answers to evaluate: 2 of 2; 0 have a result that is up to date."
-            in told.stdout
-        )
+        assert "Answers to evaluate: 2 of 2; 0 have a result that is up to date." in told.stdout
         assert "based on a guess from length and links" in told.stdout
         assert "in which all is right: mind2web2 rehearse lake" in told.stdout
         assert "Judge: o4-mini (openai https://api.openai.com/v1)." in told.stdout
         # One claim's page and the whole answers: nothing is known, so the range is wide.
-        assert (
-            "Judge requests: between 6 and 88, probably 22, based on a guess"
-            in told.stdout
-        )
-        assert re.search(
-            r"^Dollars: between \$\S+ and \$\S+, probably \$\S+\.$", told.stdout, re.M
-        )
+        assert "Judge requests: between 6 and 88, probably 22, based on a guess" in told.stdout
+        assert re.search(r"^Dollars: between \$\S+ and \$\S+, probably \$\S+\.$", told.stdout, re.M)
         assert "not cached yet: 1; captured when a claim needs them." in told.stdout
         assert told.stdout.endswith("Nothing was asked, run or written.\n")
     assert (files(project), server.calls) == (before, [])
@@ -88,10 +78,7 @@ def test_a_later_run_is_known(project, server):
     assert run(server).returncode == 0
     asked, before = len(server.calls), files(project)
     told = run(server, "--estimate")
-    assert (
-        "Answers to evaluate: 0 of 2; 2 have a result that is up to date."
-        in told.stdout
-    )
+    assert "Answers to evaluate: 0 of 2; 2 have a result that is up to date." in told.stdout
     assert "Judge requests: 0." in told.stdout
     assert "Dollars: $0.0000." in told.stdout
     assert "Cited pages that are not cached yet: 0." in told.stdout
@@ -110,15 +97,10 @@ def test_stored_judgments_take_nothing(project, server):
     """Back at the first judge, or with another time of the agent: the run asks nothing, as estimated."""
     assert run(server).returncode == 0
     assert run(server, "--judge_model", "gpt-4.1").returncode == 0
-    (project.root / "answers/bot" / TASK / "answer_1.meta.json").write_text(
-        '{"time_seconds": 9}'
-    )
+    (project.root / "answers/bot" / TASK / "answer_1.meta.json").write_text('{"time_seconds": 9}')
     asked = len(server.calls)
     told = run(server, "--estimate")
-    assert (
-        "Answers to evaluate: 2 of 2; 0 have a result that is up to date."
-        in told.stdout
-    )
+    assert "Answers to evaluate: 2 of 2; 0 have a result that is up to date." in told.stdout
     assert "Judge requests: 0." in told.stdout
     assert "Dollars: $0.0000." in told.stdout
     assert run(server).returncode == 0
@@ -129,10 +111,7 @@ def test_stored_judgments_take_nothing(project, server):
     project.add_answer("answer_1", "another text")
     lost = run(server, "--estimate")
     assert "Answers to evaluate: 1 of 2" in lost.stdout
-    assert (
-        "Judge requests: between 3 and 5, probably 4, based on your 2 earlier"
-        in lost.stdout
-    )
+    assert "Judge requests: between 3 and 5, probably 4, based on your 2 earlier" in lost.stdout
 
 
 def test_what_is_partly_stored_may_take_less(project, server):
@@ -140,17 +119,11 @@ def test_what_is_partly_stored_may_take_less(project, server):
     assert run(server).returncode == 0
     project.add_script(CLAIMS | {"third": ("The lake is wide.", None)})
     edited = run(server, "--estimate")
-    assert (
-        "Judge requests: between 0 and 10, probably 8, based on your 2 earlier"
-        in edited.stdout
-    )
+    assert "Judge requests: between 0 and 10, probably 8, based on your 2 earlier" in edited.stdout
     for path in project.result_paths("answer_1"):
         path.unlink()
     stopped = run(server, "--estimate")
-    assert (
-        "Judge requests: between 0 and 16, probably 8, based on your 1 earlier"
-        in stopped.stdout
-    )
+    assert "Judge requests: between 0 and 16, probably 8, based on your 1 earlier" in stopped.stdout
 
 
 def test_results_of_others_say_less(project, server):
@@ -164,16 +137,12 @@ def test_results_of_others_say_less(project, server):
     answer = project.root / "answers/scout" / TASK / "answer_1.md"
     answer.parent.mkdir(parents=True)
     answer.write_text("An answer.")
-    scout = call(
-        evaluate_main, "--agent_name", "scout", "--estimate", "--judge_model", "gpt-4o"
-    )
+    scout = call(evaluate_main, "--agent_name", "scout", "--estimate", "--judge_model", "gpt-4o")
     assert "based on 2 earlier results of other agents." in scout.stdout
     project.add_answer("answer_1", task="hill")
     project.add_script(CLAIMS, task="hill")
     hill = run(server, "--estimate", "--task_id", "hill")
-    assert (
-        "Judge requests: between 2 and 36, probably 9, based on a guess" in hill.stdout
-    )
+    assert "Judge requests: between 2 and 36, probably 9, based on a guess" in hill.stdout
 
 
 def test_an_unknown_price_is_reported(project, server):
@@ -233,9 +202,7 @@ def test_a_batch_halves_the_price():
             "gpt-4o",
             *more,
         )
-        dollars.append(
-            float(re.search(r"Dollars: .*probably \$(\S+)\.", told.stdout)[1])
-        )
+        dollars.append(float(re.search(r"Dollars: .*probably \$(\S+)\.", told.stdout)[1]))
     assert dollars[1] == pytest.approx(dollars[0] / 2, abs=1e-4)
 
 
@@ -271,9 +238,7 @@ def test_what_an_estimate_rests_on_is_added_up(project, server):
 def test_judgments_of_another_agent_are_not_asked_again(project, server):
     assert run(server).returncode == 0
     asked, theirs = len(server.calls), (project.results / FILE_NAME).read_bytes()
-    shutil.copytree(
-        project.root / "answers" / "bot", project.root / "answers" / "newer"
-    )
+    shutil.copytree(project.root / "answers" / "bot", project.root / "answers" / "newer")
     newer = ("--agent_name", "newer")
     project.add_settings("keep_apart = true")
     apart = run(server, *newer, "--estimate")
@@ -290,8 +255,7 @@ def test_judgments_of_another_agent_are_not_asked_again(project, server):
         shared = [each for each in store.all() if each.purpose != "gate"]
     assert [each.reused_from for each in shared] == ["bot"] * len(shared)
     scores = [
-        call(main, "metrics", name, "--json").stdout.count("1.0")
-        for name in ("bot", "newer")
+        call(main, "metrics", name, "--json").stdout.count("1.0") for name in ("bot", "newer")
     ]
     assert scores[0] == scores[1]
     project.add_settings("keep_apart = true")
@@ -304,13 +268,9 @@ def test_pages_of_another_agent_are_not_captured_again(project, server):
     url = "https://a.example/depth"
     project.add_script({"deep": ("The lake is deep.", url)})
     now = datetime.now(UTC).isoformat()
-    record = CaptureRecord(
-        requested_url=url, final_url=url, kind="web", captured_at=now
-    )
+    record = CaptureRecord(requested_url=url, final_url=url, kind="web", captured_at=now)
     project.cache().put_capture(CapturedPage(record, "It is 80 m deep.", None))
-    shutil.copytree(
-        project.root / "answers" / "bot", project.root / "answers" / "newer"
-    )
+    shutil.copytree(project.root / "answers" / "bot", project.root / "answers" / "newer")
     names = ("--agent_name", "newer", "--judge_base_url", server.base_url)
     assert call(evaluate_main, *names).returncode == 0
     own = CacheFileSys(project.root / "cache" / "newer" / TASK)
@@ -328,9 +288,7 @@ def test_pages_of_another_agent_are_not_captured_again(project, server):
         ("1", "1", 4),
     ],
 )
-def test_results_by_another_rule_of_votes_are_converted(
-    server, made_by, planned, requests
-):
+def test_results_by_another_rule_of_votes_are_converted(server, made_by, planned, requests):
     """Two votes that agree are half of what one vote takes."""
     assert run(server, "--votes", made_by).returncode == 0
     told = run(server, "--estimate", "--overwrite", "--votes", planned)

@@ -56,9 +56,7 @@ def server():
 
 def evaluate(server, *more):
     """Evaluate the project's answers in this process."""
-    return call(
-        evaluate_main, "--agent_name", "bot", "--judge_base_url", server.base_url, *more
-    )
+    return call(evaluate_main, "--agent_name", "bot", "--judge_base_url", server.base_url, *more)
 
 
 @pytest.mark.usefixtures("project")
@@ -122,13 +120,9 @@ def test_the_environment_names_server_and_key(project, server, monkeypatch):
     monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-mine")
     assert call(evaluate_main, "--agent_name", "bot").returncode == 0
-    assert {call.headers["authorization"] for call in server.calls} == {
-        "Bearer sk-mine"
-    }
+    assert {call.headers["authorization"] for call in server.calls} == {"Bearer sk-mine"}
     assert "sk-mine" not in "".join(
-        path.read_text(errors="replace")
-        for path in project.results.rglob("*")
-        if path.is_file()
+        path.read_text(errors="replace") for path in project.results.rglob("*") if path.is_file()
     )
 
 
@@ -162,10 +156,7 @@ def test_a_version_may_be_pinned(project, server):
         run = evaluate(server, *more)
         assert run.returncode == 0
         assert version in run.stdout
-        assert (
-            read_json(project.result_paths()[-1])["provenance"]["script"]
-            == f"{version}/lake.py"
-        )
+        assert read_json(project.result_paths()[-1])["provenance"]["script"] == f"{version}/lake.py"
 
 
 def test_at_most_so_many_requests_at_once(project):
@@ -180,9 +171,7 @@ def test_at_most_so_many_requests_at_once(project):
         return {"reasoning": "read", "result": full.wait(30)}
 
     with JudgeServer(reply) as server:
-        run = evaluate(
-            server, "--max_llm_requests", "3", "--max_concurrent_answers", "5"
-        )
+        run = evaluate(server, "--max_llm_requests", "3", "--max_concurrent_answers", "5")
         assert run.returncode == 0
         assert (server.most_at_once, len(server.requests)) == (3, 30)
 
@@ -195,9 +184,7 @@ def test_at_most_so_many_requests_at_once(project):
         (["--max_concurrent_tasks", "2"], 4, 4, 4),
     ],
 )
-def test_short_tasks_keep_the_judge_busy(
-    tmp_path, project, options, tasks, least, most
-):
+def test_short_tasks_keep_the_judge_busy(tmp_path, project, options, tasks, least, most):
     """By default as many answers run at once as it takes; the bounds of the options are obeyed."""
     for path in (tmp_path / "answers" / "bot" / TASK).iterdir():
         path.unlink()
@@ -238,9 +225,7 @@ def test_failures_are_listed_and_the_rest_is_scored(project, server):
         "unscripted/answer_1.md": "no script for task unscripted",
     }
     assert reasons.keys() == expected.keys()
-    assert [
-        name for name, words in expected.items() if words not in reasons[name]
-    ] == []
+    assert [name for name, words in expected.items() if words not in reasons[name]] == []
     assert "1: 0.6667  2: 0.6667  4: -" in run.stdout
     assert "Note: lake: ignored notes.txt" in run.stdout
     assert "Warning: answers without a score: " in run.stdout
@@ -260,24 +245,19 @@ def test_a_warning_is_one_line(project, server, monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
     run = evaluate(server)
     assert run.returncode == 0
-    [warning] = [
-        line for line in run.stderr.splitlines() if line.startswith("warning: ")
-    ]
+    [warning] = [line for line in run.stderr.splitlines() if line.startswith("warning: ")]
     assert warning.startswith(
         f"warning: damaged result, counts as none path={path.relative_to(project.root)} "
     )
-    assert (
-        warning.removeprefix("warning: ") in (project.results / "run.log").read_text()
-    )
+    assert warning.removeprefix("warning: ") in (project.results / "run.log").read_text()
 
 
 def test_a_wrong_key_ends_the_run_with_one_line(project):
     """No retry, no score, and the key itself is nowhere."""
-    with JudgeServer(
-        faults=lambda _: status(401, "Incorrect API key: dummy")
-    ) as server:
+    with JudgeServer(faults=lambda _: status(401, "Incorrect API key: dummy")) as server:
         run = evaluate(server)
-        # Both trials of all three claims of both answers are in flight when the first of them fails.
+        # Both trials of all three claims of both answers are in flight when the first of them
+        # fails.
         assert len(server.requests) <= 12
     assert run.returncode == 2
     [line] = run.stderr.splitlines()
@@ -358,9 +338,7 @@ def test_reasons_for_low_scores_are_reported(project, server):
     )
     run = evaluate(server, "--no_capture")
     assert run.returncode == 0
-    warnings = [
-        line for line in run.stdout.splitlines() if line.startswith("Warning: ")
-    ]
+    warnings = [line for line in run.stdout.splitlines() if line.startswith("Warning: ")]
     assert warnings == [
         "Warning: unavailable cited pages: 1 (lake 1); claims on them count as failed",
         "Warning: lake.py, line 20: leaf 'forgotten' is never judged, and counts 0 "
@@ -383,9 +361,7 @@ def test_extractions_without_their_page_are_reported(project, server):
     for _ in ("judged", "reused"):
         run = evaluate(server, "--no_capture")
         assert run.returncode == 0
-        warnings = [
-            line for line in run.stdout.splitlines() if line.startswith("Warning: ")
-        ]
+        warnings = [line for line in run.stdout.splitlines() if line.startswith("Warning: ")]
         assert warnings == [
             "Warning: unavailable cited pages: 1 (lake 1); 2 extractions came out empty"
         ]
@@ -510,15 +486,10 @@ def test_extracted_values_are_shown_for_writing_scripts(project, server):
     )
     run = evaluate(server, "--self_debug")
     value = '{"reasoning":"read"}'
-    assert (
-        f"extracted name=why url=None declined=None value={value}"
-        in run.stdout + run.stderr
-    )
+    assert f"extracted name=why url=None declined=None value={value}" in run.stdout + run.stderr
     asked = len(server.requests)
     again = evaluate(server, "--self_debug").stdout.splitlines()
-    place = again.index(
-        "lake/answer_1.md: reused, the script did not run; stored values:"
-    )
+    place = again.index("lake/answer_1.md: reused, the script did not run; stored values:")
     assert again[place + 1 : place + 4] == [
         "  why",
         "    {",
@@ -544,7 +515,6 @@ def test_the_time_stands_at_the_end(server):
     run = evaluate(server)
     assert re.fullmatch(r"Time: \d+ s\.", run.stdout.splitlines()[-2])
     assert (
-        run.stdout.splitlines()[-3]
-        == "Why an answer has its score: mind2web2 show bot TASK ANSWER"
+        run.stdout.splitlines()[-3] == "Why an answer has its score: mind2web2 show bot TASK ANSWER"
     )
     assert "Judge use" not in run.stdout

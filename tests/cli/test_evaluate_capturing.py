@@ -91,17 +91,15 @@ def test_an_uncached_page_is_captured_once_and_kept(project, server, judge):
     assert len(server.requests) == asked
 
 
-def test_refused_pages_are_judged_once_private_addresses_are_allowed(
-    project, server, judge
-):
+def test_refused_pages_are_judged_once_private_addresses_are_allowed(project, server, judge):
     """A result that failed for want of the option holds without it, and with it is judged anew, once."""
     assert PRIVATE in evaluate(project, judge).stdout
     assert PRIVATE in evaluate(project, judge).stdout
     assert server.requests == []
     [path] = project.result_paths()
-    [page] = read_json(path)["eval_breakdown"][0]["verification_tree"]["children"][0][
-        "evidence"
-    ]["pages"]
+    [page] = read_json(path)["eval_breakdown"][0]["verification_tree"]["children"][0]["evidence"][
+        "pages"
+    ]
     assert (page["outcome"], "refused" in page["reason"]) == ("unavailable", True)
     run = evaluate(project, judge, "--allow_private_network")
     assert (run.returncode, complaints(run.stderr)) == (0, [])
@@ -126,9 +124,7 @@ def test_the_estimate_counts_pages_that_are_allowed_now(project, server, judge):
     assert (server.requests, judge.requests) == ([], [])
 
 
-def test_a_refusal_for_another_reason_is_not_blamed_on_private_addresses(
-    project, judge
-):
+def test_a_refusal_for_another_reason_is_not_blamed_on_private_addresses(project, judge):
     """The option does not open the ports of services that are not the web's."""
     for task in ("lake", "pond"):
         project.add_script({"mail": ("It is deep.", "http://127.0.0.1:25/")}, task)
@@ -144,12 +140,8 @@ def test_without_a_browser_an_answer_gets_no_result(project, server, judge):
     project.cache("pond").put_web(f"{server.url}/depth", "Depth: 80 m", None)
     run = evaluate(project, judge, "--allow_private_network", PATH=NO_PROGRAMS)
     assert run.returncode == 1
-    [line] = [
-        line for line in run.stdout.splitlines() if line.startswith("No result: ")
-    ]
-    assert line.startswith(
-        "No result: lake/answer_1.md, lake/answer_2.md: no browser found"
-    )
+    [line] = [line for line in run.stdout.splitlines() if line.startswith("No result: ")]
+    assert line.startswith("No result: lake/answer_1.md, lake/answer_2.md: no browser found")
     assert "--no_capture" in line
     assert project.task_summary("pond")["answer_1.md"]["score"] == 1.0
 

@@ -83,7 +83,8 @@ def test_a_run_that_is_stopped_goes_on_where_it_was(project, end):
         # No line is broken where a program or a file takes it.
         with start_command(*options, cwd=project.root, COLUMNS="80") as process:
             judge.wait()
-            # All six are asked at the same time: the end may come before the replies to the others are kept.
+            # All six are asked at the same time: the end may come before the replies to the others
+            # are kept.
             wait_until_stored(project, 4)
             process.send_signal(end)
             stdout, stderr = process.communicate(timeout=PATIENCE_S)
@@ -95,15 +96,10 @@ def test_a_run_that_is_stopped_goes_on_where_it_was(project, end):
                 "Stopped. 0 of 1 answer done, and every judgment so far is kept: the same command "
                 "continues from here."
             )
-            assert re.match(
-                r".* the server did not report the tokens of [12] requests ", under_way
-            )
+            assert re.match(r".* the server did not report the tokens of [12] requests ", under_way)
         else:
             assert process.returncode == -signal.SIGKILL
-        assert (
-            stored_claims(project)
-            == ["The lake is cold."] * 2 + ["The lake is deep."] * 2
-        )
+        assert stored_claims(project) == ["The lake is cold."] * 2 + ["The lake is deep."] * 2
         assert list(project.root.rglob("*.md.json")) == []
         asked_before = len(server.requests)
         run = run_command(*options, cwd=project.root)
@@ -139,9 +135,7 @@ def test_results_that_are_done_stay_when_a_run_is_stopped(project):
         assert "Stopped. 1 of 2 answers done" in stdout
         run = run_command(*options, cwd=project.root)
     assert run.returncode == 0
-    assert re.search(
-        r"^\[1/2\] early/answer_1\.md: 1\.0000, reused", run.stdout, re.MULTILINE
-    )
+    assert re.search(r"^\[1/2\] early/answer_1\.md: 1\.0000, reused", run.stdout, re.MULTILINE)
     assert len(project.result_paths(task="early")) == 1
 
 
@@ -221,9 +215,7 @@ def test_no_script_ends_a_run_or_keeps_it_from_ending(project):
     assert blocked.startswith("was stopped: it blocked all other work")
     scores = {
         task: entries["bot"][0]["score"]
-        for task, entries in read_json(
-            project.root / "eval_results" / "all_results.json"
-        ).items()
+        for task, entries in read_json(project.root / "eval_results" / "all_results.json").items()
     }
     assert {task: score for task, score in scores.items() if score is not None} == {
         "lake": 1.0,
@@ -236,9 +228,7 @@ def test_ctrl_c_at_any_other_moment_is_one_line(tmp_path):
     fifo = tmp_path / "judgments.jsonl"
     os.mkfifo(fifo)
     # A job in a shell's background starts with the signal ignored.
-    code = (
-        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-    )
+    code = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
     code += "from mind2web2.cli import main; sys.exit(main())"
     command = [sys.executable, "-c", code, "judgments", "import", "bot", str(fifo)]
     settings = {

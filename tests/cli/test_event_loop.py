@@ -133,10 +133,6 @@ RunLoop(lambda: print("told")).run(main())
 def test_a_second_ctrl_c_ends_at_once_and_says_so():
     """In one line, whatever is under way."""
     command = [sys.executable, "-c", TWICE]
-    run = subprocess.run(
-        command, check=False, capture_output=True, text=True, timeout=30
-    )
+    run = subprocess.run(command, check=False, capture_output=True, text=True, timeout=30)
     assert (run.returncode, run.stdout) == (130, "")
-    assert (
-        run.stderr == "stopped at once; results and judgments stored so far are kept\n"
-    )
+    assert run.stderr == "stopped at once; results and judgments stored so far are kept\n"

@@ -24,7 +24,8 @@ CLAIMS = {
     for number in range(24)
 }
 JUDGMENTS = 2 * len(CLAIMS)
-# Root writes everywhere unless it gives up that privilege (CAP_DAC_OVERRIDE); others have none to give up.
+# Root writes everywhere unless it gives up that privilege (CAP_DAC_OVERRIDE); others have none to
+# give up.
 AS_ANYBODY = """
 import ctypes, os, resource, sys
 if sys.platform == "linux":
@@ -105,20 +106,16 @@ def read_only(folder):
 
 def test_an_evaluation_on_a_full_disk_goes_on_when_there_is_room(project, judge):
     project.add_script(CLAIMS)
-    run = run_as_anybody(
-        project, *evaluation(judge), "--max_llm_requests", "2", file_bytes=100_000
-    )
+    run = run_as_anybody(project, *evaluation(judge), "--max_llm_requests", "2", file_bytes=100_000)
     assert run.returncode == 1, run.stderr
-    [reason] = [
-        line for line in run.stdout.splitlines() if line.startswith("No result: ")
-    ]
+    [reason] = [line for line in run.stdout.splitlines() if line.startswith("No result: ")]
     assert f"judgments in eval_results/bot/{FILE_NAME} cannot be used: " in reason
     assert "room" in reason
     assert "Traceback" not in run.stderr
     asked, kept = len(judge.requests), stored(project)
     assert 0 < kept < JUDGMENTS
-    # What was with the judge when the disk became full, two at a time, had nowhere to go, nor had the two
-    # replies that were to be written then.
+    # What was with the judge when the disk became full, two at a time, had nowhere to go, nor had
+    # the two replies that were to be written then.
     assert kept <= asked <= kept + 4
     assert " not stored, to be requested again: " in run.stdout
     run = run_command(*evaluation(judge)[1:], cwd=project.root)
@@ -143,9 +140,7 @@ def test_a_results_folder_that_cannot_be_written_costs_nothing(project, judge):
 @pytest.mark.parametrize("command", ["answers import", "answer"])
 def test_an_agents_folder_that_cannot_be_written_is_named(project, place, command):
     """One line, before the agent is asked for long; no other name of a file in it."""
-    (project.root / "a.jsonl").write_text(
-        '{"task_id": "lake", "answer": "x", "run": 7}'
-    )
+    (project.root / "a.jsonl").write_text('{"task_id": "lake", "answer": "x", "run": 7}')
     script = project.root / "eval_scripts" / "example" / "lake.py"
     script.write_text(f"TASK_DESCRIPTION = 'Which?'\n{script.read_text()}")
     agent = "bot" if place != "answers" else "new_bot"
@@ -184,8 +179,7 @@ def test_a_cache_that_cannot_be_written_is_no_page_that_cannot_be_had(project, j
             run = run_as_anybody(project, *evaluation(judge))
         assert run.returncode == 1, run.stderr
         assert (
-            "No result: lake/answer_1.md: cannot write cache folder cache/bot/lake: "
-            in run.stdout
+            "No result: lake/answer_1.md: cannot write cache folder cache/bot/lake: " in run.stdout
         )
         assert "Permission denied" in run.stdout
     assert judge.requests == []
@@ -198,11 +192,7 @@ def test_a_log_that_cannot_be_written_costs_no_result(project):
     with JudgeServer(faults=[status(500), status(500)]) as judge:
         run = run_command(*evaluation(judge)[1:], cwd=project.root)
     assert run.returncode == 0
-    [line] = [
-        line
-        for line in run.stderr.splitlines()
-        if "request failed, retrying" not in line
-    ]
+    [line] = [line for line in run.stderr.splitlines() if "request failed, retrying" not in line]
     assert line.startswith("warning: cannot write the log ")
     assert line.endswith("run.log: No space left on device")
     assert project.task_summary()["answer_1.md"]["score"] == 1.0
@@ -216,9 +206,7 @@ def test_an_export_that_finds_no_room_leaves_the_older_one(project):
     target = project.root / "out" / "older.jsonl"
     target.parent.mkdir()
     target.write_text("older\n")
-    run = run_as_anybody(
-        project, "judgments", "export", "bot", target, *root, file_bytes=60_000
-    )
+    run = run_as_anybody(project, "judgments", "export", "bot", target, *root, file_bytes=60_000)
     assert (run.returncode, run.stdout) == (2, "")
     assert run.stderr.startswith(f"mind2web2: cannot write {target}: ")
     assert run.stderr.count("\n") == 1

@@ -55,11 +55,7 @@ def takes_side(side_px, message):
 def wants_strings(body):
     """Refuse any content that is no string, as a text-only server does."""
     is_string = all(isinstance(message["content"], str) for message in body["messages"])
-    return (
-        None
-        if is_string
-        else status(400, "'messages.1.content' : value must be a string")
-    )
+    return None if is_string else status(400, "'messages.1.content' : value must be a string")
 
 
 def verdict(body):
@@ -72,9 +68,7 @@ def verdict(body):
 
 def evaluate(*options):
     """Evaluate the project's answers in this process."""
-    return call(
-        evaluate_main, "--agent_name", "bot", "--judge_model", "judge-1", *options
-    )
+    return call(evaluate_main, "--agent_name", "bot", "--judge_model", "judge-1", *options)
 
 
 def leaves(project, stem):
@@ -146,16 +140,12 @@ def test_all_is_scored_with_the_images_that_a_judge_takes(
     assert min(most_refused, 1) <= len(refused) <= most_refused
     pages, scores = shown(project)
     assert pages == {page_a}
-    assert scores == {
-        (("a", 1.0), ("b", 1.0), ("c", 1.0), ("wide", 0.0), ("cold", 1.0))
-    }
+    assert scores == {(("a", 1.0), ("b", 1.0), ("c", 1.0), ("wide", 0.0), ("cold", 1.0))}
     assert ("claims judged without all images" in run.stdout) is (
         len(page_a) > 1 and "to this" in page_a[1]
     )
     said = [
-        text
-        for body in server.requests
-        if claim_in(text := prompt_text(body)) == CLAIMS["a"][0]
+        text for body in server.requests if claim_in(text := prompt_text(body)) == CLAIMS["a"][0]
     ]
     assert all(note in said[-1] for note in page_a[1:])
     replay = evaluate("--llm_provider", "replay")
@@ -203,10 +193,7 @@ def test_another_number_of_images_is_another_judge(project):
         before = len(server.requests)
         evaluate(*given, "--no_screenshots")
         assert 0 < len(server.requests) - before < before
-        assert (
-            read_json(project.result_paths()[-1])["provenance"]["judge"]["max_images"]
-            == 0
-        )
+        assert read_json(project.result_paths()[-1])["provenance"]["judge"]["max_images"] == 0
     assert len(project.result_paths()) == 2
     unclear = call(evaluate_main, "--agent_name", "bot", "--llm_provider", "replay")
     assert unclear.returncode == 2
@@ -215,9 +202,7 @@ def test_another_number_of_images_is_another_judge(project):
         (["--no_screenshots"], 0),
         (["--judge_model", "judge-1"], 5),
     ):
-        replay = call(
-            evaluate_main, "--agent_name", "bot", "--llm_provider", "replay", *options
-        )
+        replay = call(evaluate_main, "--agent_name", "bot", "--llm_provider", "replay", *options)
         assert replay.returncode == 0, replay.stdout
         assert {page[0] for page in shown(project)[0]} == {images}
 
@@ -266,9 +251,7 @@ def test_a_script_that_shows_images_of_its_own(project):
 )
 def test_the_settings_file_may_say_how_many(project, given, options, images):
     """As another option, it gives way to the command line."""
-    (project.root / "mind2web2.toml").write_text(
-        f"max_images = {given}", encoding="utf-8"
-    )
+    (project.root / "mind2web2.toml").write_text(f"max_images = {given}", encoding="utf-8")
     with JudgeServer(verdict) as server:
         assert evaluate("--judge_base_url", server.base_url, *options).returncode == 0
     assert {page[0] for page in shown(project)[0]} == {images}

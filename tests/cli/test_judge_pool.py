@@ -21,19 +21,13 @@ def project(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     project = Project(tmp_path)
     project.add_answer("answer_1", "The lake is deep, says the town's page.")
-    project.add_script(
-        {name: (f"The lake is {name}.", None) for name in ("deep", "cold", "wide")}
-    )
+    project.add_script({name: (f"The lake is {name}.", None) for name in ("deep", "cold", "wide")})
     return project
 
 
 def reply(body):
     """Support every claim; find no link."""
-    return (
-        {"reasoning": "read", "result": True}
-        if claim_in(prompt_text(body))
-        else {"urls": []}
-    )
+    return {"reasoning": "read", "result": True} if claim_in(prompt_text(body)) else {"urls": []}
 
 
 @pytest.fixture
@@ -68,9 +62,7 @@ def test_judgments_outlive_the_servers_of_a_pool(project, servers):
     assert one.requests and two.requests
     judge = read_json(project.result_paths()[0])["provenance"]["judge"]
     assert (judge["endpoint"], judge["model"]) == ("openai pool", "m")
-    (project.root / "judges.txt").write_text(
-        f"{three.base_url} model=m", encoding="utf-8"
-    )
+    (project.root / "judges.txt").write_text(f"{three.base_url} model=m", encoding="utf-8")
     assert "reused" in evaluate(*pool)
     for path in project.result_paths():
         path.unlink()
@@ -120,21 +112,13 @@ def test_judging_again_takes_the_servers_of_a_pool(project, servers):
     again = ("rejudge", "bot", "--times", "2")
     without = call(main, *again)
     assert (without.returncode, without.stderr.count("\n")) == (2, 1)
-    assert (
-        "the results of bot were judged by a pool: give --judge_pool FILE"
-        in without.stderr
-    )
+    assert "the results of bot were judged by a pool: give --judge_pool FILE" in without.stderr
     both = (word for url in urls[:2] for word in ("--judge_base_url", url))
     by_file, by_urls = (call(main, *again, *words) for words in (pool, both))
     for run in (by_file, by_urls):
         assert run.returncode == 0, run.stderr
-        assert (
-            "judged 2 times by m" in run.stdout
-            and "agrees with the results" not in run.stdout
-        )
-    check = (
-        f"mind2web2 check-judge --llm_provider openai --judge_model m {' '.join(pool)}"
-    )
+        assert "judged 2 times by m" in run.stdout and "agrees with the results" not in run.stdout
+    check = f"mind2web2 check-judge --llm_provider openai --judge_model m {' '.join(pool)}"
     assert f"How often is this judge right? {check}\n" in by_file.stdout
 
 
@@ -160,10 +144,7 @@ def test_parameters_that_change_replies_belong_to_the_judge(servers):
     assert len(server.requests) == 2 * asked
     assert "priority" in server.requests[-1]
     exported = call(main, "judgments", "export", "bot", "all.jsonl").stdout
-    assert (
-        """--judge_extra_body '{"chat_template_kwargs":{"enable_thinking":false}}'"""
-        in exported
-    )
+    assert """--judge_extra_body '{"chat_template_kwargs":{"enable_thinking":false}}'""" in exported
 
 
 def test_a_server_that_answers_as_another_model_ends_the_run(project):
@@ -174,8 +155,7 @@ def test_a_server_that_answers_as_another_model_ends_the_run(project):
         refused = call(evaluate_main, *RUN, *pool)
         assert refused.returncode != 0
         assert (
-            "answers as m-instruct, not m: leave the server out"
-            in refused.stdout + refused.stderr
+            "answers as m-instruct, not m: leave the server out" in refused.stdout + refused.stderr
         )
         assert project.result_paths() == []
         project.add_settings('judge_alias = ["m-instruct=m"]')
@@ -212,9 +192,7 @@ def test_a_server_that_answers_as_another_model_ends_the_run(project):
 def test_a_pool_that_cannot_be_is_explained(project, servers, given, message):
     """In one line, before anything is asked."""
     (project.root / "judges.txt").write_text(servers[2].base_url, encoding="utf-8")
-    urls = [
-        word for server in servers[:2] for word in ("--judge_base_url", server.base_url)
-    ]
+    urls = [word for server in servers[:2] for word in ("--judge_base_url", server.base_url)]
     model = [] if "--judge_model" in given else ["--judge_model", "m"]
     run = call(evaluate_main, *RUN, *urls, *model, *given)
     assert (run.returncode, run.stderr.count("\n")) == (2, 1)

@@ -14,21 +14,15 @@ from mind2web2.cli import main
 def evaluated(tmp_path_factory):
     """Return a project with answers that pass, fail, cannot be read, and a run in which the agent failed."""
     project = Project(tmp_path_factory.mktemp("junit"))
-    project.add_script(
-        {"first": ("Deep & <cold>.\x08", None), "second": ("It is flat.", None)}
-    )
+    project.add_script({"first": ("Deep & <cold>.\x08", None), "second": ("It is flat.", None)})
     project.add_answer("answer_1", "Good.")
     project.add_answer("answer_2", "Bad.")
     project.add_answer("answer_3", b"\xff")
     (project.root / "answers/bot/lake/answer_4.run.json").write_text(
         '{"status": "error", "reason": "status 3"}'
     )
-    (project.root / "answers/bot/lake/answer_1.meta.json").write_text(
-        '{"time_seconds": 12.5}'
-    )
-    with JudgeServer(
-        lambda body: {"reasoning": "r", "result": "Good." in str(body)}
-    ) as judge:
+    (project.root / "answers/bot/lake/answer_1.meta.json").write_text('{"time_seconds": 12.5}')
+    with JudgeServer(lambda body: {"reasoning": "r", "result": "Good." in str(body)}) as judge:
         words = [
             "--agent_name",
             "bot",
@@ -53,18 +47,13 @@ def test_a_test_case_for_each_answer(metrics):
     """Failures have the first failed claim, errors the reason; characters that XML lacks are replaced."""
     assert metrics("--junit", "out/junit.xml").returncode == 1
     [suite] = ElementTree.parse("out/junit.xml").getroot()
-    assert {
-        name: suite.get(name) for name in ("name", "tests", "failures", "errors")
-    } == {
+    assert {name: suite.get(name) for name in ("name", "tests", "failures", "errors")} == {
         "name": "bot",
         "tests": "5",
         "failures": "2",
         "errors": "2",
     }
-    found = {
-        f"{case.get('classname')}/{case.get('name')}": case
-        for case in suite.iter("testcase")
-    }
+    found = {f"{case.get('classname')}/{case.get('name')}": case for case in suite.iter("testcase")}
     assert len(found["bot.lake/answer_1"]) == 0
     assert found["bot.lake/answer_1"].get("time") == "12.5"
     [failure] = found["bot.lake/answer_2"]
@@ -82,9 +71,7 @@ def test_a_task_list_chooses_the_test_cases(metrics):
     """A task without any answer is an error."""
     metrics("--junit", "junit.xml", "--task_list", "tasks.txt")
     [suite] = ElementTree.parse("junit.xml").getroot()
-    names = [
-        f"{case.get('classname')}/{case.get('name')}" for case in suite.iter("testcase")
-    ]
+    names = [f"{case.get('classname')}/{case.get('name')}" for case in suite.iter("testcase")]
     assert [name for name in names if "lake" not in name] == ["bot.sea/no answer"]
 
 
@@ -105,9 +92,7 @@ def test_a_limit_has_its_own_exit_status(metrics, options, status):
     run = metrics(*options)
     assert run.returncode == status
     assert (f"'{options[1]}' is not a score from 0 to 1" in run.stderr) == (status == 2)
-    assert ("Below --fail_under" in run.stdout) == (
-        status == 5 and "--json" not in options
-    )
+    assert ("Below --fail_under" in run.stdout) == (status == 5 and "--json" not in options)
 
 
 def test_an_agent_without_a_score_is_not_below_the_limit(tmp_path, monkeypatch):
@@ -116,8 +101,6 @@ def test_an_agent_without_a_score_is_not_below_the_limit(tmp_path, monkeypatch):
     folder = Path("eval_results/bot/lake")
     folder.mkdir(parents=True)
     folder.joinpath("summary.json").write_text("[]")
-    entry = (
-        '[{"answer_name": "answer_1.md", "score": null, "reason": "the judge failed"}]'
-    )
+    entry = '[{"answer_name": "answer_1.md", "score": null, "reason": "the judge failed"}]'
     folder.joinpath("unscored.json").write_text(entry)
     assert call(main, "metrics", "bot", "--fail_under", "0.5").returncode == 1

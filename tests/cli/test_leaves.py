@@ -35,11 +35,7 @@ def test_conspicuous_leaves_are_named():
     """With their counts, and the task's figures."""
     outcome = call(main, "leaves")
     assert (outcome.returncode, outcome.stderr) == (0, "")
-    rows = {
-        line.split()[1]: line
-        for line in outcome.stdout.splitlines()
-        if line.startswith("│")
-    }
+    rows = {line.split()[1]: line for line in outcome.stdout.splitlines() if line.startswith("│")}
     assert rows["name"].split("│")[2:5] == ["     12 ", "      0 ", "       0 "]
     assert "always true" in rows["name"]
     assert "never reached" in rows["idle"]
@@ -70,16 +66,11 @@ def test_results_of_different_judges_are_named_and_can_be_told_apart(results):
     other = {**result("bot", "answer_7", leaves), "judge_model": "judge-2"}
     results.add(other, "lake")
     shown = call(main, "leaves").stdout
-    assert (
-        "results of different judges are taken together: judge-1 (12), judge-2 (1)"
-        in shown
-    )
+    assert "results of different judges are taken together: judge-1 (12), judge-2 (1)" in shown
     alone = call(main, "leaves", "--judge", "judge-2")
     assert "lake: 1 result of bot" in alone.stdout and "Warning" not in alone.stdout
     none = call(main, "leaves", "--judge", "judge-3")
-    assert (
-        "no results by judge judge-3 under eval_results: check --judge" in none.stderr
-    )
+    assert "no results by judge judge-3 under eval_results: check --judge" in none.stderr
 
 
 def test_ids_are_whole_on_narrow_outputs(results, monkeypatch):

@@ -65,10 +65,7 @@ def test_a_run_stops_at_its_budget_and_goes_on(project, server):
             assert (run.returncode, run.stderr) == (1, "")
             no_result = r"^No result: .*lake/answer_\d+\.md(?: and \d+ more)?: (.+)$"
             [reason] = re.findall(no_result, run.stdout, re.M)
-            assert (
-                reason
-                == "max_cost 0.3 is reached; the judge's replies so far are stored"
-            )
+            assert reason == "max_cost 0.3 is reached; the judge's replies so far are stored"
             assert re.search(
                 r"^Budget: \$0\.\d+ of --max_cost 0\.3 spent, and nothing more",
                 run.stdout,
@@ -90,10 +87,7 @@ def test_an_unknown_price_is_a_usage_error(project, server):
     """Nothing is asked or written."""
     run = evaluate(server, "--max_cost", "1", "--judge_model", "judge-1")
     assert (run.returncode, run.stdout) == (2, "")
-    assert (
-        "no price is known for model judge-1; write the price into mind2web2.toml"
-        in run.stderr
-    )
+    assert "no price is known for model judge-1; write the price into mind2web2.toml" in run.stderr
     assert (server.calls, project.results.exists()) == ([], False)
 
 
@@ -136,18 +130,14 @@ def test_the_use_of_a_run_is_printed_and_kept(hill, server):
     result.unlink()
     run = evaluate(server)
     lines = [line for line in run.stdout.splitlines() if line.startswith("Judge use: ")]
-    lake = (
-        "asked 80, requests 80, tokens in 160,000, cached 0, out 40,000, cost $0.8000"
-    )
+    lake = "asked 80, requests 80, tokens in 160,000, cached 0, out 40,000, cost $0.8000"
     assert lines == [
         f"Judge use: {lake}, reused 2, saved $0.0200",
     ]
     kept = read_json(project.results / "usage.json")
     assert [one["asked"]["judgments"] for one in kept["runs"]] == [2, 80]
     assert kept["newest_run"]["tasks"].keys() == {"hill", TASK}
-    assert kept["newest_run"]["tasks"]["hill"]["reused"]["cost_usd"] == pytest.approx(
-        0.02
-    )
+    assert kept["newest_run"]["tasks"]["hill"]["reused"]["cost_usd"] == pytest.approx(0.02)
     assert kept["runs"][1]["asked"] == {
         "judgments": 80,
         "requests": 80,
@@ -159,9 +149,7 @@ def test_the_use_of_a_run_is_printed_and_kept(hill, server):
     }
 
 
-@pytest.mark.parametrize(
-    "content", [b'["not ours"', b"\xff\x00", b"[]", b'{"runs": 3}']
-)
+@pytest.mark.parametrize("content", [b'["not ours"', b"\xff\x00", b"[]", b'{"runs": 3}'])
 def test_a_damaged_usage_file_is_replaced(hill, server, content, caplog):
     """It costs no score, and one line says what it does cost."""
     project, options = hill
@@ -171,9 +159,7 @@ def test_a_damaged_usage_file_is_replaced(hill, server, content, caplog):
     assert evaluate(server, *options).returncode == 0
     assert len(read_json(path)["runs"]) == 1
     [told] = [
-        record.getMessage()
-        for record in caplog.records
-        if "usage.json" in record.getMessage()
+        record.getMessage() for record in caplog.records if "usage.json" in record.getMessage()
     ]
     lost = "is damaged and is replaced: the judge use of earlier runs is lost, nothing else"
     assert told.startswith(f"eval_results/bot/usage.json {lost} (")

@@ -63,8 +63,7 @@ def test_the_help_says_how_long_a_script_may_block():
     told = " ".join(call(evaluate_main, "--help", "all").stdout.split())
     assert "is stopped after a third of that, at most 60 (default: 3600)" in told
     blocks_s = [
-        longest_block_s(RunSettings(answer_timeout=timeout_s))
-        for timeout_s in (3600.0, 30.0)
+        longest_block_s(RunSettings(answer_timeout=timeout_s)) for timeout_s in (3600.0, 30.0)
     ]
     assert blocks_s == [60.0, 10.0]
 
@@ -156,9 +155,7 @@ def test_a_bad_value_is_reported_with_its_option(option, value, message):
 )
 def test_a_bad_value_of_the_cache_commands(words, message):
     """Likewise."""
-    run = call(
-        batch_cache_main, "bot", *(["lake"] if words[0] != "two" else []), *words
-    )
+    run = call(batch_cache_main, "bot", *(["lake"] if words[0] != "two" else []), *words)
     assert (run.returncode, run.stdout) == (2, "")
     assert message in run.stderr.splitlines()[-1]
 
@@ -191,10 +188,7 @@ def test_an_unknown_option_is_named_with_underscores(command, words, typed, prog
     """In one line of the command that does not know it."""
     run = call(command, *words)
     assert (run.returncode, run.stdout) == (2, "")
-    assert (
-        run.stderr
-        == f"{prog}: error: unrecognized arguments: {typed}; see {prog} --help\n"
-    )
+    assert run.stderr == f"{prog}: error: unrecognized arguments: {typed}; see {prog} --help\n"
 
 
 @pytest.mark.parametrize(
@@ -207,10 +201,7 @@ def test_an_address_of_a_browser_is_checked_at_once(command, url):
     """Before anything is captured or paid for."""
     run = call(main, *command, f"--cdp_url={url}")
     assert (run.returncode, run.stdout) == (2, "")
-    assert (
-        f"argument --cdp_url: {url!r} is no address such as"
-        in run.stderr.splitlines()[-1]
-    )
+    assert f"argument --cdp_url: {url!r} is no address such as" in run.stderr.splitlines()[-1]
 
 
 @pytest.mark.parametrize(
@@ -253,9 +244,7 @@ def test_good_values():
     assert [positive_int("1"), positive_int("030")] == [1, 30]
     assert [count("0"), count("2")] == [0, 2]
     assert [positive_seconds("0.5"), positive_seconds("1e3")] == [0.5, 1000.0]
-    assert [
-        browser_address(url) for url in ("http://127.0.0.1:9222", "ws://[::1]:9222/x")
-    ] == [
+    assert [browser_address(url) for url in ("http://127.0.0.1:9222", "ws://[::1]:9222/x")] == [
         "http://127.0.0.1:9222",
         "ws://[::1]:9222/x",
     ]
@@ -382,9 +371,7 @@ def test_the_help_lists_all_commands():
     for module in command_modules():
         module.add_command(commands)
     shown = call(main, "--help").stdout + call(main, "more").stdout
-    assert [
-        name for name in commands.choices if f"  mind2web2 {name} " not in shown
-    ] == []
+    assert [name for name in commands.choices if f"  mind2web2 {name} " not in shown] == []
     for name in commands.choices:
         assert call(main, name, "--help").stdout.startswith(f"usage: mind2web2 {name} ")
 

@@ -18,7 +18,8 @@ CLAIMS = {
 }
 MODEL = "gpt-4o"
 PATIENCE_S = 60
-# One request a claim, one after the other: the fourth one is about the second claim on the second answer.
+# One request a claim, one after the other: the fourth one is about the second claim on the second
+# answer.
 OPTIONS = ("--agent_name", AGENT, "--judge_model", MODEL)
 OPTIONS += ("--votes", "1", "--max_llm_requests", "1", "--max_concurrent_answers", "1")
 # With three requests.
@@ -141,9 +142,7 @@ def test_a_stopped_run_counts_no_result_whose_judgments_it_may_have_replaced(
     assert_continued_without_a_request(project, server)
 
 
-def test_a_budget_that_does_not_suffice_is_continued_without_overwrite(
-    project, server, judge
-):
+def test_a_budget_that_does_not_suffice_is_continued_without_overwrite(project, server, judge):
     """The messages say what the same command does, with ``--overwrite`` and without."""
     judge.turn()
     before = len(server.calls)
@@ -172,9 +171,7 @@ def test_a_judge_that_takes_no_request_leaves_all_results(project, server, judge
     assert project.task_summary() == listed
 
 
-def test_an_unfinished_overwriting_outlasts_other_failures_and_a_merge(
-    project, server, judge
-):
+def test_an_unfinished_overwriting_outlasts_other_failures_and_a_merge(project, server, judge):
     """A run that fails for another reason does not make the earlier result count again."""
     stopped(project, server, judge, signal.SIGKILL)
     [script] = project.root.rglob("lake.py")

@@ -25,9 +25,7 @@ def project(tmp_path, monkeypatch):
     for task, names in (("lake", NAMES), ("moon", ("weir",))):
         folder = tmp_path / "answers" / "bot" / task
         folder.mkdir(parents=True)
-        (folder / "answer_1.md").write_text(
-            " ".join(f"[{name}]({SITE}/{name})" for name in names)
-        )
+        (folder / "answer_1.md").write_text(" ".join(f"[{name}]({SITE}/{name})" for name in names))
     return CacheFileSys(tmp_path / "cache" / "bot" / "lake")
 
 
@@ -70,23 +68,15 @@ def test_json_lines(project, tmp_path):
     run = pages("import", "bot", file)
     assert run.returncode == 0, run.stderr
     assert "Imported 5 pages" in run.stdout
-    assert (
-        f"no answer cites it (--task_id ID stores it in a task): {SITE}/uncited"
-        in run.stdout
-    )
-    texts = {
-        name: project.get_web(f"{SITE}/{name}")
-        for name in ("weir", "lock", "boat", "moved")
-    }
+    assert f"no answer cites it (--task_id ID stores it in a task): {SITE}/uncited" in run.stdout
+    texts = {name: project.get_web(f"{SITE}/{name}") for name in ("weir", "lock", "boat", "moved")}
     assert {name: text.strip() for name, (text, _) in texts.items()} == {
         **dict.fromkeys(("weir", "moved"), TEXT),
         "lock": "as seen",
         "boat": TEXT,
     }
     assert texts["weir"][1] is None
-    assert all(
-        texts[name][1].startswith(b"\xff\xd8\xff") for name in ("lock", "boat", "moved")
-    )
+    assert all(texts[name][1].startswith(b"\xff\xd8\xff") for name in ("lock", "boat", "moved"))
     assert texts["boat"][1] == jpeg
     record = project.capture_record(f"{SITE}/weir")
     assert (record.captured_at, record.imported_from, record.status) == (
@@ -95,18 +85,12 @@ def test_json_lines(project, tmp_path):
         200,
     )
     assert record.sha256 == project.digest(f"{SITE}/weir")
-    assert [
-        trouble.kind for trouble in project.capture_record(f"{SITE}/moved").troubles
-    ] == ["http_error"]
-    assert (
-        CacheFileSys(tmp_path / "cache" / "bot" / "moon").get_web(f"{SITE}/weir")[0]
-        == TEXT
-    )
+    assert [trouble.kind for trouble in project.capture_record(f"{SITE}/moved").troubles] == [
+        "http_error"
+    ]
+    assert CacheFileSys(tmp_path / "cache" / "bot" / "moon").get_web(f"{SITE}/weir")[0] == TEXT
     assert read_json(tmp_path / "cache" / "bot" / "lake.json")["cached_url_count"] == 4
-    assert (
-        "moon: 5 pages imported"
-        in pages("import", "bot", file, "--task_id", "moon").stdout
-    )
+    assert "moon: 5 pages imported" in pages("import", "bot", file, "--task_id", "moon").stdout
 
 
 def test_bad_lines_are_listed_and_nothing_is_stored(project, tmp_path):
@@ -159,24 +143,17 @@ def test_a_cache_folder(project, tmp_path):
     assert "2 pages imported" in pages("import", "bot", tmp_path / "old").stdout
     assert project.get_web(f"{SITE}/weir")[0] == TEXT
     assert project.has_pdf(f"{SITE}/elsewhere")
-    assert (
-        pages(
-            "import", "bot", tmp_path / "old" / "lake", "--task_id", "moon"
-        ).returncode
-        == 0
-    )
-    assert CacheFileSys(tmp_path / "cache" / "bot" / "moon").digest(
+    assert pages("import", "bot", tmp_path / "old" / "lake", "--task_id", "moon").returncode == 0
+    assert CacheFileSys(tmp_path / "cache" / "bot" / "moon").digest(f"{SITE}/weir") == old.digest(
         f"{SITE}/weir"
-    ) == old.digest(f"{SITE}/weir")
+    )
     (tmp_path / "empty").mkdir()
     assert "is no cache folder" in pages("import", "bot", tmp_path / "empty").stderr
 
 
 def test_no_link_of_a_cache_folder_is_followed(project, tmp_path):
     """It could lead to any file of this machine; nothing is stored."""
-    (tmp_path / "secret").write_text(
-        "the key of this machine, which is longer than a notice"
-    )
+    (tmp_path / "secret").write_text("the key of this machine, which is longer than a notice")
     old = CacheFileSys(tmp_path / "old" / "lake")
     old.put_web(f"{SITE}/weir", TEXT, None)
     (page,) = (tmp_path / "old" / "lake").rglob("*.txt")
@@ -191,9 +168,7 @@ def test_no_link_of_a_cache_folder_is_followed(project, tmp_path):
     assert "is a link, which an import does not follow" in run.stderr
 
 
-@pytest.mark.parametrize(
-    "screenshot", ["../private.png", "{root}/private.png", "linked.png"]
-)
+@pytest.mark.parametrize("screenshot", ["../private.png", "{root}/private.png", "linked.png"])
 def test_a_screenshot_lies_in_the_folder_of_its_file(project, tmp_path, screenshot):
     """One from somewhere else is an error, however its path leads there."""
     (tmp_path / "private.png").write_bytes(picture("png"))

@@ -31,9 +31,7 @@ async def test_a_proxy_with_credentials(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "answers" / "bot" / "lake"
     folder.mkdir(parents=True)
-    (folder / "answer_1.md").write_text(
-        "[weir](http://weir.example/) [gone](http://gone.example/)"
-    )
+    (folder / "answer_1.md").write_text("[weir](http://weir.example/) [gone](http://gone.example/)")
     listed = []
 
     def answer(_):
@@ -54,15 +52,12 @@ async def test_a_proxy_with_credentials(tmp_path, monkeypatch):
                 *(sys.executable, "-m", "mind2web2", "cache", "bot", *options),
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.STDOUT,
-                env=clean_environment()
-                | {"PYTHONPATH": str(REPOSITORY), "COLUMNS": "200"},
+                env=clean_environment() | {"PYTHONPATH": str(REPOSITORY), "COLUMNS": "200"},
             )
             output = (await process.communicate())[0].decode()
     assert process.returncode == 1
     assert "http://weir.example/" in proxy.requests
-    stored = "".join(
-        path.read_text(errors="replace") for path in tmp_path.glob("cache/**/*.*")
-    )
+    stored = "".join(path.read_text(errors="replace") for path in tmp_path.glob("cache/**/*.*"))
     assert "built of oak" in stored
     assert "gone.example" in output
     assert any("mind2web2 cache bot" in line for line in listed)

@@ -21,9 +21,7 @@ def server(tmp_path, monkeypatch):
 
 def lines(server, *words):
     """Return what a command prints, with the status that one answer without a result gives."""
-    run = call(
-        main, *words, "--judge_base_url", server.base_url, "--judge_model", "gpt-4o"
-    )
+    run = call(main, *words, "--judge_base_url", server.base_url, "--judge_model", "gpt-4o")
     assert run.returncode in (0, 1), run.stderr
     return run.stdout.splitlines()
 
@@ -31,9 +29,7 @@ def lines(server, *words):
 def test_an_evaluation(server):
     """Scores, metrics, warnings and the answer without a result are there."""
     shown = lines(server, "evaluate", AGENT, "--no_capture", "--quiet")
-    assert [
-        line for line in shown if line.startswith(("[", "Judge use", "Why an answer"))
-    ] == []
+    assert [line for line in shown if line.startswith(("[", "Judge use", "Why an answer"))] == []
     text = "\n".join(shown)
     for words in (
         "1: 1  2: 1  3: 1",

@@ -95,9 +95,7 @@ def test_the_same_judge_is_asked_afresh(project):
     )
     # Of three judgments of one leaf in four, two of three pairs differ.
     assert repeated["flip_rate"]["value"] == pytest.approx(1 / 6, abs=1e-6)
-    assert repeated["variance"]["between_judgments"] == pytest.approx(
-        0.25**2 / 3, abs=1e-6
-    )
+    assert repeated["variance"]["between_judgments"] == pytest.approx(0.25**2 / 3, abs=1e-6)
     assert found["agreement"] is None
     asked = len(judge.models)
     text = call(main, "rejudge", "bot").stdout
@@ -110,9 +108,7 @@ def test_another_judge_is_compared_with_the_results(project):
     """It differs at one leaf of four in one direction; two agents keep their order."""
     root, judge = project
     for folder in ("answers", "eval_results"):
-        shutil.copytree(
-            root / folder / "bot", root / folder / "twin", dirs_exist_ok=True
-        )
+        shutil.copytree(root / folder / "bot", root / folder / "twin", dirs_exist_ok=True)
     judge.fickle = ("nothing",)
     found = rejudged("bot", "twin", "--judge_model", "judge-2")
     judge.fickle = ("Fact 3",)
@@ -128,9 +124,7 @@ def test_another_judge_is_compared_with_the_results(project):
     assert agreement["agreement"]["value"] == pytest.approx(0.75)
     # Passes 18 and 12 of 24: kappa (0.75 - 0.5) / (1 - 0.5), AC1 with a prevalence of 5/8.
     assert agreement["kappa"]["value"] == pytest.approx(0.5)
-    assert agreement["ac1"]["value"] == pytest.approx(
-        (0.75 - 15 / 32) / (1 - 15 / 32), abs=1e-6
-    )
+    assert agreement["ac1"]["value"] == pytest.approx((0.75 - 15 / 32) / (1 - 15 / 32), abs=1e-6)
     assert found["ranking"]["survives"]
     assert found["agents"]["bot"]["repeatability"] is None
 
@@ -141,9 +135,7 @@ def test_agents_without_a_shared_task_have_no_ranking(project):
     for agent, task in (("one", TASKS[0]), ("other", TASKS[1])):
         for folder in ("answers", "eval_results"):
             shutil.copytree(root / folder / "bot" / task, root / folder / agent / task)
-        shutil.copy(
-            root / "eval_results/bot/summary.json", root / "eval_results" / agent
-        )
+        shutil.copy(root / "eval_results/bot/summary.json", root / "eval_results" / agent)
     run = call(
         main,
         "rejudge",

@@ -33,9 +33,7 @@ def project(tmp_path, monkeypatch, server):
 
 def evaluate(server, *more):
     """Evaluate the project's answers."""
-    return call(
-        evaluate_main, "--agent_name", "bot", "--judge_base_url", server.base_url, *more
-    )
+    return call(evaluate_main, "--agent_name", "bot", "--judge_base_url", server.base_url, *more)
 
 
 def other_page(project):
@@ -86,10 +84,7 @@ def test_another_time_of_the_agent_asks_nothing(project, server):
     meta.write_text(json.dumps({"time_seconds": 99}))
     assert "lake/answer_1.md: 1.0000, reused" in evaluate(server).stdout
     [path] = project.result_paths()
-    assert (
-        read_json(path)["time_seconds"] == 99
-        and not ResultFile.of(read_json(path)).is_edited
-    )
+    assert read_json(path)["time_seconds"] == 99 and not ResultFile.of(read_json(path)).is_edited
     assert len(server.requests) == asked
     assert read_json(project.results / "summary.json")["avg_time_seconds"] == 99
 

@@ -72,15 +72,10 @@ def test_it_is_evaluated_reused_and_judged_again_once_it_changes(project):
     checked = call(main, "verify-results", "bot")
     assert checked.returncode == 0, checked.stdout
     path = project.root / "eval_scripts" / "own" / f"{TASK}.yaml"
-    path.write_text(
-        RUBRIC.replace("sources: answer, weight: 2", "sources: answer, critical: true")
-    )
+    path.write_text(RUBRIC.replace("sources: answer, weight: 2", "sources: answer, critical: true"))
     shown = call(main, "metrics", "bot", "--by_tag").stdout
     assert f"script own/{TASK}.yaml changed" in shown
-    assert (
-        "bot, tag depth: 1.000 of its leaves passed (1 leaf of 1 answer, 1 task)"
-        in shown
-    )
+    assert "bot, tag depth: 1.000 of its leaves passed (1 leaf of 1 answer, 1 task)" in shown
     evaluate()
     assert result(project)["final_score"] == 0.0
 
@@ -92,8 +87,7 @@ def test_a_file_that_is_wrong_gives_no_result(project):
     outcome = call(main, "evaluate", "bot", "--no_capture", "--judge_model", "judge-1")
     assert outcome.returncode == 1
     assert (
-        "line 9, root.children[1].sources: no field 'url': did you mean 'urls'?"
-        in outcome.stdout
+        "line 9, root.children[1].sources: no field 'url': did you mean 'urls'?" in outcome.stdout
     )
     again = "The same command judges the answers without a result again"
     assert again in outcome.stdout
@@ -110,9 +104,7 @@ def test_the_viewer_shows_its_tree_beside_the_result(project):
     catalog, key = Catalog(project.paths), AnswerKey("bot", TASK, "answer_1")
     shown = catalog.answer(key)["rubric"]
     assert shown[0] == f"{TASK}: root, parallel"
-    assert "    claim: The lake is {depth} deep. <- urls" in [
-        line[2:] for line in shown
-    ]
+    assert "    claim: The lake is {depth} deep. <- urls" in [line[2:] for line in shown]
     path = project.root / "eval_scripts" / "own" / f"{TASK}.yaml"
     path.write_text(RUBRIC.replace("desc: cold", "desc: icy"), encoding="utf-8")
     assert catalog.answer(key)["rubric"][0].endswith("has changed since this result.")
@@ -124,9 +116,7 @@ def test_a_scorer_takes_it(project):
     """Beside the folder of all versions, and with the folder itself."""
     for scripts in ("eval_scripts", "eval_scripts/own"):
         judge = Judge(model="judge-1")
-        with Scorer(
-            judge=judge, scripts=scripts, pages=project.root / "cache" / "bot"
-        ) as scorer:
+        with Scorer(judge=judge, scripts=scripts, pages=project.root / "cache" / "bot") as scorer:
             assert scorer.score_sync(TASK, f"{ANSWER} [depth]({PAGE})").score == 0.5
 
 
@@ -157,9 +147,7 @@ def test_a_comparison_shows_what_was_found_and_what_is_right(project):
     path.write_text(RUBRIC + leaves, encoding="utf-8")
     evaluate()
     shown = call(main, "show", "bot", TASK, "answer_1").stdout
-    viewed = json.dumps(
-        Catalog(project.paths).answer(AnswerKey("bot", TASK, "answer_1"))
-    )
+    viewed = json.dumps(Catalog(project.paths).answer(AnswerKey("bot", TASK, "answer_1")))
     for expected in (
         "not met (depth: '80 m', expected: '90 m')",
         "met (depth: '80 m', expected: 80)",

@@ -125,9 +125,7 @@ def test_a_tree_without_a_leaf_is_named(project, server):
 
 def test_a_parent_that_is_no_node_is_named(project, server):
     """With the line and the cure, even where the script catches the exception."""
-    wrong = (
-        "try:\n    evaluator.add_leaf('a', 'a', 'root')\nexcept Exception:\n    pass\n"
-    )
+    wrong = "try:\n    evaluator.add_leaf('a', 'a', 'root')\nexcept Exception:\n    pass\n"
     project.add_script_body(f"{wrong}return evaluator.get_summary()")
     run = evaluate(server)
     assert run.returncode == 1

@@ -28,9 +28,7 @@ def server():
         is_claim = claim_in(prompt_text(body))
         return {"reasoning": "read", "result": True} if is_claim else {"urls": []}
 
-    with JudgeServer(
-        reply, input_tokens=2000, cached_tokens=1000, output_tokens=500
-    ) as server:
+    with JudgeServer(reply, input_tokens=2000, cached_tokens=1000, output_tokens=500) as server:
         yield server
 
 
@@ -63,12 +61,8 @@ def test_the_file_names_the_judge_and_its_price(project, server):
     ] * 2
     # Two requests at 1,000 fresh, 1,000 cached and 500 output tokens.
     assert "$0.0100" in run.stdout
-    assert read_json(project.result_paths()[0])["judge_usage"][
-        "cost_usd"
-    ] == pytest.approx(0.01)
-    estimate = call(
-        evaluate_main, *RUN, "--overwrite", "--estimate", "--judge-temperature", "1"
-    )
+    assert read_json(project.result_paths()[0])["judge_usage"]["cost_usd"] == pytest.approx(0.01)
+    estimate = call(evaluate_main, *RUN, "--overwrite", "--estimate", "--judge-temperature", "1")
     assert "Dollars: " in estimate.stdout
     assert "not known" not in estimate.stdout
 
@@ -98,9 +92,7 @@ def test_the_file_may_limit_the_cost(project, server):
 
 def test_a_replay_takes_its_judge_from_the_store(project, server):
     """A judge that the file names must not hide the stored one; nor is another provider's judge meant."""
-    asked = call(
-        evaluate_main, *RUN, "--judge_model", "m", "--judge_base_url", server.base_url
-    )
+    asked = call(evaluate_main, *RUN, "--judge_model", "m", "--judge_base_url", server.base_url)
     assert asked.returncode == 0
     write(project, server)
     replayed = call(evaluate_main, *RUN, "--llm_provider", "replay")
@@ -262,14 +254,11 @@ def test_folders_may_stand_in_the_file(project, server):
         'eval_results_root = "elsewhere"\nallow_private_network = true\n',
     )
     run = call(evaluate_main, *RUN)
-    assert (
-        "eval_results_root elsewhere, allow_private_network True"
-        in run.stdout.splitlines()[0]
-    )
+    assert "eval_results_root elsewhere, allow_private_network True" in run.stdout.splitlines()[0]
     assert len(list(project.root.glob("elsewhere/bot/*/*/results/*.json"))) == 1
-    assert read_json(next(project.root.glob("elsewhere/bot/*/*/results/*.json")))[
-        "provenance"
-    ]["with_private_network"]
+    assert read_json(next(project.root.glob("elsewhere/bot/*/*/results/*.json")))["provenance"][
+        "with_private_network"
+    ]
     assert "score 1" in call(main, "show", "bot", "lake", "answer_1").stdout
     assert "--eval_results_root" not in run.stdout
     missing = call(main, "show", "bot", "--eval_results_root", "eval_results")
@@ -298,9 +287,7 @@ def test_the_task_list_may_stand_in_the_file(project, server):
         ("cache_root = 3", "cache_root is 3: write for example cache_root ="),
     ],
 )
-def test_a_mistake_in_the_file_stops_commands_that_look_at_results(
-    project, content, message
-):
+def test_a_mistake_in_the_file_stops_commands_that_look_at_results(project, content, message):
     """As it stops those that judge."""
     (project.root / "mind2web2.toml").write_text(content)
     run = call(main, "show", "bot")

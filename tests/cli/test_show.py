@@ -55,17 +55,11 @@ def project(tmp_path_factory):
         project.add_script(CLAIMS, task="pond")
         for task in ("lake", "pond"):
             project.cache(task).put_web(PAGE, "The lake is narrow.", None)
-        run = call(
-            main, "evaluate", "bot", "--judge_base_url", server.base_url, "--no_capture"
-        )
+        run = call(main, "evaluate", "bot", "--judge_base_url", server.base_url, "--no_capture")
         assert run.returncode == 0, run.stderr
         project.add_answer("answer_2", b"\xff", task="pond")
-        (project.root / "answers/bot/pond/answer_3.run.json").write_text(
-            '{"status": "empty"}'
-        )
-        call(
-            main, "evaluate", "bot", "--judge_base_url", server.base_url, "--no_capture"
-        )
+        (project.root / "answers/bot/pond/answer_3.run.json").write_text('{"status": "empty"}')
+        call(main, "evaluate", "bot", "--judge_base_url", server.base_url, "--no_capture")
         yield project
 
 
@@ -103,10 +97,7 @@ def test_a_task_is_shown_by_answers(show):
     """With the leaves of their trees, and why one has no result."""
     run = show("bot", "pond")
     assert "answer_1 │ 0.3333 │      1 │      2 │       0 │     6" in run.stdout
-    assert (
-        "No result: answer_2.md: answer answers/bot/pond/answer_2.md is not UTF-8"
-        in run.stdout
-    )
+    assert "No result: answer_2.md: answer answers/bot/pond/answer_2.md is not UTF-8" in run.stdout
     assert "Score 0: answer_3.md: the agent gave an empty answer" in run.stdout
 
 
@@ -146,9 +137,7 @@ def test_an_answer_is_shown_with_all_that_decided(show, project, name):
 
 def test_quotations_say_whether_they_were_found(show):
     """In plain words, from the page or the answer that the judge was shown."""
-    assert (
-        'Quote from the page: "The lake is narrow"' in show("bot", "lake", "1").stdout
-    )
+    assert 'Quote from the page: "The lake is narrow"' in show("bot", "lake", "1").stdout
     found = " ".join(show("bot", "pond", "1").stdout.split())
     assert 'Quote from the answer, not found in the answer: "It says so."' in found
 
@@ -170,9 +159,7 @@ def test_a_page_that_has_changed_says_so(show, project):
     """Its files are not what the judge was shown."""
     cache = project.cache("pond")
     cache.put_web(PAGE, "The lake is another one.", None)
-    assert (
-        "The page has changed since it was judged." in show("bot", "pond", "1").stdout
-    )
+    assert "The page has changed since it was judged." in show("bot", "pond", "1").stdout
     cache.put_web(PAGE, "The lake is narrow.", None)
     assert "The page has changed" not in show("bot", "pond", "1").stdout
 
@@ -215,11 +202,7 @@ def test_an_answer_without_a_result_says_why(show):
                 }
             ]
         },
-        {
-            "eval_breakdown": [
-                {"verification_tree": {"id": "\ud800 \x1b[31m", "evidence": [7]}}
-            ]
-        },
+        {"eval_breakdown": [{"verification_tree": {"id": "\ud800 \x1b[31m", "evidence": [7]}}]},
     ],
 )
 def test_a_damaged_result_is_shown_as_far_as_it_goes(show, project, damage):
@@ -231,9 +214,7 @@ def test_a_damaged_result_is_shown_as_far_as_it_goes(show, project, damage):
     path.write_text(whole, encoding="utf-8")
     assert run.returncode == 0
     if "provenance" not in damage:  # which holds the checksum
-        assert "was changed after it was written: evaluate it again" in " ".join(
-            run.stdout.split()
-        )
+        assert "was changed after it was written: evaluate it again" in " ".join(run.stdout.split())
 
 
 @pytest.mark.parametrize("coding", ["ascii", "latin-1", "utf-8:strict"])
@@ -287,9 +268,7 @@ def test_the_package_can_be_run_as_a_module(project):
     run = subprocess.run(
         [sys.executable, "-m", "mind2web2", "show", "bot"],
         cwd=project.root,
-        env={
-            name: value for name, value in clean_environment().items() if name != "UV"
-        },
+        env={name: value for name, value in clean_environment().items() if name != "UV"},
         capture_output=True,
         text=True,
         check=True,

@@ -93,22 +93,17 @@ def test_metrics_and_compare_show_raw_and_corrected_scores(project):
     """Labels of people count before the strong judge; the judge's error rates are compared by agent."""
     root, _ = project
     for folder in ("answers", "eval_results"):
-        shutil.copytree(
-            root / folder / "bot", root / folder / "twin", dirs_exist_ok=True
-        )
+        shutil.copytree(root / folder / "bot", root / folder / "twin", dirs_exist_ok=True)
     sampled("--sample", "16")
     missing = call(main, "compare", "bot", "twin", "--corrected")
     assert missing.returncode == 2
     assert "twin has no labels and no sample by a strong judge" in missing.stderr
     assert (
-        call(
-            main, "rejudge", "twin", *STRONG[2:], "--sample", "12", "--seed", "5"
-        ).returncode
-        == 0
+        call(main, "rejudge", "twin", *STRONG[2:], "--sample", "12", "--seed", "5").returncode == 0
     )
-    (pair,) = json.loads(
-        call(main, "compare", "bot", "twin", "--corrected", "--json").stdout
-    )["corrected"]
+    (pair,) = json.loads(call(main, "compare", "bot", "twin", "--corrected", "--json").stdout)[
+        "corrected"
+    ]
     assert pair["raw_difference"] == 0
     assert pair["these_tasks"]["low"] <= 0 <= pair["these_tasks"]["high"]
     assert pair["wrong_passes"]["low"] < 0 < pair["wrong_passes"]["high"]
@@ -122,10 +117,7 @@ def test_metrics_and_compare_show_raw_and_corrected_scores(project):
     )
     sentence = text.split("To copy: ")[1]
     assert "bot reached a partial completion of 0.7500" in sentence
-    assert (
-        "judged by cheap" in sentence
-        and "majority of at most 3 votes a claim" in sentence
-    )
+    assert "judged by cheap" in sentence and "majority of at most 3 votes a claim" in sentence
     assert "corrected by strong on 16 of 16 answers: 0.6562" in sentence
     answers = audited_answers(root / "eval_results", "bot")
     file = LabelFile(root / "audits", "bot", "ann")
@@ -178,7 +170,8 @@ def test_a_budget_ends_a_sample_at_a_part_of_its_order(project, monkeypatch):
     with JudgeServer(reply, input_tokens=2000, output_tokens=500) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         words = (*PRICED, "--sample", "16")
-        # A reply costs $0.0015, and eight an answer: the second part of six answers is not paid for.
+        # A reply costs $0.0015, and eight an answer: the second part of six answers is not paid
+        # for.
         cut = call(main, *words, "--max_cost", "0.11")
         assert cut.returncode == 1, cut.stderr
         found = json.loads(cut.stdout)["samples"]["bot"]
@@ -238,10 +231,7 @@ def test_a_size_after_auto_keeps_its_answers_and_its_least_reach(tmp_path, monke
         assert sample_record()["target"] is None
         Project(tmp_path).add_script({"leaf_0": ("Fact 1, in short.", None)}, tasks[0])
         run = call(main, *STRONG, "--sample", "auto", "--target", "0.01")
-        assert (
-            "bot: no corrected score: by strong, 2 of 30 answers were judged"
-            in run.stdout
-        )
+        assert "bot: no corrected score: by strong, 2 of 30 answers were judged" in run.stdout
         assert "evaluate results that are out of date, then repeat" in run.stdout
 
 

@@ -19,9 +19,7 @@ pytestmark = pytest.mark.usefixtures("project")
 def project(tmp_path, monkeypatch):
     """Return a project with sixty answers in the working folder, and have a key."""
     project = entered(tmp_path, monkeypatch, "a-key-of-mine")
-    project.add_script(
-        {name: (f"The lake is {name}.", None) for name in ("deep", "cold")}
-    )
+    project.add_script({name: (f"The lake is {name}.", None) for name in ("deep", "cold")})
     for number in range(60):
         project.add_answer(f"answer_{number + 1}", f"Text {number}.")
     return project
@@ -64,9 +62,7 @@ def test_an_unreachable_judge_ends_the_run(host, reason, caplog):
     """One line names address and reason; no answer is worked through."""
     address = f"http://{host}:{free_port()}/v1"
     run = evaluated(address)
-    assert [
-        record for record in caplog.records if record.levelno >= logging.WARNING
-    ] == []
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
     assert run.returncode == 2
     line = f"cannot connect to the judge at {address}: {reason}. Is the server running?"
     assert run.stderr.splitlines() == [f"run_eval.py: {line}"]
@@ -75,9 +71,7 @@ def test_an_unreachable_judge_ends_the_run(host, reason, caplog):
 
 def test_an_unreachable_judge_ends_the_run_before_pages_are_captured(project):
     """A capture may take minutes, and nothing could be judged on it."""
-    project.add_script(
-        {"deep": ("The lake is deep.", f"http://127.0.0.1:{free_port()}/page")}
-    )
+    project.add_script({"deep": ("The lake is deep.", f"http://127.0.0.1:{free_port()}/page")})
     run = call(
         evaluate_main,
         "--agent_name",
@@ -194,11 +188,7 @@ def test_a_short_outage_costs_no_answer():
         with lock:
             if len(server.requests) == 50:
                 down_until_s[0] = time.monotonic() + 3
-            return (
-                status(503, "restarting")
-                if time.monotonic() < down_until_s[0]
-                else None
-            )
+            return status(503, "restarting") if time.monotonic() < down_until_s[0] else None
 
     with JudgeServer(VERDICT, faults=fault) as server:
         run = evaluated(server.base_url)

@@ -65,9 +65,7 @@ def verify(*words):
 
 def result_path(root, task=TASK, stem=STEM):
     """Return the path of the example's result for an answer."""
-    [path] = (root / "eval_results" / "example" / task / stem / "results").glob(
-        "*.json"
-    )
+    [path] = (root / "eval_results" / "example" / task / stem / "results").glob("*.json")
     return path
 
 
@@ -75,9 +73,7 @@ def change(path, edit, *, seal=False):
     """Change a file of JSON."""
     content = read_json(path)
     edit(content)
-    path.write_text(
-        json.dumps(with_checksum(content) if seal else content), encoding="utf-8"
-    )
+    path.write_text(json.dumps(with_checksum(content) if seal else content), encoding="utf-8")
 
 
 def test_results_of_a_run_are_correct_and_up_to_date(example, caplog):
@@ -116,8 +112,7 @@ def test_a_changed_score_is_wrong(example, caplog):
     exit_status, found, output = verify()
     assert exit_status == 1
     assert any(
-        kind == "wrong" and "changed after it was written" in words
-        for kind, _, words in found
+        kind == "wrong" and "changed after it was written" in words for kind, _, words in found
     )
     assert (
         "wrong",
@@ -129,23 +124,14 @@ def test_a_changed_score_is_wrong(example, caplog):
         f"mind2web2 evaluate example --task_id {TASK} --judge_model" in output
     )
     assert "Answers: 9; correct and up to date: 8; 1 wrong" in output
-    assert (
-        caplog.text.count(
-            "result was changed after it was written, counts as none path="
-        )
-        == 1
-    )
+    assert caplog.text.count("result was changed after it was written, counts as none path=") == 1
     assert verify("--task_id", "library_facts")[:2] == (0, [])
 
 
 def leaf_with_votes(result):
     """Return the first leaf that a judge has decided by a page."""
     nodes = tree_nodes(result).values()
-    return next(
-        node
-        for node in nodes
-        if "votes" in node.get("evidence", {}).get("pages", [{}])[0]
-    )
+    return next(node for node in nodes if "votes" in node.get("evidence", {}).get("pages", [{}])[0])
 
 
 EDITS = {
@@ -162,9 +148,9 @@ EDITS = {
         "the evidence of leaf",
     ),
     "a vote": (
-        lambda result: leaf_with_votes(result)["evidence"]["pages"][0]["votes"][
-            0
-        ].update(reasoning="yes"),
+        lambda result: leaf_with_votes(result)["evidence"]["pages"][0]["votes"][0].update(
+            reasoning="yes"
+        ),
         "the evidence of leaf",
     ),
     "a claim": (
@@ -292,10 +278,7 @@ def test_changed_inputs_make_results_stale(example):
         ("stale", every, "script example/library_facts.py changed"),
         ("stale", NAME, "answer changed"),
     ]
-    assert (
-        "mind2web2 evaluate example --task_id library_facts --task_id museum_saturday"
-        in output
-    )
+    assert "mind2web2 evaluate example --task_id library_facts --task_id museum_saturday" in output
 
 
 def test_summaries_are_derived_again(example):
@@ -340,9 +323,7 @@ def test_without_the_store_votes_cannot_be_looked_up(example):
 
 def test_a_judgment_that_was_changed_shows(example):
     """A store that is edited does not go with the results any more."""
-    with sqlite3.connect(
-        example / "eval_results" / "example" / FILE_NAME
-    ) as connection:
+    with sqlite3.connect(example / "eval_results" / "example" / FILE_NAME) as connection:
         connection.execute("UPDATE judgments SET text = replace(text, 'true', 'false')")
     connection.close()
     exit_status, found, _ = verify()
@@ -352,9 +333,7 @@ def test_a_judgment_that_was_changed_shows(example):
 
 def test_the_score_of_the_script_that_is_run_again_is_shown(example):
     """If it differs, the result is wrong; stale if its script reads more than answer and pages."""
-    with sqlite3.connect(
-        example / "eval_results" / "example" / FILE_NAME
-    ) as connection:
+    with sqlite3.connect(example / "eval_results" / "example" / FILE_NAME) as connection:
         connection.execute("UPDATE judgments SET text = replace(text, 'true', 'false')")
     connection.close()
 
@@ -392,9 +371,7 @@ def test_why_a_page_is_unavailable_decides_nothing(example):
     assert verify()[:2] == (0, [])
 
 
-def test_a_replay_is_verified_against_the_file_that_it_was_made_from(
-    tmp_path, monkeypatch
-):
+def test_a_replay_is_verified_against_the_file_that_it_was_made_from(tmp_path, monkeypatch):
     """Results record it, relative to the working directory; a missing file is a finding."""
     monkeypatch.chdir(tmp_path)
     file = tmp_path / "shared" / "judgments.jsonl"
@@ -453,10 +430,7 @@ def test_results_of_earlier_tools_are_checked_as_far_as_they_go(tmp_path, monkey
         path.write_text(json.dumps(content))
         run = call(main, "verify-results", AGENT)
         assert run.returncode == exit_status
-        assert (
-            "Missing: lake/answer_1.md: it does not say what it was made from"
-            in run.stdout
-        )
+        assert "Missing: lake/answer_1.md: it does not say what it was made from" in run.stdout
 
 
 def test_missing_and_damaged_files_are_named(example):
@@ -497,9 +471,7 @@ def test_several_agents_are_checked_in_one_command(example):
 
 def test_findings_are_available_as_json(example):
     """For programs."""
-    change(
-        result_path(example), lambda result: result.update(final_score=1.0), seal=True
-    )
+    change(result_path(example), lambda result: result.update(final_score=1.0), seal=True)
     exit_status, _, output = verify("--json")
     content = json.loads(output)
     assert exit_status == 1
@@ -511,10 +483,7 @@ def test_findings_are_available_as_json(example):
     )
     assert wrong["score_again"] == pytest.approx(4 / 9)
     assert [finding["kind"] for finding in wrong["findings"]] == ["wrong", "wrong"]
-    assert (
-        wrong["findings"][0]["text"]
-        == "its score is 1, but its rubric tree gives 0.444444"
-    )
+    assert wrong["findings"][0]["text"] == "its score is 1, but its rubric tree gives 0.444444"
     assert [finding["kind"] for finding in content["summaries"][TASK]] == ["stale"]
     change(
         result_path(example),
@@ -522,8 +491,7 @@ def test_findings_are_available_as_json(example):
         seal=True,
     )
     scores = [
-        answer["score"]
-        for answer in json.loads(verify("--json", "--task_id", TASK)[2])["answers"]
+        answer["score"] for answer in json.loads(verify("--json", "--task_id", TASK)[2])["answers"]
     ]
     assert None in scores and "high" not in scores
 

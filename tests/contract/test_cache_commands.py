@@ -63,9 +63,7 @@ def test_cache_all_answers_takes_an_agent_or_none():
 )
 def test_the_flags_that_users_know(word):
     """Spelled with underscores or hyphens."""
-    assert isinstance(
-        parsed(pages.add_task_command, "bot", "lake", word), argparse.Namespace
-    )
+    assert isinstance(parsed(pages.add_task_command, "bot", "lake", word), argparse.Namespace)
 
 
 @pytest.mark.parametrize("script", ["batch_answer_cache.py", "cache_all_answers.sh"])

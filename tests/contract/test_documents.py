@@ -28,9 +28,7 @@ def blocks(*languages):
     """Return the code blocks of all documents in these languages, with the document's name."""
     found = []
     for document in DOCUMENTS:
-        for indent, language, text in BLOCK.findall(
-            document.read_text(encoding="utf-8")
-        ):
+        for indent, language, text in BLOCK.findall(document.read_text(encoding="utf-8")):
             if language in languages:
                 lines = [line.removeprefix(indent) for line in text.splitlines()]
                 found.append((document.name, "\n".join(lines) + "\n"))
@@ -51,14 +49,9 @@ def options_of(parser):
     """Return the options of a parser and of its subcommands."""
     found = set()
     for action in parser._actions:
-        found |= {
-            word.replace("-", "_").replace("__", "--", 1)
-            for word in action.option_strings
-        }
+        found |= {word.replace("-", "_").replace("__", "--", 1) for word in action.option_strings}
         if isinstance(action, argparse._SubParsersAction):
-            found |= set().union(
-                *(options_of(choice) for choice in action.choices.values())
-            )
+            found |= set().union(*(options_of(choice) for choice in action.choices.values()))
     return {word for word in found if word.startswith("--")} - {"--help"}
 
 
@@ -80,9 +73,7 @@ def project(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("project")
 def test_the_workflow_works():
     """Its steps in their order; the report that it keeps is there, and a limit that is not met fails it."""
-    [text] = [
-        text for name, text in blocks("yaml") if name == "continuous-integration.md"
-    ]
+    [text] = [text for name, text in blocks("yaml") if name == "continuous-integration.md"]
     workflow = yaml.safe_load(text)
     steps = workflow["jobs"]["evaluate"]["steps"]
     assert all(("uses" in step) != ("run" in step) for step in steps)
@@ -117,13 +108,8 @@ def test_links_lead_somewhere(document):
         target = (document.parent / name).resolve() if name else document
         assert target.exists(), link
         if heading:
-            titles = re.findall(
-                r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.MULTILINE
-            )
-            anchors = {
-                re.sub(r"[^\w\- ]", "", title).lower().replace(" ", "-")
-                for title in titles
-            }
+            titles = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.MULTILINE)
+            anchors = {re.sub(r"[^\w\- ]", "", title).lower().replace(" ", "-") for title in titles}
             assert heading in anchors, link
 
 
@@ -139,15 +125,11 @@ def test_every_option_is_documented_and_every_documented_option_exists():
 def test_the_files_to_change_exist():
     """The architecture names for each kind of change where it is made."""
     text = (REPOSITORY / "docs/architecture.md").read_text(encoding="utf-8")
-    rows = (
-        text.partition("| to change | open |")[2].partition("\n## ")[0].splitlines()[2:]
-    )
+    rows = text.partition("| to change | open |")[2].partition("\n## ")[0].splitlines()[2:]
     places = [re.findall(r"`(mind2web2/[^`]*)`", row) for row in rows if row]
     assert len(places) >= 25
     assert [row for row, paths in zip(rows, places, strict=False) if not paths] == []
-    assert [
-        path for paths in places for path in paths if not (REPOSITORY / path).exists()
-    ] == []
+    assert [path for paths in places for path in paths if not (REPOSITORY / path).exists()] == []
 
 
 def test_the_tables_of_options_are_those_of_the_settings():
@@ -187,11 +169,7 @@ def test_documents_name_options_that_exist():
     others |= {"--markdown"}  # of the example of a plugin
     others |= {"--head", "--port", "--address", "--object", "--block", "--enable"}
     for document in DOCUMENTS:
-        named = set(
-            re.findall(
-                r"(?<![\w-])--[a-z][a-z_]+", document.read_text(encoding="utf-8")
-            )
-        )
+        named = set(re.findall(r"(?<![\w-])--[a-z][a-z_]+", document.read_text(encoding="utf-8")))
         assert named - existing - others == set(), document.name
 
 
@@ -203,9 +181,7 @@ def test_the_readme_is_short():
 
 def test_the_readme_has_the_test_command_of_continuous_integration():
     named = {
-        re.search(
-            r"pytest -n .*?--dist \w+", (REPOSITORY / name).read_text(encoding="utf-8")
-        )[0]
+        re.search(r"pytest -n .*?--dist \w+", (REPOSITORY / name).read_text(encoding="utf-8"))[0]
         for name in ("README.md", "Makefile", ".ci/run")
     }
     assert len(named) == 1, named
@@ -213,16 +189,10 @@ def test_the_readme_has_the_test_command_of_continuous_integration():
 
 def test_no_module_cites_a_document_that_is_not_there():
     """By the name of a file."""
-    documents = {
-        path.name
-        for path in Path(REPOSITORY).rglob("*.md")
-        if ".venv" not in path.parts
-    }
+    documents = {path.name for path in Path(REPOSITORY).rglob("*.md") if ".venv" not in path.parts}
     cited = {
         name
         for path in (REPOSITORY / "mind2web2").rglob("*.py")
-        for name in re.findall(
-            r"(?<![\w.])[\w-]+\.md\b(?!\.)", path.read_text(encoding="utf-8")
-        )
+        for name in re.findall(r"(?<![\w.])[\w-]+\.md\b(?!\.)", path.read_text(encoding="utf-8"))
     }
     assert cited - documents == set()

@@ -49,9 +49,9 @@ PUBLISHED = {
 # In the longest chain of imports, those inside of functions as well; it is 18 today.
 MOST_LEVELS = 20
 MODULES = {
-    ".".join(
-        ("mind2web2", *path.relative_to(PACKAGE).with_suffix("").parts)
-    ).removesuffix(".__init__"): path
+    ".".join(("mind2web2", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(
+        ".__init__"
+    ): path
     for path in sorted(PACKAGE.rglob("*.py"))
 }
 
@@ -66,9 +66,7 @@ def imported_by(module):
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{module} imports by a relative path"
             # A name may be a module of its own: `from mind2web2.api_tools import tool_pdf`.
-            members = {
-                f"{node.module}.{alias.name}" for alias in node.names
-            } & MODULES.keys()
+            members = {f"{node.module}.{alias.name}" for alias in node.names} & MODULES.keys()
             found |= members
             if len(members) < len(node.names):
                 found.add(node.module)
@@ -89,9 +87,7 @@ def room(module):
 
 def test_modules_see_only_rooms_below():
     """No modules import each other, in a circle or for types; the list names the rooms that are there."""
-    graph = {
-        module: imported_by(module) | loaded_on_demand(module) for module in MODULES
-    }
+    graph = {module: imported_by(module) | loaded_on_demand(module) for module in MODULES}
     assert set(TopologicalSorter(graph).static_order()) == set(MODULES)
     own = MODULES.keys() - PUBLISHED - {"mind2web2"}
     assert {module.split(".")[1] for module in own} == set(ROOMS)

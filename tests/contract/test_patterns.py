@@ -41,9 +41,7 @@ def test_no_group_is_repeated_possessively(name):
             possessive_groups(
                 _parser.parse(
                     each.pattern,
-                    each.flags & ~re.UNICODE
-                    if isinstance(each.pattern, bytes)
-                    else each.flags,
+                    each.flags & ~re.UNICODE if isinstance(each.pattern, bytes) else each.flags,
                 )
             )
         )

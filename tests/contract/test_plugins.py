@@ -20,8 +20,7 @@ PACKAGE = Path(mind2web2.__file__).parent
 NAMES = {
     plugin: names.split()
     for plugin, _, names in (
-        line.partition(" ")
-        for line in (PACKAGE / "plugins" / "names.txt").read_text().splitlines()
+        line.partition(" ") for line in (PACKAGE / "plugins" / "names.txt").read_text().splitlines()
     )
 }
 PLUGINS = sorted(path.parent.name for path in PACKAGE.glob("plugins/*/__init__.py"))
@@ -48,13 +47,9 @@ def test_a_plugin_imports_what_is_public(plugin):
     public.add(f"mind2web2.plugins.{plugin}")
     own = f"mind2web2.plugins.{plugin}."
     folder = PACKAGE / "plugins" / plugin
-    files = (REPOSITORY / "examples/plugin" if plugin == "example" else folder).rglob(
-        "*.py"
-    )
+    files = (REPOSITORY / "examples/plugin" if plugin == "example" else folder).rglob("*.py")
     used = set().union(*map(imported_by, files))
-    assert {
-        name for name in used - public if not name.startswith((own, *rooms))
-    } == set()
+    assert {name for name in used - public if not name.startswith((own, *rooms))} == set()
 
 
 def test_the_core_names_no_plugin():
@@ -126,9 +121,7 @@ def test_without_a_plugin_the_commands_name_it(without, plugin):
     for name in NAMES[plugin]:
         if "://" in name or name.startswith("."):
             continue
-        is_value = name in {
-            part.name for part in OWN_PARTS if part.hook in ("judges", "engines")
-        }
+        is_value = name in {part.name for part in OWN_PARTS if part.hook in ("judges", "engines")}
         option = "--engine" if name == "ray" else "--llm_provider"
         words = ("evaluate", "bot", option) if is_value else ()
         if name.startswith("--"):

@@ -191,22 +191,14 @@ def test_published_signatures_are_kept(address):
             continue
         parameter = given[name]
         assert keyword_only or actual[position] is parameter
-        shown = (
-            ""
-            if parameter.default is parameter.empty
-            else repr(_plain(parameter.default))
-        )
+        shown = "" if parameter.default is parameter.empty else repr(_plain(parameter.default))
         assert shown == default, f"{address}: {name}"
         assert (parameter.kind is parameter.KEYWORD_ONLY) is keyword_only
         position += 1
-    assert (
-        any(parameter.kind is parameter.VAR_KEYWORD for parameter in actual)
-        or not further
-    )
+    assert any(parameter.kind is parameter.VAR_KEYWORD for parameter in actual) or not further
     optional = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
     assert all(
-        each.default is not each.empty or each.kind in optional
-        for each in actual[position:]
+        each.default is not each.empty or each.kind in optional for each in actual[position:]
     )
 
 
@@ -243,9 +235,7 @@ def test_tools_are_built_without_a_key(monkeypatch):
 def test_a_verdict_has_the_published_fields():
     """Any further field has a default."""
     fields = published("mind2web2.eval_toolkit:BinaryEvalResult").model_fields
-    assert {
-        name: field.annotation for name, field in fields.items() if field.is_required()
-    } == {
+    assert {name: field.annotation for name, field in fields.items() if field.is_required()} == {
         "reasoning": str,
         "result": bool,
     }
@@ -297,9 +287,7 @@ def test_help_loads_nothing_that_connects():
         "atexit.register(lambda: print(not {'ssl', 'pydantic'}.isdisjoint(sys.modules)));"
         "main(['evaluate', '--help'])"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.endswith("False\n")
 
 

@@ -67,15 +67,9 @@ def test_the_wheel_is_small_and_holds_no_tests(wheel):
         "mind2web2",
         f"mind2web2-{__version__}.dist-info",
     }
+    assert [name for name in names if re.search(r"(^|/)(tests?|conftest|benchmarks)\b", name)] == []
     assert [
-        name
-        for name in names
-        if re.search(r"(^|/)(tests?|conftest|benchmarks)\b", name)
-    ] == []
-    assert [
-        name
-        for name in names
-        if "__pycache__" in name or name.endswith((".lock", ".sqlite3"))
+        name for name in names if "__pycache__" in name or name.endswith((".lock", ".sqlite3"))
     ] == []
     for part in (
         "viewer/static/main.js",
@@ -92,12 +86,8 @@ def test_the_example_works_outside_of_a_clone(unpacked, tmp_path):
     run = outside(unpacked, tmp_path, "example")
     assert (run.returncode, run.stderr) == (0, "")
     assert "museum_saturday │ example │ 1: 0.4444  2: 1  3: 0" in run.stdout
-    assert run.stdout.endswith(
-        "Look at it: cd example; python -m mind2web2 view example\n"
-    )
-    summary = json.loads(
-        (tmp_path / "example/eval_results/example/summary.json").read_text()
-    )
+    assert run.stdout.endswith("Look at it: cd example; python -m mind2web2 view example\n")
+    summary = json.loads((tmp_path / "example/eval_results/example/summary.json").read_text())
     assert round(summary["avg_score"], 4) == 0.6034
     again = outside(unpacked, tmp_path, "example")
     assert (again.returncode, "0 files written into example" in again.stdout) == (
@@ -108,10 +98,7 @@ def test_the_example_works_outside_of_a_clone(unpacked, tmp_path):
     script.write_text("mine")
     refused = outside(unpacked, tmp_path, "example")
     assert refused.returncode == 2
-    assert (
-        "library_facts.py differ from the example: name another folder\n"
-        in refused.stderr
-    )
+    assert "library_facts.py differ from the example: name another folder\n" in refused.stderr
     assert script.read_text() == "mine"
 
 
@@ -140,16 +127,12 @@ def test_a_clone_writes_the_same_example(unpacked, tmp_path):
     packed = unpacked / "mind2web2/example_project"
     for path in packed.rglob("*"):
         if path.is_file():
-            assert (
-                tmp_path / "own" / path.relative_to(packed)
-            ).read_bytes() == path.read_bytes()
+            assert (tmp_path / "own" / path.relative_to(packed)).read_bytes() == path.read_bytes()
 
 
 def test_the_version_is_one():
     """In the package, its metadata, the changelog and the citation."""
-    project = tomllib.loads(
-        (REPOSITORY / "pyproject.toml").read_text(encoding="utf-8")
-    )["project"]
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["version"] == __version__
     changelog = (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
     assert re.findall(r"^## (.*)$", changelog, re.MULTILINE)[0].startswith(__version__)

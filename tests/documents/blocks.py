@@ -32,17 +32,11 @@ def blocks_of(document: Path) -> list[Block]:
     for number, match in enumerate(found):
         following = found[number + 1] if number + 1 < len(found) else None
         output = None
-        if (
-            following
-            and following["language"] == "text"
-            and match["language"] == "bash"
-        ):
+        if following and following["language"] == "text" and match["language"] == "bash":
             between = text[match.end() : following.start()]
             if "\n#" not in between and between.count("\n\n") <= 2:
                 output = following["text"]
-        blocks.append(
-            Block(match["language"], _dedented(match), match["reason"], output)
-        )
+        blocks.append(Block(match["language"], _dedented(match), match["reason"], output))
     return blocks
 
 

@@ -30,9 +30,7 @@ UNJUDGED = f"{RIGHT}\n\nMore about the museum."
 
 def _refused(body):
     return (
-        status(401, "Incorrect API key provided")
-        if "More about the museum." in str(body)
-        else None
+        status(401, "Incorrect API key provided") if "More about the museum." in str(body) else None
     )
 
 
@@ -72,9 +70,7 @@ def test_trl_gets_none_for_a_sample_without_a_score(names_of):
         for answers, expected in [([RIGHT, ""], [1.0, 0.0]), ([UNJUDGED], [None])]:
             rewards = names["rubric_reward"](
                 prompts=["q"] * len(answers),
-                completions=[
-                    [{"role": "assistant", "content": answer}] for answer in answers
-                ],
+                completions=[[{"role": "assistant", "content": answer}] for answer in answers],
                 completion_ids=[[1]] * len(answers),
                 trainer_state=None,
                 task=[TASK] * len(answers),
@@ -101,9 +97,7 @@ def test_slime_gets_a_sample_to_remove(names_of):
     """`fn(args, sample)`, and a list of samples for a group."""
     names = names_of("slime")
     samples = [
-        SimpleNamespace(
-            response=answer, metadata={"task": TASK}, label=None, remove_sample=False
-        )
+        SimpleNamespace(response=answer, metadata={"task": TASK}, label=None, remove_sample=False)
         for answer in (RIGHT, "", UNJUDGED)
     ]
     with closing(names["_scorer"]):
@@ -112,9 +106,7 @@ def test_slime_gets_a_sample_to_remove(names_of):
     assert [sample.remove_sample for sample in samples] == [False, False, True]
 
 
-async def test_verifiers_gets_an_error_instead_of_a_score(
-    monkeypatch, names_of, project
-):
+async def test_verifiers_gets_an_error_instead_of_a_score(monkeypatch, names_of, project):
     """`fn(task, trace)`, asked over HTTP."""
     names = names_of("verifiers")
     judge = Judge(model="own", base_url=project.base_url)

@@ -37,11 +37,7 @@ def site(tmp_path_factory):
 
 def test_every_page_is_found_from_the_contents(site):
     """The list for language models names each, with its twin in markdown."""
-    listed = set(
-        re.findall(
-            r"\]\(([^)]+\.md)\)", (site / "llms.txt").read_text(encoding="utf-8")
-        )
-    )
+    listed = set(re.findall(r"\]\(([^)]+\.md)\)", (site / "llms.txt").read_text(encoding="utf-8")))
     pages = {str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")}
     assert listed == pages
     assert all((site / name).is_file() for name in listed)
@@ -51,16 +47,13 @@ def test_pages_have_search_copy_buttons_and_a_dark_scheme(site):
     """By what the theme and the extensions add."""
     page = (site / "start.html").read_text(encoding="utf-8")
     assert all(
-        part in page
-        for part in ("copybutton.js", "theme-toggle", "search.html", "text/markdown")
+        part in page for part in ("copybutton.js", "theme-toggle", "search.html", "text/markdown")
     )
 
 
 async def test_the_site_shows_the_report_of_the_example(site):
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(
-            executable_path=find_browser(headless=True).path
-        )
+        browser = await playwright.chromium.launch(executable_path=find_browser(headless=True).path)
         page = await browser.new_page()
         await page.goto((site / "index.html").as_uri())
         await page.get_by_role("link", name="the report of the example").click()
@@ -72,8 +65,7 @@ def test_a_block_that_is_not_run_says_so_to_authors_only(site):
     """The comment is none of the page's text."""
     assert "<!-- not run: " in (DOCS / "start.md").read_text(encoding="utf-8")
     pages = [
-        re.sub("<!--.*?-->", "", path.read_text(encoding="utf-8"))
-        for path in site.rglob("*.html")
+        re.sub("<!--.*?-->", "", path.read_text(encoding="utf-8")) for path in site.rglob("*.html")
     ]
     assert not [page[:200] for page in pages if "not run:" in page]
 
@@ -86,10 +78,7 @@ def test_the_messages_on_the_page_of_errors_are_the_programs():
     sources = "\n".join(path.read_text(encoding="utf-8") for path in modules)
     assert len(messages) > 15
     for message in messages:
-        parts = [
-            part.strip(" :")
-            for part in re.split(r"\b(?:[A-Z]{4,}|N|URL|\d+)\b", message)
-        ]
+        parts = [part.strip(" :") for part in re.split(r"\b(?:[A-Z]{4,}|N|URL|\d+)\b", message)]
         wanted = r"[^\n]{0,80}?".join(re.escape(part) for part in parts if part)
         assert re.search(wanted, sources), message
 
@@ -173,16 +162,12 @@ async def test_readers_words_lead_to_the_page(site):
     """Among the first results of the site's own search, in a browser."""
     found = {}
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(
-            executable_path=find_browser(headless=True).path
-        )
+        browser = await playwright.chromium.launch(executable_path=find_browser(headless=True).path)
         page = await browser.new_page()
         for words, wanted in SEARCHES.items():
             await page.goto(f"{(site / 'search.html').as_uri()}?q={words}")
             # It says how many there are once all are listed.
-            await page.locator(
-                "#search-results p.search-summary", has_text="found"
-            ).wait_for()
+            await page.locator("#search-results p.search-summary", has_text="found").wait_for()
             links = page.locator("#search-results ul.search li > a")
             shown = await links.evaluate_all(
                 "links => links.map((link) => link.getAttribute('href').split('#')[0])"
@@ -197,9 +182,7 @@ async def test_pages_have_no_serious_violation(site):
     """As axe-core's rules have it, in light and dark."""
     found = {}
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(
-            executable_path=find_browser(headless=True).path
-        )
+        browser = await playwright.chromium.launch(executable_path=find_browser(headless=True).path)
         for scheme in ("light", "dark"):
             for name in (
                 "index.html",

@@ -46,10 +46,7 @@ def evaluated(tmp_path_factory, judge):
         patch.setenv("OPENAI_API_KEY", "dummy")
         patch.setenv("OPENAI_BASE_URL", judge.base_url)
         for name in AGENTS:
-            assert (
-                call(evaluate_main, "--agent_name", name, "--no_capture").returncode
-                == 0
-            )
+            assert call(evaluate_main, "--agent_name", name, "--no_capture").returncode == 0
     return folder
 
 
@@ -84,9 +81,7 @@ def test_a_block_that_does_not_run_is_an_exception():
     """Most blocks run, and each other one says why."""
     blocks = [block for document in DOCUMENTS for block in blocks_of(document)]
     shell = [block for block in blocks if block.language in ("bash", "python")]
-    assert all(
-        block.reason is None or len(block.reason.split()) >= 3 for block in shell
-    )
+    assert all(block.reason is None or len(block.reason.split()) >= 3 for block in shell)
     assert sum(block.reason is None for block in shell) >= 30
 
 
@@ -110,9 +105,7 @@ def _run(command):
     if words[:2] in (["pip", "install"], ["uv", "sync"]) or words[0] == "export":
         # The tests have an environment and a judge of their own.
         return ""
-    outcome = subprocess.run(
-        ["bash", "-euc", command], capture_output=True, text=True, check=False
-    )
+    outcome = subprocess.run(["bash", "-euc", command], capture_output=True, text=True, check=False)
     assert (command, outcome.returncode, outcome.stderr) == (command, 0, "")
     return outcome.stdout
 
@@ -124,9 +117,7 @@ def _parse(command):
     program, *words = shlex.split(command, comments=True)[2:]
     parsers = _parsers()
     if program == "run_eval.py":
-        parsers["evaluate"].parse_args(
-            [word for word in words if word != "--agent_name"]
-        )
+        parsers["evaluate"].parse_args([word for word in words if word != "--agent_name"])
     else:
         parsers[words[0]].parse_args(words[1:])
 

@@ -60,9 +60,7 @@ def cached_contents(folder: Path) -> dict[str, Any]:
         found[path.name] = json.loads(path.read_bytes())
         if path.name.endswith(".capture.json"):
             found[path.name] = {
-                key: value
-                for key, value in found[path.name].items()
-                if key not in _CHANGING
+                key: value for key, value in found[path.name].items() if key not in _CHANGING
             }
     return found
 
@@ -108,10 +106,7 @@ class CachingProject:
     def captures(self) -> dict[str, str]:
         """Return when each stored page was captured, with what that took."""
         records = self.pages().capture_records()
-        return {
-            url: f"{record.captured_at} {record.timings_s}"
-            for url, record in records.items()
-        }
+        return {url: f"{record.captured_at} {record.timings_s}" for url, record in records.items()}
 
     def contents(self) -> dict[str, Any]:
         """Return what is cached, apart from times."""

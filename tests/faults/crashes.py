@@ -46,9 +46,7 @@ def killed_evaluations(
     for number in range(moments):
         # Every other time by the clock, from loading to the last summary; else among the requests.
         requests = chance.randrange(undisturbed.asked) if number % 2 else 0
-        after_s = chance.random() * (
-            _AFTER_REQUEST_S if number % 2 else undisturbed.seconds
-        )
+        after_s = chance.random() * (_AFTER_REQUEST_S if number % 2 else undisturbed.seconds)
         moment = Moment(requests, after_s, f"seed {seed}, number {number}")
         figures.append(run.killed(undisturbed, moment))
     return together("kill -9 of an evaluation", figures)
@@ -129,10 +127,7 @@ class EvaluatedExample:
     def asked(self, *keys: str) -> int:
         """Return how many requests came with these keys."""
         wanted = {f"Bearer {key}" for key in keys}
-        return sum(
-            call.headers.get("authorization") in wanted
-            for call in list(self._server.calls)
-        )
+        return sum(call.headers.get("authorization") in wanted for call in list(self._server.calls))
 
     def forget(self, results: Path) -> None:
         """Remove what a moment needed."""
@@ -160,9 +155,7 @@ class EvaluatedExample:
         """Kill an evaluation at a moment, run it again, and look at what came of it."""
         results = self.fresh()
         process = self.start(results, "killed")
-        while self.asked("killed") < moment.requests and not process.ends_within(
-            _POLL_S
-        ):
+        while self.asked("killed") < moment.requests and not process.ends_within(_POLL_S):
             pass
         if not process.ends_within(moment.after_s):
             process.kill()
@@ -182,13 +175,9 @@ class EvaluatedExample:
             lost_judgments=len(kept - stored_judgments(results).keys()),
             judged_twice=max(0, self.asked("again") - (undisturbed.asked - len(kept))),
         )
-        problem = (
-            f"{moment.where}: files {', '.join(map(str, damaged))}" if damaged else None
-        )
+        problem = f"{moment.where}: files {', '.join(map(str, damaged))}" if damaged else None
         if status != 0:
-            problem = (
-                f"{moment.where}: exit status {status}: {process.printed()[-500:]}"
-            )
+            problem = f"{moment.where}: exit status {status}: {process.printed()[-500:]}"
         figures = compared(figures, undisturbed, results, moment.where, problem)
         self.forget(results)
         return figures
@@ -210,9 +199,7 @@ def compared(
     ]
     if problem is None and found != undisturbed.results:
         different = [
-            name
-            for name, expected in undisturbed.results.items()
-            if found.get(name) != expected
+            name for name, expected in undisturbed.results.items() if found.get(name) != expected
         ]
         problem = f"{where}: other results than undisturbed: {', '.join(different)}"
     if problem is None and summaries(results) != undisturbed.summaries:
@@ -234,9 +221,7 @@ def _same_tree(found: dict[str, Any] | None, expected: dict[str, Any]) -> bool:
 
 def newest_results(results: Path) -> dict[str, Any]:
     """Return each answer's newest result, without what differs from run to run."""
-    newest = {
-        path.parent: path for path in sorted(results.glob("*/*/*/results/*.md.json"))
-    }
+    newest = {path.parent: path for path in sorted(results.glob("*/*/*/results/*.md.json"))}
     found = {}
     for folder, path in newest.items():
         content = json.loads(path.read_bytes())
@@ -250,8 +235,7 @@ def result_counts(results: Path) -> dict[str, int]:
     """Return how many results each answer has."""
     folders = list(results.glob("*/*/*/results"))
     return {
-        str(folder.relative_to(results)): len(list(folder.glob("*.md.json")))
-        for folder in folders
+        str(folder.relative_to(results)): len(list(folder.glob("*.md.json"))) for folder in folders
     }
 
 
@@ -282,9 +266,7 @@ def is_json(path: Path) -> bool:
 
 def in_the_way(results: Path) -> list[Path]:
     """Return locks that are left, and unfinished writes where an answer's results are."""
-    locks = [
-        path for path in results.glob("**/*.lock") if path.parent.name != "batches"
-    ]
+    locks = [path for path in results.glob("**/*.lock") if path.parent.name != "batches"]
     unfinished = [path for path in results.glob("*/*/*/**/*") if is_leftover(path.name)]
     return locks + unfinished
 
@@ -345,15 +327,9 @@ def _killed_caching(
     project.cache(commands)
     seconds = time.monotonic() - started_s
     again = {
-        url
-        for url, captured_at in before.items()
-        if project.captures().get(url) != captured_at
+        url for url, captured_at in before.items() if project.captures().get(url) != captured_at
     }
-    problems = (
-        [f"{where}: captured again though it was stored: {sorted(again)}"]
-        if again
-        else []
-    )
+    problems = [f"{where}: captured again though it was stored: {sorted(again)}"] if again else []
     if project.contents() != expected:
         problems.append(f"{where}: another cache than undisturbed")
     return Figures(

@@ -46,9 +46,7 @@ async def evaluate_example(
 ) -> list[AnswerOutcome]:
     """Evaluate the nine answers as the command does and return what became of them."""
     with JudgmentStore(results / AGENT / FILE_NAME) as store:
-        return await _evaluate(
-            CachingJudge(SETTINGS, provider, store), results, manner, library
-        )
+        return await _evaluate(CachingJudge(SETTINGS, provider, store), results, manner, library)
 
 
 async def undisturbed_trees(results: Path, library: PageLibrary) -> dict[Name, Any]:
@@ -64,9 +62,7 @@ async def undisturbed_trees(results: Path, library: PageLibrary) -> dict[Name, A
     if missing:
         raise AssertionError(f"a replay gives no result: {missing}")
     trees = {
-        name_of(outcome): tree_of(outcome.result.document)
-        for outcome in outcomes
-        if outcome.result
+        name_of(outcome): tree_of(outcome.result.document) for outcome in outcomes if outcome.result
     }
     expected = json.loads(
         (REPOSITORY / "examples" / "expected_scores.json").read_text(encoding="utf-8")
@@ -87,18 +83,14 @@ async def _evaluate(
     run = RunParts(
         judge=judge,
         library=library,
-        limits=DualSemaphore(
-            asyncio.Semaphore(10), asyncio.Semaphore(manner.requests_at_once)
-        ),
+        limits=DualSemaphore(asyncio.Semaphore(10), asyncio.Semaphore(manner.requests_at_once)),
         reuse=judge.endpoint != "replay",
         answer_timeout_s=None,
         ahead=manner.ahead,
     )
     folders = RunFolders(AGENT, paths.cache_root, results)
     concurrency = Concurrency(max_answers=manner.answers_at_once)
-    return await evaluate_work(
-        select_work(paths, AGENT), folders, run, concurrency, RunProgress()
-    )
+    return await evaluate_work(select_work(paths, AGENT), folders, run, concurrency, RunProgress())
 
 
 def stored_judgments(results: Path) -> dict[str, Judgment]:
@@ -107,11 +99,7 @@ def stored_judgments(results: Path) -> dict[str, Judgment]:
     if not path.exists():
         return {}
     with JudgmentStore(path) as store:
-        return {
-            judgment.key: judgment
-            for judgment in store.all()
-            if judgment.purpose != "gate"
-        }
+        return {judgment.key: judgment for judgment in store.all() if judgment.purpose != "gate"}
 
 
 def name_of(outcome: AnswerOutcome) -> Name:

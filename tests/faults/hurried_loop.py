@@ -12,9 +12,7 @@ from contextlib import contextmanager
 class _Selector(selectors.DefaultSelector):
     hurry = 1.0
 
-    def select(
-        self, timeout: float | None = None
-    ) -> list[tuple[selectors.SelectorKey, int]]:
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """Wait for files, and for as many real seconds as the loop's seconds take."""
         return super().select(timeout / self.hurry if timeout else timeout)
 
@@ -30,8 +28,7 @@ class HurriedLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         """Return the loop's seconds."""
         return (
-            self._changed_s
-            + (time.monotonic() - self._changed_real_s) * self._own_selector.hurry
+            self._changed_s + (time.monotonic() - self._changed_real_s) * self._own_selector.hurry
         )
 
     @contextmanager

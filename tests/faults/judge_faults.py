@@ -31,7 +31,8 @@ from mind2web2.pages.library import PageLibrary
 
 # Under a schedule time passes this much faster, or pauses and paces would take hours.
 _HURRY = 50.0
-# Less than two seconds of real time until a request that hangs is given up, and half a one for a connection.
+# Less than two seconds of real time until a request that hangs is given up, and half a one for a
+# connection.
 RETRY = RetryPolicy(
     tries=4,
     total_s=120,
@@ -40,8 +41,8 @@ RETRY = RetryPolicy(
     longest_wait_s=2,
     request_timeout_s=80,
 )
-# At most three trials, each asked twice where it was declined, each of these for three replies; those refused
-# for coming too fast do not count.
+# At most three trials, each asked twice where it was declined, each of these for three replies;
+# those refused for coming too fast do not count.
 MOST_REQUESTS = 3 * 2 * 3 * RETRY.tries
 
 
@@ -60,9 +61,7 @@ class Bench:
     async def evaluate(self, key: str, results: Path, manner: Manner) -> str | None:
         """Evaluate the example, and return why the run ended early, if it did."""
         base_url = self.judge.base_url
-        async with LLMClient(
-            "openai", True, base_url=base_url, api_key=key, retry=RETRY
-        ) as client:
+        async with LLMClient("openai", True, base_url=base_url, api_key=key, retry=RETRY) as client:
             try:
                 await evaluate_example(client, results, manner, self.library)
             except JudgeUnusableError as failure:
@@ -109,9 +108,7 @@ async def _check_first_run(seed: int) -> None:
     if left.reasons or _wrong(left, trees) or len(left.trees) != len(trees):
         raise AssertionError(f"seed {seed}: {ended or left.reasons or 'other trees'}")
     if not 0.05 < visit.faults.total() / visit.requests < 0.2:
-        raise AssertionError(
-            f"{visit.faults.total()} of {visit.requests} replies were faulty"
-        )
+        raise AssertionError(f"{visit.faults.total()} of {visit.requests} replies were faulty")
 
 
 async def disturbed(schedule: Schedule, bench: Bench) -> Figures:
@@ -123,9 +120,7 @@ async def disturbed(schedule: Schedule, bench: Bench) -> Figures:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, HurriedLoop)
         with loop.hurried(_HURRY):
-            ended = await bench.evaluate(
-                f"disturbed-{schedule.seed}", results, schedule.manner
-            )
+            ended = await bench.evaluate(f"disturbed-{schedule.seed}", results, schedule.manner)
         left = read_traces(results)
         if ended and not left.judgments:
             # A judge that rejects every request ends the run, with one reason for all answers.
@@ -151,9 +146,7 @@ class _Course:
     recovery: Visit
 
 
-def _figures(
-    schedule: Schedule, bench: Bench, course: _Course, recovered_s: float
-) -> Figures:
+def _figures(schedule: Schedule, bench: Bench, course: _Course, recovered_s: float) -> Figures:
     left, completed = course.left, course.completed
     new_judgments = completed.judgments.keys() - left.judgments.keys()
     return Figures(
@@ -189,12 +182,9 @@ def _hindrances(course: _Course, bench: Bench) -> list[str]:
         for name in bench.trees
         if not (name in left.trees or left.reasons.get(name))
     ]
+    found += [f"damaged or left: {path}" for path in (*left.damaged, *completed.damaged)]
     found += [
-        f"damaged or left: {path}" for path in (*left.damaged, *completed.damaged)
-    ]
-    found += [
-        f"{'/'.join(name)} is not completed: {why}"
-        for name, why in completed.reasons.items()
+        f"{'/'.join(name)} is not completed: {why}" for name, why in completed.reasons.items()
     ]
     found += [
         f"{path.name} was written anew"
@@ -202,9 +192,7 @@ def _hindrances(course: _Course, bench: Bench) -> list[str]:
         if completed.result_files.get(path) != content
     ]
     if len(completed.result_files) != len(bench.trees):
-        found.append(
-            f"{len(completed.result_files)} result files for {len(bench.trees)} answers"
-        )
+        found.append(f"{len(completed.result_files)} result files for {len(bench.trees)} answers")
     most = max(course.disturbance.let_in.values(), default=0)
     if most > MOST_REQUESTS:
         found.append(f"one question was sent {most} times, {MOST_REQUESTS} is the most")

@@ -61,9 +61,7 @@ class Preloaded:
         }
         return Started(self, self.tell(asked), output)
 
-    def run(
-        self, command: Sequence[object], folder: Path, output: Path, **variables: str
-    ) -> int:
+    def run(self, command: Sequence[object], folder: Path, output: Path, **variables: str) -> int:
         """Run a command to its end and return its status."""
         return self.start(command, folder, output, **variables).status()
 
@@ -104,9 +102,7 @@ class Started:
         """Wait for the end and return the exit status, negative for a signal."""
         if not self.ends_within(PATIENCE_S):
             self.kill()
-            raise AssertionError(
-                f"still running after {PATIENCE_S:g} s: {self.printed()}"
-            )
+            raise AssertionError(f"still running after {PATIENCE_S:g} s: {self.printed()}")
         os.close(self._handle)
         return os.waitstatus_to_exitcode(self.commands.tell({"ended": self.pid}))
 
@@ -180,9 +176,7 @@ def _become(main: Any, message: dict[str, Any]) -> None:
         status = main(message["command"])
     except SystemExit as error:
         status = int(error.code or 0)
-    except (
-        BaseException
-    ):  # whatever it is, it must not go on as the process that was forked
+    except BaseException:  # whatever it is, it must not go on as the process that was forked
         traceback.print_exc()
     finally:
         sys.stdout.flush()

@@ -70,9 +70,7 @@ def _evaluated_twice(
     twice_at_most = 0
     if kill_after is not None:
         first = processes[0]
-        while run.asked("first", "second") < kill_after and not first.ends_within(
-            _POLL_S
-        ):
+        while run.asked("first", "second") < kill_after and not first.ends_within(_POLL_S):
             pass
         first.kill()
         # What was with the judge then, or on its way to the store, is asked once more.
@@ -87,7 +85,8 @@ def _evaluated_twice(
     )
     if not is_killed:
         twice_at_most = 0
-    # A question that two answers share is asked twice if each process judges one of them at that moment.
+    # A question that two answers share is asked twice if each process judges one of them at that
+    # moment.
     twice_at_most += undisturbed.shared
     asked = run.asked("first", "second")
     figures = Figures(
@@ -121,12 +120,8 @@ def beside_caching(
     ):
         figures = []
         for number in range(rounds):
-            project = CachingProject(
-                Path(folder) / f"project-{number}", site.url, _PAGES
-            )
-            figures.append(
-                _cached_and_evaluated(project, judge, commands, f"round {number}")
-            )
+            project = CachingProject(Path(folder) / f"project-{number}", site.url, _PAGES)
+            figures.append(_cached_and_evaluated(project, judge, commands, f"round {number}"))
             judge.calls.clear()
         return together("an evaluation beside a caching run", figures)
 
@@ -146,9 +141,7 @@ def _cached_and_evaluated(
     command = ["evaluate", "bot", "--judge_base_url", judge.base_url]
     command += ["--allow_private_network"]
     variables = {"OPENAI_API_KEY": "dummy"}
-    evaluating = commands.start(
-        command, project.root, project.root / "evaluation.txt", **variables
-    )
+    evaluating = commands.start(command, project.root, project.root / "evaluation.txt", **variables)
     statuses = [caching.status(), evaluating.status()]
     seconds = time.monotonic() - started_s
     asked = len(judge.calls)
@@ -160,13 +153,9 @@ def _cached_and_evaluated(
         else [f"{where}: exit statuses {statuses}: {evaluating.printed()[-600:]}"]
     )
     if project.listed() != sorted(project.urls):
-        problems.append(
-            f"{where}: the index lists {len(project.listed())} of {_PAGES} pages"
-        )
+        problems.append(f"{where}: the index lists {len(project.listed())} of {_PAGES} pages")
     # Every page is what it was when it was judged, so that the same command finds nothing to do.
-    status = commands.run(
-        command, project.root, project.root / "again.txt", **variables
-    )
+    status = commands.run(command, project.root, project.root / "again.txt", **variables)
     again = len(judge.calls) - asked
     if status != 0 or newest_results(results) != first:
         problems.append(f"{where}: the same command again gives something else")
@@ -177,9 +166,7 @@ def _cached_and_evaluated(
         answers=len(first),
         wrong_scores=wrong,
         judged_twice=max(0, asked - 2 * _PAGES) + again,
-        half_written_files=len(
-            half_written(project.root / "cache") + half_written(results)
-        ),
+        half_written_files=len(half_written(project.root / "cache") + half_written(results)),
         hindrances=tuple(problems),
         recovery_s=(seconds,),
     )
@@ -205,8 +192,7 @@ def _batched_twice(
     commands: Preloaded, project: Project, kill_after_s: float | None, where: str
 ) -> Figures:
     claims = {
-        f"leaf_{number}": (f"The lake has {number} islands.", None)
-        for number in range(_CLAIMS)
+        f"leaf_{number}": (f"The lake has {number} islands.", None) for number in range(_CLAIMS)
     }
     project.add_answer()
     project.add_script(claims)
@@ -236,9 +222,7 @@ def _batched_twice(
     found = newest_results(project.root / "eval_results")
     # Who comes second is told to wait, unless the first has ended by then.
     is_as_expected = (
-        last_status == 0
-        and set(statuses) <= {0, 2, -signal.SIGKILL}
-        and len(found) == 1
+        last_status == 0 and set(statuses) <= {0, 2, -signal.SIGKILL} and len(found) == 1
     )
     printed = _printed([*processes, last])
     return Figures(

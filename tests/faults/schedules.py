@@ -43,9 +43,7 @@ class Schedule:
     end_from: int
     manner: Manner
 
-    def __call__(
-        self, number: int, question: Question, asked_before: int
-    ) -> Fault | None:
+    def __call__(self, number: int, question: Question, asked_before: int) -> Fault | None:
         """Return what a request meets."""
         if self.end is not None and number >= self.end_from:
             return self.end
@@ -55,11 +53,7 @@ class Schedule:
         if chance.random() >= self.share:
             return None
         fault = chance.choice(self.faults)
-        return (
-            None
-            if fault in DECLINES and asked_before != self._whim(question)
-            else fault
-        )
+        return None if fault in DECLINES and asked_before != self._whim(question) else fault
 
     def _whim(self, question: Question) -> int:
         """Return the one request about a question that may be declined: who declines twice means it."""
@@ -75,9 +69,7 @@ class TwiceAtMost:
 
     seed: int
 
-    def __call__(
-        self, _number: int, question: Question, asked_before: int
-    ) -> Fault | None:
+    def __call__(self, _number: int, question: Question, asked_before: int) -> Fault | None:
         """Return what a request meets."""
         chance = random.Random(f"{self.seed} {question}")
         first = int(chance.expovariate(0.1))

@@ -71,9 +71,7 @@ def run(count: int, seed: int) -> Figures:  # noqa: ARG001 (nothing here is left
         for number in range(count):
             times = 1 + number // len(SCENES) % 2
             limit_s = STOPS_WITHIN_S if times == 1 else AT_ONCE_S
-            figures.append(
-                stopped(commands, SCENES[number % len(SCENES)], times, limit_s)
-            )
+            figures.append(stopped(commands, SCENES[number % len(SCENES)], times, limit_s))
     return together("Ctrl-C", figures)
 
 
@@ -94,16 +92,9 @@ def stopped(commands: Preloaded, scene: Scene, times: int, limit_s: float) -> Fi
         seconds = time.monotonic() - started_s
         status = process.status()
         if status != _INTERRUPTED:
-            problems.append(
-                f"{where}: exit status {status}: {process.printed()[-400:]}"
-            )
-        elif (
-            times == 1
-            and "the same command continues from here" not in process.printed()
-        ):
-            problems.append(
-                f"{where}: it does not say how to go on: {process.printed()[-400:]}"
-            )
+            problems.append(f"{where}: exit status {status}: {process.printed()[-400:]}")
+        elif times == 1 and "the same command continues from here" not in process.printed():
+            problems.append(f"{where}: it does not say how to go on: {process.printed()[-400:]}")
         return Figures(
             "",
             disturbances=1,
@@ -156,11 +147,7 @@ def _scene(
             OPENAI_API_KEY="dummy",
         )
         try:
-            is_reached = (
-                is_held.is_set
-                if scene.body is None
-                else (project.root / "reached").exists
-            )
+            is_reached = is_held.is_set if scene.body is None else (project.root / "reached").exists
             yield project, process, is_reached
         finally:
             may_answer.set()
@@ -179,8 +166,7 @@ def _stored(project: Project) -> int:
         return 0
     with JudgmentStore(path) as store:
         return sum(
-            judgment.claim == _STORED and judgment.purpose == "verify"
-            for judgment in store.all()
+            judgment.claim == _STORED and judgment.purpose == "verify" for judgment in store.all()
         )
 
 

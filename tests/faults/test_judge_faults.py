@@ -33,9 +33,7 @@ RETRY = RetryPolicy(
     longest_wait_s=0.002,
     request_timeout_s=20,
 )
-REQUEST = ChatRequest(
-    "o4-mini", [{"role": "user", "content": "Is it so?"}], BinaryEvalResult
-)
+REQUEST = ChatRequest("o4-mini", [{"role": "user", "content": "Is it so?"}], BinaryEvalResult)
 UNUSABLE_OUTPUT = {
     Fault.TRUNCATED,
     Fault.COMPLETE_AT_LENGTH,
@@ -130,9 +128,7 @@ async def test_retries_end(judge, fault):
 @pytest.mark.parametrize("fault", sorted(TOO_FAST))
 async def test_a_server_that_lets_nobody_in_is_given_up(judge, fault):
     """After as much time as agreed, however often that is."""
-    failure, visit, retries = await ask(
-        judge, always(fault), replace(RETRY, total_s=0.01)
-    )
+    failure, visit, retries = await ask(judge, always(fault), replace(RETRY, total_s=0.01))
     assert isinstance(failure, JudgeUnavailableError)
     assert visit.requests == 1 + retries.reasons["429"] <= 10
 
@@ -189,17 +185,17 @@ def test_a_schedule_follows_from_its_seed():
         question
         for seed in seeds
         for question in questions
-        if sum(schedule_of(seed)(0, question, turn) in DECLINES for turn in range(8))
-        > 1
+        if sum(schedule_of(seed)(0, question, turn) in DECLINES for turn in range(8)) > 1
     ]
     assert declined == []
 
 
 def test_every_fault_is_in_some_schedule():
     schedules = [schedule_of(seed) for seed in range(1, 201)]
-    assert {
-        fault for schedule in schedules for fault in (*schedule.faults, schedule.end)
-    } == {*Fault, None}
+    assert {fault for schedule in schedules for fault in (*schedule.faults, schedule.end)} == {
+        *Fault,
+        None,
+    }
 
 
 def test_faults_leave_scores_right_or_absent():
@@ -220,14 +216,10 @@ def test_a_tenth_of_faulty_replies_costs_no_answer():
 
 def test_the_report_names_what_went_wrong(capsys):
     good = Figures("", disturbances=1, answers=9, recovery_s=(0.5,))
-    bad = Figures(
-        "", disturbances=1, answers=9, wrong_scores=7, hindrances=("schedule 3: x",)
-    )
+    bad = Figures("", disturbances=1, answers=9, wrong_scores=7, hindrances=("schedule 3: x",))
 
     def run(*figures):
-        return lambda count, seed: together(
-            "judge faults", [*figures, Figures("", count, seed)]
-        )
+        return lambda count, seed: together("judge faults", [*figures, Figures("", count, seed)])
 
     assert report.report([(run(good), 1)], seed=4) == 0
     assert report.report([(run(good, bad), 2)], seed=5) == 1
@@ -235,7 +227,5 @@ def test_the_report_names_what_went_wrong(capsys):
     assert printed[2].startswith(
         "judge faults: disturbances 4, answers 23, without result 0, wrong scores 7, "
     )
-    assert printed[2].endswith(
-        "half written files 0, seconds to recover 0.5, at most 0.5"
-    )
+    assert printed[2].endswith("half written files 0, seconds to recover 0.5, at most 0.5")
     assert printed[3] == "  schedule 3: x"

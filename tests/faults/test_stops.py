@@ -13,9 +13,7 @@ def test_ctrl_c_stops_a_run_and_keeps_what_is_there(commands, scene):
     assert figures.is_clean, figures
 
 
-@pytest.mark.parametrize(
-    "scene", [stops.SCENES[0], stops.SCENES[3]], ids=lambda scene: scene.name
-)
+@pytest.mark.parametrize("scene", [stops.SCENES[0], stops.SCENES[3]], ids=lambda scene: scene.name)
 def test_a_second_ctrl_c_ends_it_at_once(commands, scene):
     """Nothing that was stored is lost either way."""
     figures = stops.stopped(commands, scene, times=2, limit_s=_PATIENCE_S)

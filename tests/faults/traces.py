@@ -39,9 +39,7 @@ class Traces:
 def read_traces(results: Path) -> Traces:
     """Return what is on disk under the root of all results."""
     damaged = tuple(
-        path
-        for path in sorted(results.rglob("*"))
-        if path.is_file() and _is_damaged(path)
+        path for path in sorted(results.rglob("*")) if path.is_file() and _is_damaged(path)
     )
     entries = {
         (path.parent.name, entry["answer_name"]): entry
@@ -57,14 +55,11 @@ def read_traces(results: Path) -> Traces:
             if entry["score"] is not None
         },
         reasons={
-            name: entry["reason"]
-            for name, entry in entries.items()
-            if entry["score"] is None
+            name: entry["reason"] for name, entry in entries.items() if entry["score"] is None
         },
         judgments=stored_judgments(results),
         result_files={
-            path: path.read_bytes()
-            for path in (results / AGENT).glob("*/*/results/*.json")
+            path: path.read_bytes() for path in (results / AGENT).glob("*/*/results/*.json")
         },
         damaged=damaged,
     )

@@ -32,7 +32,8 @@ HTML_PLACES = frozenset(
     {"page title", "meta description", "alt text", "HTML comment", "hidden element"}
 )
 PDF_PLACES = frozenset({"PDF text", "hidden PDF text", "PDF metadata"})
-# shown: as it is, inside its block; marked: with a mark in the place of what is invisible; never: not at all.
+# shown: as it is, inside its block; marked: with a mark in the place of what is invisible; never:
+# not at all.
 Fate = Literal["shown", "marked", "never"]
 
 

@@ -18,19 +18,13 @@ _PICTURE = "data:image/gif;base64,R0lGODlhAQABAAAAACw="
 def page_url(attack: Attack) -> str:
     """Return the address of the page that carries an attack, or that its answer cites."""
     name = quote(attack.name.replace(" ", "-"), safe="-")
-    return (
-        f"http://{HOST}/{name}/{attack.text if attack.place == 'page address' else ''}"
-    )
+    return f"http://{HOST}/{name}/{attack.text if attack.place == 'page address' else ''}"
 
 
 def answer_with(attack: Attack) -> str:
     """Return the answer that goes with an attack; it may be the attack's carrier."""
     answer = f"Ottermere is 80 m deep, as [its page]({page_url(attack)}) says."
-    return (
-        f"{answer} {attack.text}\n\nThat is all."
-        if attack.place == "answer"
-        else answer
-    )
+    return f"{answer} {attack.text}\n\nThat is all." if attack.place == "answer" else answer
 
 
 def claim_with(attack: Attack, claim: str) -> str:
@@ -55,20 +49,14 @@ def is_pdf(attack: Attack) -> bool:
 
 def page_text(attack: Attack) -> str:
     """Return the page as a cache may have it from anywhere."""
-    return (
-        f"{FACT}\n\n{attack.text}\n\nThe end." if attack.place == "page text" else FACT
-    )
+    return f"{FACT}\n\n{attack.text}\n\nThe end." if attack.place == "page text" else FACT
 
 
 def html_page(attack: Attack) -> str:
     """Return the page as its server sends it."""
     text = escape(attack.text)
     title = text if attack.place == "page title" else "Ottermere"
-    head = (
-        f'<meta name=description content="{text}">'
-        if attack.place == "meta description"
-        else ""
-    )
+    head = f'<meta name=description content="{text}">' if attack.place == "meta description" else ""
     extra = {
         "alt text": f'<img src="{_PICTURE}" width=40 height=40 alt="{text}">',
         "HTML comment": f"<!-- {attack.text} -->",
@@ -91,9 +79,7 @@ def pdf_page(attack: Attack) -> bytes:
 def _pdf(shown: list[str], hidden: list[str], title: str, style: str) -> bytes:
     visible, unseen = (
         b" T* ".join(
-            b"(%s) Tj" % _pdf_string(line)
-            for text in texts
-            for line in (*wrap(text, 90), "")
+            b"(%s) Tj" % _pdf_string(line) for text in texts for line in (*wrap(text, 90), "")
         )
         for texts in (shown, hidden)
     )

@@ -130,33 +130,25 @@ def _questions(
         yield (
             f"extraction {name}",
             extraction_messages(TASK, answer, shown, claim, "Keep units."),
-            extraction_messages(
-                TASK, calm_answer, calm_shown, calm_claim, "Keep units."
-            ),
+            extraction_messages(TASK, calm_answer, calm_shown, calm_claim, "Keep units."),
         )
     yield "list of links", discovery_messages(answer), discovery_messages(calm_answer)
 
 
 def _problems_of_repair(attack: Attack) -> Iterator[str]:
     """Look at how a judge's own reply goes back to it, with the attack in the reply and in what is wrong."""
-    problem = InvalidOutputError(
-        f"{attack.text}: Field required; Value error, {attack.text}"
-    )
+    problem = InvalidOutputError(f"{attack.text}: Field required; Value error, {attack.text}")
     completion = Completion(text=f'{{"{attack.text}": 1}}')
     repair = repair_messages(completion, problem)
     harmless = repair_messages(Completion(text="{}"), InvalidOutputError(_HARMLESS))
     own = [turn for turn in repair if turn["role"] == "user"]
-    if outside_blocks(own) != outside_blocks(
-        [turn for turn in harmless if turn["role"] == "user"]
-    ):
+    if outside_blocks(own) != outside_blocks([turn for turn in harmless if turn["role"] == "user"]):
         yield "repair: something of it stands outside its block"
 
 
 def outside_blocks(messages: Sequence[Message]) -> str:
     """Return what a judge is told outside of all blocks, with the blocks' names in their places."""
-    return "\0".join(
-        f"{message['role']}: {_outside(_text([message]))}" for message in messages
-    )
+    return "\0".join(f"{message['role']}: {_outside(_text([message]))}" for message in messages)
 
 
 def blocks(messages: Sequence[Message]) -> dict[str, str]:
@@ -165,9 +157,7 @@ def blocks(messages: Sequence[Message]) -> dict[str, str]:
 
 
 def _outside(text: str) -> str:
-    return "".join(
-        f"({name})" if name else between for name, _, between in _pieces(text)
-    )
+    return "".join(f"({name})" if name else between for name, _, between in _pieces(text))
 
 
 def _pieces(text: str) -> Iterator[tuple[str, str, str]]:
@@ -186,10 +176,7 @@ def _pieces(text: str) -> Iterator[tuple[str, str, str]]:
 
 def _text(messages: Sequence[Message]) -> str:
     contents = [message["content"] for message in messages]
-    parts = [
-        [{"text": content}] if isinstance(content, str) else content
-        for content in contents
-    ]
+    parts = [[{"text": content}] if isinstance(content, str) else content for content in contents]
     return "".join(part.get("text", "") for content in parts for part in content)
 
 

@@ -17,40 +17,31 @@ def selectors(text: str) -> str:
 
 def bits(text: str, zero: str = "\u200b", one: str = "\u200c") -> str:
     """Write a text in bits, each a character that is not drawn."""
-    return "".join(
-        one if bit == "1" else zero for letter in text for bit in f"{ord(letter):07b}"
-    )
+    return "".join(one if bit == "1" else zero for letter in text for bit in f"{ord(letter):07b}")
 
 
 def halves(text: str) -> str:
     """Write a text in variation selectors, two a letter."""
-    return "".join(
-        chr(0xFE00 + half) for letter in text for half in divmod(ord(letter), 16)
-    )
+    return "".join(chr(0xFE00 + half) for letter in text for half in divmod(ord(letter), 16))
 
 
 def strewn(hidden: str, cover: str, together: int = 1, apart: int = 1) -> str:
     """Set so many unseen characters together, and that many letters of a text before each such place."""
     letters = cycle(cover)
-    places = (
-        hidden[start : start + together] for start in range(0, len(hidden), together)
-    )
+    places = (hidden[start : start + together] for start in range(0, len(hidden), together))
     return "".join("".join(islice(letters, apart)) + place for place in places)
 
 
 def styled(text: str) -> str:
     """Write a text in the bold letters of mathematics."""
     return "".join(
-        chr(0x1D41A + ord(letter) - ord("a")) if "a" <= letter <= "z" else letter
-        for letter in text
+        chr(0x1D41A + ord(letter) - ord("a")) if "a" <= letter <= "z" else letter for letter in text
     )
 
 
 def wide(text: str) -> str:
     """Write a text in letters as wide as Chinese characters."""
-    return "".join(
-        chr(ord(letter) + 0xFEE0) if "!" <= letter <= "~" else letter for letter in text
-    )
+    return "".join(chr(ord(letter) + 0xFEE0) if "!" <= letter <= "~" else letter for letter in text)
 
 
 def cyrillic(text: str) -> str:

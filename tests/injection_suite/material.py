@@ -68,17 +68,10 @@ def _store(attacks: Sequence[Attack], cache: CacheFileSys) -> None:
 
 async def _capture(attacks: Sequence[Attack], cache: CacheFileSys) -> None:
     """Capture pages from a server of our own into the cache."""
-    pages = {
-        urlsplit(page_url(attack)).path: html_page(attack).encode()
-        for attack in attacks
-    }
+    pages = {urlsplit(page_url(attack)).path: html_page(attack).encode() for attack in attacks}
     headers = {"Content-Type": "text/html; charset=utf-8"}
-    with LocalHttp(
-        lambda request: Answer(pages.get(request.path, b""), headers=headers)
-    ) as server:
-        network = NetworkSettings(
-            host_map={HOST: ("127.0.0.1", urlsplit(server.url).port)}
-        )
+    with LocalHttp(lambda request: Answer(pages.get(request.path, b""), headers=headers)) as server:
+        network = NetworkSettings(host_map={HOST: ("127.0.0.1", urlsplit(server.url).port)})
         async with SharedCaptures(
             run_browser(CaptureSettings(network=network), _PAGES_AT_ONCE)
         ) as captures:
@@ -89,13 +82,9 @@ async def _capture(attacks: Sequence[Attack], cache: CacheFileSys) -> None:
             await asyncio.gather(*bring)
 
 
-async def _material(
-    attack: Attack, cache: CacheFileSys, library: PageLibrary
-) -> Material:
+async def _material(attack: Attack, cache: CacheFileSys, library: PageLibrary) -> Material:
     answer = answer_with(attack)
     if not is_shown_a_page(attack):
         return Material(attack, answer)
-    request = PageRequest(
-        cache, page_url(attack), PageSettings(), True, None, nullcontext(), log
-    )
+    request = PageRequest(cache, page_url(attack), PageSettings(), True, None, nullcontext(), log)
     return Material(attack, answer, await library.page(request))

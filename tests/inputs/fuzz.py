@@ -31,12 +31,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument(
-        "--seconds", type=float, default=60.0, help="how long (default: 60)"
-    )
-    parser.add_argument(
-        "--seed", type=int, default=int(time.time()), help="makes a run repeatable"
-    )
+    parser.add_argument("--seconds", type=float, default=60.0, help="how long (default: 60)")
+    parser.add_argument("--seed", type=int, default=int(time.time()), help="makes a run repeatable")
     parser.add_argument(
         "--parser",
         action="append",
@@ -82,10 +78,7 @@ def read_inputs(name: str, seconds: float, seed: str, findings: Path) -> int:
     while count == 0 or time.monotonic() < end:
         count += 1
         content = mutated(parser.seeds, source)
-        kept = (
-            findings
-            / f"{name.replace(' ', '_')}-{hashlib.sha256(content).hexdigest()[:16]}"
-        )
+        kept = findings / f"{name.replace(' ', '_')}-{hashlib.sha256(content).hexdigest()[:16]}"
         kept.write_bytes(content)
         with tempfile.TemporaryDirectory() as folder:
             fault = parser.fault(content, Path(folder))

@@ -48,9 +48,7 @@ def chunk(name: bytes, content: bytes) -> bytes:
 def small_image(file_format: str, frames: int = 1) -> bytes:
     """Return an image file of 20 x 20 pixels with so many frames."""
     buffer = io.BytesIO()
-    first, *others = [
-        Image.new("RGB", (20, 20), (number % 256, 9, 9)) for number in range(frames)
-    ]
+    first, *others = [Image.new("RGB", (20, 20), (number % 256, 9, 9)) for number in range(frames)]
     options = {"save_all": True, "append_images": others} if others else {}
     first.save(buffer, file_format, **options)
     return buffer.getvalue()
@@ -66,9 +64,7 @@ def gif_of_any_size(width_px: int, height_px: int) -> bytes:
 IMAGE_BOMBS: dict[str, Callable[[], bytes]] = {
     "50,000 x 50,000 PNG": lambda: png(50_000, 50_000),
     "65,535 x 65,535 GIF": lambda: gif_of_any_size(65_535, 65_535),
-    "PNG with 200 MB of text": lambda: png(
-        9, 9, more=chunk(b"zTXt", b"a\0\0" + _packed(200))
-    ),
+    "PNG with 200 MB of text": lambda: png(9, 9, more=chunk(b"zTXt", b"a\0\0" + _packed(200))),
     "PNG with a 200 MB colour profile": lambda: png(
         9, 9, more=chunk(b"iCCP", b"a\0\0" + _packed(200))
     ),
@@ -94,15 +90,14 @@ def stream(content: bytes, keys: bytes = b"") -> bytes:
 
 def _packed(megabytes: int, letter: bytes = b" ") -> bytes:
     packer = zlib.compressobj(9)
-    return (
-        b"".join(packer.compress(letter * _MB) for _ in range(megabytes))
-        + packer.flush()
-    )
+    return b"".join(packer.compress(letter * _MB) for _ in range(megabytes)) + packer.flush()
 
 
 def _forms(count: int) -> list[bytes]:
     """Return forms of which each shows the next one twice."""
-    keys = b"/Type /XObject /Subtype /Form /BBox [0 0 9 9] /Resources << /XObject << /X %d 0 R >> >>"
+    keys = (
+        b"/Type /XObject /Subtype /Form /BBox [0 0 9 9] /Resources << /XObject << /X %d 0 R >> >>"
+    )
     shown = [stream(b"/X Do /X Do", keys % (7 + number)) for number in range(count)]
     return [
         *shown,
@@ -174,10 +169,7 @@ PDF_BOMBS: dict[str, Callable[[], bytes]] = {
     ),
     "arrays 200,000 deep": lambda: pdf_of(
         [
-            b"<< /Type /Catalog /Pages 2 0 R /X "
-            + b"[" * 200_000
-            + b"]" * 200_000
-            + b" >>",
+            b"<< /Type /Catalog /Pages 2 0 R /X " + b"[" * 200_000 + b"]" * 200_000 + b" >>",
             b"<< >>",
         ]
     ),

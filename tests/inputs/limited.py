@@ -18,9 +18,7 @@ def outcome_within(
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["inputs.parsers"])
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(
-        target=_run, args=(theirs, memory_mb, seconds, function, arguments)
-    )
+    process = context.Process(target=_run, args=(theirs, memory_mb, seconds, function, arguments))
     process.start()
     theirs.close()
     try:
@@ -42,10 +40,9 @@ def _run(
     function: Callable[..., Any],
     arguments: tuple[object, ...],
 ) -> None:
-    resource.setrlimit(
-        resource.RLIMIT_AS, (memory_mb * 1024**2, resource.RLIM_INFINITY)
-    )
-    # Of the processor's time, so that a busy machine makes no difference; the system ends the process.
+    resource.setrlimit(resource.RLIMIT_AS, (memory_mb * 1024**2, resource.RLIM_INFINITY))
+    # Of the processor's time, so that a busy machine makes no difference; the system ends the
+    # process.
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
     signal.signal(signal.SIGXCPU, signal.SIG_DFL)
     try:

@@ -252,8 +252,7 @@ def _stored_judgments() -> bytes:
         path = Path(folder) / "seed.sqlite3"
         with JudgmentStore(path) as store:
             store.add(
-                _judgment().model_copy(update={"key": f"{number:064x}"})
-                for number in range(20)
+                _judgment().model_copy(update={"key": f"{number:064x}"}) for number in range(20)
             )
         return path.read_bytes()
 
@@ -295,17 +294,13 @@ def _read_meta(content: bytes, folder: Path) -> None:
 def _read_document(content: bytes, _: Path) -> None:
     head, _, body = content.partition(b"\n")
     header = head.decode("latin-1")
-    document = FetchedDocument(
-        "http://a.example/x", 200, header, body, file_name_of(header)
-    )
+    document = FetchedDocument("http://a.example/x", 200, header, body, file_name_of(header))
     document.kind()
     document.text().encode("utf-8", "surrogatepass")
     is_attachment(header)
     retry_after_s({"retry-after": header, "retry-after-ms": header})
     for names in ("x-ratelimit-{1}-requests", "anthropic-ratelimit-requests-{1}"):
-        allowances_in(
-            {names.format("", what): header for what in ("remaining", "limit", "reset")}
-        )
+        allowances_in({names.format("", what): header for what in ("remaining", "limit", "reset")})
 
 
 def _read_reply(content: bytes, _: Path) -> None:
@@ -417,9 +412,7 @@ PARSERS: dict[str, Parser] = {
         ),
     ),
     "title": Parser(_read_title, (rb"On $\alpha$-{GAN}s: \textit{C++} 1.5 \'etude",)),
-    "judge address": Parser(
-        _read_address, (b"http://user:pass@judge.example:8000/v1",)
-    ),
+    "judge address": Parser(_read_address, (b"http://user:pass@judge.example:8000/v1",)),
     "cache index": Parser(
         _read_in_cache("index.json"),
         (_json({"http://a.example/x": "web", "b.example": "pdf"}),),
@@ -442,9 +435,7 @@ PARSERS: dict[str, Parser] = {
         (_judgment().model_dump_json().encode() + b"\n",),
         is_json=True,
     ),
-    "stored judgments": Parser(
-        _read_judgments("judgments.sqlite3"), (_stored_judgments(),)
-    ),
+    "stored judgments": Parser(_read_judgments("judgments.sqlite3"), (_stored_judgments(),)),
     "batch record": Parser(_read_batch_record, (_json(_JOB),), is_json=True),
     "batch result": Parser(
         _read_batch_line,
@@ -459,9 +450,7 @@ PARSERS: dict[str, Parser] = {
         (RequestFailedError,),
         is_json=True,
     ),
-    "answer's time": Parser(
-        _read_meta, (_json({"time_seconds": 512.3}),), is_json=True
-    ),
+    "answer's time": Parser(_read_meta, (_json({"time_seconds": 512.3}),), is_json=True),
     "document": Parser(
         _read_document,
         (

@@ -49,9 +49,7 @@ async def test_an_image_bomb_is_refused_or_read(name):
 async def test_a_pdf_bomb_costs_a_worker_at_most(name):
     """It is read, or refused in one line, within the time given; the next document is read as ever."""
     try:
-        rendered = await run_in_worker(
-            render_pages, PDF_BOMBS[name](), FEW_PAGES, timeout_s=1.5
-        )
+        rendered = await run_in_worker(render_pages, PDF_BOMBS[name](), FEW_PAGES, timeout_s=1.5)
     except DocumentError as error:
         assert len(str(error).splitlines()) == 1
     else:
@@ -145,9 +143,7 @@ def outcomes_of_replies():
     nested = '{"urls":' * 100_000
     many = '{"urls": [' + ",".join(["1"] * 300_000) + "]}"
     twice = (
-        "{"
-        + ",".join(f'"k{number}": 1' for number in range(100_000))
-        + ', "urls": [], "k7": 2}'
+        "{" + ",".join(f'"k{number}": 1' for number in range(100_000)) + ', "urls": [], "k7": 2}'
     )
     problems = []
     for text in (nested, many, twice, repeated("[", 2_000_000)):
@@ -156,8 +152,7 @@ def outcomes_of_replies():
         except InvalidOutputError as error:
             problems.append(len(str(error)) < 5000)
     return problems, [
-        len(json_text(repeated(piece, 1_000_000))) > 0
-        for piece in ("<think>", "```a\n", "`")
+        len(json_text(repeated(piece, 1_000_000))) > 0 for piece in ("<think>", "```a\n", "`")
     ]
 
 
@@ -176,7 +171,5 @@ def decoded_in_this_process(image):
 
 def test_a_50000_by_50000_image_is_not_even_begun():
     """Far less memory than its pixels would need is enough to refuse it."""
-    outcome = outcome_within(
-        400, 30, decoded_in_this_process, IMAGE_BOMBS["50,000 x 50,000 PNG"]()
-    )
+    outcome = outcome_within(400, 30, decoded_in_this_process, IMAGE_BOMBS["50,000 x 50,000 PNG"]())
     assert isinstance(outcome, DocumentError)

@@ -38,9 +38,7 @@ DEEP = b"[" * 100_000
         ),
         (
             "stored judgments",
-            STORE.replace(
-                b'{"reasoning"', b"\xff\xff\n\n\xff\xff\xff\xff\xff\xff\xff\xff"
-            ),
+            STORE.replace(b'{"reasoning"', b"\xff\xff\n\n\xff\xff\xff\xff\xff\xff\xff\xff"),
         ),
         ("judge reply", b'{"error": ' * 5000),
         ("judge address", b"first line\nsecond line"),
@@ -51,9 +49,7 @@ DEEP = b"[" * 100_000
         ("document", b"\n" + b"<!-- -->" * 500 + b"x"),
         ("arxiv feed", b"<feed>" * 1_000_000),
     ],
-    ids=lambda value: (
-        value if isinstance(value, str) else value[:30].decode("ascii", "replace")
-    ),
+    ids=lambda value: value if isinstance(value, str) else value[:30].decode("ascii", "replace"),
 )
 def test_they_do_no_harm_any_more(name, content, tmp_path):
     """They are read, or refused in one line."""
@@ -128,9 +124,9 @@ def test_a_summary_leads_to_no_other_folder(tmp_path):
         for name in ("../other", "/etc", "..", "answer_1.md")
     )
     (tmp_path / "agent/task/summary.json").write_text(f"[{entries}]")
-    assert [
-        answer.answer_name for answer in task_answers(tmp_path, "agent", "task")
-    ] == ["answer_1.md"]
+    assert [answer.answer_name for answer in task_answers(tmp_path, "agent", "task")] == [
+        "answer_1.md"
+    ]
 
 
 def test_a_page_that_nobody_could_read_back_is_not_stored(tmp_path):

@@ -61,9 +61,7 @@ KNOWN_NAMES = [
 NAMES = st.text(st.characters(), max_size=8) | st.sampled_from(KNOWN_NAMES)
 VALUES = st.recursive(
     SCALARS,
-    lambda inner: (
-        st.lists(inner, max_size=4) | st.dictionaries(NAMES, inner, max_size=4)
-    ),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(NAMES, inner, max_size=4),
 )
 
 

@@ -33,9 +33,7 @@ async def test_questions_on_one_page_hold_it_once(tmp_path):
     collector = Collector(BatchFolder(tmp_path), URL, 1000, 10**9)
     tracemalloc.start()
     try:
-        questions = await asyncio.gather(
-            *(asked(collector, number) for number in range(30))
-        )
+        questions = await asyncio.gather(*(asked(collector, number) for number in range(30)))
         held_bytes, most_bytes = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -32,9 +32,7 @@ from mind2web2.llm_client.base_client import AsyncOpenAIClient
 from mind2web2.llm_client.chat import ChatRequest, Usage
 from mind2web2.llm_client.failures import RequestFailedError
 
-PACE = BatchPace(
-    quiet_s=0.05, first_poll_s=0.005, longest_poll_s=0.02, retry=QUICK_RETRY
-)
+PACE = BatchPace(quiet_s=0.05, first_poll_s=0.005, longest_poll_s=0.02, retry=QUICK_RETRY)
 
 
 class Verdict(BaseModel):
@@ -67,9 +65,7 @@ def batches(tmp_path):
 
 def question(text="Is it so?", **more):
     """Return a request as a run's judge makes it, named by its key."""
-    request = ChatRequest(
-        "gpt-4o", [{"role": "user", "content": text}], Verdict, **more
-    )
+    request = ChatRequest("gpt-4o", [{"role": "user", "content": text}], Verdict, **more)
     return replace(request, name=judgment_key(request, 1))
 
 
@@ -129,9 +125,7 @@ async def test_concurrent_questions_are_one_job(batches, tmp_path):
         [job] = server.jobs
         in_job, sent_directly = server.requests[0], server.requests[-1]
     assert [reply.value.reasoning.strip() for reply in replies] == texts
-    assert {line["custom_id"] for line in job.requests} == {
-        question(text).name for text in texts
-    }
+    assert {line["custom_id"] for line in job.requests} == {question(text).name for text in texts}
     assert sent_directly in [line["body"] for line in job.requests]
     assert in_job.keys() == sent_directly.keys()
     assert replies[0] == directly
@@ -237,9 +231,9 @@ async def test_a_creation_whose_reply_is_lost_is_not_repeated(batches):
         Ending(damage=lambda content: content[: len(content) // 2]),
         Ending(damage=lambda _: b"<html>not here</html>\n"),
         Ending(
-            damage=lambda content: content.replace(
-                b'"choices"', b'"choises"', 1
-            ).replace(b"{", b"[", 1)
+            damage=lambda content: content.replace(b'"choices"', b'"choises"', 1).replace(
+                b"{", b"[", 1
+            )
         ),
     ],
 )
@@ -256,9 +250,7 @@ async def test_questions_without_a_reply_are_sent_again(batches, ending):
 
 async def test_a_job_that_keeps_failing_is_given_up(batches, caplog):
     """After some rounds, with the provider's words, in a line for each job."""
-    ending = Ending(
-        "failed", error=("server_error", "The batch could not be processed.")
-    )
+    ending = Ending("failed", error=("server_error", "The batch could not be processed."))
     with BatchServer(endings=[ending] * 20) as server:
         async with batches(server) as client:
             outcomes = await asyncio.gather(
@@ -266,13 +258,10 @@ async def test_a_job_that_keeps_failing_is_given_up(batches, caplog):
             )
         assert len(server.jobs) == 4
     assert {type(outcome) for outcome in outcomes} == {JudgeUnavailableError}
-    assert (
-        "batch 4 (batch_4) is failed: server_error The batch could not be processed."
-        in str(outcomes[0])
+    assert "batch 4 (batch_4) is failed: server_error The batch could not be processed." in str(
+        outcomes[0]
     )
-    assert (
-        len([record for record in caplog.records if record.levelname == "WARNING"]) == 4
-    )
+    assert len([record for record in caplog.records if record.levelname == "WARNING"]) == 4
 
 
 async def test_a_job_that_could_not_be_sent_tells_of_no_requests(batches):
@@ -313,9 +302,7 @@ async def test_a_job_cancelled_by_a_person_is_not_sent_again(batches):
             outcomes = await asyncio.gather(*asking, return_exceptions=True)
         assert len(server.jobs) == 1
         async with batches(server) as client:
-            await client.chat(
-                question(prompt_text(server.jobs[0].requests[2]["body"]).strip())
-            )
+            await client.chat(question(prompt_text(server.jobs[0].requests[2]["body"]).strip()))
         assert len(server.jobs) == 2
     [error] = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
     assert isinstance(error, JudgeUnavailableError)
@@ -324,9 +311,7 @@ async def test_a_job_cancelled_by_a_person_is_not_sent_again(batches):
 
 async def test_a_job_with_too_many_tokens_is_split(batches):
     """OpenAI bounds the tokens that an account has waiting; halves follow one another."""
-    too_many = Ending(
-        "failed", error=("token_limit_exceeded", "Enqueued token limit reached")
-    )
+    too_many = Ending("failed", error=("token_limit_exceeded", "Enqueued token limit reached"))
     with BatchServer(endings=[too_many, too_many]) as server:
         async with batches(server) as client:
             replies = await all_replies(client, *"abcdefgh")
@@ -338,9 +323,7 @@ async def test_a_job_with_too_many_tokens_is_split(batches):
 
 async def test_a_single_request_with_too_many_tokens_fails(batches):
     """There is no smaller part."""
-    too_many = Ending(
-        "failed", error=("token_limit_exceeded", "Enqueued token limit reached")
-    )
+    too_many = Ending("failed", error=("token_limit_exceeded", "Enqueued token limit reached"))
     with BatchServer(endings=[too_many] * 9) as server:
         async with batches(server) as client:
             with pytest.raises(JudgeRequestError, match="Enqueued token limit reached"):
@@ -429,9 +412,7 @@ async def test_an_unfit_reply_is_not_used_by_the_next_run(batches):
 
 
 @pytest.mark.parametrize("is_confirmed", [True, False])
-async def test_overwriting_cancels_the_jobs_of_earlier_runs(
-    batches, tmp_path, is_confirmed
-):
+async def test_overwriting_cancels_the_jobs_of_earlier_runs(batches, tmp_path, is_confirmed):
     """Also a job that is not confirmed, which is searched for; their replies are not used."""
     with BatchServer() as server:
         await stopped(batches, server, "a", "b")
@@ -560,9 +541,7 @@ async def test_an_outage_that_lasts_fails_the_questions_and_keeps_the_job(batche
 
     def refusals(_method, path):
         return (
-            faults.status(503, "overloaded")
-            if is_down and path.startswith("/batches/")
-            else None
+            faults.status(503, "overloaded") if is_down and path.startswith("/batches/") else None
         )
 
     with BatchServer(refusals=refusals) as server:
@@ -579,9 +558,7 @@ async def test_an_outage_that_lasts_fails_the_questions_and_keeps_the_job(batche
 
 
 @pytest.mark.parametrize("is_confirmed", [True, False])
-async def test_a_job_that_the_provider_does_not_have_is_sent_again(
-    batches, tmp_path, is_confirmed
-):
+async def test_a_job_that_the_provider_does_not_have_is_sent_again(batches, tmp_path, is_confirmed):
     """The provider deleted it, or the run was killed before it was sent."""
     with BatchServer() as server:
         await stopped(batches, server, "a")
@@ -651,9 +628,7 @@ async def test_time_does_not_count_while_a_batch_is_waited_for(tmp_path):
     """The time of the script itself counts."""
     with BatchServer() as server:
         endpoints = batch_endpoints("openai", server.base_url)
-        async with BatchJobs(
-            endpoints, BatchFolder(tmp_path / "batches"), "gpt-4o", PACE
-        ) as jobs:
+        async with BatchJobs(endpoints, BatchFolder(tmp_path / "batches"), "gpt-4o", PACE) as jobs:
             server.held_from = 1
             asking = asyncio.ensure_future(BatchClient(jobs).chat(question()))
             await asyncio.to_thread(server.wait_until_looked_at, 1)
@@ -671,12 +646,8 @@ async def test_azure_has_its_own_address_and_key(tmp_path, monkeypatch):
         monkeypatch.setenv("AZURE_OPENAI_ENDPOINT_URL", server.url)
         monkeypatch.setenv("AZURE_OPENAI_API_VERSION", "2025-03-01-preview")
         endpoints = batch_endpoints("azure_openai")
-        async with BatchJobs(
-            endpoints, BatchFolder(tmp_path / "batches"), "mine", PACE
-        ) as jobs:
-            assert (await BatchClient(jobs).chat(question())).value == Verdict(
-                **VERDICT
-            )
+        async with BatchJobs(endpoints, BatchFolder(tmp_path / "batches"), "mine", PACE) as jobs:
+            assert (await BatchClient(jobs).chat(question())).value == Verdict(**VERDICT)
         assert (server.jobs[0].endpoint, server.jobs[0].requests[0]["url"]) == (
             "/chat/completions",
         ) * 2

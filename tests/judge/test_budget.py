@@ -82,9 +82,7 @@ def test_a_price_list_gives_the_price_of_the_tests():
 
 def test_an_unknown_price_is_a_usage_error():
     """It names the model and the cure."""
-    with pytest.raises(
-        UsageError, match="no price is known for model judge-1; write the price"
-    ):
+    with pytest.raises(UsageError, match="no price is known for model judge-1; write the price"):
         Budget(20, "judge-1")
 
 
@@ -102,9 +100,7 @@ async def test_varied_replies_are_expected_to_be_long(usages, expected_usd):
     for share, is_refused in ((0.95, True), (1.05, False)):
         budget = Budget(share * expected_usd, MODEL)
         for tokens in usages:
-            budget.learn(
-                request_tokens(question()), Usage(*tokens[:1], output_tokens=tokens[1])
-            )
+            budget.learn(request_tokens(question()), Usage(*tokens[:1], output_tokens=tokens[1]))
         if is_refused:
             with pytest.raises(BudgetReachedError):
                 await reserved(budget)
@@ -193,8 +189,7 @@ async def test_until_replies_are_in_estimates_are_distrusted():
 async def test_in_batches_a_budget_of_twice_the_estimate_takes_one_round():
     """The rest would wait for the first job, up to a day."""
     one_usd = (
-        price_usd(Usage(request_tokens(question()), output_tokens=1000), MODEL)
-        * BATCH_PRICE_SHARE
+        price_usd(Usage(request_tokens(question()), output_tokens=1000), MODEL) * BATCH_PRICE_SHARE
     )
     budget = Budget(2.01 * 50 * one_usd, MODEL, BATCH_PRICE_SHARE, BATCH_CAUTION)
     tasks = await started(*(reserved(budget) for _ in range(50)))
@@ -314,16 +309,12 @@ async def test_a_server_far_dearer_than_expected_does_not_exceed_the_budget(stor
     """Its tokens are a hundred times those of the estimate."""
     usage = Usage(input_tokens=20_000, cached_tokens=0, output_tokens=2000)
     price = price_usd(usage, MODEL)
-    with JudgeServer(
-        "so", input_tokens=20_000, cached_tokens=0, output_tokens=2000
-    ) as server:
+    with JudgeServer("so", input_tokens=20_000, cached_tokens=0, output_tokens=2000) as server:
         async with LLMClient(
             "openai", is_async=True, base_url=server.base_url, api_key="x"
         ) as client:
             budget = Budget(30.5 * price, MODEL)
-            run = CachingJudge(
-                JudgeSettings("openai", MODEL), client, store, budget=budget
-            )
+            run = CachingJudge(JudgeSettings("openai", MODEL), client, store, budget=budget)
             found = await outcomes(run, 200)
         assert found == {"answered": 30, "refused": 170}
         assert len(server.calls) == 30
@@ -345,9 +336,7 @@ async def test_waiting_retries_hold_neither_permit_nor_dollars(store):
         )
         async with client:
             budget = taught(3.4 * PRICE_USD)
-            run = CachingJudge(
-                JudgeSettings("openai", MODEL), client, store, budget=budget
-            )
+            run = CachingJudge(JudgeSettings("openai", MODEL), client, store, budget=budget)
             found = await outcomes(run, 6, asyncio.Semaphore(1))
     assert found == {"answered": 3, "refused": 3}
     assert len(server.calls) == 6
@@ -394,7 +383,5 @@ def test_an_image_counts_by_its_size(kind):
         ("data:image/x;base64,!", PART_SIZE_PX),
         ("https://lake.example/map.png", PART_SIZE_PX),
     ):
-        request = ChatRequest(
-            "gpt-4o", [{"role": "user", "content": [image_part(url)]}]
-        )
+        request = ChatRequest("gpt-4o", [{"role": "user", "content": [image_part(url)]}])
         assert request_tokens(request) == EMPTY + image_tokens("gpt-4o", *size_px)

@@ -108,9 +108,7 @@ def store(tmp_path):
 async def test_a_question_is_asked_once_and_kept_with_all_about_it(store):
     """The second time the stored judgment answers, in this run or a later one."""
     provider = Provider(
-        lambda _: verdict(
-            served_model="gpt-4o-2024", system_fingerprint="fp", attempts=2
-        )
+        lambda _: verdict(served_model="gpt-4o-2024", system_fingerprint="fp", attempts=2)
     )
     run = CachingJudge(SETTINGS, provider, store)
     first = await answer_judge(run).ask(question(), subject(), None)
@@ -122,9 +120,7 @@ async def test_a_question_is_asked_once_and_kept_with_all_about_it(store):
     assert first.value == Verdict()
     assert len(provider.requests) == 1
     cost_usd = pytest.approx((40 * 2.5 + 60 * 1.25 + 10 * 10) / 1e6)
-    assert run.usage.total().asked == replace(
-        USAGE, judgments=1, requests=2, cost_usd=cost_usd
-    )
+    assert run.usage.total().asked == replace(USAGE, judgments=1, requests=2, cost_usd=cost_usd)
     assert run.usage.total().reused.judgments == 1
     [kept] = store.all()
     assert kept.model_dump(exclude={"key", "created", "seconds"}) == {
@@ -168,9 +164,7 @@ async def test_another_judge_is_asked_again(store, changed):
     """Judgments belong to one model and its parameters."""
     provider = Provider()
     for settings in (SETTINGS, changed):
-        await answer_judge(CachingJudge(settings, provider, store)).ask(
-            question(), subject(), None
-        )
+        await answer_judge(CachingJudge(settings, provider, store)).ask(question(), subject(), None)
     assert len(provider.requests) == 2
 
 
@@ -180,10 +174,7 @@ async def test_equal_questions_at_the_same_time_are_asked_once(store):
     provider.gate.clear()
     run = CachingJudge(SETTINGS, provider, store)
     judges = [answer_judge(run), answer_judge(run)]
-    asking = [
-        asyncio.ensure_future(judge.ask(question(), subject(), None))
-        for judge in judges
-    ]
+    asking = [asyncio.ensure_future(judge.ask(question(), subject(), None)) for judge in judges]
     await provider.arrived.wait()
     provider.gate.set()
     assert await asyncio.gather(*asking) == [verdict(), verdict()]
@@ -208,18 +199,14 @@ async def test_a_caller_that_waits_for_a_cancelled_one_asks_itself(store):
 
 async def test_overwrite_asks_each_question_once_more(store):
     """Within the run the new judgment is reused, and it takes the old one's place."""
-    await answer_judge(CachingJudge(SETTINGS, Provider(), store)).ask(
-        question(), subject(), None
-    )
+    await answer_judge(CachingJudge(SETTINGS, Provider(), store)).ask(question(), subject(), None)
     provider = Provider(lambda _: verdict(result=False))
     run = CachingJudge(SETTINGS, provider, store, overwrite=True)
     for _ in range(3):
         reply = await answer_judge(run).ask(question(), subject(), None)
         assert reply.value.result is False
     assert len(provider.requests) == 1
-    assert [kept.text for kept in store.all()] == [
-        '{"reasoning":"read","result":false}'
-    ]
+    assert [kept.text for kept in store.all()] == ['{"reasoning":"read","result":false}']
 
 
 class SharedElsewhere(JudgmentStore):
@@ -236,13 +223,9 @@ class SharedElsewhere(JudgmentStore):
 
 
 @pytest.mark.parametrize(("overwrite", "requests"), [(False, 0), (True, 1)])
-async def test_overwrite_takes_no_judgment_of_another_machine(
-    store, overwrite, requests
-):
+async def test_overwrite_takes_no_judgment_of_another_machine(store, overwrite, requests):
     """It may be as old as those that are to be replaced."""
-    await answer_judge(CachingJudge(SETTINGS, Provider(), store)).ask(
-        question(), subject(), None
-    )
+    await answer_judge(CachingJudge(SETTINGS, Provider(), store)).ask(question(), subject(), None)
     provider = Provider(lambda _: verdict(result=False))
     with SharedElsewhere(store.all()[0]) as shared:
         run = CachingJudge(SETTINGS, provider, shared, overwrite=overwrite)
@@ -254,14 +237,10 @@ async def test_another_server_is_asked_again(store):
     """Two servers may call different models by one name; a replay is of one of them."""
     for endpoint, result in (("a", True), ("b", False)):
         provider = Provider(lambda _, result=result: verdict(result), endpoint)
-        await answer_judge(CachingJudge(SETTINGS, provider, store)).ask(
-            question(), subject(), None
-        )
+        await answer_judge(CachingJudge(SETTINGS, provider, store)).ask(question(), subject(), None)
         assert len(provider.requests) == 1
     for endpoint, result in (("a", True), ("b", False)):
-        replay = CachingJudge(
-            replace(SETTINGS, replayed_endpoint=endpoint), None, store
-        )
+        replay = CachingJudge(replace(SETTINGS, replayed_endpoint=endpoint), None, store)
         assert replay.endpoint == "replay"
         reply = await answer_judge(replay).ask(question(), subject(), None)
         assert reply.value.result is result
@@ -321,33 +300,25 @@ async def test_a_replay_without_the_judgment_fails_clearly(store):
         assert part in str(caught.value)
     assert judge.failure is None
     with pytest.raises(JudgmentMissingError) as caught:
-        await judge.async_response(
-            model="o9", messages=[{"role": "user", "content": "text"}]
-        )
+        await judge.async_response(model="o9", messages=[{"role": "user", "content": "text"}])
     assert judge.failure is caught.value
 
 
 async def test_a_missing_extraction_is_named(store):
     """It has no claim; a long claim is shortened."""
     judge = answer_judge(CachingJudge(SETTINGS, None, store))
-    with pytest.raises(
-        JudgmentMissingError, match="no stored judgment on extract 'facts' "
-    ):
+    with pytest.raises(JudgmentMissingError, match="no stored judgment on extract 'facts' "):
         await judge.ask(question(), QuestionContext("extract", node="facts"), None)
     judge = answer_judge(CachingJudge(SETTINGS, None, store))
     with pytest.raises(JudgmentMissingError) as caught:
-        await judge.ask(
-            question(), QuestionContext("verify", node="leaf", claim="so " * 500), None
-        )
+        await judge.ask(question(), QuestionContext("verify", node="leaf", claim="so " * 500), None)
     assert len(str(caught.value)) < 300
 
 
 async def test_declined_once_is_asked_again(store):
     """The second reply counts, and the cost of both."""
     replies = iter([declined(), verdict()])
-    judge = answer_judge(
-        CachingJudge(SETTINGS, Provider(lambda _: next(replies)), store)
-    )
+    judge = answer_judge(CachingJudge(SETTINGS, Provider(lambda _: next(replies)), store))
     reply = await judge.ask(question(), subject(), None)
     assert (reply.value, reply.declined, reply.attempts) == (Verdict(), None, 2)
     assert judge.ledger.usage.input_tokens == 2 * USAGE.input_tokens
@@ -365,9 +336,7 @@ async def test_declined_twice_is_a_judgment_of_its_own(store):
         assert judge.failure is None
         ledgers.append(judge.ledger)
     assert ledgers[0] == ledgers[1]
-    assert ledgers[0].rejections == [
-        Rejection("leaf", "https://a.example/x", "not this")
-    ]
+    assert ledgers[0].rejections == [Rejection("leaf", "https://a.example/x", "not this")]
     assert len(provider.requests) == 2
 
 
@@ -421,9 +390,7 @@ async def test_the_log_has_the_traceback_of_an_unforeseen_error(store, caplog):
         (JudgeDeclinedError("no"), JudgeDeclinedError, "no"),
     ],
 )
-async def test_after_a_failure_nothing_more_is_asked_for_the_answer(
-    store, error, kind, words
-):
+async def test_after_a_failure_nothing_more_is_asked_for_the_answer(store, error, kind, words):
     """The failure is not stored, and other answers continue."""
 
     def fail(text):
@@ -437,9 +404,7 @@ async def test_after_a_failure_nothing_more_is_asked_for_the_answer(
     with pytest.raises(kind, match=words) as caught:
         await judge.ask(question("bad"), subject(), None)
     assert judge.failure is caught.value
-    with pytest.raises(
-        JudgeError, match=f"nothing more is asked after a failure: .*{words}"
-    ):
+    with pytest.raises(JudgeError, match=f"nothing more is asked after a failure: .*{words}"):
         await judge.ask(question("good"), subject(), None)
     assert judge.failure is caught.value
     assert provider.texts == {"bad": 1}
@@ -497,9 +462,7 @@ async def test_a_reply_that_a_full_disk_refuses_is_written_once_there_is_room(
     run = CachingJudge(SETTINGS, provider, store)
     limit_file_size(2000)
     for text in "ab":
-        with pytest.raises(
-            JudgmentStoreError, match=r"judgments\.sqlite3 cannot be used: .*room"
-        ):
+        with pytest.raises(JudgmentStoreError, match=r"judgments\.sqlite3 cannot be used: .*room"):
             await answer_judge(run).ask(question(text, None), subject(), None)
     with pytest.raises(JudgmentStoreError, match="1 judge reply not stored"):
         await run.write_rest()
@@ -527,14 +490,10 @@ async def test_a_reply_that_waits_for_room_is_not_asked_for_again(
     assert run.usage.total().asked.judgments == 1
 
 
-async def test_a_judgment_that_does_not_fit_does_not_survive_a_full_disk(
-    store, limit_file_size
-):
+async def test_a_judgment_that_does_not_fit_does_not_survive_a_full_disk(store, limit_file_size):
     """The paid reply replaces it once there is room, and the next run asks nothing."""
     provider = Provider()
-    await answer_judge(CachingJudge(SETTINGS, provider, store)).ask(
-        question(), subject(), None
-    )
+    await answer_judge(CachingJudge(SETTINGS, provider, store)).ask(question(), subject(), None)
     [kept] = store.all()
     await store.put(kept.model_copy(update={"text": '{"result": "perhaps"}'}))
     run = CachingJudge(SETTINGS, provider, store)
@@ -597,15 +556,11 @@ async def test_a_request_is_in_flight_until_its_reply_is_stored(tmp_path):
 async def test_a_stored_text_that_does_not_fit_is_no_verdict(store):
     """A replay fails with a clear error; a judge is asked again."""
     provider = Provider()
-    await answer_judge(CachingJudge(SETTINGS, provider, store)).ask(
-        question(), subject(), None
-    )
+    await answer_judge(CachingJudge(SETTINGS, provider, store)).ask(question(), subject(), None)
     [kept] = store.all()
     await store.put(kept.model_copy(update={"text": '{"result": "perhaps"}'}))
     judge = answer_judge(CachingJudge(SETTINGS, None, store))
-    with pytest.raises(
-        JudgmentMissingError, match="does not fill Verdict; run with --overwrite"
-    ):
+    with pytest.raises(JudgmentMissingError, match="does not fill Verdict; run with --overwrite"):
         await judge.ask(question(), subject(), None)
     reply = await answer_judge(CachingJudge(SETTINGS, provider, store)).ask(
         question(), subject(), None
@@ -644,15 +599,11 @@ async def test_a_scripts_own_requests_are_kept_too(store):
 async def test_the_same_request_of_a_script_again_is_another_trial(store):
     """A script that takes votes of its own gets independent ones, and the same ones when run again."""
     replies = iter("abc")
-    run = CachingJudge(
-        SETTINGS, Provider(lambda _: ChatReply(text=next(replies))), store
-    )
+    run = CachingJudge(SETTINGS, Provider(lambda _: ChatReply(text=next(replies))), store)
     for _ in range(2):
         judge = answer_judge(run)
         messages = [{"role": "user", "content": "x"}]
-        assert [
-            await judge.async_response(model="o9", messages=messages) for _ in range(3)
-        ] == [
+        assert [await judge.async_response(model="o9", messages=messages) for _ in range(3)] == [
             "a",
             "b",
             "c",
@@ -667,7 +618,5 @@ async def test_a_scripts_own_request_fails_like_any_other(store):
 
     judge = answer_judge(CachingJudge(SETTINGS, Provider(too_long), store))
     with pytest.raises(ContextTooLongError):
-        await judge.async_response(
-            model="o9", messages=[{"role": "user", "content": "x"}]
-        )
+        await judge.async_response(model="o9", messages=[{"role": "user", "content": "x"}])
     assert isinstance(judge.failure, ContextTooLongError)

@@ -49,16 +49,12 @@ async def judge_at(server, budget=None):
         async with LLMClient(
             "openai", True, base_url=server.base_url, api_key="key", retry=QUICK_RETRY
         ) as client:
-            yield CachingJudge(
-                JudgeSettings("openai", "o4-mini"), client, store, budget=budget
-            )
+            yield CachingJudge(JudgeSettings("openai", "o4-mini"), client, store, budget=budget)
 
 
 async def failure_of(run, number, words="", limit=None):
     """Ask a question for one answer; return why there is no reply, ``None`` if there is one."""
-    request = replace(
-        REQUEST, messages=[{"role": "user", "content": f"{words} Is it {number}?"}]
-    )
+    request = replace(REQUEST, messages=[{"role": "user", "content": f"{words} Is it {number}?"}])
     source = ("lake", f"answer_{number}.md")
     try:
         limits = AnswerLimits(limit or asyncio.Semaphore(), lambda: None)
@@ -73,9 +69,7 @@ async def asked(faults, budget=None):
     with JudgeServer(faults=faults) as server:
         async with judge_at(server, budget) as run:
             errors = [
-                error
-                for number in range(len(faults))
-                if (error := await failure_of(run, number))
+                error for number in range(len(faults)) if (error := await failure_of(run, number))
             ]
         assert run.usage.total().asked.requests == len(server.requests)
         return len(server.requests), errors
@@ -191,9 +185,7 @@ async def test_a_reply_to_an_earlier_request_closes_no_circuit():
 
 
 @pytest.mark.parametrize("first", [[], [None]], ids=["at first", "later"])
-@pytest.mark.parametrize(
-    "denial", [status(402, "credit"), BLOCKED, status(404, "no route")]
-)
+@pytest.mark.parametrize("denial", [status(402, "credit"), BLOCKED, status(404, "no route")])
 async def test_what_may_be_about_one_prompt_ends_no_run(first, denial):
     """Neither before the first reply nor later, and a reply makes earlier rejections count no more."""
     faults = [
@@ -283,10 +275,7 @@ async def test_after_rejections_of_many_answers_the_requests_in_flight_decide():
         async with judge_at(server) as run:
             early = asyncio.create_task(failure_of(run, 0, words="A slow one."))
             await asyncio.to_thread(slow.is_asked.wait, 20)
-            bad = (
-                failure_of(run, number, words="A bad one.")
-                for number in range(1, ENOUGH + 1)
-            )
+            bad = (failure_of(run, number, words="A bad one.") for number in range(1, ENOUGH + 1))
             assert all("blocked" in error for error in await asyncio.gather(*bad))
             limit = EnteredLimit()
             other = asyncio.create_task(failure_of(run, 99, limit=limit))
@@ -301,9 +290,7 @@ async def test_after_rejections_of_many_answers_the_requests_in_flight_decide():
 def project(tmp_path, monkeypatch):
     """Return a project in the working folder, and have a key."""
     project = entered(tmp_path, monkeypatch, "wrong-key")
-    project.add_script(
-        {name: (f"The lake is {name}.", None) for name in ("deep", "cold", "wide")}
-    )
+    project.add_script({name: (f"The lake is {name}.", None) for name in ("deep", "cold", "wide")})
     return project
 
 
@@ -324,14 +311,10 @@ def test_a_wrong_key_costs_the_requests_in_flight(project):
     for number in range(8):
         project.add_answer(f"answer_{number + 1}", f"Text {number}.")
     with JudgeServer(faults=lambda _: status(401, "Incorrect API key")) as server:
-        run = evaluated(
-            server, "--max_llm_requests", AT_ONCE, "--max_concurrent_answers", "8"
-        )
+        run = evaluated(server, "--max_llm_requests", AT_ONCE, "--max_concurrent_answers", "8")
         assert 1 <= len(server.requests) <= AT_ONCE
     assert run.returncode == 2
-    assert run.stderr.endswith(
-        "the key is refused, check OPENAI_API_KEY: 401 Incorrect API key\n"
-    )
+    assert run.stderr.endswith("the key is refused, check OPENAI_API_KEY: 401 Incorrect API key\n")
 
 
 def test_a_wrong_model_costs_a_few_answers_their_first_requests(project):
@@ -354,9 +337,7 @@ def test_a_refused_prompt_costs_its_own_answer_its_result(project):
         faults=lambda body: BLOCKED if "forbidden" in prompt_text(body) else None
     ) as server:
         run = evaluated(server, "--max_concurrent_answers", "1")
-        results = [
-            len(project.result_paths(f"answer_{number}")) for number in range(1, 5)
-        ]
+        results = [len(project.result_paths(f"answer_{number}")) for number in range(1, 5)]
     assert (run.returncode, results) == (1, [0, 1, 1, 1])
     [reason] = re.findall(r"^No result: (.+)$", run.stdout, re.M)
     assert reason.startswith("lake/answer_1.md: ") and reason.endswith(

@@ -19,9 +19,7 @@ from mind2web2.judge.protocol import QuestionContext, Rejection
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Usage
 from mind2web2.verification.messages import BinaryEvalResult
 
-SUBJECT = QuestionContext(
-    "verify", node="leaf", claim="claim", page="https://lake.example"
-)
+SUBJECT = QuestionContext("verify", node="leaf", claim="claim", page="https://lake.example")
 MESSAGES = [
     {"role": "system", "content": "judge"},
     {"role": "user", "content": "claim"},
@@ -141,9 +139,7 @@ async def test_other_replies_are_failures(result):
         async def async_response(self, **_keywords):
             return result
 
-    with pytest.raises(
-        JudgeOutputError, match=rf"{type(result).__name__}.*BinaryEvalResult"
-    ):
+    with pytest.raises(JudgeOutputError, match=rf"{type(result).__name__}.*BinaryEvalResult"):
         await as_provider(Returning()).chat(VERDICT)
 
 
@@ -169,17 +165,13 @@ async def test_a_twice_declined_question_is_listed():
     judge = as_judge(Provider(reply(declined="first"), reply(declined="second")))
     answered = await judge.ask(VERDICT, SUBJECT, None)
     assert (answered.declined, answered.value) == ("second", None)
-    assert judge.ledger.rejections == [
-        Rejection("leaf", "https://lake.example", "second")
-    ]
+    assert judge.ledger.rejections == [Rejection("leaf", "https://lake.example", "second")]
     assert judge.failure is None
 
 
 async def test_a_client_may_decline_by_raising():
     """Direct callers of a client see the refusal as an error; a judge takes it as a reply."""
-    judge = as_judge(
-        ScriptedJudge([JudgeDeclinedError("filter"), JudgeDeclinedError("filter")])
-    )
+    judge = as_judge(ScriptedJudge([JudgeDeclinedError("filter"), JudgeDeclinedError("filter")]))
     assert (await judge.ask(VERDICT, SUBJECT, None)).declined == "filter"
 
 
@@ -191,9 +183,7 @@ async def test_the_first_failure_is_for_good():
     with pytest.raises(JudgeUnavailableError) as caught:
         await judge.ask(VERDICT, SUBJECT, None)
     assert caught.value is judge.failure is failure
-    with pytest.raises(
-        JudgeError, match="nothing more is asked after a failure: outage"
-    ):
+    with pytest.raises(JudgeError, match="nothing more is asked after a failure: outage"):
         await judge.ask(VERDICT, SUBJECT, None)
     assert len(provider.limits) == 1
 

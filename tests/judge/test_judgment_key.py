@@ -89,9 +89,7 @@ def test_pieces_of_a_message_do_not_run_together():
     parts = [{"type": "text", "text": "ab"}, {"type": "text", "text": "c"}]
     others = [{"type": "text", "text": "a"}, {"type": "text", "text": "bc"}]
     keys = [
-        judgment_key(
-            replace(REQUEST, messages=[{"role": "user", "content": content}]), 1
-        )
+        judgment_key(replace(REQUEST, messages=[{"role": "user", "content": content}]), 1)
         for content in (parts, others)
     ]
     assert keys[0] != keys[1]

@@ -52,9 +52,7 @@ class NotedReservation(NoReservation):
 async def test_the_place_is_kept_until_the_reply_is_stored():
     """The budget learns at once that the request has ended; the next request gives the place back first."""
     places = Noting()
-    permit = Permit(
-        AnswerLimits(places, lambda: None), None, NotedReservation(places.events)
-    )
+    permit = Permit(AnswerLimits(places, lambda: None), None, NotedReservation(places.events))
     for _ in range(2):
         async with permit:
             pass
@@ -119,9 +117,7 @@ async def test_an_outage_refuses_those_that_wait_for_a_place():
 async def test_an_open_circuit_costs_no_dollars():
     """The breaker is asked before the budget."""
     breaker, events = CircuitBreaker(), []
-    breaker.note_failure(
-        JudgeAccessError("wrong key", is_for_all=True), ("lake", "answer_1.md")
-    )
+    breaker.note_failure(JudgeAccessError("wrong key", is_for_all=True), ("lake", "answer_1.md"))
     with pytest.raises(JudgeAccessError, match="wrong key"):
         async with Permit(
             AnswerLimits(nullcontext(), lambda: None), breaker, NotedReservation(events)

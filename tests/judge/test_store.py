@@ -42,9 +42,7 @@ def path(tmp_path):
 )
 async def test_any_text_comes_back_as_it_was(path, tmp_path, text):
     """From the file, and from an export of it."""
-    kept = judgment(
-        text=text, claim=text[:1000], page="https://a.example/ü", node="leaf"
-    )
+    kept = judgment(text=text, claim=text[:1000], page="https://a.example/ü", node="leaf")
     with JudgmentStore(path) as store:
         await store.put(kept)
     with JudgmentStore(path) as store:
@@ -57,9 +55,7 @@ async def test_a_store_with_a_limit_drops_the_oldest():
     """A process that judges for weeks keeps its size."""
     with JudgmentStore(None, most=10) as store:
         for number in range(42):
-            await store.put(
-                judgment(key=f"k{number}", created=f"2026-01-01T00:00:{number:02}")
-            )
+            await store.put(judgment(key=f"k{number}", created=f"2026-01-01T00:00:{number:02}"))
         kept = [each.key for each in store.all()]
     assert kept == [f"k{number}" for number in range(33, 42)]
 
@@ -127,9 +123,7 @@ async def test_a_judgment_that_is_kept_replaces_none(path):
 
 async def test_a_judgment_replaces_the_one_that_was_read(path):
     """With all its fields as they were stored; once replaced, the new one stays."""
-    old = judgment(
-        text="nul \0 and 日本", temperature=0.1, batch=True, cost_usd=1e-7, seconds=2
-    )
+    old = judgment(text="nul \0 and 日本", temperature=0.1, batch=True, cost_usd=1e-7, seconds=2)
     first, second = judgment(text="first"), judgment(text="second")
     with JudgmentStore(path) as store:
         await store.put(old)
@@ -162,9 +156,7 @@ def test_the_judges_in_a_store(path):
     assert judges == [
         JudgeIdentity(model="judge-1", endpoint="a"),
         JudgeIdentity(model="judge-1", endpoint="b"),
-        JudgeIdentity(
-            model="judge-2", endpoint="a", temperature=0.5, reasoning_effort="low"
-        ),
+        JudgeIdentity(model="judge-2", endpoint="a", temperature=0.5, reasoning_effort="low"),
     ]
     assert judges[2].in_words() == [
         "judge-2",
@@ -283,9 +275,7 @@ async def test_hundreds_at_once_share_transactions(path):
     with JudgmentStore(path) as store:
         keys = [f"k{number}" for number in range(500)]
         await asyncio.gather(*(store.put(judgment(key=key, text=key)) for key in keys))
-        found = await asyncio.gather(
-            *(store.get(key, judgment().endpoint) for key in keys)
-        )
+        found = await asyncio.gather(*(store.get(key, judgment().endpoint) for key in keys))
         assert [kept.text for kept in found] == keys
 
 
@@ -400,12 +390,8 @@ def test_a_file_of_an_earlier_version(path):
 def test_a_network_file_system_is_refused(tmp_path, monkeypatch):
     """One line names the place and the way out; nothing is written there."""
     mounts = tmp_path / "mountinfo"
-    mounts.write_text(
-        f"40 22 0:35 / {tmp_path.resolve()} rw - nfs4 server:/export rw\n"
-    )
-    monkeypatch.setattr(
-        store, "network_file_system", partial(network_file_system, mounts=mounts)
-    )
+    mounts.write_text(f"40 22 0:35 / {tmp_path.resolve()} rw - nfs4 server:/export rw\n")
+    monkeypatch.setattr(store, "network_file_system", partial(network_file_system, mounts=mounts))
     with pytest.raises(
         JudgmentStoreError,
         match=r"network file system \(nfs4\).*--eval_results_root.*--shard",
@@ -417,9 +403,7 @@ def test_a_network_file_system_is_refused(tmp_path, monkeypatch):
 def test_a_place_where_nothing_can_be_written(tmp_path):
     """A folder in place of the file, or a file in place of the folder."""
     (tmp_path / "folder").mkdir()
-    with pytest.raises(
-        JudgmentStoreError, match="folder cannot be used: unable to open"
-    ):
+    with pytest.raises(JudgmentStoreError, match="folder cannot be used: unable to open"):
         JudgmentStore(tmp_path / "folder")
     (tmp_path / "file").write_text("")
     with pytest.raises(JudgmentStoreError, match=r"cannot make folder .*file: "):

@@ -62,10 +62,7 @@ def test_nothing_exported_is_nothing_read(tmp_path):
             r"bad\.jsonl:2 is not a judgment: key: Field",
         ),
         (
-            judgment(outcome="too_long")
-            .model_dump_json()
-            .replace("too_long", "x")
-            .encode(),
+            judgment(outcome="too_long").model_dump_json().replace("too_long", "x").encode(),
             ":1 .*: outcome: ",
         ),
         (
@@ -113,13 +110,9 @@ def test_a_replay_of_a_missing_file(tmp_path):
 JUDGE = JudgeIdentity(model="judge-1", endpoint="openai http://a")
 
 
-def served(
-    key, model="judge-1-2026", created="2026-01-01", endpoint="openai http://a", **more
-):
+def served(key, model="judge-1-2026", created="2026-01-01", endpoint="openai http://a", **more):
     """Return a judgment of a judge whose server reported this model."""
-    return judgment(
-        key=key, endpoint=endpoint, served_model=model, created=created, **more
-    )
+    return judgment(key=key, endpoint=endpoint, served_model=model, created=created, **more)
 
 
 @pytest.fixture
@@ -127,9 +120,7 @@ def filled(tmp_path):
     """Return a store with many judgments, one of them from two servers."""
     with JudgmentStore(tmp_path / FILE_NAME) as store:
         store.add([served(f"key {number}") for number in range(1200)])
-        store.add(
-            [served("key 7", endpoint="openai http://b", claim="c", page="p", trial=2)]
-        )
+        store.add([served("key 7", endpoint="openai http://b", claim="c", page="p", trial=2)])
     return tmp_path / FILE_NAME
 
 
@@ -172,9 +163,7 @@ def test_a_store_in_use_is_read_as_it_is(filled):
         ({"model": "judge-1-2025", "created": "2025-01-01"}, "judge-1-2026"),
     ],
 )
-def test_the_newest_judgment_of_the_very_judge_tells_how_it_is_served(
-    filled, later, model
-):
+def test_the_newest_judgment_of_the_very_judge_tells_how_it_is_served(filled, later, model):
     """Not another server's, nor one with other parameters."""
     with JudgmentStore(filled) as store:
         store.add([served("later", **later)])

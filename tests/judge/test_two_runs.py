@@ -80,9 +80,7 @@ async def test_both_rest_on_the_judgment_that_is_stored_first(runs):
     """Both have asked and paid; the second reply decides nothing."""
     ask, replay = runs
     with JudgeServer(Undecided(2)) as server:
-        (one, asked), (other, asked_too) = await asyncio.gather(
-            ask(server), ask(server)
-        )
+        (one, asked), (other, asked_too) = await asyncio.gather(ask(server), ask(server))
         replayed = await replay(server)
     assert (len(server.requests), asked, asked_too) == (2, 1, 1)
     assert one is other is replayed

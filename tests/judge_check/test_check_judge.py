@@ -34,11 +34,7 @@ def wrong(case, right):
 
 def one_in_ten(case, right):
     """Err on a tenth of the cases, drawn by their names."""
-    return (
-        wrong(case, right)
-        if zlib.crc32(f"seed 1 {case.id}".encode()) % 10 == 0
-        else None
-    )
+    return wrong(case, right) if zlib.crc32(f"seed 1 {case.id}".encode()) % 10 == 0 else None
 
 
 MINDS = defaultdict(lambda: cycle((True, False)))
@@ -53,9 +49,7 @@ ERRS = {
     "always-true": lambda _, right: True if isinstance(right, bool) else None,
     "always-false": lambda _, right: False if isinstance(right, bool) else None,
     "careless": one_in_ten,
-    "no-tables": lambda case, right: (
-        wrong(case, right) if "table" in case.category else None
-    ),
+    "no-tables": lambda case, right: wrong(case, right) if "table" in case.category else None,
     "fickle": fickle,
     "right": lambda *_: None,
 }
@@ -92,9 +86,7 @@ def test_scripted_judges(check):
     names = ("always-true", "always-false", "careless", "no-tables")
     words = [word for name in names for word in ("--judge_model", name)]
     part = shipped_set().sample(200)
-    found = figures(
-        check(*words, "--votes", "1", "--sample", "200", "--no_screenshots", "--json")
-    )
+    found = figures(check(*words, "--votes", "1", "--sample", "200", "--no_screenshots", "--json"))
     true, false, careless, tables = found["judges"]
     for own, accepted, rejected in ((true, 1, 0), (false, 0, 1)):
         overall = own["overall"]
@@ -107,24 +99,16 @@ def test_scripted_judges(check):
             for name, rates in own["categories"].items()
             if not name.startswith("extraction")
         )
-        assert own["leaning"].startswith(
-            "accepts false" if accepted else "rejects true"
-        )
+        assert own["leaning"].startswith("accepts false" if accepted else "rejects true")
         assert len(own["wrong"]) == sum(claim.right for claim in part.claims)
-    assert (
-        careless["overall"]["accuracy"]["low"]
-        < 0.9
-        < careless["overall"]["accuracy"]["high"]
-    )
+    assert careless["overall"]["accuracy"]["low"] < 0.9 < careless["overall"]["accuracy"]["high"]
     assert (careless["leaning"], careless["weak_categories"]) == (None, [])
     assert tables["weak_categories"] == ["table cell", "extraction: table"]
     assert {entry["category"] for entry in tables["wrong"]} == {
         "table cell",
         "extraction: table",
     }
-    assert tables["overall"]["right"] == 200 - sum(
-        "table" in case.category for case in part.cases
-    )
+    assert tables["overall"]["right"] == 200 - sum("table" in case.category for case in part.cases)
     pairs = {
         (each["first"]["model"], each["second"]["model"]): (
             each["interval"],
@@ -154,16 +138,12 @@ def test_a_check_is_stored_and_estimated(check, server, tmp_path):
     before = len(server.calls)
     text = check(*words).stdout
     assert len(server.calls) - before == estimate["requests"]
-    assert (
-        "20/20" in text and "The first two votes on a page are the same: 100.0%" in text
-    )
+    assert "20/20" in text and "The first two votes on a page are the same: 100.0%" in text
     again = figures(check(*words, "--json"))
     assert len(server.calls) - before == estimate["requests"]
     assert again["judges"][0]["usage"]["asked"]["judgments"] == 0
     assert figures(check(*words, "--estimate", "--json"))["right"]["requests"] == 0
-    assert [path.name for path in (tmp_path / "eval_results").iterdir()] == [
-        ".judge_checks"
-    ]
+    assert [path.name for path in (tmp_path / "eval_results").iterdir()] == [".judge_checks"]
     assert any(image_urls(body) for body in server.requests if body["model"] == "right")
 
 
@@ -228,9 +208,9 @@ def test_failures_are_no_wrong_verdicts(check):
         "1",
     )
     with labelled_judge(ERRS, faults=breaks) as server:
-        found = figures(
-            check(*part, "--json", "--no_screenshots", base_url=server.base_url), 1
-        )["judges"][0]
+        found = figures(check(*part, "--json", "--no_screenshots", base_url=server.base_url), 1)[
+            "judges"
+        ][0]
     assert sum(found["failures"].values()) == 16
     assert (found["overall"]["cases"], found["overall"]["right"]) == (14, 14)
     assert found["categories"]["negation"]["accuracy"]["value"] is None
@@ -287,13 +267,9 @@ def test_results_name_the_last_check_of_their_judge(check, server, tmp_path):
     evaluation = ("--agent_name", AGENT, "--no_capture", *judge)
 
     unchecked = call(evaluate_main, *evaluation)
-    command = (
-        f"mind2web2 check-judge --judge_model right --judge_base_url {server.base_url}"
-    )
+    command = f"mind2web2 check-judge --judge_model right --judge_base_url {server.base_url}"
     assert f"How often is this judge right? {command}\n" in unchecked.stdout
-    shard = call(
-        evaluate_main, *evaluation, "--shard", "1/1", "--eval_results_root", "shard_1"
-    )
+    shard = call(evaluate_main, *evaluation, "--shard", "1/1", "--eval_results_root", "shard_1")
     assert f"How often is this judge right? {command}\n" in shard.stdout, (
         "kept where other runs look"
     )
@@ -304,19 +280,11 @@ def test_results_name_the_last_check_of_their_judge(check, server, tmp_path):
     check("--judge_model", "right", "--votes", "1", "--category", "or")
     other = call(evaluate_main, *evaluation, "--overwrite")
     assert "How often is this judge right?" in other.stdout, "that judge saw no images"
-    assert (
-        call(evaluate_main, *evaluation, "--overwrite", "--no_screenshots").returncode
-        == 0
-    )
+    assert call(evaluate_main, *evaluation, "--overwrite", "--no_screenshots").returncode == 0
     found = read_json(project.result_paths()[-1])["run"]["judge_check"]
     assert (found["cases"], found["accuracy"], found["is_whole_set"]) == (4, 1, False)
-    mention = (
-        "100.0% right (51.0% to 100.0%) of 4 cases, a sample, set 2 with seed 18, "
-    )
-    assert (
-        f"This judge's check: {mention}"
-        in call(main, "show", AGENT, TASK, "answer_1").stdout
-    )
+    mention = "100.0% right (51.0% to 100.0%) of 4 cases, a sample, set 2 with seed 18, "
+    assert f"This judge's check: {mention}" in call(main, "show", AGENT, TASK, "answer_1").stdout
     made = f"The judge's check when these scores were made: {mention}"
     assert made in call(main, "metrics", AGENT).stdout
 
@@ -337,9 +305,7 @@ def test_a_check_belongs_to_all_parameters_of_its_judge():
         "openai", "m", 0.5, "low", max_images=1, extra_body='{"top_k": 1, "user": "me"}'
     )
     with JudgmentStore(None) as store:
-        identity = CachingJudge(
-            settings, ClientProvider(ScriptedJudge()), store
-        ).identity
+        identity = CachingJudge(settings, ClientProvider(ScriptedJudge()), store).identity
     given = identity.model_dump(exclude={"endpoint"})
     assert given == {
         "model": "m",
@@ -369,8 +335,6 @@ def test_commands_that_make_no_sense(check, words, message):
 
 def test_a_judge_that_cannot_be_reached(check):
     """One line as well: nothing was found out."""
-    outcome = check(
-        "--judge_model", "right", "--sample", "4", base_url="http://127.0.0.1:9"
-    )
+    outcome = check("--judge_model", "right", "--sample", "4", base_url="http://127.0.0.1:9")
     assert (outcome.returncode, outcome.stdout) == (2, "")
     assert "127.0.0.1:9" in outcome.stderr

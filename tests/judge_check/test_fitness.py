@@ -77,14 +77,9 @@ def of_both_kinds(tmp_path, monkeypatch):
 
 
 def test_a_check_ends_with_a_verdict(judge):
-    guessing = call(
-        main, "check-judge", *judge("yes-man"), *CHECK, "--fail_under", "0.9"
-    )
+    guessing = call(main, "check-judge", *judge("yes-man"), *CHECK, "--fail_under", "0.9")
     assert guessing.returncode == 5
-    assert (
-        "\nVerdict: No better than guessing: do not use this judge.\n"
-        in guessing.stdout
-    )
+    assert "\nVerdict: No better than guessing: do not use this judge.\n" in guessing.stdout
     assert "Below --fail_under 0.9: yes-man " in guessing.stdout
     assert call(main, "check-judge", *judge("yes-man"), *CHECK).returncode == 0
     sound = call(main, "check-judge", *judge("right"), *CHECK, "--fail_under", "0.9")
@@ -92,13 +87,8 @@ def test_a_check_ends_with_a_verdict(judge):
     assert sound.stdout.endswith(
         "Verdict: Enough to compare agents (90% right); docs/trust.md says what other decisions need.\n"
     )
-    both = call(
-        main, "check-judge", *judge("right"), "--judge_model", "yes-man", *CHECK
-    )
-    assert (
-        "right: Verdict: Enough" in both.stdout
-        and "yes-man: Verdict: No better" in both.stdout
-    )
+    both = call(main, "check-judge", *judge("right"), "--judge_model", "yes-man", *CHECK)
+    assert "right: Verdict: Enough" in both.stdout and "yes-man: Verdict: No better" in both.stdout
     nonsense = call(main, "check-judge", "--fail_under", "90")
     assert (
         nonsense.returncode,
@@ -107,17 +97,13 @@ def test_a_check_ends_with_a_verdict(judge):
 
 
 @pytest.mark.parametrize(("model", "is_warned"), [("yes-man", True), ("right", False)])
-def test_scores_of_a_judge_that_failed_are_shown_with_a_warning(
-    judge, tmp_path, model, is_warned
-):
+def test_scores_of_a_judge_that_failed_are_shown_with_a_warning(judge, tmp_path, model, is_warned):
     """By evaluate (before and after), metrics, compare and the overview, which the report has too."""
     call(main, "check-judge", *judge(model), *CHECK)
     words = ("--no_capture", "--no_screenshots", *judge(model))
     runs = [call(main, "evaluate", agent, *words) for agent in (AGENT, "other")]
     assert [run.returncode for run in runs] == [0, 0]
-    assert (
-        runs[0].stdout.count("Warning: the judge failed its check: ") == 2 * is_warned
-    )
+    assert runs[0].stdout.count("Warning: the judge failed its check: ") == 2 * is_warned
     shown = call(main, "metrics", AGENT).stdout
     assert ("Warning: the judge failed its check: " in shown) is is_warned
     compared = call(main, "compare", AGENT, "other").stdout
@@ -145,6 +131,5 @@ def test_a_check_made_after_the_run_counts(judge):
     assert "failed its check" not in call(main, "metrics", AGENT).stdout
     call(main, "check-judge", *judge("yes-man"), *CHECK)
     assert (
-        "no better than guessing; do not trust these scores"
-        in call(main, "metrics", AGENT).stdout
+        "no better than guessing; do not trust these scores" in call(main, "metrics", AGENT).stdout
     )

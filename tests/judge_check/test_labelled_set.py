@@ -125,14 +125,10 @@ def test_pages_are_as_long_as_real_ones(drawn):
     years = [
         year
         for url, page in drawn.pages.items()
-        for year in re.findall(
-            r"(?<![\d,.-])20(?:2[7-9]|[3-9]\d)(?![\d,.])", f"{page.text} {url}"
-        )
+        for year in re.findall(r"(?<![\d,.-])20(?:2[7-9]|[3-9]\d)(?![\d,.])", f"{page.text} {url}")
     ]
     assert years == []
-    assert not any(
-        re.search(r"\b20(2[7-9]|[3-9]\d)\b", claim.question) for claim in drawn.claims
-    )
+    assert not any(re.search(r"\b20(2[7-9]|[3-9]\d)\b", claim.question) for claim in drawn.claims)
 
 
 @pytest.mark.parametrize("category", ["negation", "force"])
@@ -172,14 +168,10 @@ def test_a_sample_has_all_categories_and_whole_pairs():
 
 def request(cache, url):
     """Return the request for a page with its screenshot."""
-    return PageRequest(
-        cache, url, PageSettings(), True, None, nullcontext(), logging.getLogger()
-    )
+    return PageRequest(cache, url, PageSettings(), True, None, nullcontext(), logging.getLogger())
 
 
-@pytest.mark.parametrize(
-    "category", ["fact only in an image", "login wall", "other language"]
-)
+@pytest.mark.parametrize("category", ["fact only in an image", "login wall", "other language"])
 async def test_pages_are_shown_as_a_page_cache_would_have_them(tmp_path, category):
     """Text, images and notes are the same as those of a capture with this content."""
     part = shipped_set().of([category])
@@ -199,9 +191,7 @@ async def test_pages_are_shown_as_a_page_cache_would_have_them(tmp_path, categor
 def test_a_picture_is_at_the_top_of_the_screenshot_alone():
     """A poster's words are not in the text, and the judge is shown the part that has them."""
     part = shipped_set().of(["fact only in an image", "text against picture"])
-    posters = {
-        url: page for url, page in part.pages.items() if page.picture.kind == "poster"
-    }
+    posters = {url: page for url, page in part.pages.items() if page.picture.kind == "poster"}
     assert len(posters) == 10
     for url, page in posters.items():
         text, screenshot = LabelledPages(part.pages).get_web(url)
@@ -244,9 +234,7 @@ async def test_judges_share_the_prepared_pages():
     """The second judge draws and cuts nothing again."""
     part = shipped_set().of(["table cell"]).sample(4)
     cuts = CountedCuts()
-    checking = Checking(
-        part, 1, asyncio.Semaphore(8), library=PageLibrary(cut=cuts.parts)
-    )
+    checking = Checking(part, 1, asyncio.Semaphore(8), library=PageLibrary(cut=cuts.parts))
     for model in ("o4-mini", "gpt-5-mini"):
         await tokens_of(checking, model)
     assert cuts.count == len(part.pages)

@@ -45,8 +45,7 @@ async def test_the_deployment_and_version_are_in_the_path(azure):
     (call,) = server.calls
     assert reply.value == Verdict(**VERDICT)
     assert (
-        call.path
-        == "/openai/deployments/judge-deployment/chat/completions?api-version=2024-10-21"
+        call.path == "/openai/deployments/judge-deployment/chat/completions?api-version=2024-10-21"
     )
     assert call.headers["api-key"] == "azure-key"
 

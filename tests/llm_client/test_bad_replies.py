@@ -31,16 +31,12 @@ def openai(address, retry):
 
 def azure(address, retry):
     """Build the client of Azure."""
-    return AsyncAzureOpenAIClient(
-        base_url=address, api_key=KEY, api_version="1", retry=retry
-    )
+    return AsyncAzureOpenAIClient(base_url=address, api_key=KEY, api_version="1", retry=retry)
 
 
 def anthropic(address, retry):
     """Build the client of Anthropic, whose SDK composes the requests."""
-    return LLMClient(
-        "anthropic", is_async=True, base_url=address, api_key=KEY, retry=retry
-    )
+    return LLMClient("anthropic", is_async=True, base_url=address, api_key=KEY, retry=retry)
 
 
 def bedrock(address, retry):
@@ -100,9 +96,7 @@ async def ask(address, client_of, retry):
         ),
     ],
 )
-async def test_a_reply_that_will_not_change_is_asked_for_once(
-    quick, client_of, answer, words
-):
+async def test_a_reply_that_will_not_change_is_asked_for_once(quick, client_of, answer, words):
     """It is no outage and no verdict; one line names the address to check."""
     with (
         LocalHttp(lambda _: answer) as server,
@@ -114,9 +108,7 @@ async def test_a_reply_that_will_not_change_is_asked_for_once(
 
 
 @pytest.mark.parametrize("code", [301, 302, 303])
-async def test_a_redirect_that_drops_the_question_is_not_followed(
-    quick, client_of, code
-):
+async def test_a_redirect_that_drops_the_question_is_not_followed(quick, client_of, code):
     def answer(request):
         is_moved = request.path.endswith("/elsewhere")
         moved = Answer(b"", code, {"Location": "/elsewhere"})
@@ -133,9 +125,7 @@ async def test_a_redirect_that_drops_the_question_is_not_followed(
 async def test_redirects_without_end_are_followed_once(quick, client_of):
     """The second question would be led the same way."""
     with (
-        LocalHttp(
-            lambda request: Answer(b"", 307, {"Location": request.path})
-        ) as server,
+        LocalHttp(lambda request: Answer(b"", 307, {"Location": request.path})) as server,
         pytest.raises(JudgeAccessError, match="redirects without end"),
     ):
         await ask(server.url, client_of, quick)

@@ -29,9 +29,7 @@ async def asynchronous(quick):
     clients = []
 
     def build(server):
-        clients.append(
-            LLMClient("openai", is_async=True, base_url=server.base_url, retry=quick)
-        )
+        clients.append(LLMClient("openai", is_async=True, base_url=server.base_url, retry=quick))
         return clients[-1]
 
     yield build
@@ -59,15 +57,12 @@ async def asynchronous(quick):
         ),
     ],
 )
-async def test_a_response_has_the_requested_form(
-    asynchronous, reply, keywords, expected
-):
+async def test_a_response_has_the_requested_form(asynchronous, reply, keywords, expected):
     """A filled template, text, or a pair with the tokens; unknown keywords reach the server."""
     with JudgeServer(reply) as server:
         client = asynchronous(server)
         assert (
-            await client.async_response(messages=MESSAGES, model="gpt-4o", **keywords)
-            == expected
+            await client.async_response(messages=MESSAGES, model="gpt-4o", **keywords) == expected
         )
         with pytest.raises(ValueError, match="async_response"):
             client.response(messages=MESSAGES, model="gpt-4o")
@@ -169,9 +164,7 @@ async def test_other_providers_take_their_keys_from_the_environment(
     for name in variables:
         monkeypatch.setenv(name, "us-east-1")
     with JudgeServer() as server:
-        async with LLMClient(
-            provider, True, base_url=server.url + path, retry=quick
-        ) as client:
+        async with LLMClient(provider, True, base_url=server.url + path, retry=quick) as client:
             reply = await client.chat(
                 ChatRequest("model-1", MESSAGES, Verdict), asyncio.Semaphore(1)
             )
@@ -182,9 +175,7 @@ async def test_other_providers_take_their_keys_from_the_environment(
 
 def test_an_unknown_provider_is_named():
     """The error lists those there are."""
-    with pytest.raises(
-        ValueError, match="'claude', expected one of openai, azure_openai"
-    ):
+    with pytest.raises(ValueError, match="'claude', expected one of openai, azure_openai"):
         LLMClient("claude")
 
 
@@ -216,9 +207,7 @@ def test_importing_the_clients_loads_no_sdk():
         "import sys, mind2web2.llm_client.base_client, mind2web2.llm_client.prices\n"
         "print(sorted({'openai', 'anthropic', 'boto3', 'genai_prices', 'httpx2'} & set(sys.modules)))"
     )
-    ran = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "[]"
 
 

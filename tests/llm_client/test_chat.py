@@ -37,9 +37,7 @@ IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}
             [
                 {
                     "role": "user",
-                    "content": [
-                        {"type": "image_url", "image_url": "data:image/png;base64,x"}
-                    ],
+                    "content": [{"type": "image_url", "image_url": "data:image/png;base64,x"}],
                 }
             ],
             "data:image",
@@ -95,15 +93,11 @@ def test_text_goes_to_the_end_of_the_users_turn(messages, expected_last):
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
-SHARED = (
-    TEXT | TEXT.map(HashedText) | TEXT.map(lambda text: HashedText(text).prepared())
-)
+SHARED = TEXT | TEXT.map(HashedText) | TEXT.map(lambda text: HashedText(text).prepared())
 IMAGE_PARTS = st.builds(
     lambda url, detail, is_last: {
         "type": "image_url",
-        "image_url": {"detail": detail, "url": url}
-        if is_last
-        else {"url": url, "detail": detail},
+        "image_url": {"detail": detail, "url": url} if is_last else {"url": url, "detail": detail},
     },
     SHARED,
     TEXT,
@@ -154,9 +148,7 @@ def test_encoded_texts_are_reused():
         {"type": "image_url", "image_url": {"url": image}},
     ]
     body = bytes(JsonBody({}, [{"role": "user", "content": parts}]))
-    assert (
-        body.count(text.json_pieces[0]) == body.count(b"".join(image.json_pieces)) == 1
-    )
+    assert body.count(text.json_pieces[0]) == body.count(b"".join(image.json_pieces)) == 1
 
 
 class Filter(BaseModel):
@@ -174,9 +166,7 @@ def test_parameters_may_be_models():
     }
 
 
-@pytest.mark.parametrize(
-    ("value", "error"), [({1}, TypeError), (float("nan"), ValueError)]
-)
+@pytest.mark.parametrize(("value", "error"), [({1}, TypeError), (float("nan"), ValueError)])
 def test_values_outside_json_are_refused(value, error):
     """Before a request is sent."""
     with pytest.raises(error, match="JSON"):
@@ -192,9 +182,7 @@ async def test_a_server_receives_large_bodies_whole():
         {"type": "image_url", "image_url": {"url": image}},
     ]
     with JudgeServer(reply="yes") as server:
-        async with LLMClient(
-            "openai", is_async=True, base_url=server.base_url
-        ) as client:
+        async with LLMClient("openai", is_async=True, base_url=server.base_url) as client:
             for _ in range(2):
                 assert await client.async_response(
                     model="m", messages=[{"role": "user", "content": parts}]

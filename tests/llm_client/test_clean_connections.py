@@ -26,10 +26,10 @@ class Verdict(BaseModel):
 def reply(result):
     """Return a whole HTTP response with this verdict."""
     message = {"role": "assistant", "content": json.dumps({"result": result})}
-    body = json.dumps(
-        {"choices": [{"message": message, "finish_reason": "stop"}]}
-    ).encode()
-    head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    body = json.dumps({"choices": [{"message": message, "finish_reason": "stop"}]}).encode()
+    head = (
+        f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
     return head.encode() + body
 
 
@@ -37,9 +37,7 @@ async def read_request(reader):
     """Read one request to its end."""
     head = await reader.readuntil(b"\r\n\r\n")
     length = next(
-        line
-        for line in head.lower().split(b"\r\n")
-        if line.startswith(b"content-length:")
+        line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")
     )
     await reader.readexactly(int(length.partition(b":")[2]))
 
@@ -60,9 +58,7 @@ async def test_a_second_reply_decides_no_other_question(is_doubled):
                 await writer.drain()
             sent.set()
 
-    request = ChatRequest(
-        "gpt-4o", [{"role": "user", "content": "Is it so?"}], template=Verdict
-    )
+    request = ChatRequest("gpt-4o", [{"role": "user", "content": "Is it so?"}], template=Verdict)
     async with tcp_server(serve) as server:
         url = f"http://127.0.0.1:{server.port}/v1"
         async with AsyncOpenAIClient(base_url=url, api_key="none") as client:
@@ -90,9 +86,7 @@ def test_a_second_reply_that_a_busy_loop_has_not_read_decides_nothing():
             is_read.wait(60)
             connection.sendall(reply(False))
             has_sent_twice.set()
-            with suppress(
-                ConnectionResetError
-            ):  # the client drops what it did not read
+            with suppress(ConnectionResetError):  # the client drops what it did not read
                 connection.recv(65536)
         connection, _ = listening.accept()
         with connection:

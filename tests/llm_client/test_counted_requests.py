@@ -41,16 +41,13 @@ async def test_requests_are_counted_by_question(quick):
             "openai", True, base_url=server.base_url, api_key="key", retry=quick
         ) as client:
             first, second = (
-                ChatRequest("judge-1", [{"role": "user", "content": "Is it so?"}])
-                for _ in "ab"
+                ChatRequest("judge-1", [{"role": "user", "content": "Is it so?"}]) for _ in "ab"
             )
             await client.chat(first)
             await client.chat(second)
     assert first.sent.usage == Usage(100, 60, 10, requests=2)
     assert second.sent.usage == Usage(100, 60, 10, requests=1)
-    assert SentRequests(requests=7, reported=5).usage == Usage(
-        requests=7, unreported_requests=2
-    )
+    assert SentRequests(requests=7, reported=5).usage == Usage(requests=7, unreported_requests=2)
 
 
 REPLY = json.dumps(
@@ -75,11 +72,7 @@ async def test_a_request_whose_reply_is_lost_may_be_billed(quick, first, unrepor
     answers = iter([first])
     question = ChatRequest("judge-1", [{"role": "user", "content": "Is it so?"}])
     with LocalHttp(lambda _: next(answers, Answer(REPLY))) as server:
-        client = AsyncOpenAIClient(
-            base_url=f"{server.url}/v1", api_key="key", retry=quick
-        )
+        client = AsyncOpenAIClient(base_url=f"{server.url}/v1", api_key="key", retry=quick)
         async with client:
             await client.chat(question)
-    assert question.sent.usage == Usage(
-        100, 0, 10, requests=2, unreported_requests=unreported
-    )
+    assert question.sent.usage == Usage(100, 0, 10, requests=2, unreported_requests=unreported)

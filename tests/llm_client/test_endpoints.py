@@ -35,10 +35,7 @@ def test_it_is_the_one_of_a_client_with_keys(provider, monkeypatch):
         with monkeypatch.context() as with_keys:
             for name in KEYS:
                 with_keys.setenv(name, "k")
-            assert (
-                endpoint
-                == LLMClient(provider, is_async=True, base_url=base_url).endpoint
-            )
+            assert endpoint == LLMClient(provider, is_async=True, base_url=base_url).endpoint
             assert "pass" not in endpoint
 
 
@@ -47,27 +44,17 @@ def test_one_server_is_one_judge_with_and_without_v1(spelling):
     """Judgments are found whichever way the address is written; messages show it as it was given."""
     address = f"http://localhost:9{spelling}"
     client = AsyncOpenAIClient(base_url=address)
-    assert (
-        client.endpoint
-        == endpoint_of("openai", address)
-        == "openai http://localhost:9/v1"
-    )
+    assert client.endpoint == endpoint_of("openai", address) == "openai http://localhost:9/v1"
     service = openai_connection(address).service
     assert service.shown == f"openai http://localhost:9{spelling.rstrip('/')}"
-    assert (
-        endpoint_of("openai", "http://localhost:9/api")
-        == "openai http://localhost:9/api"
-    )
+    assert endpoint_of("openai", "http://localhost:9/api") == "openai http://localhost:9/api"
 
 
 def test_an_unset_address_is_not_known():
     """A provider with one address is the default, the others have none."""
     assert endpoint_of("openai") == "openai https://api.openai.com/v1"
     assert endpoint_of("anthropic") == "anthropic https://api.anthropic.com"
-    assert (
-        endpoint_of("gemini")
-        == "gemini https://generativelanguage.googleapis.com/v1beta/openai"
-    )
+    assert endpoint_of("gemini") == "gemini https://generativelanguage.googleapis.com/v1beta/openai"
     assert endpoint_of("azure_openai") is None
     assert endpoint_of("bedrock_anthropic") is None
 

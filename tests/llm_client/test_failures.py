@@ -22,9 +22,7 @@ from mind2web2.llm_client.failures import (
     one_line,
 )
 
-SERVICE = Service(
-    "openai http://localhost/v1", "OPENAI_API_KEY", "OPENAI_BASE_URL", ("sk-secret",)
-)
+SERVICE = Service("openai http://localhost/v1", "OPENAI_API_KEY", "OPENAI_BASE_URL", ("sk-secret",))
 
 
 def body(message="no", **error):
@@ -132,9 +130,7 @@ BY_THE_DAY = Allowances(requests=Allowance(0, 60, 40_000.0))
             True,
         ),
         (
-            json.dumps(
-                [{"error": {"message": SPENT, "details": [{"retryDelay": "34s"}]}}]
-            ),
+            json.dumps([{"error": {"message": SPENT, "details": [{"retryDelay": "34s"}]}}]),
             {},
             True,
         ),
@@ -181,9 +177,7 @@ def test_a_content_filter_differs_from_a_bad_request(status, text, expected):
 
 def test_a_secret_never_reaches_an_error_text():
     """A server that sends the key back does not put it into logs."""
-    failure = failure_from_body(
-        401, body("no such key: sk-secret"), secrets=SERVICE.secrets
-    )
+    failure = failure_from_body(401, body("no such key: sk-secret"), secrets=SERVICE.secrets)
     assert "sk-secret" not in str(judge_error(failure, SERVICE, "judge-1"))
 
 
@@ -205,9 +199,7 @@ def test_a_request_sent_back_is_not_read_as_the_servers_words():
 
 def test_a_phrase_far_into_a_long_text_is_found():
     """Only the displayed text is shortened."""
-    assert failure_from_body(
-        400, body("x " * 500 + "maximum context length")
-    ).is_too_long
+    assert failure_from_body(400, body("x " * 500 + "maximum context length")).is_too_long
 
 
 def test_a_long_text_is_shortened():

@@ -36,9 +36,7 @@ KEY = "sk-secret-key"
 
 async def ask(base_url, quick, times=1):
     """Return the texts of one client's replies."""
-    async with AsyncOpenAIClient(
-        base_url=base_url, api_key="sk-test", retry=quick
-    ) as client:
+    async with AsyncOpenAIClient(base_url=base_url, api_key="sk-test", retry=quick) as client:
         return [(await client.chat(QUESTION)).text for _ in range(times)]
 
 
@@ -49,16 +47,12 @@ def openai(address, retry):
 
 def azure(address, retry):
     """Build the client of Azure, whose key has a header of its own."""
-    return AsyncAzureOpenAIClient(
-        base_url=address, api_key=KEY, api_version="1", retry=retry
-    )
+    return AsyncAzureOpenAIClient(base_url=address, api_key=KEY, api_version="1", retry=retry)
 
 
 def anthropic(address, retry):
     """Build the client of Anthropic, which uses its SDK."""
-    return LLMClient(
-        "anthropic", is_async=True, base_url=address, api_key=KEY, retry=retry
-    )
+    return LLMClient("anthropic", is_async=True, base_url=address, api_key=KEY, retry=retry)
 
 
 @pytest.mark.parametrize("variable", ["HTTP_PROXY", "ALL_PROXY"])
@@ -119,9 +113,7 @@ async def test_a_proxy_address_that_cannot_be_used(quick, monkeypatch, url):
     ],
 )
 @pytest.mark.parametrize("address", [ADDRESS, ADDRESS.replace("http:", "https:")])
-async def test_a_proxy_that_is_away_is_named(
-    quick, monkeypatch, address, proxy, reason
-):
+async def test_a_proxy_that_is_away_is_named(quick, monkeypatch, address, proxy, reason):
     """Without its password: else the judge's own server would be looked at."""
     for variable in ("HTTP_PROXY", "HTTPS_PROXY"):
         monkeypatch.setenv(variable, f"http://reader:proxy-password@{proxy}")
@@ -132,9 +124,7 @@ async def test_a_proxy_that_is_away_is_named(
     assert "proxy-password" not in str(raised.value)
 
 
-async def test_certificates_of_the_environment_are_trusted(
-    quick, monkeypatch, tmp_path
-):
+async def test_certificates_of_the_environment_are_trusted(quick, monkeypatch, tmp_path):
     """An authority of a company's own is named by SSL_CERT_FILE; others are refused."""
     authority = trustme.CA()
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -177,9 +167,7 @@ async def test_no_question_brings_a_cookie_of_an_earlier_one(quick, client_of):
         async with client_of(server.url, quick) as client:
             for _ in range(2):
                 await client.chat(QUESTION)
-    assert [
-        name for it in server.requests for name in it.headers if name == "Cookie"
-    ] == []
+    assert [name for it in server.requests for name in it.headers if name == "Cookie"] == []
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])

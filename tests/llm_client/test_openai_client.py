@@ -67,9 +67,7 @@ class Names(RootModel[list[str]]):
 
 def question(**changes):
     """Return a request for a verdict, with these fields changed."""
-    return ChatRequest(
-        **{"model": "gpt-4o", "messages": MESSAGES, "template": Verdict, **changes}
-    )
+    return ChatRequest(**{"model": "gpt-4o", "messages": MESSAGES, "template": Verdict, **changes})
 
 
 async def ask(server, retry, request=None):
@@ -115,9 +113,7 @@ async def test_free_text_comes_as_it_is(quick):
 
 async def test_parameters_are_passed_on(quick):
     """Effort, temperature and parameters that the SDK does not know reach the server."""
-    request = question(
-        temperature=0.7, reasoning_effort="high", extra={"seed": 7, "top_k": 3}
-    )
+    request = question(temperature=0.7, reasoning_effort="high", extra={"seed": 7, "top_k": 3})
     with JudgeServer() as server:
         await ask(server, quick, request)
     body = server.requests[0]
@@ -186,9 +182,7 @@ async def test_a_list_at_the_root_is_asked_for_in_plain_text(quick):
         (("json_schema", "json_object"), ["json_schema", "json_object", None, None]),
     ],
 )
-async def test_servers_without_schema_mode_are_asked_once(
-    quick, refused_modes, expected_modes
-):
+async def test_servers_without_schema_mode_are_asked_once(quick, refused_modes, expected_modes):
     """A refused mode is not tried again, and the schema is shown instead."""
     with JudgeServer(
         f"```json\n{Verdict(**VERDICT).model_dump_json()}\n```",
@@ -238,9 +232,7 @@ async def test_a_schema_that_is_refused_does_not_end_schema_mode(quick):
         faults.broken_body(),
         faults.broken_body("<html>a proxy's page</html>"),
         faults.broken_body('{"choices": "none"}'),
-        faults.broken_body(
-            '{"error": {"code": 503, "message": "upstream overloaded"}}'
-        ),
+        faults.broken_body('{"error": {"code": 503, "message": "upstream overloaded"}}'),
         faults.content("", finish_reason="error"),
     ],
 )
@@ -250,9 +242,7 @@ async def test_temporary_failures_are_retried(quick, fault, caplog):
         reply = await ask(server, quick)
     assert reply.value == Verdict(**VERDICT)
     assert reply.attempts == len(server.requests) == 3
-    retries = [
-        record for record in caplog.records if record.name.startswith("mind2web2")
-    ]
+    retries = [record for record in caplog.records if record.name.startswith("mind2web2")]
     assert [record.levelno for record in retries] == [logging.WARNING] * 2
     assert all("\n" not in record.getMessage() for record in retries)
 
@@ -294,9 +284,7 @@ async def test_silence_is_a_timeout():
         release.wait(30)
         return VERDICT
 
-    retry = RetryPolicy(
-        tries=2, outage_wait_s=0.5, first_wait_s=0.001, request_timeout_s=0.2
-    )
+    retry = RetryPolicy(tries=2, outage_wait_s=0.5, first_wait_s=0.001, request_timeout_s=0.2)
     with JudgeServer(wait_for_release) as server:
         text = await failure(server, retry, JudgeUnavailableError)
         release.set()
@@ -312,9 +300,7 @@ async def test_a_wish_beyond_the_bound_fails_at_once(quick, is_a_date, caplog):
         text = await failure(server, quick, JudgeUnavailableError)
     assert re.search(r"asks to wait 3[56]\d\d", text)
     assert len(server.requests) == 1
-    assert not [
-        record for record in caplog.records if record.name.startswith("mind2web2")
-    ]
+    assert not [record for record in caplog.records if record.name.startswith("mind2web2")]
 
 
 @pytest.mark.parametrize(
@@ -359,12 +345,8 @@ async def test_invalid_output_is_repaired_and_then_requested_again(quick, fault)
     assert "was not the requested JSON (form 'Verdict'), 3 times: " in text
     first, repair, last = server.requests
     assert repair["messages"][: len(MESSAGES)] == first["messages"] == MESSAGES
-    assert len(last["messages"]) == len(
-        MESSAGES
-    ) and "cannot be used" not in prompt_text(last)
-    assert "cannot be used" in prompt_text(repair) and "JSON schema" in prompt_text(
-        repair
-    )
+    assert len(last["messages"]) == len(MESSAGES) and "cannot be used" not in prompt_text(last)
+    assert "cannot be used" in prompt_text(repair) and "JSON schema" in prompt_text(repair)
     with JudgeServer(faults=[fault] * 2) as server:
         reply = await ask(server, quick)
     assert (reply.value, reply.attempts, reply.usage) == (
@@ -414,9 +396,7 @@ async def test_the_limit_is_not_held_while_waiting():
     """One request waits half a minute for its retry; the other passes through a limit of one."""
     limit = CountingLimit(1)
     retry = RetryPolicy(tries=3, total_s=60)
-    with JudgeServer(
-        faults=[faults.status(503, headers={"Retry-After": "30"})]
-    ) as server:
+    with JudgeServer(faults=[faults.status(503, headers={"Retry-After": "30"})]) as server:
         async with AsyncOpenAIClient(base_url=server.base_url, retry=retry) as client:
             waiting = asyncio.create_task(client.chat(question(messages=TEXT), limit))
             await limit.left.wait()
@@ -433,9 +413,7 @@ async def test_the_limit_holds_for_requests(quick):
     limit = asyncio.Semaphore(2)
     with JudgeServer(faults=[faults.status(500)] * 5) as server:
         async with AsyncOpenAIClient(base_url=server.base_url, retry=quick) as client:
-            await asyncio.gather(
-                *(client.chat(question(messages=TEXT), limit) for _ in range(10))
-            )
+            await asyncio.gather(*(client.chat(question(messages=TEXT), limit) for _ in range(10)))
     assert server.most_at_once <= 2
     assert len(server.requests) == 15
 
@@ -472,9 +450,7 @@ async def test_a_rate_limit_is_used_and_not_fought(tells, quick):
     with JudgeServer(rate_limit=rate_limit) as server:
         async with AsyncOpenAIClient(base_url=server.base_url, retry=quick) as client:
             limit = asyncio.Semaphore(200)
-            replies = await asyncio.gather(
-                *(client.chat(question(), limit) for _ in range(300))
-            )
+            replies = await asyncio.gather(*(client.chat(question(), limit) for _ in range(300)))
             slowdown = client.slowdown
     assert [reply.value for reply in replies] == [Verdict(**VERDICT)] * 300
     assert (
@@ -587,9 +563,7 @@ def test_a_key_that_cannot_be_sent_is_refused(key):
 async def test_a_request_that_cannot_be_made_is_the_judges_failure(quick):
     """An error of a library never passes for a failed check."""
     with JudgeServer() as server:
-        text = await failure(
-            server, quick, JudgeRequestError, question(extra={"seed": {1, 2}})
-        )
+        text = await failure(server, quick, JudgeRequestError, question(extra={"seed": {1, 2}}))
     assert "not JSON serializable" in text
     assert server.requests == []
 
@@ -612,47 +586,31 @@ async def test_a_limit_on_images_is_found_by_one_request(quick):
         for number in (5, 5, 4, 3, 2, 2, 1, 5)
     ]
     refused = faults.status(400, "At most 2 image(s) may be provided in one request.")
-    with JudgeServer(
-        faults=lambda body: refused if len(image_urls(body)) > 2 else None
-    ) as server:
+    with JudgeServer(faults=lambda body: refused if len(image_urls(body)) > 2 else None) as server:
         async with AsyncOpenAIClient(
             base_url=server.base_url, api_key="sk-test", retry=quick
         ) as client:
-            results = await asyncio.gather(
-                *map(client.chat, requests), return_exceptions=True
-            )
-    assert [
-        error.max_images for error in results if isinstance(error, ImagesRefusedError)
-    ] == [2] * 5
-    assert [
-        len(image_urls(body)) for body in server.requests if len(image_urls(body)) > 2
-    ] == [5]
+            results = await asyncio.gather(*map(client.chat, requests), return_exceptions=True)
+    assert [error.max_images for error in results if isinstance(error, ImagesRefusedError)] == [
+        2
+    ] * 5
+    assert [len(image_urls(body)) for body in server.requests if len(image_urls(body)) > 2] == [5]
     assert len(server.requests) == 4
 
 
 async def test_strings_are_sent_to_a_server_that_wants_them(quick):
     """From the first refusal on, where there are no images, the parts joined by line breaks."""
-    messages = [
-        {"role": "user", "content": [{"type": "text", "text": part} for part in "ab"]}
-    ]
+    messages = [{"role": "user", "content": [{"type": "text", "text": part} for part in "ab"]}]
 
     def refuse_lists(body):
-        is_list = any(
-            isinstance(message["content"], list) for message in body["messages"]
-        )
-        return (
-            faults.status(400, "message[0].content must be a string")
-            if is_list
-            else None
-        )
+        is_list = any(isinstance(message["content"], list) for message in body["messages"])
+        return faults.status(400, "message[0].content must be a string") if is_list else None
 
     with JudgeServer(faults=refuse_lists) as server:
         async with AsyncOpenAIClient(
             base_url=server.base_url, api_key="sk-test", retry=quick
         ) as client:
             for _ in range(2):
-                assert (
-                    await client.chat(question(messages=messages))
-                ).value == Verdict(**VERDICT)
+                assert (await client.chat(question(messages=messages))).value == Verdict(**VERDICT)
         contents = [body["messages"][0]["content"] for body in server.requests]
     assert contents == [messages[0]["content"], "a\nb", "a\nb"]

@@ -75,9 +75,7 @@ async def asked(client, count, at_once=8, request=REQUEST):
     async with asyncio.timeout(60):
         return [
             reply.text
-            for reply in await asyncio.gather(
-                *(client.chat(request, limit) for _ in range(count))
-            )
+            for reply in await asyncio.gather(*(client.chat(request, limit) for _ in range(count)))
         ]
 
 
@@ -131,17 +129,13 @@ async def test_a_slow_server_does_not_slow_the_others(start, client_of):
         limit = asyncio.Semaphore(9)
         asking = [asyncio.ensure_future(client.chat(REQUEST, limit)) for _ in range(60)]
         while sum(task.done() for task in asking) < 60 - used(slow) or not used(slow):
-            await asyncio.wait(
-                asking, return_when=asyncio.FIRST_COMPLETED, timeout=0.05
-            )
+            await asyncio.wait(asking, return_when=asyncio.FIRST_COMPLETED, timeout=0.05)
         others_are_done.set()
         replies = [reply.text for reply in await asyncio.gather(*asking)]
     assert replies.count("late") == used(slow) < 9
 
 
-async def test_a_server_that_dies_and_comes_back_loses_nothing(
-    start, client_of, caplog
-):
+async def test_a_server_that_dies_and_comes_back_loses_nothing(start, client_of, caplog):
     """Its requests go to the others at once, it is used again, and the log says which server is left out."""
     may_answer = threading.Event()
     may_answer.set()
@@ -156,7 +150,8 @@ async def test_a_server_that_dies_and_comes_back_loses_nothing(
     await asked(client, 10)
 
     async def asked_until(is_done):
-        # While the other server does not answer, the pool prefers this one, however fast each was before.
+        # While the other server does not answer, the pool prefers this one, however fast each was
+        # before.
         may_answer.clear()
         asking = []
         async with asyncio.timeout(30):
@@ -168,18 +163,14 @@ async def test_a_server_that_dies_and_comes_back_loses_nothing(
 
     def warnings():
         return [
-            record.getMessage()
-            for record in caplog.records
-            if record.levelno >= logging.WARNING
+            record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING
         ]
 
     start.stop(mortal)
     assert set(await asked_until(warnings)) == {"yes"}
     assert await asked(client, 40) == ["yes"] * 40
     [left_out] = warnings()
-    assert left_out.startswith(
-        f"Judge server {mortal.base_url} unavailable, it is left out: "
-    )
+    assert left_out.startswith(f"Judge server {mortal.base_url} unavailable, it is left out: ")
     again = start("yes", port=port)
     assert set(await asked_until(lambda: used(again) >= 5)) == {"yes"}
 
@@ -202,9 +193,7 @@ async def test_a_server_that_fails_is_left_out(start, client_of, fault, most):
     assert used(faulty) <= most
 
 
-async def test_a_rejection_does_not_count_while_another_server_is_busy(
-    start, client_of
-):
+async def test_a_rejection_does_not_count_while_another_server_is_busy(start, client_of):
     """A wrong key of one server costs no question and ends no run."""
     tries = iter([status(429, "busy", headers={"Retry-After": "0"})])
     busy, wrong = (
@@ -244,9 +233,7 @@ async def test_a_server_that_answers_as_another_model_is_an_error(start, client_
     with pytest.raises(JudgeAccessError) as raised:
         await asked(client_of(wrong), 1)
     assert raised.value.is_for_all
-    assert f"judge server {wrong.base_url} answers as judge-2, not judge-1" in str(
-        raised.value
-    )
+    assert f"judge server {wrong.base_url} answers as judge-2, not judge-1" in str(raised.value)
     assert 'judge_alias = "judge-1=judge-2"' in str(raised.value)
 
 
@@ -260,29 +247,19 @@ async def test_a_server_that_answers_as_another_model_is_an_error(start, client_
         ("org/judge-one", (("other", "else"), ("judge-1", "org/judge-one"))),
     ],
 )
-async def test_other_names_of_the_same_model_are_the_judge(
-    start, client_of, served, aliases
-):
+async def test_other_names_of_the_same_model_are_the_judge(start, client_of, served, aliases):
     """A dated version, and what the aliases say in either order."""
-    assert await asked(client_of(start("yes", served=served), aliases=aliases), 1) == [
-        "yes"
-    ]
+    assert await asked(client_of(start("yes", served=served), aliases=aliases), 1) == ["yes"]
 
 
-@pytest.mark.parametrize(
-    "served", ["judge-10", "judge-1-mini", "judge-1-2025", "org/judge-1"]
-)
+@pytest.mark.parametrize("served", ["judge-10", "judge-1-mini", "judge-1-2025", "org/judge-1"])
 async def test_a_similar_name_is_another_model(start, client_of, served):
     """Only an alias makes it the same."""
     with pytest.raises(JudgeAccessError, match=f"answers as {served}, not judge-1"):
-        await asked(
-            client_of(start("yes", served=served), aliases=(("judge-1", "else"),)), 1
-        )
+        await asked(client_of(start("yes", served=served), aliases=(("judge-1", "else"),)), 1)
 
 
-async def test_a_question_that_every_server_fails_on_does_not_stop_the_pool(
-    start, client_of
-):
+async def test_a_question_that_every_server_fails_on_does_not_stop_the_pool(start, client_of):
     """It fails as it would with one server; others are answered."""
     poison = ChatRequest("judge-1", [{"role": "user", "content": "poison"}])
     servers = [
@@ -319,9 +296,7 @@ async def test_without_a_working_server_the_error_names_one(
     with pytest.raises(error, match=words):
         await asked(client_of(*servers), 8)
     warnings = [
-        record.getMessage()
-        for record in caplog.records
-        if record.levelno == logging.WARNING
+        record.getMessage() for record in caplog.records if record.levelno == logging.WARNING
     ]
     assert sum("left out" in text for text in warnings) == 2
     assert warnings.count("No judge server is left, all requests wait") == 1
@@ -333,11 +308,7 @@ async def test_what_one_server_refuses_no_other_is_sent(start, client_of):
     client = client_of(*servers)
     for _ in range(6):
         await client.chat(ChatRequest("judge-1", MESSAGES, Verdict))
-    modes = [
-        body["response_format"]["type"]
-        for server in servers
-        for body in server.requests
-    ]
+    modes = [body["response_format"]["type"] for server in servers for body in server.requests]
     assert sorted(modes) == ["json_object"] * 6 + ["json_schema"]
 
 
@@ -387,9 +358,7 @@ async def test_a_server_may_list_the_model_under_its_alias(start, client_of):
 async def test_a_pool_is_asked_for_no_other_model(start, client_of):
     """Also where its servers take any name."""
     server = start("yes")
-    with pytest.raises(
-        JudgeUnusableError, match="the judge pool serves judge-1, not judge-2"
-    ):
+    with pytest.raises(JudgeUnusableError, match="the judge pool serves judge-1, not judge-2"):
         await client_of(server).chat(ChatRequest("judge-2", MESSAGES))
     assert used(server) == 0
 
@@ -399,9 +368,7 @@ def test_a_pool_recovers_after_a_long_outage():
 
     async def judge():
         client = pool.PoolClient(
-            PoolSource(
-                base_urls=("http://a.example", "http://b.example"), model="judge-1"
-            ),
+            PoolSource(base_urls=("http://a.example", "http://b.example"), model="judge-1"),
             RetryPolicy(outage_wait_s=5),
         )
         loop = asyncio.get_running_loop()
@@ -448,9 +415,7 @@ async def test_the_file_is_read_again(start, client_of, tmp_path, monkeypatch, c
         file.write_text(text, encoding="utf-8")
         assert await asked(client, 2) == ["second"] * 2
     warnings = [
-        record.getMessage()
-        for record in caplog.records
-        if record.levelno == logging.WARNING
+        record.getMessage() for record in caplog.records if record.levelno == logging.WARNING
     ]
     assert [text.partition(": ")[0] for text in warnings] == [
         "The judge pool keeps its servers"

@@ -51,14 +51,10 @@ def test_cached_tokens_cost_less():
 
 
 @pytest.mark.parametrize("input_tokens", [0, 9000, 31_999, 32_000, 100_001, 300_000])
-@pytest.mark.parametrize(
-    "name", ["o4-mini", "gpt-5.4", "claude-haiku-5-5", "gemini-1.5-flash"]
-)
+@pytest.mark.parametrize("name", ["o4-mini", "gpt-5.4", "claude-haiku-5-5", "gemini-1.5-flash"])
 def test_each_request_has_the_price_of_the_list(name, input_tokens):
     """Rates remembered for short prompts make no difference, nor do surcharges for long ones get lost."""
-    usage = Usage(
-        input_tokens, input_tokens // 3, 700, cache_write_tokens=input_tokens // 5
-    )
+    usage = Usage(input_tokens, input_tokens // 3, 700, cache_write_tokens=input_tokens // 5)
     listed = PricedUsage(
         input_tokens=usage.input_tokens,
         cache_read_tokens=usage.cached_tokens,
@@ -70,9 +66,7 @@ def test_each_request_has_the_price_of_the_list(name, input_tokens):
 
 def test_contradicting_counts_still_have_a_price():
     """More cached tokens than tokens, as a careless server may report, count as all cached."""
-    assert price_usd(Usage(1000, 5000, 0), "gpt-4o") == price_usd(
-        Usage(1000, 1000, 0), "gpt-4o"
-    )
+    assert price_usd(Usage(1000, 5000, 0), "gpt-4o") == price_usd(Usage(1000, 1000, 0), "gpt-4o")
 
 
 @pytest.mark.parametrize(
@@ -85,9 +79,7 @@ def test_contradicting_counts_still_have_a_price():
 )
 def test_prefixes_of_routers_are_understood(name, same_as):
     """A router's name of a model leads to its price."""
-    assert calculate_api_cost(1000, 1000, name) == calculate_api_cost(
-        1000, 1000, same_as
-    )
+    assert calculate_api_cost(1000, 1000, name) == calculate_api_cost(1000, 1000, same_as)
 
 
 def test_bedrock_names_have_prices():
@@ -107,9 +99,7 @@ def test_prices_need_no_network():
         "from mind2web2.llm_client import calculate_api_cost\n"
         "print(calculate_api_cost(1000000, 0, 'gpt-4o'))\n"
     )
-    ran = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "2.5"
 
 

@@ -61,9 +61,7 @@ class WindowedServer:
         self.most_under_way = max(self.most_under_way, self.under_way)
         await asyncio.sleep(LATENCY_S)
         self.under_way -= 1
-        return Completion(
-            "yes", usage=Usage(input_tokens=self.tokens_each), allowances=told
-        )
+        return Completion("yes", usage=Usage(input_tokens=self.tokens_each), allowances=told)
 
     def told(self, now_s):
         """Return what the headers say."""
@@ -87,9 +85,7 @@ def run(server, count, at_once=200):
         limiter = RateLimiter(slowdown)
         limit = asyncio.Semaphore(at_once)
         attempts = [Attempts(RetryPolicy(), limit, limiter) for _ in range(count)]
-        return await asyncio.gather(
-            *(attempt.send(server.send) for attempt in attempts)
-        )
+        return await asyncio.gather(*(attempt.send(server.send) for attempt in attempts))
 
     replies, took_s = run_virtually(all_of_them())
     assert [reply.text for reply in replies] == ["yes"] * count
@@ -233,9 +229,7 @@ YES = Completion("yes")
 
 def test_an_isolated_refusal_holds_no_other_request_back():
     """Only the refused request waits for as long as the server asks."""
-    times_s, slowdown = in_turn(
-        *[YES] * 10, refused(30.0), *[YES] * 10, refused(30.0), None
-    )
+    times_s, slowdown = in_turn(*[YES] * 10, refused(30.0), *[YES] * 10, refused(30.0), None)
     assert times_s[-1] == 0
     assert slowdown.in_words() == "rate limit: 2 refused (429)"
 
@@ -255,9 +249,7 @@ def test_a_wait_beyond_the_patience_holds_no_request_back():
 
 def test_a_daily_budget_is_tried_before_its_reset():
     """After two minutes a request finds out."""
-    told = Completion(
-        "yes", allowances=Allowances(requests=Allowance(0, 200, 86_400.0))
-    )
+    told = Completion("yes", allowances=Allowances(requests=Allowance(0, 200, 86_400.0)))
     assert in_turn(told, None)[0] == [0, 120]
 
 
@@ -291,9 +283,7 @@ def test_a_server_that_refuses_everything_fails_all_requests_in_time():
 
     async def all_of_them():
         limiter, limit = RateLimiter(), asyncio.Semaphore(5)
-        asked = (
-            Attempts(RetryPolicy(), limit, limiter).send(refuse) for _ in range(300)
-        )
+        asked = (Attempts(RetryPolicy(), limit, limiter).send(refuse) for _ in range(300))
         return await asyncio.gather(*asked, return_exceptions=True)
 
     failures, took_s = run_virtually(all_of_them())
@@ -400,9 +390,7 @@ def served_in(send, seconds, at_once=30):
                 served += 1
 
         asking = [asyncio.ensure_future(ask()) for _ in range(3 * at_once)]
-        failed, _ = await asyncio.wait(
-            asking, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
-        )
+        failed, _ = await asyncio.wait(asking, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         for task in asking:
             task.cancel()
         ended = await asyncio.gather(*asking, return_exceptions=True)

@@ -52,10 +52,7 @@ def test_waits_double_up_to_their_bound():
 def test_a_wait_is_never_shorter_than_the_server_asks():
     """Jitter comes on top of Retry-After."""
     failure = RequestFailedError("slow down", status=429, retry_after_s=30.0)
-    assert all(
-        30 <= RetryPolicy().wait_s(number, failure) <= 33
-        for number in (1, 5, 30, 10_000)
-    )
+    assert all(30 <= RetryPolicy().wait_s(number, failure) <= 33 for number in (1, 5, 30, 10_000))
 
 
 async def failing_attempts(policy, failure):
@@ -71,10 +68,7 @@ async def failing_attempts(policy, failure):
 
 
 async def test_tries_are_bounded(quick):
-    assert (
-        await failing_attempts(quick, RequestFailedError("oops", status=500))
-        == quick.tries
-    )
+    assert await failing_attempts(quick, RequestFailedError("oops", status=500)) == quick.tries
 
 
 async def test_a_wish_beyond_the_bound_is_not_waited_for(quick):
@@ -93,9 +87,7 @@ def outage_of(seconds, failure, **policy):
 
     async def main():
         limiter = RateLimiter(outage_wait_s=RetryPolicy(**policy).outage_wait_s)
-        tries = [
-            Attempts(RetryPolicy(**policy), None, limiter).send(send) for _ in range(10)
-        ]
+        tries = [Attempts(RetryPolicy(**policy), None, limiter).send(send) for _ in range(10)]
         return await asyncio.gather(*tries, return_exceptions=True)
 
     return run_virtually(main())

@@ -73,18 +73,12 @@ async def ask_azure(address, quick):
 
 async def ask_anthropic(address, quick):
     """Ask Anthropic."""
-    await ask(
-        LLMClient(
-            "anthropic", is_async=True, base_url=address, api_key=KEY, retry=quick
-        )
-    )
+    await ask(LLMClient("anthropic", is_async=True, base_url=address, api_key=KEY, retry=quick))
 
 
 async def ask_bedrock(address, quick):
     """Ask Bedrock."""
-    await ask(
-        LLMClient("bedrock_anthropic", is_async=True, base_url=address, retry=quick)
-    )
+    await ask(LLMClient("bedrock_anthropic", is_async=True, base_url=address, retry=quick))
 
 
 async def ask_for_a_batch(address, _):
@@ -168,9 +162,7 @@ async def test_no_reply_leads_to_a_line_with_a_secret(quick, caplog, way):
     assert [secret for secret in SECRETS if secret in caplog.text] == []
 
 
-@pytest.mark.parametrize(
-    "secret", ["tok/en+with/slash==", 'a&b<key"more', "s\u00e9cret"]
-)
+@pytest.mark.parametrize("secret", ["tok/en+with/slash==", 'a&b<key"more', "s\u00e9cret"])
 @pytest.mark.parametrize(
     "written",
     [

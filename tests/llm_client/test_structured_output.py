@@ -133,8 +133,7 @@ def test_strict_schemas_drop_advisory_keywords():
     """Keywords that strict modes refuse are left to pydantic."""
     text = json.dumps(schema_of(Rich).strict)
     assert not any(
-        f'"{word}"' in text
-        for word in ("default", "minLength", "maxLength", "uri", "oneOf")
+        f'"{word}"' in text for word in ("default", "minLength", "maxLength", "uri", "oneOf")
     )
     assert schema_of(Rich).strict["properties"]["title"]["description"] == "the title"
 
@@ -327,16 +326,13 @@ def test_a_repair_shows_the_reply_and_the_error():
 def test_a_repair_of_nothing_has_no_empty_turn():
     """Providers refuse empty assistant messages."""
     assert [
-        turn["role"]
-        for turn in repair_messages(Completion(""), InvalidOutputError("it was empty"))
+        turn["role"] for turn in repair_messages(Completion(""), InvalidOutputError("it was empty"))
     ] == ["user"]
 
 
 def test_a_runaway_reply_is_shown_in_part():
     """A repair request is not longer than it needs to be."""
-    assistant, _ = repair_messages(
-        Completion("x" * 1_000_000), InvalidOutputError("no JSON")
-    )
+    assistant, _ = repair_messages(Completion("x" * 1_000_000), InvalidOutputError("no JSON"))
     assert len(assistant["content"]) < 21_000
 
 

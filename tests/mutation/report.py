@@ -171,18 +171,14 @@ def laid_out(part: Part) -> Path:
     }
     lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
     project = (REPOSITORY / "pyproject.toml").read_text()
-    (folder / "pyproject.toml").write_text(
-        "\n".join([project, "[tool.mutmut]", *lines, ""])
-    )
+    (folder / "pyproject.toml").write_text("\n".join([project, "[tool.mutmut]", *lines, ""]))
     return folder
 
 
 def mutmut(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run mutmut in a folder."""
     command = [Path(sys.executable).parent / "mutmut", *words]
-    return subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, check=False
-    )
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
 def tried(folder: Path, names: Sequence[str]) -> None:
@@ -192,12 +188,8 @@ def tried(folder: Path, names: Sequence[str]) -> None:
         SystemExit: it cannot, as where a test fails without a change.
     """
     done = mutmut(folder, "run", *(names or ["nothing is called so"]))
-    if done.returncode and not (
-        not names and NO_SUCH_CHANGE in done.stdout + done.stderr
-    ):
-        raise SystemExit(
-            f"mutmut failed in {folder}:\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
-        )
+    if done.returncode and not (not names and NO_SUCH_CHANGE in done.stdout + done.stderr):
+        raise SystemExit(f"mutmut failed in {folder}:\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
 
 
 def statuses(folder: Path) -> dict[str, str]:
@@ -223,9 +215,7 @@ def sampled(names: Iterable[str], most: int | None) -> list[str]:
 
 def changed_lines(difference: str) -> tuple[str, str]:
     """Return the first line that a difference removes, and the first that it adds."""
-    lines = [
-        line for line in difference.splitlines() if not re.match(r"(---|\+\+\+) ", line)
-    ]
+    lines = [line for line in difference.splitlines() if not re.match(r"(---|\+\+\+) ", line)]
     removed = [line[1:].strip() for line in lines if line.startswith("-")]
     added = [line[1:].strip() for line in lines if line.startswith("+")]
     return (removed or [""])[0], (added or [""])[0]
@@ -297,18 +287,15 @@ def main() -> int:
     """Report the parts that are named, or all; return 1 if tests notice too little."""
     known = {part.name: part for part in parts()}
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "parts", nargs="*", metavar="PART", help=f"of {', '.join(known)}"
-    )
-    parser.add_argument(
-        "--all", action="store_true", help="try all changes, not a sample"
-    )
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(known)}")
+    parser.add_argument("--all", action="store_true", help="try all changes, not a sample")
     parser.add_argument("--sample", type=int, default=SAMPLE, help="of each module")
     options = parser.parse_args()
     if unknown := set(options.parts) - set(known):
         parser.error(f"no part is called {', '.join(sorted(unknown))}")
     equal = equal_changes()
-    # The changes are in a copy of the package, which processes that tests start have to find as well.
+    # The changes are in a copy of the package, which processes that tests start have to find as
+    # well.
     os.environ.pop("PYTHONPATH", None)
     most = None if options.all else options.sample
     enough = [

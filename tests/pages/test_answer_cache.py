@@ -56,11 +56,7 @@ def test_everything_else_is_passed_on(cache):
         b"%PDF-1.4",
         ("text", image()),
     )
-    assert (
-        cache.get_all_urls()
-        == cache.task_cache.get_all_urls()
-        == sorted([PAGE, OTHER, GONE])
-    )
+    assert cache.get_all_urls() == cache.task_cache.get_all_urls() == sorted([PAGE, OTHER, GONE])
     cache.save()
     cache.clear()
     assert cache.get_all_urls() == []

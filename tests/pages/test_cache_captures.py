@@ -40,9 +40,7 @@ def captured(quality=CLEAN, text="text", url=URL, final_url=None, pdf=None, **ch
         final_url=final_url or url,
         kind=kind,
         captured_at="2026-01-02T03:04:05+00:00",
-        troubles=()
-        if quality == CLEAN
-        else (Trouble(kind="challenge", detail="a puzzle"),),
+        troubles=() if quality == CLEAN else (Trouble(kind="challenge", detail="a puzzle"),),
         failure="timed out" if quality == FAILED else None,
         **changes,
     )
@@ -59,9 +57,7 @@ def cache(tmp_path):
 
 def names(cache):
     """Return the names of a cache's files, the index apart."""
-    return sorted(
-        path.name for path in cache.task_dir.iterdir() if path.name != "index.json"
-    )
+    return sorted(path.name for path in cache.task_dir.iterdir() if path.name != "index.json")
 
 
 def stem(key):
@@ -71,9 +67,7 @@ def stem(key):
 
 def test_a_page_is_stored_with_its_record(cache):
     """Found by any spelling, at once and after reopening; the record is readable JSON with the digest."""
-    assert cache.put_capture(
-        captured(text="täxt", title="Zürich \ud800", timings_s={"load": 0.5})
-    )
+    assert cache.put_capture(captured(text="täxt", title="Zürich \ud800", timings_s={"load": 0.5}))
     for opened in (cache, CacheFileSys(cache.task_dir)):
         assert opened.get_web("http://www.example.com/page/") == ("täxt", jpeg())
         record = opened.capture_record("http://www.example.com/page/")
@@ -84,9 +78,7 @@ def test_a_page_is_stored_with_its_record(cache):
         )
         assert record.sha256 == opened.digest(URL)
         assert opened.capture_records() == {URL: record}
-    assert names(cache) == [
-        f"{stem(URL)}{suffix}" for suffix in (".capture.json", ".jpg", ".txt")
-    ]
+    assert names(cache) == [f"{stem(URL)}{suffix}" for suffix in (".capture.json", ".jpg", ".txt")]
     text = (cache.task_dir / f"{stem(URL)}.capture.json").read_text(encoding="utf-8")
     assert '\n  "title": "Zürich \ufffd",\n' in text
     assert json.loads(text)["requested_url"] == URL
@@ -99,9 +91,7 @@ def test_a_failure_is_a_record_alone(cache):
     assert names(cache) == [f"{stem(URL)}.capture.json"]
     assert not (cache.task_dir / "index.json").exists()
     assert cache.capture_record("http://www.example.com/page").failure == "timed out"
-    assert [record.failure for record in cache.capture_records().values()] == [
-        "timed out"
-    ]
+    assert [record.failure for record in cache.capture_records().values()] == ["timed out"]
 
 
 def test_a_page_had_at_last_replaces_the_failure(cache):
@@ -156,9 +146,7 @@ def test_what_another_process_has_stored_meanwhile_stays_unless_it_is_worse(
         cache.put_web(URL, "first", jpeg())
     else:
         cache.put_capture(captured(first, "first"))
-    assert cache.put_capture(captured(second, "second"), must_be_better=True) is (
-        kept == "second"
-    )
+    assert cache.put_capture(captured(second, "second"), must_be_better=True) is (kept == "second")
     assert cache.get_web(URL) == (kept, jpeg())
 
 
@@ -196,9 +184,7 @@ def test_a_page_stored_without_a_record_loses_the_old_one(cache):
     cache.put_web(URL, "other", None)
     assert cache.capture_record(URL) is None
     cache.put_capture(captured())
-    (cache.task_dir / f"{stem(URL)}.txt").write_text(
-        "written in place", encoding="utf-8"
-    )
+    (cache.task_dir / f"{stem(URL)}.txt").write_text("written in place", encoding="utf-8")
     assert cache.capture_record(URL) is None
 
 
@@ -257,18 +243,14 @@ def test_other_redirects_make_no_entry(cache, quality, final_url):
 )
 def test_a_client_side_route_is_no_redirect(cache, route, final_route, known):
     """One view of an application never stands for another, or for all of it."""
-    cache.put_capture(
-        captured(url=f"https://old.example/x{route}", final_url=URL + final_route)
-    )
+    cache.put_capture(captured(url=f"https://old.example/x{route}", final_url=URL + final_route))
     assert len(cache.get_all_urls()) == known
 
 
 def test_a_redirect_leaves_what_is_stored_for_its_target(cache):
     """That page was asked for by its own URL."""
     cache.put_web(URL, "asked for", None)
-    cache.put_capture(
-        captured(text="redirected", url="https://short.example/x", final_url=URL)
-    )
+    cache.put_capture(captured(text="redirected", url="https://short.example/x", final_url=URL))
     assert cache.get_web(URL)[0] == "asked for"
     assert cache.get_web("https://short.example/x")[0] == "redirected"
 

@@ -113,11 +113,7 @@ def test_url_vectors(cache):
     cache.save()
     for opened in (cache, CacheFileSys(cache.task_dir)):
         for query in URLS["queries"]:
-            found = (
-                opened.get_web(query["query"])[0]
-                if opened.has_web(query["query"])
-                else None
-            )
+            found = opened.get_web(query["query"])[0] if opened.has_web(query["query"]) else None
             assert found == query["expected"], query
 
 
@@ -182,9 +178,7 @@ SCREENSHOT_SPELLINGS = {
 }
 
 
-@pytest.mark.parametrize(
-    "encode", SCREENSHOT_SPELLINGS.values(), ids=SCREENSHOT_SPELLINGS
-)
+@pytest.mark.parametrize("encode", SCREENSHOT_SPELLINGS.values(), ids=SCREENSHOT_SPELLINGS)
 def test_a_jpeg_is_stored_unchanged_however_it_is_given(cache, encode):
     """The bytes in the file are those of the image."""
     cache.put_web(PAGE, "", encode(image_bytes()))
@@ -199,9 +193,7 @@ def test_other_formats_become_jpeg(cache):
         assert (image.format, image.size) == ("JPEG", (8, 6))
 
 
-@pytest.mark.parametrize(
-    "screenshot", [b"no image", "no base64!", "data:image/png;base64,AAAA"]
-)
+@pytest.mark.parametrize("screenshot", [b"no image", "no base64!", "data:image/png;base64,AAAA"])
 def test_a_damaged_screenshot_is_refused(cache, screenshot):
     """Nothing is stored, so that the page can be captured again."""
     with pytest.raises(DocumentError):
@@ -353,9 +345,7 @@ def test_text_that_is_not_utf8_is_read_with_a_warning(tmp_path, caplog):
 @pytest.mark.parametrize(("kind", "suffix"), [("web", "txt"), ("pdf", "pdf")])
 def test_a_listed_page_without_file_is_not_cached(cache, caplog, kind, suffix):
     """Every call agrees, and one warning names the page."""
-    cache.put_web(PAGE, "text", image_bytes()) if kind == "web" else cache.put_pdf(
-        PAGE, b"%PDF-1"
-    )
+    cache.put_web(PAGE, "text", image_bytes()) if kind == "web" else cache.put_pdf(PAGE, b"%PDF-1")
     (cache.task_dir / f"{md5(PAGE)}.{suffix}").unlink()
     for opened in (cache, CacheFileSys(cache.task_dir)):
         caplog.clear()

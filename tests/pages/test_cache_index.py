@@ -124,9 +124,7 @@ def test_an_index_written_in_place_by_another_program_is_noticed(tmp_path):
     cache = CacheFileSys(tmp_path)
     added = "https://example.com/added"
     (tmp_path / f"{md5(added)}.txt").write_text("added")
-    (tmp_path / "index.json").write_text(
-        json.dumps({**index_of(tmp_path), added: "web"})
-    )
+    (tmp_path / "index.json").write_text(json.dumps({**index_of(tmp_path), added: "web"}))
     assert cache.get_web(added)[0] == "added"
 
 

@@ -41,9 +41,7 @@ def test_a_reader_completes_what_was_begun(cache, tmp_path, moves_done):
     """However far the killed process came; nothing of it is left then."""
     files = PageFiles.of(cache.task_dir, URL)
     new = {files.text: b"new", files.screenshot: jpeg(tmp_path, "blue")}
-    staged = {
-        path: staged_file(cache.task_dir, content) for path, content in new.items()
-    }
+    staged = {path: staged_file(cache.task_dir, content) for path, content in new.items()}
     leave_note(
         cache,
         {

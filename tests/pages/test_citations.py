@@ -94,18 +94,14 @@ def test_cached_pages_are_listed_with_their_kind(tmp_path):
     assert content(tmp_path)["cached_url_count"] == 2
 
 
-@pytest.mark.parametrize(
-    "task", ["library_facts", "museum_saturday", "step_free_walks"]
-)
+@pytest.mark.parametrize("task", ["library_facts", "museum_saturday", "step_free_walks"])
 def test_the_files_in_use_stay_as_they_are(task):
     """Written again, the example's files have the same content, lists in the same order."""
     existing, urls_by_answer = content(EXAMPLE, task), {}
     for url, names in existing["urls"].items():
         for name in names:
             urls_by_answer.setdefault(name, []).append(url)
-    written = citations_as_json(
-        "example", task, urls_by_answer, CacheFileSys(EXAMPLE / task)
-    )
+    written = citations_as_json("example", task, urls_by_answer, CacheFileSys(EXAMPLE / task))
     assert written == existing
     assert list(written) == list(existing)
     assert set(written["urls"]) == set(existing["urls"])
@@ -187,10 +183,7 @@ def test_the_own_list_names_the_benchmarks_pages(url, is_barred):
 
 def test_titles_are_named_by_patterns():
     """Whatever the case and the spaces."""
-    assert (
-        default_barred().rule_for_title("mirror:  MIND2WEB 2 | tasks")
-        == "title: *Mind2Web 2*"
-    )
+    assert default_barred().rule_for_title("mirror:  MIND2WEB 2 | tasks") == "title: *Mind2Web 2*"
     assert default_barred().rule_for_title("Mind2Web: a dataset") is None
 
 
@@ -235,19 +228,17 @@ def test_sources_are_found_by_citation_redirect_and_title(tmp_path):
     """Each page once, with the rule and the address or title that it names."""
     (tmp_path / "list.txt").write_text("barred.example\ntitle: *solutions*\n")
     pages = CacheFileSys(tmp_path / "pages")
+    pages.put_capture(captured("https://short.example/a", "https://www.barred.example/task"))
     pages.put_capture(
-        captured("https://short.example/a", "https://www.barred.example/task")
-    )
-    pages.put_capture(
-        captured(
-            "https://copy.example/b", "https://copy.example/b", "All Solutions here"
-        )
+        captured("https://copy.example/b", "https://copy.example/b", "All Solutions here")
     )
     pages.put_web("https://old.example/c", "text", None)
     (tmp_path / "pages/redirects.json").write_text(
         '{"https://barred.example/c": "https://old.example/c"}'
     )
-    answer = "See [a](https://short.example/a), https://sub.barred.example/x, https://old.example/c."
+    answer = (
+        "See [a](https://short.example/a), https://sub.barred.example/x, https://old.example/c."
+    )
     judged = [
         "https://copy.example/b",
         "https://short.example/a",
@@ -299,9 +290,7 @@ def test_a_flag_is_shown_everywhere_and_changes_no_score(tmp_path, monkeypatch):
                 stem: read_json(project.result_paths(stem)[-1])["barred"]
                 for stem in ("answer_1", "answer_2")
             }
-            flagged = [
-                stem for stem, barred in found.items() if barred and barred["sources"]
-            ]
+            flagged = [stem for stem, barred in found.items() if barred and barred["sources"]]
             return run.stdout, flagged, read_json(project.results / "summary.json")
 
         output, flagged, summary = evaluate()
@@ -311,8 +300,7 @@ def test_a_flag_is_shown_everywhere_and_changes_no_score(tmp_path, monkeypatch):
             ["lake/answer_1.md"],
         )
         without = {
-            name: summary["barred"][name]
-            for name in ("avg_score", "success_rate", "pass_at_k")
+            name: summary["barred"][name] for name in ("avg_score", "success_rate", "pass_at_k")
         }
         assert without == {"avg_score": 1.0, "success_rate": 1.0, "pass_at_k": 1.0}
         assert (
@@ -332,6 +320,4 @@ def test_a_flag_is_shown_everywhere_and_changes_no_score(tmp_path, monkeypatch):
             0.5,
         )
         assert len(judge.requests) == asked
-        assert [
-            len(project.result_paths(stem)) for stem in ("answer_1", "answer_2")
-        ] == [1, 1]
+        assert [len(project.result_paths(stem)) for stem in ("answer_1", "answer_2")] == [1, 1]

@@ -35,9 +35,7 @@ class ScriptedCapturer:
 
     def __init__(self, version=1, **replies):
         self.version = version
-        self.replies = {
-            {"a": A, "b": B, "c": C}[name]: reply for name, reply in replies.items()
-        }
+        self.replies = {{"a": A, "b": B, "c": C}[name]: reply for name, reply in replies.items()}
         self.captured = []
         self.times_opened = 0
 
@@ -73,9 +71,7 @@ class ScriptedCapturer:
             is_transient=isinstance(reply, dict) and reply.get("is_transient", False),
         )
         text = f"version {self.version} of {url}"
-        screenshot = (
-            reply.get("screenshot", jpeg()) if isinstance(reply, dict) else jpeg()
-        )
+        screenshot = reply.get("screenshot", jpeg()) if isinstance(reply, dict) else jpeg()
         if failure:
             return CapturedPage(record, is_unanswered=reply.get("is_silent", False))
         return CapturedPage(record, text, screenshot)
@@ -110,9 +106,7 @@ async def test_a_page_of_several_tasks_is_captured_once(cache):
     """Stored in each task's folder, whatever its spelling there, by one browser."""
     capturer = ScriptedCapturer()
     spelled = "http://www.a.example/1/"
-    tasks, progress = await run(
-        cache, capturer, citing("one", A, B), citing("two", spelled)
-    )
+    tasks, progress = await run(cache, capturer, citing("one", A, B), citing("two", spelled))
     assert (sorted(capturer.captured), capturer.times_opened) == ([A, B], 1)
     assert cache.of("one").digest(A) == cache.of("two").digest(A)
     assert cache.of("two").get_all_urls() == ["http://www.a.example/1"]
@@ -136,10 +130,7 @@ async def test_a_page_is_opened_as_it_is_cited(cache):
         "c.example/x/#/route/",
     ]
     answers = {
-        "one": {
-            "answer_1.md": " ".join(f"[page]({url})" for url in cited[:2])
-            + f" {cited[2]}"
-        }
+        "one": {"answer_1.md": " ".join(f"[page]({url})" for url in cited[:2]) + f" {cited[2]}"}
     }
     citations = await find_citations(answers, None, CrawlProgress())
     capturer = ScriptedCapturer()
@@ -256,9 +247,7 @@ async def test_a_failure_is_recorded_and_tried_again(cache):
         capturer = ScriptedCapturer(a={"failure": "still none"})
         [task], _ = await run(cache, capturer, citing("one", A, B), choice=choice)
         assert (capturer.captured, task.pages[0].failure) == ([A], "still none")
-    [task], _ = await run(
-        cache, ScriptedCapturer(), citing("one", A, B), choice="failed"
-    )
+    [task], _ = await run(cache, ScriptedCapturer(), citing("one", A, B), choice="failed")
     assert task.pages[0].kind == "web"
 
 
@@ -272,9 +261,7 @@ async def test_only_what_looks_wrong(cache, reply, kept):
     await run(cache, ScriptedCapturer(a=PUZZLE), citing("one", A, B))
     record = cache.of("one").capture_record(A)
     capturer = ScriptedCapturer(version=2, a=reply)
-    [task], progress = await run(
-        cache, capturer, citing("one", A, B, C), choice="suspect"
-    )
+    [task], progress = await run(cache, capturer, citing("one", A, B, C), choice="suspect")
     assert capturer.captured == [A]
     assert [outcome.is_kept for outcome in progress.outcomes] == [kept]
     assert task.pages[0].is_suspect is (reply is not None)
@@ -305,9 +292,7 @@ async def test_what_a_server_out_of_order_sent_is_captured_again(cache):
     }
     await run(cache, ScriptedCapturer(a=broken), citing("one", A))
     capturer = ScriptedCapturer(version=2)
-    [task, other], progress = await run(
-        cache, capturer, citing("one", A), citing("two", A)
-    )
+    [task, other], progress = await run(cache, capturer, citing("one", A), citing("two", A))
     assert capturer.captured == [A]
     assert not task.pages[0].is_suspect
     assert cache.of("two").get_web(A) == cache.of("one").get_web(A)
@@ -338,9 +323,7 @@ async def test_the_citations_are_listed(cache):
 
     class Looking(ScriptedCapturer):
         async def capture(self, url, _logger=None):
-            listed_at_first.append(
-                read_json(cache.folder / "one.json")["cached_url_count"]
-            )
+            listed_at_first.append(read_json(cache.folder / "one.json")["cached_url_count"])
             return await super().capture(url)
 
     await run(cache, Looking(), citing("one", A))

@@ -25,9 +25,7 @@ MISSING = CitedPage(URL, None, None)
 FAILED = CitedPage(URL, None, record(None, suspect=True, failure="timed out"))
 CLEAN = CitedPage(URL, "web", record())
 SUSPECT = CitedPage(URL, "web", record(suspect=True))
-OUT_OF_ORDER = CitedPage(
-    URL, "web", record(suspect=True).model_copy(update={"is_transient": True})
-)
+OUT_OF_ORDER = CitedPage(URL, "web", record(suspect=True).model_copy(update={"is_transient": True}))
 OF_OLDER_TOOLS = CitedPage(URL, "pdf", None)
 
 
@@ -71,9 +69,7 @@ def test_a_page_is_one_job_for_all_tasks():
     ]
     [job] = page_jobs(tasks, "missing")
     assert job.url == URL
-    assert job.wanted_by == tuple(
-        (f"task_{number}", url) for number, url in enumerate(spellings)
-    )
+    assert job.wanted_by == tuple((f"task_{number}", url) for number, url in enumerate(spellings))
 
 
 def test_only_tasks_that_lack_a_page_want_it():

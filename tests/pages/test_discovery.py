@@ -24,9 +24,7 @@ from mind2web2.urls.markdown import URLs
 from mind2web2.urls.parts import lookup_key, storage_key
 
 SNIPPETS = json.loads(
-    (Path(__file__).parents[1] / "fixtures/url_snippets.json").read_text(
-        encoding="utf-8"
-    )
+    (Path(__file__).parents[1] / "fixtures/url_snippets.json").read_text(encoding="utf-8")
 )
 TARGET = 0.99
 MARKUP = st.sampled_from(
@@ -54,11 +52,7 @@ def test_precision_and_recall_on_the_labelled_set():
         for number, snippet in enumerate(SNIPPETS)
         for url in cited_urls(snippet["text"])
     }
-    wanted = {
-        (number, url)
-        for number, snippet in enumerate(SNIPPETS)
-        for url in snippet["urls"]
-    }
+    wanted = {(number, url) for number, snippet in enumerate(SNIPPETS) for url in snippet["urls"]}
     assert len(SNIPPETS) >= 80
     assert len(found & wanted) / len(found) >= TARGET
     assert len(found & wanted) / len(wanted) >= TARGET
@@ -72,8 +66,7 @@ def test_any_text_gives_urls_of_the_web(text):
     assert None not in pages
     assert len(set(pages)) == len(pages)
     assert all(
-        url.lower().startswith(("http://", "https://")) and storage_key(url) == url
-        for url in urls
+        url.lower().startswith(("http://", "https://")) and storage_key(url) == url for url in urls
     )
 
 
@@ -136,13 +129,8 @@ def test_what_stands_behind_a_long_hostile_text_is_found(unit):
 
 def test_a_long_answer_is_read_to_its_end():
     """Part after part, each link once, in order, also where a text is only searched."""
-    sections = [
-        f"## Part {n}\n\nText [{n}](https://example.org/{n}) text.\n"
-        for n in range(6000)
-    ]
-    assert cited_urls("\n".join(sections)) == [
-        f"https://example.org/{n}" for n in range(6000)
-    ]
+    sections = [f"## Part {n}\n\nText [{n}](https://example.org/{n}) text.\n" for n in range(6000)]
+    assert cited_urls("\n".join(sections)) == [f"https://example.org/{n}" for n in range(6000)]
 
 
 @pytest.mark.parametrize("shift", [0, 7, 29])
@@ -194,9 +182,7 @@ async def test_a_judge_adds_what_no_parser_sees():
     """Asked through the real SDK, with the answer in its block; spellings are brought into one form."""
     answer = "Start at museum[.]example, the tours are under /tours/today there."
     with JudgeServer(
-        reply={
-            "urls": ["http://museum.example/tours/today/", "museum.example/tours/today"]
-        }
+        reply={"urls": ["http://museum.example/tours/today/", "museum.example/tours/today"]}
     ) as server:
         assert await judged(answer, server) == ["http://museum.example/tours/today"]
         prompt = prompt_text(server.requests[0])

@@ -29,9 +29,7 @@ async def test_an_answer_is_asked_about_once(tmp_path):
     """Also by later runs, as long as neither answer nor model changes."""
     asked = Asked()
     for _ in range(2):
-        assert (
-            await LinkJudge(tmp_path / "kept", "model-1", asked).urls("answer") == URLS
-        )
+        assert await LinkJudge(tmp_path / "kept", "model-1", asked).urls("answer") == URLS
     await LinkJudge(tmp_path / "kept", "model-1", asked).urls("another answer")
     await LinkJudge(tmp_path / "kept", "model-2", asked).urls("answer")
     assert asked.answers == ["answer", "another answer", "answer"]
@@ -62,10 +60,7 @@ async def test_a_failure_is_a_warning(tmp_path, caplog, error, asked_again):
     assert await judge.urls("one") == await judge.urls("two") == []
     assert asked.answers == (["one", "two"] if asked_again else ["one"])
     assert judge.answers_not_judged == 2
-    assert (
-        f"an answer: links that only a model sees are left out: {error}"
-        in caplog.messages
-    )
+    assert f"an answer: links that only a model sees are left out: {error}" in caplog.messages
     assert list(tmp_path.iterdir()) == []
 
 

@@ -89,15 +89,10 @@ async def test_claims_at_the_same_time_prepare_a_page_once(cache):
     cache.put_web(PAGE, "text", image(1100, 3000))
     counting, judge = CountingCache(cache), ScriptedJudge()
     evaluator = started(judge, counting)
-    await evaluator.batch_verify(
-        [(f"claim {number}", PAGE, None, None) for number in range(10)]
-    )
+    await evaluator.batch_verify([(f"claim {number}", PAGE, None, None) for number in range(10)])
     assert counting.reads == [(PAGE, True)]
     assert len(judge.questions) == 20
-    assert all(
-        question.parts[:-1] == judge.questions[0].parts[:-1]
-        for question in judge.questions
-    )
+    assert all(question.parts[:-1] == judge.questions[0].parts[:-1] for question in judge.questions)
 
 
 async def test_answers_of_a_task_share_its_pages(cache):
@@ -128,9 +123,7 @@ async def test_memory_is_bounded(tmp_path):
     cache = CountingCache(stored(tmp_path, a="a" * 1000, b="b" * 1000, c="c" * 1000))
     library = PageLibrary(memory_bytes=2500)
     for name in "aabacab":
-        await library.page(
-            page_request(cache, f"https://lake.example/{name}", with_images=False)
-        )
+        await library.page(page_request(cache, f"https://lake.example/{name}", with_images=False))
     assert [url[-1] for url, _ in cache.reads] == list("abcb")
 
 
@@ -189,10 +182,7 @@ async def test_a_page_that_a_script_stores_after_a_failed_capture_is_found(cache
 
 async def test_pages_of_a_cache_can_be_forgotten(tmp_path):
     """When one is written anew; what has not changed is not prepared again."""
-    caches = [
-        CountingCache(stored(tmp_path / name, depth=name, other=f"o{name}"))
-        for name in "ab"
-    ]
+    caches = [CountingCache(stored(tmp_path / name, depth=name, other=f"o{name}")) for name in "ab"]
     library = PageLibrary()
 
     async def texts():
@@ -257,30 +247,21 @@ async def test_spellings_of_a_page_share_what_is_prepared(cache):
     cache.put_web(PAGE, "text", image())
     counting, library = CountingCache(cache), PageLibrary()
     spellings = [PAGE, f"{PAGE}/?utm_source=x", "www.lake.example/depth#top"]
-    pages = await asyncio.gather(
-        *(library.page(page_request(counting, url)) for url in spellings)
-    )
+    pages = await asyncio.gather(*(library.page(page_request(counting, url)) for url in spellings))
     assert [page.url for page in pages] == spellings
-    assert all(
-        page.text is pages[0].text and page.images is pages[0].images for page in pages
-    )
+    assert all(page.text is pages[0].text and page.images is pages[0].images for page in pages)
     assert len(counting.reads) == 1
 
 
 async def test_tasks_share_equal_copies_of_a_page(tmp_path):
     """Also under another address; with other settings it is another thing to show."""
-    caches = [
-        CountingCache(stored(tmp_path / name, depth="same", other="same"))
-        for name in "ab"
-    ]
+    caches = [CountingCache(stored(tmp_path / name, depth="same", other="same")) for name in "ab"]
     library = PageLibrary()
     wishes = [page_request(cache, url) for cache in caches for url in (PAGE, OTHER)]
     pages = [await library.page(wish) for wish in wishes]
     assert all(page.text is pages[0].text for page in pages)
     assert [page.url for page in pages] == [PAGE, OTHER] * 2
-    assert (
-        await library.page(page_request(caches[1], max_text_chars=2))
-    ).text_chars == 2
+    assert (await library.page(page_request(caches[1], max_text_chars=2))).text_chars == 2
     assert [len(cache.reads) for cache in caches] == [1, 1]
 
 
@@ -329,9 +310,7 @@ async def test_what_is_at_hand_does_not_change_with_captures(tmp_path):
     cache, library = stored(tmp_path, depth="text"), PageLibrary()
     await library.page(page_request(cache, OTHER, capture=Camera()))
     assert cache.has(OTHER) == "web"
-    assert await library.cached(
-        AnswerCache(cache, library), [OTHER, f"{PAGE}#top", "no url"]
-    ) == [
+    assert await library.cached(AnswerCache(cache, library), [OTHER, f"{PAGE}#top", "no url"]) == [
         False,
         True,
         False,
@@ -388,19 +367,13 @@ async def test_a_page_listed_as_failed_is_unavailable_and_not_captured(tmp_path)
     (tmp_path / "failures.json").write_text(json.dumps(failures))
     for capture in (browser, None):
         assert (
-            await reason_for(
-                page_request(cache, f"{gone}/?utm_source=x", capture=capture)
-            )
+            await reason_for(page_request(cache, f"{gone}/?utm_source=x", capture=capture))
             == "HTTP 451"
         )
     assert browser.urls == []
-    [record] = [
-        record for url, record in cache.capture_records().items() if url == gone
-    ]
+    [record] = [record for url, record in cache.capture_records().items() if url == gone]
     assert (record.kind, record.failure, record.tries) == (None, "HTTP 451", 2)
-    assert CitedPage(gone, cache.has(gone), cache.capture_record(gone)).is_chosen(
-        "failed"
-    )
+    assert CitedPage(gone, cache.has(gone), cache.capture_record(gone)).is_chosen("failed")
     assert (await PageLibrary().page(page_request(cache, OTHER))).text == "Fish: none"
     cache.put_web(gone, "back again", None)
     assert (
@@ -448,9 +421,7 @@ def test_a_damaged_list_costs_nothing(content, tmp_path):
 
 def content(size_chars):
     """Return a page of text."""
-    return PreparedPage(
-        "", "web", None, HashedText("x" * size_chars), size_chars, size_chars
-    )
+    return PreparedPage("", "web", None, HashedText("x" * size_chars), size_chars, size_chars)
 
 
 @given(
@@ -468,10 +439,7 @@ def test_the_least_recently_used_are_dropped(uses, limit_bytes):
             dropped = memory.keep(key, kept)
             model.append((key, kept))
             expected = []
-            while (
-                sum(each.memory_bytes for _, each in model) > limit_bytes
-                and len(model) > 1
-            ):
+            while sum(each.memory_bytes for _, each in model) > limit_bytes and len(model) > 1:
                 expected.append(model.pop(0)[0])
             assert dropped == expected
         else:

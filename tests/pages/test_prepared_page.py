@@ -33,8 +33,7 @@ def pictures(page):
     prefix = "data:image/jpeg;base64,"
     assert all(url.startswith(prefix) for url in page.images)
     return [
-        Image.open(io.BytesIO(base64.b64decode(url.removeprefix(prefix))))
-        for url in page.images
+        Image.open(io.BytesIO(base64.b64decode(url.removeprefix(prefix)))) for url in page.images
     ]
 
 
@@ -86,29 +85,21 @@ async def test_a_page_of_a_damaged_screenshot_alone_cannot_be_had(cache):
     """The reason says both that nothing is left and why."""
     cache.put_web(PAGE, " \n", image(600, 400)[:3000])
     reason = await reason_for(page_request(cache))
-    assert reason.startswith(
-        "the stored page is empty; screenshot left out: image is damaged"
-    )
+    assert reason.startswith("the stored page is empty; screenshot left out: image is damaged")
 
 
 async def test_a_missing_screenshot_is_noted(cache):
     """Not so where none was asked for."""
     cache.put_web(PAGE, "text", None)
-    assert (await PageLibrary().page(page_request(cache))).notes == (
-        "no screenshot is stored",
-    )
-    assert (
-        await PageLibrary().page(page_request(cache, with_images=False))
-    ).notes == ()
+    assert (await PageLibrary().page(page_request(cache))).notes == ("no screenshot is stored",)
+    assert (await PageLibrary().page(page_request(cache, with_images=False))).notes == ()
 
 
 @pytest.mark.parametrize("text", ["", "  \n\t "])
 async def test_an_empty_page_cannot_be_had(text, cache):
     """It would support nothing, and the judge need not be asked."""
     cache.put_web(PAGE, text, None)
-    assert (await reason_for(page_request(cache))).startswith(
-        "the stored page is empty"
-    )
+    assert (await reason_for(page_request(cache))).startswith("the stored page is empty")
 
 
 async def test_a_screenshot_alone_is_a_page(cache):
@@ -160,17 +151,16 @@ async def test_a_pdf_without_text_is_shown_as_images(cache):
 async def test_a_long_pdf_is_cut_and_says_so(cache):
     """Images and text have limits of their own."""
     cache.put_pdf(PAGE, pdf(*[[f"number {number}"] for number in range(5)]))
-    page = await PageLibrary().page(
-        page_request(cache, max_pdf_images=2, max_pdf_text_pages=3)
-    )
+    page = await PageLibrary().page(page_request(cache, max_pdf_images=2, max_pdf_text_pages=3))
     assert (len(page.images), "number 2" in page.text, "number 3" in page.text) == (
         2,
         True,
         False,
     )
-    assert [
-        note.startswith("PDF cut: ") and "of 5 pages" in note for note in page.notes
-    ] == [True, True]
+    assert [note.startswith("PDF cut: ") and "of 5 pages" in note for note in page.notes] == [
+        True,
+        True,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -244,16 +234,15 @@ async def test_texts_and_images_know_their_hashes(cache):
 async def test_settings_of_the_evaluation_reach_the_page(cache):
     """The published configuration decides how much is shown."""
     cache.put_web(PAGE, "x" * 100, image(200, 900))
-    config = EvaluatorConfig(
-        max_text_chars=10, image_max_width=100, image_max_height=300
-    )
+    config = EvaluatorConfig(max_text_chars=10, image_max_width=100, image_max_height=300)
     judge = ScriptedJudge()
     evaluator = started(judge, cache, config=config)
     leaf = evaluator.add_leaf("leaf", "")
     await evaluator.verify("claim", leaf, PAGE)
     notes = leaf.evidence.pages[0].page.notes
-    assert [
-        "300 of 450 pixels" in note or "first 10 of 100" in note for note in notes
-    ] == [True, True]
+    assert ["300 of 450 pixels" in note or "first 10 of 100" in note for note in notes] == [
+        True,
+        True,
+    ]
     await evaluator.verify("claim", leaf, PAGE, use_screenshot=False)
     assert [len(question.images) for question in judge.questions] == [1, 1, 0, 0]

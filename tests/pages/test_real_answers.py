@@ -60,9 +60,7 @@ def test_the_judge_is_shown_the_whole_answer(ask, answer):
     messages = ask("the task", answer, None, answer, "None")
     blocks = Question("m", messages, None).blocks
     assert blocks["answer"] == answer
-    assert (
-        blocks["claim" if ask is verification_messages else "what to extract"] == answer
-    )
+    assert blocks["claim" if ask is verification_messages else "what to extract"] == answer
 
 
 async def test_an_evaluation_runs_on_the_answer(answer, tmp_path):
@@ -81,10 +79,7 @@ async def test_an_evaluation_runs_on_the_answer(answer, tmp_path):
     evaluator = started(ScriptedJudge(reply), cache, answer=answer)
     cited = (await evaluator.extract("All URLs", URLs)).urls
     leaves = [evaluator.add_leaf("cited", url) for url in cited]
-    batch = [
-        (f"{url} says so", url, leaf, None)
-        for url, leaf in zip(cited, leaves, strict=True)
-    ]
+    batch = [(f"{url} says so", url, leaf, None) for url, leaf in zip(cited, leaves, strict=True)]
     assert await evaluator.batch_verify(batch) == [True] + [False] * len(missing)
     summary = evaluator.get_summary()
     assert summary["final_score"] == pytest.approx(1 / len(cited))

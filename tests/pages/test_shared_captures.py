@@ -113,9 +113,7 @@ async def test_equal_requests_share_a_capture(cache):
         f"{PAGE}?utm_source=x",
     ]
     async with SharedCaptures(lambda: browser) as captures:
-        await asyncio.gather(
-            *(bring(captures, cache, url) for url in [*spellings, OTHER])
-        )
+        await asyncio.gather(*(bring(captures, cache, url) for url in [*spellings, OTHER]))
     assert sorted(browser.urls) == [PAGE, OTHER]
     assert (browser.openings, browser.closings) == (1, 1)
     assert cache.get_web(spellings[2]) == ("Depth: 80 m", image())
@@ -126,9 +124,7 @@ async def test_what_another_process_has_stored_meanwhile_stays(cache, own):
     """It is as good, and claims may rest on it by now; what this run could not have is then there."""
 
     def shot(url):
-        CacheFileSys(cache.task_dir).put_capture(
-            CapturedPage(record(url), "Depth: 81 m", image())
-        )
+        CacheFileSys(cache.task_dir).put_capture(CapturedPage(record(url), "Depth: 81 m", image()))
         return own(url)
 
     async with SharedCaptures(lambda: Browser(shot)) as captures:
@@ -156,9 +152,7 @@ async def test_a_page_of_several_tasks_is_captured_once(cache, tmp_path):
 async def test_a_sound_page_of_another_agent_is_copied(tmp_path, days, task, is_copied):
     theirs = CacheFileSys(tmp_path / "other" / task)
     moment = (datetime.now(UTC) - timedelta(days=days)).isoformat()
-    made = CaptureRecord(
-        requested_url=PAGE, final_url=PAGE, kind="web", captured_at=moment
-    )
+    made = CaptureRecord(requested_url=PAGE, final_url=PAGE, kind="web", captured_at=moment)
     theirs.put_capture(CapturedPage(made, "their text", image()))
     own, browser = CacheFileSys(tmp_path / "bot" / "lake"), Browser()
     async with SharedCaptures(lambda: browser, PagesOfOthers()) as captures:
@@ -202,9 +196,7 @@ async def test_a_private_page_of_another_agent_is_copied_where_one_may_be_captur
 
 
 @pytest.mark.parametrize("harmed", ["index.json", "*.txt", "*.jpg", "*.capture.json"])
-async def test_a_page_of_another_agent_that_cannot_be_read_is_captured(
-    tmp_path, harmed
-):
+async def test_a_page_of_another_agent_that_cannot_be_read_is_captured(tmp_path, harmed):
     """Its disk is no reason to do without the page."""
     theirs = CacheFileSys(tmp_path / "other" / "lake")
     made = record().model_copy(update={"captured_at": datetime.now(UTC).isoformat()})
@@ -249,14 +241,10 @@ async def test_captures_keep_to_the_limit(cache):
 )
 async def test_a_failure_is_remembered_for_the_run(is_transient, kind, cache, tmp_path):
     """For every task, with its reason and whether the page is to blame; the record is kept."""
-    browser = Browser(
-        partial(failure, reason="the name does not exist", is_transient=is_transient)
-    )
+    browser = Browser(partial(failure, reason="the name does not exist", is_transient=is_transient))
     async with SharedCaptures(lambda: browser) as captures:
         for each in (cache, cache, CacheFileSys(tmp_path / "b")):
-            with pytest.raises(
-                CaptureError, match=r"^the name does not exist$"
-            ) as caught:
+            with pytest.raises(CaptureError, match=r"^the name does not exist$") as caught:
                 await bring(captures, each)
             assert type(caught.value) is kind
     assert browser.urls == [PAGE]
@@ -264,12 +252,8 @@ async def test_a_failure_is_remembered_for_the_run(is_transient, kind, cache, tm
     assert cache.capture_record(PAGE).failure == "the name does not exist"
 
 
-@pytest.mark.parametrize(
-    ("was_transient", "kept"), [(False, "gone"), (True, "no host")]
-)
-async def test_a_page_that_fails_once_more_leaves_the_cache_as_it_was(
-    was_transient, kept, cache
-):
+@pytest.mark.parametrize(("was_transient", "kept"), [(False, "gone"), (True, "no host")])
+async def test_a_page_that_fails_once_more_leaves_the_cache_as_it_was(was_transient, kept, cache):
     url = "https://lake.example/gone"
     cache.put_capture(failure(url, "gone", status=404, is_transient=was_transient))
     captures = SharedCaptures.by(Browser(partial(failure, reason="no host")))
@@ -298,9 +282,7 @@ async def test_a_refusal_gives_way_to_what_a_visit_shows(before, after, kept, ca
     }
     cache.put_capture(failure(PAGE, before, **failures[before]))
     written = cache.capture_record(PAGE)
-    captures = SharedCaptures.by(
-        Browser(partial(failure, reason=after, **failures[after]))
-    )
+    captures = SharedCaptures.by(Browser(partial(failure, reason=after, **failures[after])))
     with pytest.raises(CaptureError, match=after):
         await bring(captures, cache)
     assert cache.capture_record(PAGE).failure == kept
@@ -319,9 +301,7 @@ async def test_a_new_run_tries_a_failed_page_again(cache):
 
 async def test_a_run_without_captures_repeats_an_earlier_reason(cache):
     cache.put_capture(failure(PAGE, "the name does not exist"))
-    cache.put_capture(
-        failure(OTHER, "the page did not answer in time", is_transient=True)
-    )
+    cache.put_capture(failure(OTHER, "the page did not answer in time", is_transient=True))
     for url, reason in (
         (PAGE, "the name does not exist"),
         (OTHER, "not in the cache, and this run captures no pages"),
@@ -380,9 +360,7 @@ async def test_a_cache_that_cannot_be_written(tmp_path):
     with pytest.raises(CacheWriteError):
         await bring(SharedCaptures.by(Browser()), blocked)
     with pytest.raises(CaptureError, match="gone"):
-        await bring(
-            SharedCaptures.by(Browser(partial(failure, reason="gone"))), blocked
-        )
+        await bring(SharedCaptures.by(Browser(partial(failure, reason="gone"))), blocked)
 
 
 async def test_a_callers_browser_gets_a_record_too(cache):
@@ -422,9 +400,7 @@ async def test_caches_of_another_make_are_filled():
     content = pdf(["Depth"])
     await bring(SharedCaptures.by(Browser()), others)
     await bring(
-        SharedCaptures.by(
-            Browser(lambda url: CapturedPage(record(url, kind="pdf"), pdf=content))
-        ),
+        SharedCaptures.by(Browser(lambda url: CapturedPage(record(url, kind="pdf"), pdf=content))),
         others,
         OTHER,
     )
@@ -491,18 +467,13 @@ def project(tmp_path):
 
 def results(outcomes):
     """Return scores and reasons."""
-    return [
-        outcome.reason if outcome.result is None else outcome.score
-        for outcome in outcomes
-    ]
+    return [outcome.reason if outcome.result is None else outcome.score for outcome in outcomes]
 
 
 async def test_a_page_that_is_gone_for_good_fails_the_claims_on_it(project):
     """The result holds: nothing of this machine is to blame."""
     for expected_reuse in (False, True):
-        captures = SharedCaptures.by(
-            Browser(partial(failure, reason="the name does not exist"))
-        )
+        captures = SharedCaptures.by(Browser(partial(failure, reason="the name does not exist")))
         outcomes = await evaluate(project, ClaimJudge(), captures=captures)
         assert results(outcomes) == [0.0] * 4
         assert [outcome.reused for outcome in outcomes] == [expected_reuse] * 4
@@ -513,9 +484,7 @@ async def test_a_failure_that_may_pass_is_judged_anew_next_time(project):
     shots = [partial(failure, reason="no answer in time", is_transient=True), page]
     scores = []
     for shot in shots:
-        outcomes = await evaluate(
-            project, ClaimJudge(), captures=SharedCaptures.by(Browser(shot))
-        )
+        outcomes = await evaluate(project, ClaimJudge(), captures=SharedCaptures.by(Browser(shot)))
         scores.append(results(outcomes))
         assert not any(outcome.reused for outcome in outcomes)
     assert scores == [[0.0] * 4, [1.0] * 4]
@@ -524,12 +493,8 @@ async def test_a_failure_that_may_pass_is_judged_anew_next_time(project):
 async def test_results_without_captures_do_not_stand_in_for_those_with(project):
     """Claims that failed since nothing was captured are judged on the page once it can be had."""
     assert results(await evaluate(project, ClaimJudge())) == [0.0] * 4
-    assert [outcome.reused for outcome in await evaluate(project, ClaimJudge())] == [
-        True
-    ] * 4
-    outcomes = await evaluate(
-        project, ClaimJudge(), captures=SharedCaptures.by(Browser())
-    )
+    assert [outcome.reused for outcome in await evaluate(project, ClaimJudge())] == [True] * 4
+    outcomes = await evaluate(project, ClaimJudge(), captures=SharedCaptures.by(Browser()))
     assert results(outcomes) == [1.0] * 4
 
 
@@ -543,20 +508,12 @@ async def test_an_error_page_that_may_have_passed_is_tried_again(project):
     )
     for shot in (busy, partial(failure, reason="no answer"), page):
         browser = Browser(shot)
-        outcomes = await evaluate(
-            project, ClaimJudge(), captures=SharedCaptures.by(browser)
-        )
+        outcomes = await evaluate(project, ClaimJudge(), captures=SharedCaptures.by(browser))
         assert (results(outcomes), browser.urls) == ([1.0] * 4, [PAGE])
-        doubts = [
-            doubt for outcome in outcomes for doubt in outcome.result.document["doubts"]
-        ]
-        in_doubt = (
-            f"{PAGE}: the server answered with an error that may pass: HTTP status 503"
-        )
+        doubts = [doubt for outcome in outcomes for doubt in outcome.result.document["doubts"]]
+        in_doubt = f"{PAGE}: the server answered with an error that may pass: HTTP status 503"
         assert set(doubts) == (set() if shot is page else {in_doubt})
-    outcomes = await evaluate(
-        project, ClaimJudge(), captures=SharedCaptures.by(Browser())
-    )
+    outcomes = await evaluate(project, ClaimJudge(), captures=SharedCaptures.by(Browser()))
     assert all(outcome.reused for outcome in outcomes)
 
 
@@ -587,9 +544,7 @@ async def test_who_captures_within_a_run(of_run, given, asked, cache):
     browsers = {"run": Browser(), "ours": Ours(), "other": Other()}
     captures = SharedCaptures.by(browsers["run"]) if of_run else None
     answer_cache = AnswerCache(cache, PageLibrary(), captures=captures)
-    evaluator = started(
-        ScriptedJudge(), answer_cache, browser_manager=browsers.get(given)
-    )
+    evaluator = started(ScriptedJudge(), answer_cache, browser_manager=browsers.get(given))
     assert await evaluator.verify("claim", None, PAGE) is (asked is not None)
     assert [name for name, browser in browsers.items() if browser.urls] == (
         [asked] if asked else []

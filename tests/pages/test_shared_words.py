@@ -24,9 +24,7 @@ QUESTION = (
         ("Norway has deep lakes.", None),
     ],
 )
-def test_a_page_shares_ten_words_in_a_row_or_nothing(
-    text: str, passage: str | None
-) -> None:
+def test_a_page_shares_ten_words_in_a_row_or_nothing(text: str, passage: str | None) -> None:
     shared = shared_words(QUESTION, text)
     assert (shared.passage if shared else None) == passage
 

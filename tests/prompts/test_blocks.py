@@ -22,11 +22,7 @@ def code_of(block):
     return opening
 
 
-@given(
-    st.lists(
-        st.tuples(st.sampled_from(["task", "answer", "page"]), ANY_TEXT), max_size=5
-    )
-)
+@given(st.lists(st.tuples(st.sampled_from(["task", "answer", "page"]), ANY_TEXT), max_size=5))
 def test_texts_are_whole_inside_their_blocks(texts):
     """Whatever they hold, only surrogates and what is invisible are changed, and each code is new."""
     chain = BlockChain()
@@ -47,9 +43,7 @@ def test_equal_prompts_have_equal_codes(texts):
     codes = [code_of(first.block("x", text)) for text in texts]
     assert [code_of(second.block("x", text)) for text in texts] == codes
     changed = BlockChain()
-    other = [
-        code_of(changed.block("x", text)) for text in [*texts[:-1], f"{texts[-1]}!"]
-    ]
+    other = [code_of(changed.block("x", text)) for text in [*texts[:-1], f"{texts[-1]}!"]]
     assert other[:-1] == codes[:-1]
     assert other[-1] != codes[-1]
 
@@ -151,10 +145,7 @@ def test_a_shared_text_knows_its_json(text):
     """The same as anybody else would write."""
     for shared in (HashedText(text), HashedText(text).prepared()):
         for _ in range(2):
-            assert (
-                b"".join(shared.json_pieces)
-                == json.dumps(text, ensure_ascii=False).encode()
-            )
+            assert b"".join(shared.json_pieces) == json.dumps(text, ensure_ascii=False).encode()
 
 
 def test_a_text_is_sendable_once_it_has_been_hashed():

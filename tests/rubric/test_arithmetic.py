@@ -43,9 +43,7 @@ def test_what_a_sequence_leaves_out_has_the_cause():
     ferry, cost = node("ferry", 0.5, node("x"), node("y", 0.0)), node("cost", 0.0)
     root = node("root", 0.5, node("tour"), ferry, cost, strategy="sequential")
     found = explanations(root)
-    assert (
-        found[id(cost)] == "counts 0: 'ferry' before it in the sequence scored below 1"
-    )
+    assert found[id(cost)] == "counts 0: 'ferry' before it in the sequence scored below 1"
     assert found[id(ferry)] == "0.5 = mean of x 1, y 0"
     assert id(root.children[0]) not in found
 
@@ -62,8 +60,7 @@ def test_the_arithmetic_holds_for_every_tree():
 
 def _described(tree, expected):
     children = [
-        _described(*pair)
-        for pair in zip(tree["children"], expected["children"], strict=True)
+        _described(*pair) for pair in zip(tree["children"], expected["children"], strict=True)
     ]
     return {
         **tree,

@@ -42,15 +42,9 @@ async def test_vectors_decide_whom_the_judge_is_asked_about():
             blocked = sorted(each.id for each in leaves if each.status in BLOCKING)
             assert blocked == sorted(check["blocking"]), case
             blocking = blocking_leaf(leaf, extra)
-            assert (blocking.id in blocked) if check["skip"] else (blocking is None), (
-                case
-            )
+            assert (blocking.id in blocked) if check["skip"] else (blocking is None), case
             supported = await evaluator.verify("claim", leaf, extra_prerequisites=extra)
-            expected = (
-                (False, "skipped", 0.0, 0)
-                if check["skip"]
-                else (True, "passed", 1.0, 2)
-            )
+            expected = (False, "skipped", 0.0, 0) if check["skip"] else (True, "passed", 1.0, 2)
             assert (
                 supported,
                 leaf.status,
@@ -223,9 +217,7 @@ def calls_for(failed, strategy):
 @pytest.mark.parametrize("strategy", ["parallel", "sequential"])
 def test_failed_siblings_are_not_searched(strategy):
     """A verification costs the same, however many leaves beside it have failed."""
-    assert calls_for(failed=500, strategy=strategy) == calls_for(
-        failed=5, strategy=strategy
-    )
+    assert calls_for(failed=500, strategy=strategy) == calls_for(failed=5, strategy=strategy)
 
 
 def test_a_failed_leaf_that_becomes_critical_blocks_the_others():

@@ -15,9 +15,7 @@ VERDICTS = st.sampled_from(
 def nodes(children):
     """Return a strategy of nodes with these children."""
     strategy = st.sampled_from(["parallel", "sequential"])
-    return st.builds(
-        TreeNode, st.just("node"), st.booleans(), strategy, VERDICTS, children
-    )
+    return st.builds(TreeNode, st.just("node"), st.booleans(), strategy, VERDICTS, children)
 
 
 LEAVES = nodes(st.just(()))
@@ -31,9 +29,7 @@ TREES = st.recursive(
 @given(TREES, st.data())
 def test_only_the_paths_to_the_root_need_new_scores(tree, data):
     """The score is that of the whole tree, and each change starts from the same tree."""
-    given_verdicts = st.dictionaries(
-        st.sampled_from([id(leaf) for leaf in tree.leaves]), VERDICTS
-    )
+    given_verdicts = st.dictionaries(st.sampled_from([id(leaf) for leaf in tree.leaves]), VERDICTS)
     start = data.draw(given_verdicts)
     rescoring = Rescoring(tree, start)
     assert rescoring.score == aggregate(tree, start)[id(tree)].score

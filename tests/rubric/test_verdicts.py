@@ -23,9 +23,7 @@ from mind2web2.rubric.verdicts import (
 PASSED, FAILED = Outcome(1.0, "passed"), Outcome(0.0, "failed")
 SKIPPED, OPEN = Outcome(0.0, "skipped"), Outcome(0.0, "initialized")
 HALF = Outcome(0.5, "partial")
-OUTCOMES = st.lists(
-    st.sampled_from([PASSED, FAILED, SKIPPED, OPEN, HALF]), min_size=1, max_size=6
-)
+OUTCOMES = st.lists(st.sampled_from([PASSED, FAILED, SKIPPED, OPEN, HALF]), min_size=1, max_size=6)
 
 
 @pytest.mark.parametrize(
@@ -63,21 +61,15 @@ def test_the_first_shortfall_ends_a_sequence(children, expected):
         ([SKIPPED, SKIPPED], "nn", SKIPPED),
     ],
 )
-def test_critical_children_gate_and_the_others_are_averaged(
-    children, critical, expected
-):
+def test_critical_children_gate_and_the_others_are_averaged(children, critical, expected):
     """Critical children never enter the average; any of them below 1.0 closes the gate."""
-    assert (
-        gate_then_average(children, [letter == "c" for letter in critical]) == expected
-    )
+    assert gate_then_average(children, [letter == "c" for letter in critical]) == expected
 
 
 @given(OUTCOMES, st.data())
 def test_a_better_child_never_lowers_the_score(children, data):
     """Raising one child to passed raises the parent's score or leaves it, under both strategies."""
-    critical = data.draw(
-        st.lists(st.booleans(), min_size=len(children), max_size=len(children))
-    )
+    critical = data.draw(st.lists(st.booleans(), min_size=len(children), max_size=len(children)))
     place = data.draw(st.integers(0, len(children) - 1))
     better = [*children[:place], PASSED, *children[place + 1 :]]
     for ordered in (list, end_sequence):
@@ -89,14 +81,10 @@ def test_a_critical_child_behind_the_shortfall_closes_the_gate():
     """The gate looks at scores after the sequence was ended (scoring.md)."""
     leaves = [(0.5, "partial", False), (1.0, "passed", True)]
     children = [
-        VerificationNode(
-            id=f"n{place}", desc="", score=score, status=status, critical=critical
-        )
+        VerificationNode(id=f"n{place}", desc="", score=score, status=status, critical=critical)
         for place, (score, status, critical) in enumerate(leaves)
     ]
-    root = VerificationNode(
-        id="root", desc="", strategy="sequential", children=children
-    )
+    root = VerificationNode(id="root", desc="", strategy="sequential", children=children)
     assert aggregate(root)[id(root)] == SKIPPED
     root.strategy = "parallel"
     assert aggregate(root)[id(root)] == Outcome(0.5, "partial")
@@ -224,9 +212,7 @@ def check(outcome, votes="", *, url="https://a.example", page=SHOWN, first=1):
 
 def judged(*pages, votes="", num_trials=3):
     """Return what a judge has left."""
-    return Evidence(
-        decided_by="judge", votes=cast(votes), pages=pages, num_trials=num_trials
-    )
+    return Evidence(decided_by="judge", votes=cast(votes), pages=pages, num_trials=num_trials)
 
 
 @pytest.mark.parametrize(
@@ -246,10 +232,5 @@ def judged(*pages, votes="", num_trials=3):
 def test_evidence_implies_a_verdict(evidence, verdict):
     """The majority of the votes on one page, whatever the page is said to be."""
     assert implied_verdict(evidence) == verdict
-    relabelled = [
-        page.model_copy(update={"outcome": "supported"}) for page in evidence.pages
-    ]
-    assert (
-        implied_verdict(evidence.model_copy(update={"pages": tuple(relabelled)}))
-        == verdict
-    )
+    relabelled = [page.model_copy(update={"outcome": "supported"}) for page in evidence.pages]
+    assert implied_verdict(evidence.model_copy(update={"pages": tuple(relabelled)})) == verdict

@@ -84,17 +84,13 @@ def test_impossible_fields_are_refused(name, value):
 
 def test_an_error_names_node_field_and_value():
     """It says what is allowed as well."""
-    with pytest.raises(
-        ValueError, match=r"^node 'x': score must be a number from 0 to 1, not 2$"
-    ):
+    with pytest.raises(ValueError, match=r"^node 'x': score must be a number from 0 to 1, not 2$"):
         node("x", score=2)
     with pytest.raises(
         ValueError, match=r"^node 'x': status must be one of initialized, .*, not 'ok'$"
     ):
         node("x").decide(1.0, "ok")
-    with pytest.raises(
-        ValueError, match=r"^node 'x': critical must be True or False, not 'no'$"
-    ):
+    with pytest.raises(ValueError, match=r"^node 'x': critical must be True or False, not 'no'$"):
         node("x", critical="no")
     with pytest.raises(ValueError, match=r"^a node's id must be a string, not 5$"):
         VerificationNode(id=5, desc="")
@@ -343,9 +339,7 @@ def test_a_subtree_can_be_scored_on_its_own():
 
 def test_a_score_that_is_set_is_believed():
     """A leaf may carry any score in [0, 1] (scoring.md, rule 1)."""
-    root = node(
-        "root", children=[node("half", score=0.5, status="partial"), passed("whole")]
-    )
+    root = node("root", children=[node("half", score=0.5, status="partial"), passed("whole")])
     assert root.aggregated_score == 0.75
     root.children[0].score = 1.0
     assert root.aggregated_score == 1.0
@@ -433,15 +427,11 @@ def test_a_copy_keeps_what_was_decided_and_what_is_shown():
     """A leaf shown as skipped is shown so in the copy, and counts there with its own verdict as well."""
     evidence = Evidence(decided_by="script", reason="because")
     late = passed("late", evidence=evidence)
-    root = node(
-        "root", strategy="sequential", children=[failed("first", critical=True), late]
-    )
+    root = node("root", strategy="sequential", children=[failed("first", critical=True), late])
     root.compute_score(mutate=True)
     twin = copy.deepcopy(root)
     first, copied = twin.children
-    assert [outcomes(each) for each in twin.walk()] == [
-        outcomes(each) for each in root.walk()
-    ]
+    assert [outcomes(each) for each in twin.walk()] == [outcomes(each) for each in root.walk()]
     assert (first.critical, first.verdict, first.has_blocking_leaf) == (
         True,
         (0.0, "failed"),

@@ -99,12 +99,8 @@ async def test_the_logs_name_each_claim(project):
     await only(project)
     [text_path] = project.folder().glob("logs/*.log")
     [json_path] = project.folder().glob("logs/*.jsonl")
-    entries = [
-        json.loads(line) for line in json_path.read_text(encoding="utf-8").splitlines()
-    ]
-    assert {(entry["task"], entry["answer"]) for entry in entries} == {
-        (TASK, "answer_1.md")
-    }
+    entries = [json.loads(line) for line in json_path.read_text(encoding="utf-8").splitlines()]
+    assert {(entry["task"], entry["answer"]) for entry in entries} == {(TASK, "answer_1.md")}
     for words in ("The lake is 40 m deep.", MISSING_PAGE, "result written score=0.66"):
         assert words in text_path.read_text(encoding="utf-8")
         assert any(words in entry["message"] for entry in entries)
@@ -135,15 +131,11 @@ def change_comment(project):
         lambda project: project.cache().put_web(PAGE, "The lake is 14 m deep.", None),
         lambda project: project.cache().put_pdf(PAGE, b"%PDF-1.4 no more than this"),
         lambda project: project.cache().clear(),
-        lambda project: project.cache().put_web(
-            MISSING_PAGE, "The lake is frozen.", None
-        ),
+        lambda project: project.cache().put_web(MISSING_PAGE, "The lake is frozen.", None),
     ],
     ids=["answer", "script", "page", "kind of page", "no page", "missing page"],
 )
-async def test_a_change_causes_a_new_evaluation_and_keeps_the_earlier_result(
-    project, change
-):
+async def test_a_change_causes_a_new_evaluation_and_keeps_the_earlier_result(project, change):
     await only(project)
     [earlier] = project.result_paths()
     content = earlier.read_bytes()
@@ -159,9 +151,7 @@ async def test_an_edited_result_is_evaluated_again(project):
     """By hand, or by a disk: what it says now is not what was written."""
     first = await only(project)
     [path] = project.result_paths()
-    path.write_text(
-        path.read_text(encoding="utf-8").replace("0.6666", "0.9999"), encoding="utf-8"
-    )
+    path.write_text(path.read_text(encoding="utf-8").replace("0.6666", "0.9999"), encoding="utf-8")
     again = await only(project)
     assert (again.reused, again.score) == (False, first.score)
     assert (await only(project)).reused
@@ -189,9 +179,7 @@ async def test_a_script_with_pages_of_its_own_is_run_again(project):
         "return evaluator.get_summary()\n"
     )
     first = await only(project)
-    assert list(first.result.document["provenance"]["other_pages"]) == [
-        "https://own.example/a"
-    ]
+    assert list(first.result.document["provenance"]["other_pages"]) == ["https://own.example/a"]
     judge = ClaimJudge()
     again = await only(project, judge)
     assert (again.reused, again.score, judge.claims) == (True, 1.0, [])
@@ -201,15 +189,10 @@ async def test_a_script_with_pages_of_its_own_is_run_again(project):
 async def test_a_script_that_is_replaced_while_it_is_read_leaves_no_result(project):
     """The next run uses the new one."""
     path = project.root / "eval_scripts" / "example" / "lake.py"
-    replaced = (
-        'from pathlib import Path\nPath(__file__).write_bytes(b"# newer\\n" + NEXT)\n'
-    )
+    replaced = 'from pathlib import Path\nPath(__file__).write_bytes(b"# newer\\n" + NEXT)\n'
     path.write_text(f"NEXT = {path.read_bytes()!r}\n{replaced}{path.read_text()}")
     outcome = await only(project)
-    assert (
-        outcome.reason
-        == "script lake.py was changed just now: run the same command again"
-    )
+    assert outcome.reason == "script lake.py was changed just now: run the same command again"
     assert project.result_paths() == []
     assert (await only(project)).score == 2 / 3
 
@@ -223,9 +206,7 @@ async def test_another_page_of_the_task_changes_nothing(project):
 
 async def test_a_script_that_lists_pages_depends_on_the_list(project):
     """A page that appears may change what it does, though it looked none up."""
-    project.add_script_body(
-        "return {'final_score': 1.0, 'pages': len(cache.get_all_urls())}"
-    )
+    project.add_script_body("return {'final_score': 1.0, 'pages': len(cache.get_all_urls())}")
     await only(project)
     assert (await only(project)).reused
     project.cache().put_web("https://www.lake.example/fish", "Trout.", None)
@@ -445,9 +426,7 @@ def damaged_screenshot(cache):
     [
         (damaged_screenshot, 2 / 3, "supported", "screenshot left out: "),
         (
-            lambda cache: cache.put_pdf(
-                PAGE, encrypted_pdf("secret", "The lake is 40 m deep.")
-            ),
+            lambda cache: cache.put_pdf(PAGE, encrypted_pdf("secret", "The lake is 40 m deep.")),
             1 / 3,
             "unavailable",
             "encrypted",
@@ -455,9 +434,7 @@ def damaged_screenshot(cache):
     ],
     ids=["screenshot", "PDF"],
 )
-async def test_a_damaged_page_costs_no_other_claim(
-    project, store, score, outcome, words
-):
+async def test_a_damaged_page_costs_no_other_claim(project, store, score, outcome, words):
     """Text is judged without its screenshot, and an unreadable PDF is unavailable; the evidence says why."""
     store(project.cache())
     result = (await only(project)).result.document
@@ -494,9 +471,7 @@ async def test_logs_that_cannot_be_written_cost_their_answer_only(project):
     (project.folder("answer_2") / "logs").write_text("in the way")
     outcomes = outcomes_by_name(await evaluate(project, ClaimJudge()))
     assert outcomes["answer_1.md"].score == 2 / 3
-    assert re.match(
-        r"cannot write logs under .*answer_2.logs: ", outcomes["answer_2.md"].reason
-    )
+    assert re.match(r"cannot write logs under .*answer_2.logs: ", outcomes["answer_2.md"].reason)
 
 
 async def test_a_result_that_cannot_be_written_is_no_result(project):

@@ -65,15 +65,11 @@ async def test_other_processes_evaluate_the_remaining_answers_and_then_wait(proj
     assert [outcome.answer_name for outcome in progress.outcomes] == ["answer_2.md"]
     first.may_answer.set()
     outcomes = outcomes_by_name(await waiting)
-    assert {
-        name: (outcome.score, outcome.reused) for name, outcome in outcomes.items()
-    } == {
+    assert {name: (outcome.score, outcome.reused) for name, outcome in outcomes.items()} == {
         "answer_1.md": (1.0, True),
         "answer_2.md": (1.0, False),
     }
-    assert {outcome.answer_name: outcome.reused for outcome in await running}[
-        "answer_2.md"
-    ]
+    assert {outcome.answer_name: outcome.reused for outcome in await running}["answer_2.md"]
     assert len(first.claims) == len(second.claims) == 2
     assert [len(project.result_paths(stem)) for stem in ("answer_1", "answer_2")] == [
         1,
@@ -85,9 +81,7 @@ async def test_other_processes_evaluate_the_remaining_answers_and_then_wait(proj
 async def test_a_waiting_process_judges_the_answer_if_the_other_one_fails(project):
     """The summary has the score, independent of the order of writing."""
     failing, second, progress = HeldJudge(unavailable), ClaimJudge(), RunProgress()
-    running = asyncio.create_task(
-        evaluate(project, failing, concurrency=Concurrency(1, 1))
-    )
+    running = asyncio.create_task(evaluate(project, failing, concurrency=Concurrency(1, 1)))
     await failing.reached.wait()
     waiting = asyncio.create_task(
         evaluate(project, second, concurrency=Concurrency(1, 1), progress=progress)
@@ -96,9 +90,7 @@ async def test_a_waiting_process_judges_the_answer_if_the_other_one_fails(projec
     failing.may_answer.set()
     assert all(outcome.score == 1.0 for outcome in await waiting)
     await running
-    assert [
-        answer.score for answer in agent_answers(project.results.parent, "bot")
-    ] == [1.0, 1.0]
+    assert [answer.score for answer in agent_answers(project.results.parent, "bot")] == [1.0, 1.0]
 
 
 async def test_a_failure_does_not_undo_a_later_result_of_another_process(project):
@@ -118,9 +110,7 @@ async def test_a_failure_does_not_undo_a_later_result_of_another_process(project
     running = asyncio.create_task(evaluate(project, failing, progress=progress))
     await until(lambda: progress.outcomes)
     assert progress.outcomes[0].reason is not None
-    (project.root / "answers" / "bot" / "lake" / "answer_2.md").rename(
-        project.root / "aside.md"
-    )
+    (project.root / "answers" / "bot" / "lake" / "answer_2.md").rename(project.root / "aside.md")
     await evaluate(project, ClaimJudge())
     may_end.touch()
     await running
@@ -135,18 +125,12 @@ async def test_the_lock_file_of_a_killed_process_blocks_nothing(project):
         (project.folder(stem) / LOCK).write_text("")
     (project.folder() / ".writing-0123").write_text("half a resu")
     await evaluate(project, ClaimJudge())
-    assert (
-        list(project.root.rglob("*.lock"))
-        == list(project.root.rglob(".writing-*"))
-        == []
-    )
+    assert list(project.root.rglob("*.lock")) == list(project.root.rglob(".writing-*")) == []
 
 
 async def test_results_written_at_once_have_stamps_of_their_own(project):
     """With ``--overwrite`` each evaluation judges every answer, one after the other."""
-    runs = [
-        evaluate(project, ClaimJudge(), reuse=False, overwrite=True) for _ in range(3)
-    ]
+    runs = [evaluate(project, ClaimJudge(), reuse=False, overwrite=True) for _ in range(3)]
     for outcomes in await asyncio.gather(*runs):
         assert [outcome.score for outcome in outcomes] == [1.0, 1.0]
     for stem in ("answer_1", "answer_2"):

@@ -57,21 +57,16 @@ def test_tasks_and_answers_come_in_natural_order(tmp_path):
         ("task_10", "example"),
     ]
     assert all(
-        answer_names(task) == ["answer_1.md", "answer_2.md", "answer_10.md"]
-        for task in tasks
+        answer_names(task) == ["answer_1.md", "answer_2.md", "answer_10.md"] for task in tasks
     )
-    assert (
-        tasks[0].script_path == tmp_path / "eval_scripts" / "2025_07_14" / "task_1.py"
-    )
+    assert tasks[0].script_path == tmp_path / "eval_scripts" / "2025_07_14" / "task_1.py"
     assert tasks[0].answers[2].stem == "answer_10"
     assert [(task.unscored_reason, task.problems) for task in tasks] == [(None, ())] * 3
 
 
 def test_one_task_may_be_named(tmp_path):
     """The others are left alone."""
-    paths = project(
-        tmp_path, ["a/answer_1.md", "b/answer_1.md"], ["example/a.py", "example/b.py"]
-    )
+    paths = project(tmp_path, ["a/answer_1.md", "b/answer_1.md"], ["example/a.py", "example/b.py"])
     assert [task.task_id for task in select_work(paths, "bot", ["b"])] == ["b"]
 
 
@@ -303,8 +298,7 @@ def test_answers_may_be_selected_without_scripts(tmp_path):
     )
     selected = select_answers(paths, "bot")
     assert {
-        task_id: [answer.name for answer in answers]
-        for task_id, answers in selected.items()
+        task_id: [answer.name for answer in answers] for task_id, answers in selected.items()
     } == {
         "a": ["answer_2.md", "answer_10.md"],
         "b": ["answer_1.md"],

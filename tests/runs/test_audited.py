@@ -69,9 +69,7 @@ def leaves_of(answers):
 def labels(own, **words):
     """Return labels of an answer's leaves, ``y``, ``n`` or ``u``."""
     names = {leaf.name.leaf: leaf.name for leaf in own.leaves}
-    passes = {
-        names[name]: float(word == "y") for name, word in words.items() if word != "u"
-    }
+    passes = {names[name]: float(word == "y") for name, word in words.items() if word != "u"}
     undecidable = {names[name] for name, word in words.items() if word == "u"}
     return Verdicts(passes, frozenset(undecidable))
 
@@ -105,9 +103,7 @@ def test_gates_that_fail_wrongly_together_hold_an_answer_down():
     """Either alone would change nothing."""
     gates = [leaf(f"gate_{n}", passed=False, critical=True) for n in range(2)]
     own = answer([*gates, leaf("other"), leaf("more", passed=False)])
-    found = score_by_labels(
-        own, labels(own, gate_0="y", gate_1="y", other="y", more="n")
-    )
+    found = score_by_labels(own, labels(own, gate_0="y", gate_1="y", other="y", more="n"))
     assert found.middle == 0.5
 
 
@@ -176,18 +172,14 @@ def test_stale_labels_of_one_auditor_do_not_hide_anothers(tmp_path, answers):
     LabelFile(tmp_path, AGENT, "bob").append(first.name, first.seen_sha256, "y")
     labels = [LabelFile(tmp_path, AGENT, name).blind() for name in ("ann", "bob")]
     assert label_verdicts(answers, labels).passes == {first.name: 1.0}
-    assert (
-        judge_quality(answers, label_verdicts(answers, labels[:1]), labels=1).stale == 1
-    )
+    assert judge_quality(answers, label_verdicts(answers, labels[:1]), labels=1).stale == 1
 
 
 def test_labels_survive_a_crash_and_the_first_counts(tmp_path, answers):
     """A line that was cut short is left out; a second label of a leaf was not blind."""
     file = LabelFile(tmp_path, AGENT, "ann")
     leaves = leaves_of(answers)[:2]
-    file.append(
-        leaves[0].name, leaves[0].seen_sha256, "n", note="hard to say", seconds=2.04
-    )
+    file.append(leaves[0].name, leaves[0].seen_sha256, "n", note="hard to say", seconds=2.04)
     with file.path.open("ab") as stream:
         stream.write(b'{"agent": "bot", "ta')
     for own in leaves:

@@ -16,10 +16,7 @@ SEQUENTIAL, PARALLEL = "sequential", "parallel"
 def evidence(passed, *, is_weak=False, prerequisites=()):
     """Return the evidence of one vote; a weak one is split."""
     votes = [passed, not passed, passed] if is_weak else [passed, passed]
-    cast = [
-        Vote(trial=trial, supported=vote, reasoning="")
-        for trial, vote in enumerate(votes, 1)
-    ]
+    cast = [Vote(trial=trial, supported=vote, reasoning="") for trial, vote in enumerate(votes, 1)]
     return Evidence(
         decided_by="judge",
         num_trials=3,
@@ -42,9 +39,7 @@ class Rubric:
         for name in names:
             if draws.random() < 0.3:
                 self.extra[name] = [
-                    other
-                    for other in draws.sample(inner, 1)
-                    if not name.startswith(other)
+                    other for other in draws.sample(inner, 1) if not name.startswith(other)
                 ]
 
     def _node(self, draws, name, depth, *, is_critical):
@@ -63,9 +58,7 @@ class Rubric:
 
     def _built(self, shape):
         name, is_critical, strategy, children = shape
-        node = VerificationNode(
-            id=name, desc=name, critical=is_critical, strategy=strategy
-        )
+        node = VerificationNode(id=name, desc=name, critical=is_critical, strategy=strategy)
         for child in children:
             node.add_node(self._built(child))
         return node
@@ -91,9 +84,7 @@ class Rubric:
             else:
                 reason = skip_reason(block.id, block.verdict.status)
                 skipped = {"reason": reason, "prerequisites": tuple(self.extra[name])}
-                node.decide(
-                    0.0, "skipped", Evidence(decided_by="prerequisite", **skipped)
-                )
+                node.decide(0.0, "skipped", Evidence(decided_by="prerequisite", **skipped))
         score = root.compute_score(mutate=True)
         return {
             "final_score": score,
@@ -118,9 +109,7 @@ def check_bounds(seed):
     skipped = [name for name in rubric.leaves if status_of(result, name) == "skipped"]
     open_leaves = sorted(weak | set(skipped))[:9]
     scores = [
-        rubric.result(verdicts | dict(zip(open_leaves, pattern, strict=True)))[
-            "final_score"
-        ]
+        rubric.result(verdicts | dict(zip(open_leaves, pattern, strict=True)))["final_score"]
         for pattern in product([False, True], repeat=len(open_leaves))
     ]
     assert found.low <= min(scores), seed
@@ -145,12 +134,8 @@ UNAVAILABLE = Evidence(
     pages=(PageCheck(url="https://a.example", outcome="unavailable", reason="404"),),
 )
 NO_PAGE = Evidence(decided_by="page", reason="the sources given name no page")
-BLOCKED_BY_SURE = Evidence(
-    decided_by="prerequisite", reason=skip_reason("sure", "failed")
-)
-BLOCKED_BY_WEAK = Evidence(
-    decided_by="prerequisite", reason=skip_reason("weak", "failed")
-)
+BLOCKED_BY_SURE = Evidence(decided_by="prerequisite", reason=skip_reason("sure", "failed"))
+BLOCKED_BY_WEAK = Evidence(decided_by="prerequisite", reason=skip_reason("weak", "failed"))
 
 
 @pytest.mark.parametrize(
@@ -198,9 +183,7 @@ def test_bounds_by_evidence(leaves, expected):
         leaf.decide(float(status == "passed"), status, found)
     score = root.compute_score(mutate=True)
     tree = tree_as_dict(root)
-    result = ResultFile.of(
-        {"final_score": score, "eval_breakdown": [{"verification_tree": tree}]}
-    )
+    result = ResultFile.of({"final_score": score, "eval_breakdown": [{"verification_tree": tree}]})
     assert tuple(result.computed_bounds().model_dump().values()) == expected
 
 
@@ -210,9 +193,7 @@ def test_without_weak_verdicts_the_bounds_are_the_score():
         rubric, draws = Rubric(seed), Random(-seed)
         result = rubric.result({name: draws.random() < 0.65 for name in rubric.leaves})
         found = ResultFile.of(result).computed_bounds()
-        assert (found.low, found.high) == pytest.approx((result["final_score"],) * 2), (
-            seed
-        )
+        assert (found.low, found.high) == pytest.approx((result["final_score"],) * 2), seed
         assert (found.weak_leaves, found.unknown_leaves) == (0, 0), seed
 
 

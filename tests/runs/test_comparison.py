@@ -23,8 +23,7 @@ def compared_with_first(agents):
 def agent(scores, run="answer_1.md", **fields):
     """Return answers to ``task_0``, ``task_1`` and so on with these scores; ``None`` has none."""
     return [
-        ScoredAnswer(f"task_{number}", run, score, **fields)
-        for number, score in enumerate(scores)
+        ScoredAnswer(f"task_{number}", run, score, **fields) for number, score in enumerate(scores)
     ]
 
 
@@ -32,20 +31,15 @@ def hard_and_easy(tasks, gain=0.0, seed=1):
     """Return scores that differ much from task to task, each with a gain."""
     draws = random.Random(seed)
     return [
-        min(1.0, draws.choice([0.0, 0.8]) + gain * draws.uniform(0.5, 1.5))
-        for _ in range(tasks)
+        min(1.0, draws.choice([0.0, 0.8]) + gain * draws.uniform(0.5, 1.5)) for _ in range(tasks)
     ]
 
 
 def test_a_small_gain_at_every_task_is_clear():
     """The tasks' own differences, far larger than the gain, cancel out."""
-    found = compared(
-        ("old", agent(hard_and_easy(60))), ("new", agent(hard_and_easy(60, 0.05)))
-    )
+    found = compared(("old", agent(hard_and_easy(60))), ("new", agent(hard_and_easy(60, 0.05))))
     score = found["metrics"]["avg_score"]
-    assert score["difference"] == pytest.approx(
-        score["second"] - score["first"], abs=2e-4
-    )
+    assert score["difference"] == pytest.approx(score["second"] - score["first"], abs=2e-4)
     assert 0 < score["low"] < score["difference"] < score["high"] < 0.1
     assert score["clear"]
     assert not found["metrics"]["success_rate"]["clear"]
@@ -63,13 +57,9 @@ def test_a_gain_at_some_tasks_and_a_loss_at_others_is_not():
 
 def test_turned_round_the_difference_changes_its_sign():
     old, new = ("old", agent(hard_and_easy(40))), ("new", agent(hard_and_easy(40, 0.1)))
-    there, back = (
-        compared(*pair)["metrics"]["avg_score"] for pair in ((old, new), (new, old))
-    )
+    there, back = (compared(*pair)["metrics"]["avg_score"] for pair in ((old, new), (new, old)))
     assert back["difference"] == -there["difference"]
-    assert (back["low"], back["high"]) == pytest.approx(
-        (-there["high"], -there["low"]), abs=1e-3
-    )
+    assert (back["low"], back["high"]) == pytest.approx((-there["high"], -there["low"]), abs=1e-3)
 
 
 def test_only_tasks_that_both_have_are_compared():
@@ -89,9 +79,7 @@ def test_only_tasks_that_both_have_are_compared():
 def test_with_a_task_list_what_is_missing_counts_as_zero():
     """For both alike."""
     task_ids = [f"task_{number}" for number in range(8)]
-    found = compared(
-        ("old", agent([1.0] * 8)), ("new", agent([1.0] * 4 + [None] * 4)), task_ids
-    )
+    found = compared(("old", agent([1.0] * 8)), ("new", agent([1.0] * 4 + [None] * 4)), task_ids)
     score = found["metrics"]["avg_score"]
     assert (score["first"], score["second"], score["tasks"]) == (1.0, 0.5, 8)
     # McNemar's test of four losses and no gain.
@@ -101,19 +89,13 @@ def test_with_a_task_list_what_is_missing_counts_as_zero():
 @pytest.mark.parametrize(
     ("first", "second", "reason"),
     [
-        pytest.param(
-            [0.0] * 8, [0.5] * 8, "the difference is the same at every task", id="alike"
-        ),
-        pytest.param(
-            [0.0, 0.5], [0.5, 0.5], "2 tasks are too few, 6 are needed", id="two tasks"
-        ),
+        pytest.param([0.0] * 8, [0.5] * 8, "the difference is the same at every task", id="alike"),
+        pytest.param([0.0, 0.5], [0.5, 0.5], "2 tasks are too few, 6 are needed", id="two tasks"),
     ],
 )
 def test_without_spread_there_is_no_interval(first, second, reason):
     """The test still tells whether the difference is more than chance."""
-    score = compared(("old", agent(first)), ("new", agent(second)))["metrics"][
-        "avg_score"
-    ]
+    score = compared(("old", agent(first)), ("new", agent(second)))["metrics"]["avg_score"]
     assert (score["low"], score["reason"], score["clear"]) == (
         None,
         reason,
@@ -122,9 +104,7 @@ def test_without_spread_there_is_no_interval(first, second, reason):
 
 
 def test_no_difference_at_any_task_has_an_exact_interval():
-    score = compared(("old", agent([0.5] * 30)), ("new", agent([0.5] * 30)))["metrics"][
-        "avg_score"
-    ]
+    score = compared(("old", agent([0.5] * 30)), ("new", agent([0.5] * 30)))["metrics"]["avg_score"]
     bound = round(1 - 0.025 ** (1 / 30), 4)
     assert (score["low"], score["high"], score["exact"], score["clear"]) == (
         -bound,
@@ -138,15 +118,8 @@ def test_no_difference_at_any_task_has_an_exact_interval():
 def test_test_interval_and_what_is_clear_agree(gained):
     """Five of thirty tasks gained: p is .03125, and the interval is above 0; with four it holds 0."""
     new = [0.0] * (30 - gained) + [1.0] * gained
-    score = compared(("old", agent([0.0] * 30)), ("new", agent(new)))["metrics"][
-        "avg_score"
-    ]
-    assert (
-        score["clear"]
-        is (score["p_value"] < 0.05)
-        is (score["low"] > 0)
-        is (gained > 4)
-    )
+    score = compared(("old", agent([0.0] * 30)), ("new", agent(new)))["metrics"]["avg_score"]
+    assert score["clear"] is (score["p_value"] < 0.05) is (score["low"] > 0) is (gained > 4)
 
 
 def test_several_agents_are_corrected_for_being_several():
@@ -182,18 +155,14 @@ def test_agents_without_a_common_task_cannot_be_compared():
 
 def test_all_against_none_is_clear():
     """Though no certainty: the exact limits count."""
-    score = compared(("old", agent([0.0] * 8)), ("new", agent([1.0] * 8)))["metrics"][
-        "avg_score"
-    ]
+    score = compared(("old", agent([0.0] * 8)), ("new", agent([1.0] * 8)))["metrics"]["avg_score"]
     assert (score["low"], score["high"]) == (pytest.approx(0.2612, abs=1e-4), 1.0)
     assert score["clear"]
 
 
 def test_unequal_chances_are_pointed_out():
     """Pass@3 beside pass@1 is no comparison."""
-    thrice = [
-        answer for run in (1, 2, 3) for answer in agent([1.0] * 8, f"answer_{run}.md")
-    ]
+    thrice = [answer for run in (1, 2, 3) for answer in agent([1.0] * 8, f"answer_{run}.md")]
     found = compared(("old", agent([0.0] * 8)), ("new", thrice))
     assert found["warnings"] == [
         "the agents have different numbers of runs, so that pass@k compares unequal chances, and rare "
@@ -221,9 +190,7 @@ def test_agents_of_different_judges_are_pointed_out():
 
 def test_the_summary_is_rounded_as_published():
     """Four digits, and whether the difference is clear."""
-    found = compared(
-        ("old", agent(hard_and_easy(30))), ("new", agent(hard_and_easy(30, 0.1)))
-    )
+    found = compared(("old", agent(hard_and_easy(30))), ("new", agent(hard_and_easy(30, 0.1))))
     assert (found["first"], found["second"], found["num_tasks"], found["level"]) == (
         "old",
         "new",
@@ -243,9 +210,7 @@ def test_the_summary_is_rounded_as_published():
         "p_value",
         "clear",
     ]
-    assert score["difference"] == pytest.approx(
-        score["second"] - score["first"], abs=2e-4
-    )
+    assert score["difference"] == pytest.approx(score["second"] - score["first"], abs=2e-4)
     assert score["low"] == round(score["low"], 4)
     assert found["metrics"]["avg_time_seconds"]["difference"] is None
 

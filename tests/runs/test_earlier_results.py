@@ -111,17 +111,13 @@ def test_the_released_layout_opens(tmp_path, monkeypatch):
     (folder / "20250714_120000_answer_1.md.json").write_text(json.dumps(RELEASED))
     assert "0.5" in call(main, "metrics", "bot").stdout
     shown = call(main, "show", "bot", "lake", "1").stdout
-    assert (
-        "score 0.5" in shown and "0.5 = mean of a 1, b 0" in shown and "towns" in shown
-    )
+    assert "score 0.5" in shown and "0.5 = mean of a 1, b 0" in shown and "towns" in shown
 
 
 def test_an_earlier_version_is_shown(tmp_path, monkeypatch):
     """With claims and pages."""
     monkeypatch.chdir(tmp_path)
-    shutil.copytree(
-        EARLIER, tmp_path / "eval_results/example/museum_saturday/answer_1/results"
-    )
+    shutil.copytree(EARLIER, tmp_path / "eval_results/example/museum_saturday/answer_1/results")
     shown = call(main, "show", "example", "museum_saturday", "1").stdout
     assert "score 0.4444" in shown and "Claim: " in shown and "Page [1]: " in shown
 
@@ -142,12 +138,8 @@ def test_an_earlier_version_is_shown(tmp_path, monkeypatch):
 def test_a_malformed_field_counts_as_missing(field, value):
     """The others are read all the same."""
     result = ResultFile.of({**RELEASED, field: value})
-    default = ResultFile.of(
-        {name: known for name, known in RELEASED.items() if name != field}
-    )
-    assert result.model_dump(exclude={"barred"}) == default.model_dump(
-        exclude={"barred"}
-    )
+    default = ResultFile.of({name: known for name, known in RELEASED.items() if name != field})
+    assert result.model_dump(exclude={"barred"}) == default.model_dump(exclude={"barred"})
     assert result.barred_sources() == ()
     assert result.document[field] == value
 

@@ -47,9 +47,7 @@ def by_import(project):
 def by_agent(_project):
     """Ask an agent that says nothing in its second run."""
     words = f"{sys.executable} -c 'pass' {{question}}"
-    assert (
-        call(main, "answer", AGENT, "--command", words, "--runs", "2").returncode == 1
-    )
+    assert call(main, "answer", AGENT, "--command", words, "--runs", "2").returncode == 1
 
 
 @pytest.mark.parametrize("arrive", [by_file, by_blank_file, by_import, by_agent])

@@ -70,9 +70,7 @@ class Reader(RecordedReplies):
 
 def newest_results(root):
     """Return the newest result of each answer, without the lines of the run itself."""
-    return {
-        (task, answer): newest_result(root, task, answer) for task, answer in ANSWERS
-    }
+    return {(task, answer): newest_result(root, task, answer) for task, answer in ANSWERS}
 
 
 def newest_result(root, task, answer):
@@ -95,16 +93,15 @@ def breakdown(result):
 def check_scores(root):
     """Hold the result files against the scores derived by hand."""
     for (task, answer), result in newest_results(root).items():
-        assert math.isclose(
-            result["final_score"], SCORES[task][answer], abs_tol=1e-9
-        ), (task, answer)
+        assert math.isclose(result["final_score"], SCORES[task][answer], abs_tol=1e-9), (
+            task,
+            answer,
+        )
 
 
 def reused_lines(run):
     """Return how many answers a run reports as reused."""
-    return sum(
-        line.startswith("[") and "reused" in line for line in run.stdout.splitlines()
-    )
+    return sum(line.startswith("[") and "reused" in line for line in run.stdout.splitlines())
 
 
 def replay(results, *more, judgments=RECORDED):
@@ -134,9 +131,7 @@ def replayed(tmp_path_factory):
         "examples/judgments.jsonl",
     ]
     command = [*options, "--eval_results_root", root]
-    return root, [
-        run_command(*command, cwd=REPOSITORY, OPENAI_API_KEY="") for _ in range(2)
-    ]
+    return root, [run_command(*command, cwd=REPOSITORY, OPENAI_API_KEY="") for _ in range(2)]
 
 
 @pytest.fixture(scope="module")
@@ -242,9 +237,9 @@ def test_the_metrics_are_those_worked_out_by_hand(replayed):
         ]
         for name in ("answer_1.md", "answer_2.md", "answer_3.md")
     }
-    assert {
-        name: run["avg_word_count"] for name, run in summary["per_run"].items()
-    } == {name: round(sum(counts) / 3, 1) for name, counts in words.items()}
+    assert {name: run["avg_word_count"] for name, run in summary["per_run"].items()} == {
+        name: round(sum(counts) / 3, 1) for name, counts in words.items()
+    }
     museum = summary["tasks"]["museum_saturday"]
     assert [answer["answer_name"] for answer in museum.pop("answers")] == list(words)
     assert museum == {"best_score": 1.0, "avg_score": 0.481481, "pass": True}
@@ -258,9 +253,7 @@ def test_the_summaries_have_the_published_form(replayed):
     merged = read_json(root / "all_results.json")
     assert list(merged) == sorted(SCORES)
     for task, by_agent in merged.items():
-        assert by_agent == {
-            "example": read_json(root / "example" / task / "summary.json")
-        }
+        assert by_agent == {"example": read_json(root / "example" / task / "summary.json")}
         for entry in by_agent["example"]:
             score = SCORES[task][entry["answer_name"]]
             assert entry == {
@@ -275,14 +268,7 @@ def test_a_second_replay_comes_to_the_same(replayed):
     root, runs = replayed
     assert runs[-1].stdout.count(", reused\n") == len(ANSWERS)
     for task, answer in ANSWERS:
-        assert (
-            len(
-                list(
-                    (root / "example" / task / Path(answer).stem / "results").iterdir()
-                )
-            )
-            == 1
-        )
+        assert len(list((root / "example" / task / Path(answer).stem / "results").iterdir())) == 1
 
 
 def test_the_answer_key_gives_the_recorded_judgments(tmp_path):
@@ -305,9 +291,7 @@ def test_a_server_that_misbehaves_changes_no_score(judged, replayed):
     assert run.returncode == 0
     assert {line.partition(":")[0] for line in run.stderr.splitlines()} == {"warning"}
     check_scores(root)
-    assert len(server.requests) >= JUDGMENT_COUNT + len(
-        [fault for fault in FAULTS if fault]
-    )
+    assert len(server.requests) >= JUDGMENT_COUNT + len([fault for fault in FAULTS if fault])
     assert {call.headers["authorization"] for call in server.calls} == {"Bearer dummy"}
     assert {body["model"] for body in server.requests} == {"o4-mini"}
     for place, result in newest_results(root).items():
@@ -336,7 +320,8 @@ def test_after_an_edit_only_the_edited_claim_is_asked(again, tmp_path):
     )
     run, asked = evaluate("--eval_scripts_root", scripts)
     assert run.returncode == 0
-    # The answer with 1908 never gets that far; those with 1911 are asked twice for each page that is there.
+    # The answer with 1908 never gets that far; those with 1911 are asked twice for each page that
+    # is there.
     claims = {claim_in(prompt_text(body)) for body in asked}
     assert claims == {"The main library of Ottermoss was opened to the public in 1911."}
     assert len(asked) == 4
@@ -357,9 +342,7 @@ def test_judgments_travel(again, tmp_path):
     """Exported, replayed from the file, imported elsewhere, replayed from there."""
     results, _ = again
     exported, elsewhere = tmp_path / "example.jsonl", tmp_path / "elsewhere"
-    run = call(
-        main, "judgments", "export", "example", exported, "--eval_results_root", results
-    )
+    run = call(main, "judgments", "export", "example", exported, "--eval_results_root", results)
     judgments = list(read_judgments(exported))
     assert run.returncode == 0
     told = f"{len(judgments)} judgments written to {exported}; the newest results use "
@@ -409,9 +392,7 @@ def test_a_missing_judgment_costs_its_answer_only(tmp_path):
     (tmp_path / "part.jsonl").write_text("\n".join(kept) + "\n", encoding="utf-8")
     run = replay(tmp_path / "results", judgments=tmp_path / "part.jsonl")
     assert run.returncode == 1
-    [reason] = [
-        line for line in run.stdout.splitlines() if line.startswith("No result: ")
-    ]
+    [reason] = [line for line in run.stdout.splitlines() if line.startswith("No result: ")]
     for words in (
         "library_facts/answer_1.md",
         "no stored judgment on claim 'The architect of the main library of Ottermoss was Ilvane Corrow.'",
@@ -419,9 +400,7 @@ def test_a_missing_judgment_costs_its_answer_only(tmp_path):
         "node 'architect_supported', trial 2",
     ):
         assert words in reason
-    summary = read_json(
-        tmp_path / "results" / "example" / "library_facts" / "summary.json"
-    )
+    summary = read_json(tmp_path / "results" / "example" / "library_facts" / "summary.json")
     assert [entry["score"] for entry in summary] == [0.375, 0.5]
     assert run.stdout.count("no result: ") == 1
 
@@ -435,9 +414,7 @@ def is_of_architect(judgment):
 def test_a_replay_of_two_judges_asks_which(again):
     """Exit status 2 and one line that names both; then the one chosen is replayed."""
     results, _ = again
-    run = call(
-        main, "judgments", "import", "example", RECORDED, "--eval_results_root", results
-    )
+    run = call(main, "judgments", "import", "example", RECORDED, "--eval_results_root", results)
     assert run.returncode == 0
     run = replay(results, judgments=None)
     assert (run.returncode, run.stdout) == (2, "")
@@ -449,15 +426,11 @@ def test_a_replay_of_two_judges_asks_which(again):
     run = replay(results, "--judge_model", "nobody", judgments=None)
     assert run.returncode == 2
     assert "none fits" in run.stderr
-    run = replay(
-        results, "--judge_base_url", "http://elsewhere.example", judgments=None
-    )
+    run = replay(results, "--judge_base_url", "http://elsewhere.example", judgments=None)
     assert run.returncode == 2
     assert "none fits; the store has: example-key at " in run.stderr
     run = replay(results, "--judge_model", "example-key", judgments=None)
     assert run.returncode == 0
     assert "example-key (replay)" in run.stdout
     check_scores(results)
-    assert {result["judge_model"] for result in newest_results(results).values()} == {
-        "example-key"
-    }
+    assert {result["judge_model"] for result in newest_results(results).values()} == {"example-key"}

@@ -71,9 +71,7 @@ def test_labels_measure_the_next_judge(project):
     assert "3 labels written to labels.jsonl." in outcome.stdout
     assert "check-judge --labels labels.jsonl" in outcome.stdout
     assert {(row["claim"], row["label"]) for row in rows} == set(TRUE.items())
-    assert [
-        row.get("pages") for row in rows if row["claim"] == "The lake is wide."
-    ] == [None]
+    assert [row.get("pages") for row in rows if row["claim"] == "The lake is wide."] == [None]
     words = ("check-judge", "--labels", "labels.jsonl", "--json")
     judges = ("--judge_model", "lenient", "--judge_model", "strict")
     lenient, strict = json.loads(call(main, *words, *judges).stdout)["judges"]
@@ -93,9 +91,7 @@ def test_labels_that_measure_nothing_are_left_out(project):
     label(place, "ann", {"deep": "y", "froze": "n", "wide": "u"})
     label(place, "bob", {"deep": "y", "froze": "y"})
     outcome, rows = exported()
-    assert [(row["claim"], row["labels"]) for row in rows] == [
-        ("The lake is deep.", [True, True])
-    ]
+    assert [(row["claim"], row["labels"]) for row in rows] == [("The lake is deep.", [True, True])]
     assert "Left out: 2 labels: undecidable, or auditors are divided." in outcome.stdout
     place.cache().put_web(PAGE, "Another text.", None)
     outcome, rows = exported()
@@ -109,6 +105,4 @@ def test_labels_of_a_part_of_an_answer_are_left_out(project):
     label(place, "ann", {"deep": "y", "froze": "n"})
     outcome, rows = exported()
     assert (outcome.returncode, rows) == (1, [])
-    assert (
-        "Left out: 2 labels: its answer has no labels of all leaves" in outcome.stdout
-    )
+    assert "Left out: 2 labels: its answer has no labels of all leaves" in outcome.stdout

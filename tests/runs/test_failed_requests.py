@@ -42,9 +42,7 @@ from mind2web2.llm_client.prices import price_usd
 from mind2web2.runs.usage_file import USAGE_NAME, write_usage
 from mind2web2.verification.messages import BinaryEvalResult
 
-REQUEST = ChatRequest(
-    "any", [{"role": "user", "content": "Is it so?"}], BinaryEvalResult
-)
+REQUEST = ChatRequest("any", [{"role": "user", "content": "Is it so?"}], BinaryEvalResult)
 
 
 async def asked(server, expected=None, model="o4-mini", path=None, retry=QUICK_RETRY):
@@ -54,9 +52,7 @@ async def asked(server, expected=None, model="o4-mini", path=None, retry=QUICK_R
             "openai", True, base_url=server.base_url, api_key="key", retry=retry
         ) as client:
             budget = Budget(100, model)
-            run = CachingJudge(
-                JudgeSettings("openai", model), client, store, budget=budget
-            )
+            run = CachingJudge(JudgeSettings("openai", model), client, store, budget=budget)
             judge = AnswerJudge(run, "lake", "answer_1.md", nullcontext())
             question = judge.ask(REQUEST, QuestionContext("verify"), None)
             if expected is None:
@@ -134,9 +130,7 @@ async def test_a_cancelled_question_is_counted():
         return {"reasoning": "read", "result": True}
 
     with JudgeServer(hold) as server, JudgmentStore(None) as store:
-        async with LLMClient(
-            "openai", True, base_url=server.base_url, api_key="key"
-        ) as client:
+        async with LLMClient("openai", True, base_url=server.base_url, api_key="key") as client:
             run = CachingJudge(JudgeSettings("openai", "o4-mini"), client, store)
             question = asyncio.ensure_future(
                 AnswerJudge(run, "lake", "answer_1.md").ask(
@@ -155,9 +149,7 @@ async def test_a_cancelled_question_is_counted():
     ("faults", "tokens", "untold"),
     [([status(503), rate_limited(), None], 100, 0), ([None], 0, 1)],
 )
-async def test_requests_without_reported_tokens_are_counted(
-    faults, tokens, untold, tmp_path
-):
+async def test_requests_without_reported_tokens_are_counted(faults, tokens, untold, tmp_path):
     """A request that timed out, or a reply without a count, may be on the bill; an error is not."""
     with JudgeServer(
         faults=faults, input_tokens=tokens, cached_tokens=0, output_tokens=tokens
@@ -165,9 +157,7 @@ async def test_requests_without_reported_tokens_are_counted(
         run = await asked(server)
     assert run.usage.of("lake").asked.unreported_requests == untold
     write_usage(tmp_path, run)
-    newest = json.loads((tmp_path / USAGE_NAME).read_text(encoding="utf-8"))[
-        "newest_run"
-    ]
+    newest = json.loads((tmp_path / USAGE_NAME).read_text(encoding="utf-8"))["newest_run"]
     assert newest["tasks"]["lake"]["asked"]["untold_requests"] == untold
     console = Console(file=io.StringIO(), width=200)
     print_usage(console, run.usage)
@@ -194,13 +184,9 @@ async def test_a_request_that_timed_out_has_no_reported_tokens():
 
 async def test_each_request_has_its_own_price(tmp_path):
     """Two prompts below the limit from which all tokens cost more are not priced as one above it."""
-    with JudgeServer(
-        faults=[content("Yes.")], input_tokens=200_000, cached_tokens=0
-    ) as server:
+    with JudgeServer(faults=[content("Yes.")], input_tokens=200_000, cached_tokens=0) as server:
         run = await asked(server, model="gpt-5.4", path=tmp_path / "judgments.sqlite3")
-        again = await asked(
-            server, model="gpt-5.4", path=tmp_path / "judgments.sqlite3"
-        )
+        again = await asked(server, model="gpt-5.4", path=tmp_path / "judgments.sqlite3")
         assert len(server.requests) == 2
     one_usd = price_usd(Usage(200_000, 0, 10), "gpt-5.4")
     assert price_usd(Usage(400_000, 0, 20), "gpt-5.4") > 2.5 * one_usd
@@ -223,10 +209,7 @@ def test_runs_that_end_at_the_same_time_are_all_kept(tmp_path):
     run.usage.of("lake").asked += Usage(1, 0, 1, requests=1, cost_usd=0.5)
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(lambda _: write_usage(tmp_path, run), range(24)))
-    assert (
-        len(json.loads((tmp_path / USAGE_NAME).read_text(encoding="utf-8"))["runs"])
-        == 24
-    )
+    assert len(json.loads((tmp_path / USAGE_NAME).read_text(encoding="utf-8"))["runs"]) == 24
 
 
 async def test_a_good_reply_is_counted_once(tmp_path):
@@ -235,9 +218,7 @@ async def test_a_good_reply_is_counted_once(tmp_path):
         run = await asked(server)
     write_usage(tmp_path, run)
     assert asked_counts(run) == (1, 3, 200)
-    newest = json.loads((tmp_path / USAGE_NAME).read_text(encoding="utf-8"))[
-        "newest_run"
-    ]
+    newest = json.loads((tmp_path / USAGE_NAME).read_text(encoding="utf-8"))["newest_run"]
     assert (newest["asked"]["requests"], newest["sent_again"]) == (
         3,
         {"503": 1, "unusable output": 1},

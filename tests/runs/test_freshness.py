@@ -55,12 +55,8 @@ OTHER = "https://lake.example/other"
 async def test_each_change_is_one_phrase(project, was, change):
     """It names the old and the new state."""
     _, _, found = next(latest_results(project.paths.eval_results_root, AGENT))
-    made_from = Provenance.model_validate(
-        {**found.content.document["provenance"], **was}
-    )
-    changes = FilesNow(project.paths, AGENT).changes_since(
-        TASK, "answer_1.md", made_from
-    )
+    made_from = Provenance.model_validate({**found.content.document["provenance"], **was})
+    changes = FilesNow(project.paths, AGENT).changes_since(TASK, "answer_1.md", made_from)
     assert changes == ([] if change is None else [change])
 
 
@@ -107,9 +103,7 @@ async def project(tmp_path):
 def now(project, task_ids=None, **overrides):
     """Return the present state of a project's results."""
     paths = project.paths.apply_overrides(**overrides)
-    return results_now(
-        paths, AGENT, agent_answers(paths.eval_results_root, AGENT), task_ids
-    )
+    return results_now(paths, AGENT, agent_answers(paths.eval_results_root, AGENT), task_ids)
 
 
 CHANGES = {
@@ -140,9 +134,7 @@ CHANGES = {
         "script example/lake.py missing, and no other script judges the task",
     ),
     "a newer script": (
-        lambda project: project.add_script(
-            {"deep": ("deeper", PAGE)}, version="2026_01_01"
-        ),
+        lambda project: project.add_script({"deep": ("deeper", PAGE)}, version="2026_01_01"),
         (1, 2),
         "script example/lake.py replaced by 2026_01_01/lake.py",
     ),
@@ -174,9 +166,7 @@ async def test_changes_on_disk_make_the_results_stale_that_they_concern(project,
     """No other result is stale."""
     change, answers, phrase = CHANGES[name]
     change(project)
-    assert now(project).stale == {
-        f"{TASK}/answer_{number}.md": (phrase,) for number in answers
-    }
+    assert now(project).stale == {f"{TASK}/answer_{number}.md": (phrase,) for number in answers}
 
 
 async def test_a_pinned_version_of_the_script_counts(project):

@@ -58,20 +58,12 @@ def test_every_metric_has_its_interval():
 def test_the_same_run_again_is_no_new_knowledge():
     """Answers of a task stay together: three equal ones tell as much as one."""
     once = agent(runs=(1,))
-    thrice = [
-        scored(answer.task_id[5:], run, answer.score)
-        for answer in once
-        for run in (1, 2, 3)
-    ]
+    thrice = [scored(answer.task_id[5:], run, answer.score) for answer in once for run in (1, 2, 3)]
     assert intervals(thrice)["avg_score"] == intervals(once)["avg_score"]
-    assert (
-        intervals(thrice)["pass_at_3"].interval == intervals(once)["pass_at_1"].interval
-    )
+    assert intervals(thrice)["pass_at_3"].interval == intervals(once)["pass_at_1"].interval
 
 
-@pytest.mark.parametrize(
-    "drop", [[], [0], [0, 5, 19, 33]], ids=["complete", "one gap", "gaps"]
-)
+@pytest.mark.parametrize("drop", [[], [0], [0, 5, 19, 33]], ids=["complete", "one gap", "gaps"])
 @pytest.mark.parametrize("has_list", [False, True])
 def test_what_is_resampled_is_what_is_published(drop, has_list):
     answers = [answer for number, answer in enumerate(agent()) if number not in drop]
@@ -79,9 +71,7 @@ def test_what_is_resampled_is_what_is_published(drop, has_list):
     summary = agent_metrics("bot", answers, task_ids).as_json()
     for name, metric in sampled_metrics(score_grid(answers, task_ids)).items():
         value = metric.over(list(metric.values)).value
-        assert value == pytest.approx(
-            summary[name], abs=0.06 if metric.digits == 1 else 6e-5
-        )
+        assert value == pytest.approx(summary[name], abs=0.06 if metric.digits == 1 else 6e-5)
 
 
 def test_a_run_that_was_not_drawn_does_not_count():
@@ -123,8 +113,7 @@ def test_few_tasks_have_no_interval(tasks, reason):
 def test_metrics_of_few_known_values_have_none():
     """Each by the tasks that it has values of."""
     answers = [
-        scored(task, 1, task % 2, time_s=float(task) if task < 4 else None)
-        for task in range(9)
+        scored(task, 1, task % 2, time_s=float(task) if task < 4 else None) for task in range(9)
     ]
     found = intervals(answers)
     assert found["avg_score"].tasks == 9
@@ -151,16 +140,12 @@ def test_a_task_list_brings_its_zeros():
     task_ids = [f"task_{number}" for number in range(24)]
     found = intervals(agent(), task_ids)
     assert found["avg_score"].tasks == found["pass_at_3"].tasks == 24
-    assert (
-        found["avg_score"].interval.high < intervals(agent())["avg_score"].interval.high
-    )
+    assert found["avg_score"].interval.high < intervals(agent())["avg_score"].interval.high
     assert found["avg_answer_word_count"].tasks == 12
 
 
 def test_the_interval_of_one_run_is_the_plain_bootstrap():
     answers = agent(runs=(1,))
     rows = [(answer.score, 1) for answer in answers]
-    [expected] = bootstrap_intervals(
-        rows, [(lambda sums: sums[0] / sums[1], (0.0, 1.0))]
-    )
+    [expected] = bootstrap_intervals(rows, [(lambda sums: sums[0] / sums[1], (0.0, 1.0))])
     assert intervals(answers)["avg_score"].interval == expected

@@ -162,9 +162,7 @@ def test_the_published_summary():
             "flagged_answers": [],
             "treeless": [],
             "off_tree": [],
-            "unexplained": [
-                f"{task}/answer_{run}.md" for task in "abc" for run in (1, 2)
-            ],
+            "unexplained": [f"{task}/answer_{run}.md" for task in "abc" for run in (1, 2)],
         },
         "barred": {
             "answers": [],
@@ -187,9 +185,7 @@ def test_the_published_summary():
 def test_an_answer_without_a_result_is_listed_not_counted():
     """Without a task list it enters no average, and the summary says so by name."""
     table = answers({"a": [1.0], "b": [0.5]})
-    table[1] = ScoredAnswer(
-        "b", "answer_1.md", None, reason="the judge was out of reach"
-    )
+    table[1] = ScoredAnswer("b", "answer_1.md", None, reason="the judge was out of reach")
     metrics = agent_metrics("bot", table)
     assert (metrics["avg_score"], metrics["num_tasks"], metrics["pass_at_1"]) == (
         1.0,
@@ -203,9 +199,7 @@ def test_an_answer_without_a_result_is_listed_not_counted():
             "reason": "the judge was out of reach",
         }
     ]
-    assert metrics["warnings"] == [
-        "answers without a score: 1, not counted in the averages"
-    ]
+    assert metrics["warnings"] == ["answers without a score: 1, not counted in the averages"]
 
 
 def test_means_of_tasks_are_those_of_compare():
@@ -245,9 +239,7 @@ def test_other_answers_to_these_tasks_vary_less_than_other_tasks():
     scores = {f"task_{n}": [n / 10, n / 10 + 0.1] for n in range(9)}
     found = agent_metrics("bot", answers(scores))
     these, large = found["these_tasks"], found["intervals"]["metrics"]["avg_score"]
-    assert (
-        large["low"] < these["low"] < found["avg_score"] < these["high"] < large["high"]
-    )
+    assert large["low"] < these["low"] < found["avg_score"] < these["high"] < large["high"]
     assert these["high"] - these["low"] == pytest.approx(
         2 * 2.262 * (0.005 / 2 / 9) ** 0.5, abs=0.001
     )
@@ -279,12 +271,8 @@ def test_with_a_task_list_what_is_missing_counts_as_zero():
 
 def test_runs_of_different_tasks_are_pointed_out():
     """Without a task list a run averages the tasks in which it has a score, and the gap is listed."""
-    metrics = agent_metrics(
-        "bot", answers({"a": [1.0, 0.0, 0.5], "b": [0.0, "-", "-"]})
-    )
-    assert [
-        (run["num_tasks"], run["avg_score"]) for run in metrics["per_run"].values()
-    ] == [
+    metrics = agent_metrics("bot", answers({"a": [1.0, 0.0, 0.5], "b": [0.0, "-", "-"]}))
+    assert [(run["num_tasks"], run["avg_score"]) for run in metrics["per_run"].values()] == [
         (2, 0.5),
         (1, 0.0),
         (1, 0.5),
@@ -328,14 +316,12 @@ def test_nothing_known_is_not_zero():
     unknown = agent_metrics("bot", answers({"a": [None]}))
     assert (unknown["num_tasks"], unknown["num_runs"]) == (0, 0)
     assert [
-        unknown[key]
-        for key in ("avg_score", "avg_score_std", "success_rate", "pass_at_0")
+        unknown[key] for key in ("avg_score", "avg_score_std", "success_rate", "pass_at_0")
     ] == [None] * 4
     assert [gone["task_id"] for gone in unknown["missing"]] == ["a"]
     nothing = agent_metrics("bot", [], ["a", "b"])
     assert [
-        nothing[key]
-        for key in ("avg_score", "avg_score_std", "success_rate", "pass_at_0")
+        nothing[key] for key in ("avg_score", "avg_score_std", "success_rate", "pass_at_0")
     ] == [0.0] * 4
     assert nothing["tasks"]["a"] == {
         "answers": [],
@@ -368,10 +354,7 @@ def test_scores_of_different_judges_are_not_averaged_silently():
         *answers({"b": [1.0]}, judge_model="gpt-5"),
     ]
     [warning] = agent_metrics("bot", mixed)["warnings"]
-    assert (
-        "different judge models are averaged: gpt-5 (1 answer), o4-mini (1 answer)"
-        in warning
-    )
+    assert "different judge models are averaged: gpt-5 (1 answer), o4-mini (1 answer)" in warning
     half_known = [*answers({"a": [1.0]}, judge_model="o4-mini"), *answers({"b": [1.0]})]
     assert "unknown (1 answer)" in agent_metrics("bot", half_known)["warnings"][0]
 
@@ -393,11 +376,7 @@ def test_words_and_times_average_what_is_known():
 
 def test_tasks_and_runs_are_listed_in_natural_order():
     """The tenth comes after the second."""
-    table = [
-        ScoredAnswer(f"t{task}", f"answer_{k}.md", 0.0)
-        for task in (10, 2)
-        for k in (10, 9)
-    ]
+    table = [ScoredAnswer(f"t{task}", f"answer_{k}.md", 0.0) for task in (10, 2) for k in (10, 9)]
     metrics = agent_metrics("bot", table)
     assert (list(metrics["tasks"]), list(metrics["per_run"])) == (
         ["t2", "t10"],
@@ -423,8 +402,7 @@ scored_answers = st.dictionaries(
     places, st.none() | st.just(1.0) | st.floats(0, 1), max_size=16
 ).map(
     lambda found: [
-        ScoredAnswer(task, f"answer_{k}.md", score, k)
-        for (task, k), score in found.items()
+        ScoredAnswer(task, f"answer_{k}.md", score, k) for (task, k), score in found.items()
     ]
 )
 task_lists = st.none() | st.lists(st.sampled_from("abcde"), max_size=5)
@@ -450,9 +428,7 @@ def test_averages_stay_within_their_bounds(table, task_ids):
     assert 0 <= metrics["success_rate"] <= metrics["avg_score"] + 1e-4 <= 1 + 1e-4
     assert 0 <= metrics["avg_score_std"] <= 0.5
     if not (task_ids is None and metrics["warnings"]):
-        assert (
-            metrics["success_rate"] <= metrics[f"pass_at_{metrics['num_runs']}"] + 1e-4
-        )
+        assert metrics["success_rate"] <= metrics[f"pass_at_{metrics['num_runs']}"] + 1e-4
 
 
 @given(scored_answers, st.lists(st.sampled_from("abcde"), min_size=1, unique=True))
@@ -460,9 +436,7 @@ def test_every_cell_is_scored_or_missing(table, task_ids):
     """With a task list, scored answers and missing ones make up tasks times runs."""
     metrics = agent_metrics("bot", table, task_ids)
     scored = sum(len(task["answers"]) for task in metrics["tasks"].values())
-    unanswered = {
-        gone["task_id"] for gone in metrics["missing"] if gone["answer_name"] is None
-    }
+    unanswered = {gone["task_id"] for gone in metrics["missing"] if gone["answer_name"] is None}
     single = [gone for gone in metrics["missing"] if gone["answer_name"] is not None]
     assert (
         scored + len(single) + len(unanswered) * metrics["num_runs"]
@@ -475,13 +449,11 @@ def test_no_answer_vanishes(table):
     """Without a task list, each is counted in a task or listed as missing."""
     metrics = agent_metrics("bot", table)
     listed = {(gone["task_id"], gone["answer_name"]) for gone in metrics["missing"]}
-    unscored = {
-        (answer.task_id, answer.answer_name) for answer in table if answer.score is None
-    }
+    unscored = {(answer.task_id, answer.answer_name) for answer in table if answer.score is None}
     assert unscored <= listed
-    assert sum(len(task["answers"]) for task in metrics["tasks"].values()) == len(
-        table
-    ) - len(unscored)
+    assert sum(len(task["answers"]) for task in metrics["tasks"].values()) == len(table) - len(
+        unscored
+    )
 
 
 def test_averages_have_the_bounds_of_their_scores():

@@ -38,9 +38,7 @@ def shared(number, *served, first_served=None):
 @pytest.mark.parametrize(
     ("answers", "expected"),
     [
-        pytest.param(
-            [answer(1), answer(2), answer(1, "wood", script_sha256="2")], [], id="alike"
-        ),
+        pytest.param([answer(1), answer(2), answer(1, "wood", script_sha256="2")], [], id="alike"),
         pytest.param([answer(1), answer(2, server=None)], [], id="a replay"),
         pytest.param(
             [
@@ -86,9 +84,7 @@ def shared(number, *served, first_served=None):
             ],
             id="backends",
         ),
-        pytest.param(
-            [shared(1, "o4-mini", "tiny"), shared(2, "o4-mini")], [], id="two judges"
-        ),
+        pytest.param([shared(1, "o4-mini", "tiny"), shared(2, "o4-mini")], [], id="two judges"),
         pytest.param(
             [shared(1, "o4-mini-2025-04-16", "Tiny-8B"), shared(2, "Tiny-8B")],
             [],
@@ -161,9 +157,7 @@ def shared(number, *served, first_served=None):
                 answer(1, "wood"),
                 answer(2, "wood", script_sha256=None),
             ],
-            [
-                "answers to one task were judged by different versions of its script: lake"
-            ],
+            ["answers to one task were judged by different versions of its script: lake"],
             id="scripts",
         ),
     ],
@@ -176,8 +170,7 @@ def test_each_difference_is_one_line(answers, expected):
 def test_many_backends_are_cut_short():
     """The most frequent are shown."""
     answers = [
-        answer(number, served=frozenset({f"fp_{number}", "often"}))
-        for number in range(1, 12)
+        answer(number, served=frozenset({f"fp_{number}", "often"})) for number in range(1, 12)
     ]
     [warning] = mixture_warnings(answers)
     assert "often (11 answers)" in warning

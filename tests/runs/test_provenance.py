@@ -73,9 +73,7 @@ def test_settings_are_the_same_in_another_process():
         ),
     ],
 )
-def test_every_text_that_a_judge_is_shown_is_part_of_the_settings(
-    place, text, monkeypatch
-):
+def test_every_text_that_a_judge_is_shown_is_part_of_the_settings(place, text, monkeypatch):
     """Instructions, questions, blocks, notes and schemas: a result made with another is not reused."""
     before = settings_sha256()
     assert settings_sha256.__wrapped__() == before
@@ -110,9 +108,7 @@ def test_a_judges_record_says_all_that_determines_its_replies():
         votes="1",
         first=first,
     )
-    record = JudgeRecord.of(
-        settings, "openai http://large/v1", "openai http://small/v1"
-    )
+    record = JudgeRecord.of(settings, "openai http://large/v1", "openai http://small/v1")
     assert record.model_dump() == {
         "provider": "openai",
         "endpoint": "openai http://large/v1",
@@ -134,8 +130,7 @@ def test_served_models_are_counted():
     """The most frequent first, in an order of its own."""
     served = {("b", "fp"): 1, (None, None): 1, ("a", None): 5}
     assert [
-        (each.model, each.system_fingerprint, each.judgments)
-        for each in served_by(served)
+        (each.model, each.system_fingerprint, each.judgments) for each in served_by(served)
     ] == [
         ("a", None, 5),
         ("b", "fp", 1),

@@ -31,9 +31,7 @@ def judging(verdicts, decided_by="judge"):
 
 def test_flips_between_judgments():
     """One of eight leaves in one of two judgments, with an interval over tasks."""
-    found = repeatability(
-        [judging(["++", "+-"] * 4), judging(["++", "+-"] * 3 + ["++", "++"])]
-    )
+    found = repeatability([judging(["++", "+-"] * 4), judging(["++", "+-"] * 3 + ["++", "++"])])
     assert (found.answers, found.leaves, found.ever_flipped) == (8, 16, 1)
     assert found.flip_rate.value == pytest.approx(1 / 16)
     assert 0 <= found.flip_rate.low < 1 / 16 < found.flip_rate.high

@@ -60,9 +60,7 @@ def facts(*leaves, **more):
         "status": "partial",
         "children": [{"id": "part", "children": list(leaves)}],
     }
-    return result_facts(
-        ResultFile.of({"eval_breakdown": [{"verification_tree": tree}], **more})
-    )
+    return result_facts(ResultFile.of({"eval_breakdown": [{"verification_tree": tree}], **more}))
 
 
 @pytest.mark.parametrize(
@@ -73,15 +71,11 @@ def facts(*leaves, **more):
         (leaf("failed", pages=[GONE, check(REFUTED, False, False)]), {"page_not_had"}),
         (leaf("passed", pages=[GONE, check(SUPPORTED, True, True)]), set()),
         (
-            leaf(
-                "failed", pages=[check(REFUTED, False, False, troubles=["challenge"])]
-            ),
+            leaf("failed", pages=[check(REFUTED, False, False, troubles=["challenge"])]),
             {"suspect_page"},
         ),
         (
-            leaf(
-                "passed", pages=[check(SUPPORTED, True, True, troubles=["challenge"])]
-            ),
+            leaf("passed", pages=[check(SUPPORTED, True, True, troubles=["challenge"])]),
             {"suspect_page"},
         ),
         (
@@ -256,9 +250,7 @@ def test_not_every_endpoint_tells_servers_apart(endpoint):
 
 def test_facts_that_older_tools_leave_out_are_unknown():
     """Only the model is, and the version where the result has one."""
-    found = result_facts(
-        ResultFile.of({"judge_model": "o4-mini", "run": {"version": "0.9"}})
-    )
+    found = result_facts(ResultFile.of({"judge_model": "o4-mini", "run": {"version": "0.9"}}))
     assert found == ResultFacts(
         judge="o4-mini, parameters not recorded",
         versions={"mind2web2": "0.9"},
@@ -268,9 +260,7 @@ def test_facts_that_older_tools_leave_out_are_unknown():
 
 def test_a_real_evaluation_is_read(tmp_path):
     """One claim on the answer with a split vote, one on a page, one on a page that is not there."""
-    evaluator = started(
-        ScriptedJudge([True, False, True, False, False]), stored(tmp_path)
-    )
+    evaluator = started(ScriptedJudge([True, False, True, False, False]), stored(tmp_path))
 
     async def evaluate():
         for claim, source in (
@@ -329,9 +319,7 @@ ANYTHING = st.recursive(
     | st.booleans()
     | st.floats()
     | st.sampled_from(["judge", "page", "unavailable", "supported", ""]),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4)
-    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
     max_leaves=25,
 )
 

@@ -32,19 +32,14 @@ def raw_result(folder, name, content):
 
 def test_the_folders_are_those_of_the_layout(tmp_path):
     """By agent, task and answer, the latter without its suffix."""
-    assert (
-        answer_dir(tmp_path, "bot", "t", "answer_1.md")
-        == tmp_path / "bot" / "t" / "answer_1"
-    )
+    assert answer_dir(tmp_path, "bot", "t", "answer_1.md") == tmp_path / "bot" / "t" / "answer_1"
     assert answer_results_dir(tmp_path, "bot", "t", "answer_1.md").name == "results"
 
 
 def test_a_result_is_called_by_its_moment_and_answer(tmp_path):
     """``<stamp>_<answer>.md.json``, the stamp in local time; the content is read back as it was."""
     before = datetime.now().replace(microsecond=0)
-    path = write_result(
-        tmp_path / "results", "answer_1.md", ResultFile.of({"final_score": 0.5})
-    )
+    path = write_result(tmp_path / "results", "answer_1.md", ResultFile.of({"final_score": 0.5}))
     stamp = re.fullmatch(r"(\d{8}_\d{6})_answer_1\.md\.json", path.name)[1]
     assert before <= datetime.strptime(stamp, "%Y%m%d_%H%M%S") <= datetime.now()
     assert read_json(path) == {"final_score": 0.5}
@@ -54,9 +49,7 @@ def test_a_result_is_called_by_its_moment_and_answer(tmp_path):
 def test_results_within_one_second_all_stay_and_the_last_one_counts(tmp_path):
     """Each gets a stamp of its own, later than those before."""
     paths = [
-        write_result(
-            tmp_path, "answer_1.md", ResultFile.of({"final_score": number / 10})
-        )
+        write_result(tmp_path, "answer_1.md", ResultFile.of({"final_score": number / 10}))
         for number in range(5)
     ]
     assert paths == sorted(set(paths))
@@ -145,9 +138,7 @@ def test_no_results(tmp_path):
 
 def test_text_of_any_script_is_readable_and_half_a_character_is_escaped(tmp_path):
     """A page's broken text must not cost the result."""
-    path = write_result(
-        tmp_path, "answer_1.md", ResultFile.of({"text": "日本 \ud83d \u2028"})
-    )
+    path = write_result(tmp_path, "answer_1.md", ResultFile.of({"text": "日本 \ud83d \u2028"}))
     assert "日本 \\ud83d" in path.read_text(encoding="utf-8")
     assert read_json(path) == {"text": "日本 \ud83d \u2028"}
 
@@ -163,9 +154,7 @@ def test_what_is_no_json_is_never_written(tmp_path, value):
 def test_what_cannot_be_read_again_is_never_written(tmp_path):
     """It would count until the next command reads it."""
     with pytest.raises(ResultWriteError, match=r"a file of 72 MB; the limit is 64 MB"):
-        write_result(
-            tmp_path, "answer_1.md", ResultFile.of({"text": "\ud83d" * 12 * 2**20})
-        )
+        write_result(tmp_path, "answer_1.md", ResultFile.of({"text": "\ud83d" * 12 * 2**20}))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -219,12 +208,8 @@ def test_a_checksum_holds_until_the_content_changes(content):
     assert ResultFile.of({**read, "run": {**read["run"], "more": 1}}).is_edited
 
 
-@pytest.mark.parametrize(
-    "result", [{}, {"run": {}}, {"run": 1}, {"run": {"content_sha256": None}}]
-)
+@pytest.mark.parametrize("result", [{}, {"run": {}}, {"run": 1}, {"run": {"content_sha256": None}}])
 def test_a_result_without_a_checksum_is_unedited_unless_it_needs_one(result):
     """Other tools write none; results that record library versions have one."""
     assert not ResultFile.of(result).is_edited
-    assert ResultFile.of(
-        {**result, "provenance": {"versions": {"python": "3.11"}}}
-    ).is_edited
+    assert ResultFile.of({**result, "provenance": {"versions": {"python": "3.11"}}}).is_edited

@@ -30,13 +30,9 @@ def recording():
 
 def answer_key():
     """Return the example's key with the names that rubric files give to extractions."""
-    key = json.loads(
-        (REPOSITORY / "examples" / "answer_key.json").read_text(encoding="utf-8")
-    )
+    key = json.loads((REPOSITORY / "examples" / "answer_key.json").read_text(encoding="utf-8"))
     both = list(key["extractions"])
-    both += [
-        {**entry, "name": "answer"} for entry in both if entry["name"] in OF_THE_ANSWER
-    ]
+    both += [{**entry, "name": "answer"} for entry in both if entry["name"] in OF_THE_ANSWER]
     return {**key, "extractions": both}
 
 
@@ -54,9 +50,7 @@ async def trees(scripts, folder):
         )
         folders = RunFolders(module.AGENT, paths.cache_root, folder)
         work = select_work(paths, module.AGENT)
-        outcomes = await evaluate_work(
-            work, folders, run, Concurrency(1, 1), RunProgress()
-        )
+        outcomes = await evaluate_work(work, folders, run, Concurrency(1, 1), RunProgress())
     assert [outcome.reason for outcome in outcomes if outcome.score is None] == []
     return {
         (outcome.task_id, outcome.answer_name): (
@@ -72,9 +66,7 @@ def _lines(result):
     while stack:
         node = stack.pop()
         # A script's question may begin with a line break.
-        yield tuple(
-            node[name].strip() if name == "desc" else node[name] for name in SHOWN
-        )
+        yield tuple(node[name].strip() if name == "desc" else node[name] for name in SHOWN)
         stack += node["children"]
 
 

@@ -57,12 +57,8 @@ async def test_outcomes_come_in_the_order_of_the_work(tmp_path):
             project.add_answer(f"answer_{number}", task=task)
     progress = RunProgress()
     outcomes = await evaluate(project, ClaimJudge(), progress=progress)
-    names = [
-        f"{outcome.task_id}/{outcome.answer_name.split('.')[0]}" for outcome in outcomes
-    ]
-    assert names == [
-        f"{task}/answer_{number}" for task in ("t2", "t10") for number in (1, 9, 10)
-    ]
+    names = [f"{outcome.task_id}/{outcome.answer_name.split('.')[0]}" for outcome in outcomes]
+    assert names == [f"{task}/answer_{number}" for task in ("t2", "t10") for number in (1, 9, 10)]
     assert (progress.answers_total, progress.tasks_total, progress.tasks_done) == (
         6,
         2,
@@ -76,9 +72,7 @@ async def test_every_claim_is_asked_with_the_runs_model(project):
     """Two trials each, once for both answers together where the question is the same."""
     judge = ClaimJudge()
     await evaluate(project, judge)
-    assert sorted(judge.claims) == sorted(
-        claim for claim, _ in CLAIMS.values() for _ in range(4)
-    )
+    assert sorted(judge.claims) == sorted(claim for claim, _ in CLAIMS.values() for _ in range(4))
     assert set(judge.models) == {"judge-1"}
 
 
@@ -151,9 +145,7 @@ async def test_no_more_judge_requests_at_once_than_allowed(tmp_path):
     for task in ("a", "b"):
         project.add_script(CLAIMS, task)
         for number in range(3):
-            project.add_answer(
-                f"answer_{number + 1}", f"Text {number} of {task}.", task
-            )
+            project.add_answer(f"answer_{number + 1}", f"Text {number} of {task}.", task)
     crowd = Crowd(4)
     outcomes = await evaluate(project, ClaimJudge(crowd.verdict), llm_limit=4)
     assert [outcome.score for outcome in outcomes] == [1.0] * 6
@@ -179,8 +171,7 @@ async def test_an_outage_costs_its_answer_the_result_and_no_other(project, swall
 
     def outage(body):
         is_hit = (
-            "shallow" in prompt_text(body)
-            and claim_in(prompt_text(body)) == "The lake is cold."
+            "shallow" in prompt_text(body) and claim_in(prompt_text(body)) == "The lake is cold."
         )
         return status(500, "down for maintenance") if is_hit else None
 
@@ -204,7 +195,8 @@ async def test_an_outage_costs_its_answer_the_result_and_no_other(project, swall
     assert "500" in hit.reason and "judge-1" in hit.reason and "\n" not in hit.reason
     # In flight already, as it does not depend on the other.
     assert asked.count("The lake is wide.") <= 2
-    # Two trials at the same time, each tried up to three times; the slower one stops when the first gives up.
+    # Two trials at the same time, each tried up to three times; the slower one stops when the first
+    # gives up.
     assert 3 <= asked.count("The lake is cold.") <= 6
     assert project.task_summary()["answer_2.md"]["status"] == "unscored"
     assert project.task_summary()["answer_2.md"]["reason"] == hit.reason
@@ -252,9 +244,7 @@ def damaged_index(task_folder):
         (damaged_index, r"index\.json is damaged: repair it"),
     ],
 )
-async def test_a_cache_that_cannot_be_used_harms_no_other_task(
-    project, obstacle, reason
-):
+async def test_a_cache_that_cannot_be_used_harms_no_other_task(project, obstacle, reason):
     """Where the index cannot be read, nothing is judged."""
     project.add_answer(task="other")
     project.add_script(CLAIMS, "other")
@@ -346,9 +336,7 @@ async def test_another_client_is_another_judge(project, overwrite):
     """Two objects of one class may judge differently; ``overwrite`` also reuses nothing."""
     await evaluate_task(**task_arguments(project))
     judge = ClaimJudge(lambda _: False)
-    results = await evaluate_task(
-        **task_arguments(project, client=judge, overwrite=overwrite)
-    )
+    results = await evaluate_task(**task_arguments(project, client=judge, overwrite=overwrite))
     assert [result["final_score"] for result in results] == [0.0, 0.0]
     assert (len(judge.claims), len(project.result_paths())) == (12, 2)
 
@@ -368,11 +356,7 @@ async def test_a_task_is_evaluated_with_a_real_client(project, capsys):
             "openai", is_async=True, base_url=server.base_url, api_key="dummy"
         ) as client:
             arguments = task_arguments(project, client=client)
-            texts = {
-                name: str(value)
-                for name, value in arguments.items()
-                if name != "client"
-            }
+            texts = {name: str(value) for name, value in arguments.items() if name != "client"}
             results = await evaluate_task(client, **texts, is_self_debug=True)
         assert {body["model"] for body in server.requests} == {"o4-mini"}
     assert [result["final_score"] for result in results] == [1.0, 1.0]
@@ -399,9 +383,7 @@ async def test_folders_may_be_given_at_each_level(project, level):
 
 async def test_a_cache_that_is_not_there_is_an_empty_one(project):
     """A script that cites nothing needs none; no folder is made."""
-    results = await evaluate_task(
-        **task_arguments(project, cache_dir=project.root / "nowhere")
-    )
+    results = await evaluate_task(**task_arguments(project, cache_dir=project.root / "nowhere"))
     assert [result["final_score"] for result in results] == [1.0, 1.0]
     assert not (project.root / "nowhere").exists()
 
@@ -434,12 +416,8 @@ def test_uncached_pages_are_counted_where_citations_are_known(project, content, 
     """A malformed or missing file gives 0."""
     project.cache().put_web(PAGE, "Deep.", None)
     if content is not None:
-        (project.root / "cache" / "bot" / f"{TASK}.json").write_text(
-            json.dumps(content)
-        )
-    folders = RunFolders(
-        "bot", project.paths.cache_root, project.paths.eval_results_root
-    )
+        (project.root / "cache" / "bot" / f"{TASK}.json").write_text(json.dumps(content))
+    folders = RunFolders("bot", project.paths.cache_root, project.paths.eval_results_root)
     assert uncached_pages(folders, TASK) == count
 
 
@@ -481,9 +459,7 @@ async def test_a_missing_script_is_the_reason(project, caplog):
     missing = project.root / "eval_scripts" / "gone.py"
     assert await evaluate_task(**task_arguments(project, script_path=missing)) == []
     assert "gone.py" in caplog.text
-    assert all(
-        "gone.py" in entry["reason"] for entry in project.task_summary().values()
-    )
+    assert all("gone.py" in entry["reason"] for entry in project.task_summary().values())
 
 
 @pytest.mark.parametrize(
@@ -562,9 +538,7 @@ async def test_extraction_and_verification_reach_the_judge_with_their_texts(proj
     def reply(body):
         if block_in(prompt_text(body), "what to extract") == "The depth.":
             return json.dumps({"depth": "40 m"})
-        is_right = re.fullmatch(
-            r"It is 40 m deep \(\d\)\.", claim_in(prompt_text(body))
-        )
+        is_right = re.fullmatch(r"It is 40 m deep \(\d\)\.", claim_in(prompt_text(body)))
         return {"reasoning": "read", "result": is_right is not None}
 
     with JudgeServer(reply) as server:

@@ -68,25 +68,19 @@ def machines(evaluated, tmp_path, monkeypatch):
 
 def merge(*names, into="all"):
     """Merge the results of machines."""
-    return call(
-        main, "merge", *(f"{name}/eval_results" for name in names), "--into", into
-    )
+    return call(main, "merge", *(f"{name}/eval_results" for name in names), "--into", into)
 
 
 def files(folder):
     """Return the content of all files below a folder."""
     return {
-        str(path): path.read_bytes()
-        for path in sorted(Path(folder).rglob("*"))
-        if path.is_file()
+        str(path): path.read_bytes() for path in sorted(Path(folder).rglob("*")) if path.is_file()
     }
 
 
 def metrics(root):
     """Return the metrics of the agent."""
-    return json.loads(
-        call(main, "metrics", "bot", "--eval_results_root", root, "--json").stdout
-    )
+    return json.loads(call(main, "metrics", "bot", "--eval_results_root", root, "--json").stdout)
 
 
 def stored(root):
@@ -98,8 +92,7 @@ def stored(root):
 def result_names(root):
     """Return the answer of each result file, once for each file."""
     return sorted(
-        str(path.parent.parent.relative_to(root))
-        for path in Path(root).rglob("*.md.json")
+        str(path.parent.parent.relative_to(root)) for path in Path(root).rglob("*.md.json")
     )
 
 
@@ -115,31 +108,24 @@ def test_merged_shards_equal_one_whole_run(machines):
     usage = read_json(machines / "all/bot/usage.json")["runs"]
     [whole] = read_json(machines / "w/eval_results/bot/usage.json")["runs"]
     assert sorted(each["shard"] for each in usage) == list(SHARDS)
-    assert (
-        sum(each["asked"]["judgments"] for each in usage) == whole["asked"]["judgments"]
-    )
+    assert sum(each["asked"]["judgments"] for each in usage) == whole["asked"]["judgments"]
     assert files("1") | files("2") | files("3") == before
     merged = files("all")
     assert merge(1, 2, 3).returncode == 0
-    assert {
-        name for name, content in files("all").items() if content != merged.get(name)
-    } <= {f"all/bot/{FILE_NAME}"}
+    assert {name for name, content in files("all").items() if content != merged.get(name)} <= {
+        f"all/bot/{FILE_NAME}"
+    }
     assert sorted(stored("all")) == sorted(stored("w/eval_results"))
 
 
 def test_a_part_does_not_look_like_a_whole(machines):
     """A warning names the shard until all have ended; a run over all answers ends it as well."""
     [warning, *_] = metrics("1/eval_results")["warnings"]
-    assert warning.startswith(
-        "these are figures of a part only: results of shard 1/3; "
-    )
+    assert warning.startswith("these are figures of a part only: results of shard 1/3; ")
     shown = call(main, "metrics", "bot", "--eval_results_root", "1/eval_results").stdout
     assert ("part only" in shown, "never evaluated" in shown) == (True, False)
     run = merge(1, 3)
-    assert (
-        "Warning: these are figures of a part only: results of shard 1/3, 3/3; "
-        in run.stdout
-    )
+    assert "Warning: these are figures of a part only: results of shard 1/3, 3/3; " in run.stdout
     path = machines / "2/eval_results/bot/shards.json"
     path.write_text(path.read_text().replace("ended", "started"))
     merge(2)
@@ -167,10 +153,7 @@ def test_shards_in_one_folder_divide_the_work(evaluated):
         for root, state in (("one", "ended"), ("few", "started")):
             few = ("--shard", "1/3", "--task_id", "dam", "--eval_results_root", root)
             run_command(*options, *few, cwd=evaluated)
-            assert (
-                read_json(evaluated / root / "bot/shards.json")["shards"]["1/3"]
-                == state
-            )
+            assert read_json(evaluated / root / "bot/shards.json")["shards"]["1/3"] == state
         empty = run_command(
             *options, "--shard", "99/1000", "--eval_results_root", "none", cwd=evaluated
         )
@@ -183,18 +166,22 @@ def test_shards_in_one_folder_divide_the_work(evaluated):
         "dam": 3,
         "weir": 2,
     }
-    assert [
-        each["answer_name"] for each in found["missing"] if "UTF-8" in each["reason"]
-    ] == ["answer_2.md"]
+    assert [each["answer_name"] for each in found["missing"] if "UTF-8" in each["reason"]] == [
+        "answer_2.md"
+    ]
     assert not any("part only" in text for text in found["warnings"])
 
 
 def test_the_hash_is_the_same_everywhere():
     """On every machine, and with every version."""
     places = [("dam", f"answer_{number}.md") for number in range(1, 6)]
-    assert [
-        next(k for k in (1, 2, 3) if Shard(k, 3).holds(*place)) for place in places
-    ] == [3, 2, 1, 2, 3]
+    assert [next(k for k in (1, 2, 3) if Shard(k, 3).holds(*place)) for place in places] == [
+        3,
+        2,
+        1,
+        2,
+        3,
+    ]
 
 
 def changed(path, **fields):
@@ -211,19 +198,14 @@ def test_different_results_of_one_answer_are_a_conflict(machines):
     changed(path, final_score=0.25, time_seconds=9.0)
     run = merge("w", "other")
     assert run.returncode == 1
-    [conflict] = [
-        text for text in run.stdout.splitlines() if text.startswith("Conflict: ")
-    ]
+    [conflict] = [text for text in run.stdout.splitlines() if text.startswith("Conflict: ")]
     assert conflict.startswith(
         "Conflict: bot/dam/answer_1: two different results, of different times of the agent: 0.5 in "
         "all/bot/dam/answer_1/results"
     )
     assert "0.25 in other/eval_results/bot/dam/answer_1/results" in conflict
     assert metrics("all")["tasks"] == metrics("w/eval_results")["tasks"]
-    newer = (
-        machines
-        / "w/eval_results/bot/dam/answer_1/results/29990101_000000_answer_1.md.json"
-    )
+    newer = machines / "w/eval_results/bot/dam/answer_1/results/29990101_000000_answer_1.md.json"
     shutil.copy(path, newer)
     assert merge("w").returncode == 0
     assert metrics("all")["tasks"]["dam"]["answers"][0]["score"] == 0.25
@@ -240,9 +222,7 @@ def test_other_judges_and_scripts_are_conflicts(machines):
         path.write_text(json.dumps(with_checksum(content)))
     run = merge(1, 2, 3)
     assert run.returncode == 1
-    assert (
-        "Conflict: bot: scores of different judges: o4-mini, other-judge" in run.stdout
-    )
+    assert "Conflict: bot: scores of different judges: o4-mini, other-judge" in run.stdout
     assert "judged by different versions of its script" in run.stdout
     with JudgmentStore(machines / "2/eval_results/bot" / FILE_NAME) as store:
         judgments = [each.model_copy(update={"text": "other"}) for each in store.all()]
@@ -288,9 +268,7 @@ def test_a_killed_merge_continues(machines):
     assert (run.returncode, run.stderr) == (0, "")
     assert metrics("all") == metrics("w/eval_results")
     assert len(result_names("all")) == len(result_names("w/eval_results")) + 100
-    assert (
-        len(stored("all")) == len(set(stored("all"))) == len(stored("w/eval_results"))
-    )
+    assert len(stored("all")) == len(set(stored("all"))) == len(stored("w/eval_results"))
 
 
 LINKED = {

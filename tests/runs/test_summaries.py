@@ -189,10 +189,7 @@ def test_an_answer_that_failed_now_does_not_keep_its_old_score(tmp_path):
         tmp_path, "bot", "t", {"answer_1.md": "the judge was out of reach"}
     )
     assert read(tmp_path / "bot" / "t" / "summary.json") == []
-    assert (
-        read(tmp_path / "bot" / "t" / "unscored.json")[0]["earlier_result"]
-        == earlier.name
-    )
+    assert read(tmp_path / "bot" / "t" / "unscored.json")[0]["earlier_result"] == earlier.name
     assert (answer.score, answer.judge_model) == (None, None)
     assert task_answers(tmp_path, "bot", "t") == [answer]
     result(tmp_path, "bot/t/answer_1", 0.5, stamp=NEWEST)
@@ -208,8 +205,7 @@ def test_results_of_answers_that_are_gone_are_not_counted(tmp_path):
     )
     assert scores(current) == {"answer_1.md": 1.0, "answer_3.md": None}
     entries = {
-        entry["answer_name"]: entry
-        for entry in read(tmp_path / "bot" / "t" / "unscored.json")
+        entry["answer_name"]: entry for entry in read(tmp_path / "bot" / "t" / "unscored.json")
     }
     assert entries["answer_2.md"]["status"] == "removed"
     assert task_answers(tmp_path, "bot", "t") == current

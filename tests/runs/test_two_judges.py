@@ -75,9 +75,7 @@ def leaves_of(project):
 
 
 @pytest.mark.parametrize(("votes", "of_strong"), [("always", 2), ("1", 1)])
-def test_the_strong_judge_decides_split_votes_and_failed_gates(
-    project, votes, of_strong
-):
+def test_the_strong_judge_decides_split_votes_and_failed_gates(project, votes, of_strong):
     """The evidence names who decided, and the replay agrees.
 
     Only two votes of the cheap one can differ, so it has two by each rule of votes.
@@ -198,7 +196,8 @@ def test_both_judges_share_the_budget(project):
     usage = read_json(project.results / "usage.json")
     assert usage["newest_run"]["first_model"] == CHEAP
     costs = [run["asked"]["cost_usd"] for run in usage["runs"]]
-    # 40 tokens, 60 cached ones and 10 out, at 2.50, 1.25 and 10 dollars a million, or .15, .075 and .60.
+    # 40 tokens, 60 cached ones and 10 out, at 2.50, 1.25 and 10 dollars a million, or .15, .075 and
+    # .60.
     one, other = (40 * 2.5 + 60 * 1.25 + 100) / 1e6, (40 * 0.15 + 4.5 + 6) / 1e6
     assert sum(costs) == pytest.approx(4 * one + 10 * other, rel=0.01)
 
@@ -231,8 +230,7 @@ def test_the_settings_file_may_name_both(project):
     judges = TwoJudges()
     with JudgeServer(reply=judges) as server:
         (project.root / "mind2web2.toml").write_text(
-            f'judge_base_url = "{server.base_url}"\n'
-            f'judge_cascade = "{CHEAP},{STRONG}"\n'
+            f'judge_base_url = "{server.base_url}"\njudge_cascade = "{CHEAP},{STRONG}"\n'
         )
         assert call(evaluate_main, "bot").returncode == 0
         assert judges.asked[STRONG, "sound_gate"] == 0
@@ -301,9 +299,7 @@ def test_two_judges_are_one_way_of_judging(project):
     metrics = call(main, "metrics", "bot").stdout
     status_lines = call(main, "status", "bot").stdout
     assert "judge changed" not in status_lines
-    assert not [
-        text for text in (told, again, metrics) if "served in different" in text
-    ]
+    assert not [text for text in (told, again, metrics) if "served in different" in text]
     sentence = " ".join(metrics.split("To copy: ")[1].split())
     assert sentence.count(f"{STRONG} with {CHEAP} first") == 1
 
@@ -332,9 +328,7 @@ def test_batches_have_one_model_each(project, monkeypatch):
     monkeypatch.setattr(batch_endpoints, "BatchPace", quickly)
     with BatchServer(TwoJudges()) as server:
         output = judged(server, "--batch", "--batch_poll", "0.01")
-        models = [
-            {each["body"]["model"] for each in job.requests} for job in server.jobs
-        ]
+        models = [{each["body"]["model"] for each in job.requests} for job in server.jobs]
         assert {frozenset(each) for each in models} == {
             frozenset({CHEAP}),
             frozenset({STRONG}),

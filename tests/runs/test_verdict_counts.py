@@ -14,14 +14,10 @@ NOTHING = {
     "flagged": 0,
     "error": 0,
 }
-FINE = ClaimFacts(
-    frozenset(), is_voted=True, is_split=False, quotes=("found", "not_found")
-)
+FINE = ClaimFacts(frozenset(), is_voted=True, is_split=False, quotes=("found", "not_found"))
 SPLIT = ClaimFacts(frozenset(), is_voted=True, is_split=True)
 GONE = ClaimFacts(frozenset({"page_not_had"}), is_voted=False, is_split=False)
-DOUBLE = ClaimFacts(
-    frozenset({"suspect_page", "flagged"}), is_voted=True, is_split=False
-)
+DOUBLE = ClaimFacts(frozenset({"suspect_page", "flagged"}), is_voted=True, is_split=False)
 
 
 def answer(task, number, *claims, score=1.0, **facts):

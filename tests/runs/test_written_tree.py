@@ -39,16 +39,14 @@ def test_scores_follow_from_the_leaves():
     for case in vectors("tree.json"):
         root = read(described(case["input"]))
         outcomes = aggregate(root)
-        assert outcomes[id(root)].score == pytest.approx(
-            case["expected_score"], abs=1e-6
-        ), case["name"]
+        assert outcomes[id(root)].score == pytest.approx(case["expected_score"], abs=1e-6), case[
+            "name"
+        ]
         expected = [
             (node["id"], pytest.approx(node["score"], abs=1e-6), node["status"])
             for node in _nodes(case["expected"])
         ]
-        assert expected == [(node.id, *outcomes[id(node)]) for node in root.walk()], (
-            case["name"]
-        )
+        assert expected == [(node.id, *outcomes[id(node)]) for node in root.walk()], case["name"]
 
 
 def _nodes(tree):

@@ -70,16 +70,9 @@ async def test_the_example_has_the_scores_of_evaluate():
             pages=REPOSITORY / "cache/example",
             scripts=REPOSITORY / "eval_scripts",
         ) as scorer:
-            texts = [
-                read_answer(REPOSITORY / "answers/example" / task / name)
-                for name in expected
-            ]
-            outcomes = await asyncio.gather(
-                *(scorer.score(task, text) for text in texts)
-            )
-    assert [outcome.score for outcome in outcomes] == pytest.approx(
-        list(expected.values())
-    )
+            texts = [read_answer(REPOSITORY / "answers/example" / task / name) for name in expected]
+            outcomes = await asyncio.gather(*(scorer.score(task, text) for text in texts))
+    assert [outcome.score for outcome in outcomes] == pytest.approx(list(expected.values()))
     for outcome in outcomes:
         assert outcome.tree["score"] == outcome.score
         assert outcome.cost_usd > 0
@@ -157,9 +150,10 @@ def test_a_script_that_exits_in_a_task_ends_nothing(project):
     """The scorer's loop goes on."""
     project.add_script_body(EXITS)
     with scorer_of(project) as scorer:
-        assert [
-            scorer.score_sync("lake", f"answer {number}").score for number in range(2)
-        ] == [0.0, 0.0]
+        assert [scorer.score_sync("lake", f"answer {number}").score for number in range(2)] == [
+            0.0,
+            0.0,
+        ]
 
 
 @pytest.mark.parametrize(
@@ -191,9 +185,7 @@ def test_a_judge_that_comes_back_is_asked_again(project, monkeypatch):
         assert scorer.score_sync("lake", "two").score == 1.0
 
 
-def test_in_an_outage_answers_fail_at_once_until_the_judge_is_tried_again(
-    project, monkeypatch
-):
+def test_in_an_outage_answers_fail_at_once_until_the_judge_is_tried_again(project, monkeypatch):
     """None of them has a score; once the judge is back, answers have scores again."""
     monkeypatch.setattr(scorer_module, "_TRY_AGAIN_AFTER_S", 600.0)
     is_away = [status(503, "away")]
@@ -235,9 +227,7 @@ def failure(is_transient):
         (failure(is_transient=True), "unavailable", 0.0),
     ],
 )
-def test_a_missing_page_means_what_the_caller_chose(
-    project, caplog, page, missing_pages, expected
-):
+def test_a_missing_page_means_what_the_caller_chose(project, caplog, page, missing_pages, expected):
     """A page whose capture is known to fail is the answer's own fault."""
     project.add_script({"deep": (DEEP, URL)})
     pages = project.root / "cache" / "bot"
@@ -248,9 +238,7 @@ def test_a_missing_page_means_what_the_caller_chose(
         cache.put_capture(page)
     outcome = score_once(project, pages=pages, missing_pages=missing_pages)
     assert (outcome.score if isinstance(outcome, Score) else outcome.kind) == expected
-    assert [
-        record for record in caplog.records if record.levelno >= logging.WARNING
-    ] == []
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
 def test_missing_pages_are_captured_and_stored_where_the_caller_wants_it(project):
@@ -261,9 +249,7 @@ def test_missing_pages_are_captured_and_stored_where_the_caller_wants_it(project
     )
     pages = project.root / "cache"
     pages.mkdir()
-    with LocalHttp(
-        lambda asked: html if asked.path == "/depth" else Answer(b"", 404)
-    ) as site:
+    with LocalHttp(lambda asked: html if asked.path == "/depth" else Answer(b"", 404)) as site:
         urls = [f"{site.url}/depth", f"{site.url}/invented"]
         project.add_script({"deep": (DEEP, urls[0]), "invented": (DEEP, urls[1])})
         outcome = score_once(
@@ -331,9 +317,7 @@ def test_an_empty_answer_has_the_score_zero(project):
         ("lake", "x" * 1_000_001, AnswerError, "1,000,001 bytes"),
     ],
 )
-async def test_what_is_no_answer_to_a_task_is_refused(
-    project, task, answer, error, text
-):
+async def test_what_is_no_answer_to_a_task_is_refused(project, task, answer, error, text):
     """Such a call is a mistake of the caller."""
     async with scorer_of(project) as scorer:
         with pytest.raises(error, match=text):
@@ -357,9 +341,7 @@ def test_unusable_settings_are_refused(project, settings):
 
 def test_a_judge_that_is_only_named_is_refused(project):
     """A judge has more settings than its name."""
-    with pytest.raises(
-        UsageError, match=r"^judge is 'o4-mini': give Judge\(model=\.\.\.\)$"
-    ):
+    with pytest.raises(UsageError, match=r"^judge is 'o4-mini': give Judge\(model=\.\.\.\)$"):
         Scorer(judge="o4-mini", scripts=project.root / "eval_scripts")
 
 
@@ -373,9 +355,7 @@ def test_a_cost_limit_needs_a_price(project):
         with pytest.raises(UsageError, match="in dollars per million tokens"):
             score_once(project, replace(judge, price=(1.0,)))
         outcome = score_once(project, replace(judge, price=(2.0, 4.0)), max_cost=5)
-    assert outcome.cost_usd == pytest.approx(
-        len(server.requests) * (1000 * 2 + 500 * 4) / 1e6
-    )
+    assert outcome.cost_usd == pytest.approx(len(server.requests) * (1000 * 2 + 500 * 4) / 1e6)
 
 
 def test_each_scorer_has_its_own_price(project):
@@ -391,9 +371,7 @@ def test_each_scorer_has_its_own_price(project):
     assert isinstance(outcome, Score)
     one_usd = (1000 * 2 + 500 * 4) / 1e6
     assert dear_outcome.cost_usd == pytest.approx(requests * one_usd * 10)
-    assert outcome.cost_usd == pytest.approx(
-        (len(server.requests) - requests) * one_usd
-    )
+    assert outcome.cost_usd == pytest.approx((len(server.requests) - requests) * one_usd)
     assert outcome.result["judge_usage"]["cost_usd"] == pytest.approx(outcome.cost_usd)
 
 
@@ -404,9 +382,7 @@ def test_each_scorer_has_its_own_price(project):
 def test_parameters_of_the_scorers_own_are_refused(project, extra_body):
     """Another model's judgments would be stored as the named one's."""
     with pytest.raises(UsageError, match="extra_body"):
-        scorer_of(
-            project, Judge(base_url="http://localhost:1/v1", extra_body=extra_body)
-        )
+        scorer_of(project, Judge(base_url="http://localhost:1/v1", extra_body=extra_body))
 
 
 def test_a_pool_of_another_model_is_refused(project):
@@ -424,9 +400,7 @@ async def test_limits_hold_for_any_number_of_calls(project):
     """Equal answers are judged once; the judge never has more requests than allowed."""
     with JudgeServer() as server:
         judge = Judge(MODEL, server.base_url, api_key="none")
-        async with scorer_of(
-            project, judge, max_llm_requests=4, max_answers=8
-        ) as scorer:
+        async with scorer_of(project, judge, max_llm_requests=4, max_answers=8) as scorer:
             outcomes = await asyncio.gather(
                 *(scorer.score("lake", f"answer {n % 40}") for n in range(120))
             )
@@ -447,8 +421,7 @@ def test_scores_are_had_with_and_without_loops_and_from_many_threads(project):
 
         outcomes = [scorer.score_sync("lake", "without a loop"), *asyncio.run(both())]
         threads = [
-            threading.Thread(target=lambda: outcomes.extend(asyncio.run(both())))
-            for _ in range(3)
+            threading.Thread(target=lambda: outcomes.extend(asyncio.run(both()))) for _ in range(3)
         ]
         for thread in threads:
             thread.start()
@@ -497,8 +470,7 @@ async def test_calls_in_flight_end_with_the_scorer(project):
     scorer = scorer_of(project, judge, max_answers=1)
     async with scorer:
         calls = [
-            asyncio.create_task(scorer.score("lake", f"answer {number}"))
-            for number in range(3)
+            asyncio.create_task(scorer.score("lake", f"answer {number}")) for number in range(3)
         ]
         await asyncio.to_thread(judge.is_asked.wait, 60)
         await scorer.aclose()
@@ -556,9 +528,7 @@ def test_a_client_that_blocks_the_thread_does_not_keep_the_scorer_from_closing(
     scorer = scorer_of(project, ClaimJudge(block))
     outcomes = []
     with scorer:
-        thread = threading.Thread(
-            target=lambda: outcomes.append(scorer.score_sync("lake", "x"))
-        )
+        thread = threading.Thread(target=lambda: outcomes.append(scorer.score_sync("lake", "x")))
         thread.start()
         begun.wait(60)
     thread.join()
@@ -630,11 +600,7 @@ def test_isolate_is_gone(isolate):
 
 def test_a_scorer_knows_the_prices_of_the_file(project, monkeypatch):
     monkeypatch.chdir(project.root)
-    (project.root / "mind2web2.toml").write_text(
-        "[prices.own]\ninput = 1\noutput = 2\n"
-    )
+    (project.root / "mind2web2.toml").write_text("[prices.own]\ninput = 1\noutput = 2\n")
     judge = Judge("own", "http://127.0.0.1:9/v1", api_key="none")
-    with Scorer(
-        judge=judge, scripts=project.root / "eval_scripts", max_cost=1
-    ) as open_one:
+    with Scorer(judge=judge, scripts=project.root / "eval_scripts", max_cost=1) as open_one:
         assert open_one.is_open

@@ -101,9 +101,7 @@ def test_a_server_with_a_token_has_any_name(project):
         host = {"host": "scores.internal:8000"}
         assert client.get("/metrics", headers=host).status_code == 401
         assert (
-            client.get(
-                "/metrics", headers={**host, "authorization": "Bearer secret"}
-            ).status_code
+            client.get("/metrics", headers={**host, "authorization": "Bearer secret"}).status_code
             == 200
         )
 
@@ -125,10 +123,7 @@ def test_a_batch_is_answered_in_order(client):
     ]
     reply = client.post("/scores", json={"answers": answers})
     assert reply.status_code == 200
-    outcomes = [
-        {"score", "kind", "error"} & outcome.keys()
-        for outcome in reply.json()["outcomes"]
-    ]
+    outcomes = [{"score", "kind", "error"} & outcome.keys() for outcome in reply.json()["outcomes"]]
     assert outcomes == [{"score"}, {"kind"}, {"error"}, {"error"}, {"error"}, {"score"}]
 
 
@@ -143,13 +138,9 @@ def test_a_batch_is_answered_in_order(client):
         ),
     ],
 )
-def test_a_result_in_a_scripts_own_form_costs_no_other_answer(
-    client, project, parts, tree
-):
+def test_a_result_in_a_scripts_own_form_costs_no_other_answer(client, project, parts, tree):
     """The score counts; the tree is empty where it is none."""
-    project.add_script_body(
-        f"return {{'final_score': 0.5, 'eval_breakdown': {parts}}}", task="odd"
-    )
+    project.add_script_body(f"return {{'final_score': 0.5, 'eval_breakdown': {parts}}}", task="odd")
     reply = client.post("/scores", json={"answers": [{**CALL, "task": "odd"}, CALL]})
     odd, usual = reply.json()["outcomes"]
     assert (odd["score"], odd["tree"], odd["evidence"], usual["score"]) == (
@@ -196,9 +187,7 @@ def test_a_result_in_a_scripts_own_form_costs_no_other_answer(
 )
 def test_bad_input_is_refused_in_one_line(client, monkeypatch, path, body, code, error):
     """Before anything is judged."""
-    monkeypatch.setattr(
-        server_module, "MAX_BODY_BYTES", 10_000 if error == "send fewer" else 10**6
-    )
+    monkeypatch.setattr(server_module, "MAX_BODY_BYTES", 10_000 if error == "send fewer" else 10**6)
     reply = client.post(path, content=body)
     assert reply.status_code == code
     assert error in reply.json()["error"]
@@ -245,9 +234,7 @@ def test_a_port_that_does_not_exist_is_named():
 def test_pages_of_other_sites_cannot_ask(client):
     """A browser sends the site's address along."""
     assert (
-        client.post(
-            "/score", json=CALL, headers={"Origin": "https://evil.example"}
-        ).status_code
+        client.post("/score", json=CALL, headers={"Origin": "https://evil.example"}).status_code
         == 403
     )
 
@@ -260,10 +247,7 @@ def test_a_token_is_asked_for_where_there_is_one(project):
             {"Authorization": "Bearer wrong"},
             {"Authorization": "Bearer secret"},
         ]
-        assert [
-            client.post("/score", json=CALL, headers=each).status_code
-            for each in headers
-        ] == [
+        assert [client.post("/score", json=CALL, headers=each).status_code for each in headers] == [
             401,
             401,
             200,
@@ -281,9 +265,7 @@ def test_metrics_are_in_the_form_of_prometheus(project):
     assert reply.headers["content-type"].startswith("text/plain; version=0.0.4")
     lines = reply.text.splitlines()
     assert 'mind2web2_no_scores_total{kind="script"} 1' in lines
-    assert {"mind2web2_scores_total 2", "mind2web2_judge_requests_total 2"} <= set(
-        lines
-    )
+    assert {"mind2web2_scores_total 2", "mind2web2_judge_requests_total 2"} <= set(lines)
     sample = re.compile(
         r'mind2web2_[a-z_]+(\{[a-z]+="[a-z]+"\})? [0-9.e-]+|# (HELP|TYPE) mind2web2_[a-z_]+ .+'
     )
@@ -297,9 +279,7 @@ def test_a_client_that_goes_away_stops_its_evaluation(project):
         with pytest.raises(httpx.TimeoutException):
             client.post("/score", json=CALL, timeout=0.2)
         judge.release.set()
-        assert (
-            client.post("/score", json={**CALL, "answer": "another"}).status_code == 200
-        )
+        assert client.post("/score", json={**CALL, "answer": "another"}).status_code == 200
         assert scorer.counts.scores == 1
         assert 'mind2web2_calls{state="running"} 0' in metrics_text(scorer)
 
@@ -386,10 +366,7 @@ def test_a_judge_that_is_not_there_yet_is_reported(project):
         pass
     command, address, _ = started(project, judge)
     warning = next(line for line in command.stderr if "judge" in line)
-    assert (
-        f"cannot connect to the judge at {judge.base_url}: connection refused"
-        in warning
-    )
+    assert f"cannot connect to the judge at {judge.base_url}: connection refused" in warning
     assert httpx.get(f"{address}/health", timeout=60).status_code == 200
     command.send_signal(signal.SIGTERM)
     _, errors = command.communicate(timeout=60)

@@ -84,9 +84,7 @@ def test_a_name_that_is_no_alias_is_missing(tmp_path):
         ("[scripts]\nalias = {}", 2, "did you mean aliases?"),
     ],
 )
-def test_the_settings_file_names_aliases(
-    tmp_path, monkeypatch, content, status, message
-):
+def test_the_settings_file_names_aliases(tmp_path, monkeypatch, content, status, message):
     """They reach the process that runs the script."""
     monkeypatch.chdir(tmp_path)
     scripts = tmp_path / "eval_scripts" / "own"

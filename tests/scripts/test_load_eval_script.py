@@ -32,9 +32,7 @@ def registered():
 
 async def test_scripts_of_one_file_name_do_not_clash(tmp_path):
     """Two versions of a task, and two loads of one version, each keep their own globals."""
-    paths = [
-        script(tmp_path / str(score), f"SCORE = {score}\n{GOOD}") for score in (0, 1)
-    ]
+    paths = [script(tmp_path / str(score), f"SCORE = {score}\n{GOOD}") for score in (0, 1)]
     functions = [load_eval_script(path) for path in (*paths, str(paths[0]))]
     assert [(await call(function))["final_score"] for function in functions] == [
         0,

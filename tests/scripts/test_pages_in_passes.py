@@ -11,7 +11,9 @@ from mind2web2.pages.captures import SharedCaptures
 
 VERIFY = f"await evaluator.verify('first', evaluator.add_leaf('l', 'd'), '{PAGE}')\n"
 AGAIN = f"await evaluator.verify('second', evaluator.add_leaf('l2', 'd'), '{PAGE}')\n"
-SEEN = "evaluator.add_custom_node(seen, 'seen', 'd', critical=False)\nreturn evaluator.get_summary()\n"
+SEEN = (
+    "evaluator.add_custom_node(seen, 'seen', 'd', critical=False)\nreturn evaluator.get_summary()\n"
+)
 RUN_AGAIN = "logger.info('%s', repr(evaluator.find_node('l2')))\n"
 LOOK = "def look(cache):\n    return getattr(cache, 'h' + 'as')({url!r}) is not None\n"
 PUT = f"def put(name):\n    getattr(cache, name)('{PAGE}', 'other text', None)\n"
@@ -37,9 +39,7 @@ async def outcome(folder, body, ahead):
     project.add_answer()
     project.add_script_body(body)
     judge = ClaimJudge()
-    [done] = await evaluate(
-        project, judge, captures=SharedCaptures.by(Browser()), ahead=ahead
-    )
+    [done] = await evaluate(project, judge, captures=SharedCaptures.by(Browser()), ahead=ahead)
     assert done.reason is None
     [path] = project.result_paths()
     result = read_json(path)

@@ -63,9 +63,7 @@ GATES = (
 @pytest.mark.parametrize(
     ("body", "passes"), [(LOOP, (5, 3, 3)), (GATES, (5, 5, 2)), (END, (1, 1, 1))]
 )
-async def test_a_script_runs_once_more_than_it_waits_for_replies(
-    tmp_path, body, passes
-):
+async def test_a_script_runs_once_more_than_it_waits_for_replies(tmp_path, body, passes):
     found = [await by_policy(tmp_path, body, ahead) for ahead in WAYS]
     in_order = await by_policy(tmp_path, body, None)
     assert tuple(each.passes for each in found) == passes
@@ -90,9 +88,7 @@ async def test_nothing_ahead_asks_what_program_order_asks(tmp_path):
     assert asked["gates"] == ["Not asked.", "Skipped.", "This is no gate.", "no"]
 
 
-@pytest.mark.parametrize(
-    "test", ["is True", "is not False", "== True", "in (True,)", "and 1"]
-)
+@pytest.mark.parametrize("test", ["is True", "is not False", "== True", "in (True,)", "and 1"])
 async def test_looks_at_a_verdict_that_is_not_there_end_the_pass(tmp_path, test):
     body = (
         f"if (await evaluator.verify('no', None)) {test}:\n"

@@ -27,14 +27,15 @@ from mind2web2.cli import evaluate_main
 from mind2web2.runs.settings import RunSettings
 
 FIXTURES = REPOSITORY / "tests" / "fixtures" / "scheduler"
-# Scripts that read, delay, copy or combine verdicts in their own ways, and those with tasks of their own.
+# Scripts that read, delay, copy or combine verdicts in their own ways, and those with tasks of
+# their own.
 OTHERS = [
     path
     for folder in ("idioms", "own_tasks")
     for path in sorted((FIXTURES.parent / folder).glob("*.py"))
 ]
-# These two versions of Python write JSON and pickles of at most 1,500 levels, whatever the recursion limit
-# is; a node takes up to four.
+# These two versions of Python write JSON and pickles of at most 1,500 levels, whatever the
+# recursion limit is; a node takes up to four.
 DEEP = 300 if sys.version_info[:3] in ((3, 12, 0), (3, 12, 1)) else 1000
 # Scores of the scripts there; ``None`` for one that has no result, with its reason below.
 FIXTURE_SCORES = {
@@ -165,9 +166,7 @@ CASES = {
     ),
     "variable_later": (
         f'{TRUE}    is_new = "M2W2_SEEN" not in os.environ\n    os.environ.update(M2W2_SEEN="y")\n'
-        "    statuses()\n"
-        + GOOD.format("is_new")
-        + '    os.environ.pop("M2W2_SEEN")\n',
+        "    statuses()\n" + GOOD.format("is_new") + '    os.environ.pop("M2W2_SEEN")\n',
         1.0,
     ),
     "module_attribute": (
@@ -195,7 +194,8 @@ EXTRACTS = """\
     first = await ev.extract("The first", Town, "first")
     second = await ev.extract("The second", Town, "second", source="https://www.example.org/page/1")
 """
-# What a script does while extractions are pending; each adds a leaf, so that its claims depend on them.
+# What a script does while extractions are pending; each adds a leaf, so that its claims depend on
+# them.
 WITH_EXTRACTIONS = {
     "extract_results": 'seen = [each["type"] for each in ev._extraction_results]\n'
     + GOOD.format('seen == ["first", "second"]'),
@@ -203,13 +203,10 @@ WITH_EXTRACTIONS = {
     + GOOD.format('seen == ["first", "second"]'),
     "extract_copy": "import copy\n    seen = copy.copy(ev)._extraction_results\n"
     + GOOD.format("len(seen) == 2"),
-    "extract_ledger": "seen = client.ledger.usage.judgments\n"
-    + GOOD.format("seen == 2"),
+    "extract_ledger": "seen = client.ledger.usage.judgments\n" + GOOD.format("seen == 2"),
     "extract_pages": 'seen = cache.has_web("https://www.example.org/page/1")\n'
     + GOOD.format("seen"),
-    "extract_type": GOOD.format(
-        "type(first) is Town and type(second) is Town"
-    ).lstrip(),
+    "extract_type": GOOD.format("type(first) is Town and type(second) is Town").lstrip(),
     "extract_again": 'ev.initialize(task_id="t", client=client, **given)\n    root = ev.root\n'
     + GOOD.format("ev._extraction_results == []"),
     "extract_validator": 'third = await ev.extract("The third", Checked, "third")\n'
@@ -349,10 +346,7 @@ def run_in_all_ways(tmp_path_factory):
             printed = run(server).stdout
         paths = {name: project.result_paths(task=name) for name in names}
         found[way] = (
-            {
-                name: read_json(path[0]) if path else None
-                for name, path in paths.items()
-            },
+            {name: read_json(path[0]) if path else None for name, path in paths.items()},
             printed,
         )
     return found
@@ -462,9 +456,7 @@ ENDLESS = {
 
 def test_a_script_that_loops_for_ever_ends(tmp_path):
     """By bounds that no rubric comes near (a lower one here), each with a reason."""
-    project = project_with(
-        tmp_path, {name: HEADER + body for name, (body, _) in ENDLESS.items()}
-    )
+    project = project_with(tmp_path, {name: HEADER + body for name, (body, _) in ENDLESS.items()})
     with environment(tmp_path), JudgeServer(reply=verdict) as server:
         printed = run(server).stdout
     for name, (_, reason) in ENDLESS.items():

@@ -175,9 +175,7 @@ def test_an_error_names_file_line_field_and_cure(tmp_path, old, new, place, cure
     assert "\n" not in message
 
 
-@pytest.mark.parametrize(
-    "name", ["museum_saturday", "library_facts", "step_free_walks"]
-)
+@pytest.mark.parametrize("name", ["museum_saturday", "library_facts", "step_free_walks"])
 def test_the_written_script_is_proper_python(name):
     """It has a type for each field, and the question as the constant that others read."""
     rubric = read_rubric(EXAMPLES / f"{name}.yaml").rubric
@@ -231,10 +229,7 @@ async def test_an_empty_value_fails_its_leaf_unasked(tmp_path, given):
     assert len(judge.questions) == 1
     leaf = result["eval_breakdown"][0]["verification_tree"]["children"][0]
     missing = "depth" if not (given["depth"] or "").strip() else "urls"
-    assert (
-        leaf["evidence"]["reason"]
-        == f"not judged, because the answer gives no {missing}"
-    )
+    assert leaf["evidence"]["reason"] == f"not judged, because the answer gives no {missing}"
 
 
 async def test_a_group_from_a_page_may_be_asked_for_as_a_whole(tmp_path):
@@ -294,14 +289,10 @@ async def test_leaves_without_a_claim_and_leaves_for_each_item(tmp_path, fish, p
     assert {name for name, status in leaves.items() if status == "passed"} >= passed
     assert "initialized" not in leaves.values()
     assert [
-        node.get("tags")
-        for node in _below(result["eval_breakdown"][0]["verification_tree"])
+        node.get("tags") for node in _below(result["eval_breakdown"][0]["verification_tree"])
     ].count(["kinds"]) == 1
     of_swimming = sum(statuses[f"fish_{number}_swims"] == "passed" for number in (1, 2))
-    assert (
-        result["weighted_score"]
-        == (3 * (statuses["other"] == "passed") + of_swimming) / 5
-    )
+    assert result["weighted_score"] == (3 * (statuses["other"] == "passed") + of_swimming) / 5
 
 
 EQUALS = (
@@ -352,9 +343,7 @@ def equals_file(value, compare, field="depth"):
         ("false", "text", "is_deep", False),
     ],
 )
-async def test_a_value_means_what_its_author_wrote(
-    tmp_path, value, compare, field, found
-):
+async def test_a_value_means_what_its_author_wrote(tmp_path, value, compare, field, found):
     judge = ScriptedJudge(lambda question: question.template(**{field: found}))
     path = written(tmp_path, equals_file(value, compare, field))
     statuses, _ = await tree_of(path, judge)

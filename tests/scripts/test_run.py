@@ -288,7 +288,5 @@ async def test_a_script_that_blocks_while_it_is_loaded_is_stopped(tmp_path):
     """Module code is the script's as well."""
     path = Project(tmp_path).add_raw_script("import time\ntime.sleep(60)\n", "lake")
     async with LoopGuard(0.1, ScriptStops()):
-        with pytest.raises(
-            EvalScriptError, match=r"^script lake\.py was stopped: it blocked"
-        ):
+        with pytest.raises(EvalScriptError, match=r"^script lake\.py was stopped: it blocked"):
             load_script(path)

@@ -195,9 +195,7 @@ async def test_variables_are_named_and_their_values_are_not_written_down(tmp_pat
         ({"clock": {"moment": "2025", "zone": "UTC", "is_read": True}}, False),
     ],
 )
-async def test_a_result_of_an_earlier_version_holds_by_its_checksums(
-    tmp_path, inputs, is_reused
-):
+async def test_a_result_of_an_earlier_version_holds_by_its_checksums(tmp_path, inputs, is_reused):
     """Its script is pure; records of other reads say nothing against that."""
     project = Project(tmp_path)
     project.add_answer("answer_1")
@@ -321,9 +319,7 @@ class TestAsOf:
             self.run(project, server, "--as_of", "2020-01-01")
             assert self.claim(project)[0] == "2020-01-01T12:00:00 2020"
             project.result_paths()[-1].unlink()
-        replay = run_command(
-            "--agent_name", "bot", "--llm_provider", "replay", cwd=project.root
-        )
+        replay = run_command("--agent_name", "bot", "--llm_provider", "replay", cwd=project.root)
         assert replay.returncode == 0, replay.stdout
         assert self.claim(project)[0] == claim
 
@@ -344,9 +340,7 @@ class TestAsOf:
 
     def test_an_answer_without_a_proper_date_has_no_result(self, project):
         """It is not judged by another date instead."""
-        (project.root / "answers/bot/lake/answer_1.meta.json").write_text(
-            '{"created": "spring"}'
-        )
+        (project.root / "answers/bot/lake/answer_1.meta.json").write_text('{"created": "spring"}')
         with JudgeServer() as server:
             run = self.run(project, server, "--as_of", "answer")
         assert run.returncode == 1

@@ -38,17 +38,13 @@ async def test_an_error_that_no_task_awaits_is_one_line(tmp_path, caplog, capfd)
         "await asyncio.sleep(0.01)"
     )
     lines = await logged(tmp_path, body)
-    found = sorted(
-        line.partition("a task that ")[2] for line in lines if "did not await" in line
-    )
+    found = sorted(line.partition("a task that ")[2] for line in lines if "did not await" in line)
     beginning = "the script started and did not await raised ValueError: "
     assert [line.partition(" (line")[0] for line in found] == [
         f"{beginning}a stray",
         f"{beginning}let go",
     ]
-    assert not [
-        line for line in lines if "Traceback" in line or "never retrieved" in line
-    ]
+    assert not [line for line in lines if "Traceback" in line or "never retrieved" in line]
     assert not [record for record in caplog.records if record.name == "asyncio"]
     assert capfd.readouterr() == ("", "")
 
@@ -62,9 +58,7 @@ async def test_errors_of_other_programs_stay_as_they_are(tmp_path, caplog):
 
     await asyncio.wait({asyncio.create_task(fail())})
     gc.collect()
-    [record] = [
-        record for record in caplog.records if "never retrieved" in record.getMessage()
-    ]
+    [record] = [record for record in caplog.records if "never retrieved" in record.getMessage()]
     assert record.name == "asyncio"
     assert "did not await" not in caplog.text
 
@@ -109,6 +103,4 @@ async def test_an_error_that_the_script_looks_at_is_its_own_affair(tmp_path):
         "await asyncio.gather(tasks[1], return_exceptions=True)\n"
         "tasks[2].exception()"
     )
-    assert not [
-        line for line in await logged(tmp_path, body) if "did not await" in line
-    ]
+    assert not [line for line in await logged(tmp_path, body) if "did not await" in line]

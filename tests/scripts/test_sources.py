@@ -46,9 +46,7 @@ def test_a_script_of_pure_modules_need_not_run_again(tmp_path):
     assert impure(tmp_path, PURE) == ()
 
 
-@pytest.mark.parametrize(
-    "task", ["museum_saturday", "library_facts", "step_free_walks"]
-)
+@pytest.mark.parametrize("task", ["museum_saturday", "library_facts", "step_free_walks"])
 def test_scripts_of_the_example_need_not_run_again(task):
     [path] = (REPOSITORY / "eval_scripts" / "example").glob(f"{task}.*")
     assert script_sources(path).impure == ()
@@ -174,9 +172,7 @@ def test_a_package_that_hides_a_helper_is_another_helper(beside):
     assert helpers(beside, text) == (["common/__init__.py"], ())
 
 
-def test_a_module_elsewhere_that_hides_a_helper_is_impure(
-    beside, monkeypatch, tmp_path_factory
-):
+def test_a_module_elsewhere_that_hides_a_helper_is_impure(beside, monkeypatch, tmp_path_factory):
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     (elsewhere / "common.py").write_text("")
     monkeypatch.syspath_prepend(elsewhere)

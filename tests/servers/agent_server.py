@@ -71,9 +71,7 @@ class AgentServer(LocalHttp):
         with self.lock:
             self.polls[name] = self.polls.get(name, 0) + 1
             self.polled.set()
-            is_complete = self.polls[name] > 1 and (
-                self.holds is None or self.holds.is_set()
-            )
+            is_complete = self.polls[name] > 1 and (self.holds is None or self.holds.is_set())
         return self.response(name, "completed" if is_complete else "in_progress")
 
     def response(self, name, status):

@@ -23,9 +23,7 @@ class ArchiveServer(LocalHttp):
     def reply(self, request):
         """Answer as the API or with a copy; the form with the archive's own frame is not served."""
         if request.path == "/wayback/available":
-            return Answer(
-                json.dumps(self.availability(request.query)).encode(), headers=JSON
-            )
+            return Answer(json.dumps(self.availability(request.query)).encode(), headers=JSON)
         copy = _COPY.fullmatch(request.path)
         found = copy and copy[2] and self.copies.get(copy[3], {}).get(copy[1])
         return found or Answer(status=404)

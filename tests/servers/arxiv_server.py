@@ -60,9 +60,7 @@ def feed(entries: Sequence[str], total: int | None = None) -> Answer:
   {"".join(entries)}
 </feed>
 """
-    return Answer(
-        body.encode(), headers={"Content-Type": "application/atom+xml; charset=UTF-8"}
-    )
+    return Answer(body.encode(), headers={"Content-Type": "application/atom+xml; charset=UTF-8"})
 
 
 def _by_id(wanted: str) -> str:
@@ -80,21 +78,15 @@ def _matches(paper: Paper, query: str) -> bool:
     phrase = re.fullmatch(r'ti:"(.*)"', query)
     if phrase is not None:
         return f" {phrase[1].lower()} " in f" {' '.join(words)} "
-    return all(
-        term.removeprefix("ti:").lower() in words for term in query.split(" AND ")
-    )
+    return all(term.removeprefix("ti:").lower() in words for term in query.split(" AND "))
 
 
 def _entry(paper: Paper, version: int) -> str:
     address = f"{paper.paper_id}v{version}"
-    authors = "".join(
-        f"<author><name>{escape(name)}</name></author>" for name in paper.authors
-    )
+    authors = "".join(f"<author><name>{escape(name)}</name></author>" for name in paper.authors)
     arxiv = 'xmlns:arxiv="http://arxiv.org/schemas/atom"'
     comment = (
-        f"<arxiv:comment {arxiv}>{escape(paper.comment)}</arxiv:comment>"
-        if paper.comment
-        else ""
+        f"<arxiv:comment {arxiv}>{escape(paper.comment)}</arxiv:comment>" if paper.comment else ""
     )
     return f"""<entry>
     <id>http://arxiv.org/abs/{address}</id>

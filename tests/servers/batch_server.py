@@ -156,9 +156,7 @@ class BatchServer(JudgeServer):
         job.status = job.ending.status
         if problem is not None:
             job.status = "failed"
-            job.errors = [
-                {"code": problem[0], "message": problem[1], "line": None, "param": None}
-            ]
+            job.errors = [{"code": problem[0], "message": problem[1], "line": None, "param": None}]
             return
         replies, failures = [], []
         for number, request in enumerate(job.requests):
@@ -172,9 +170,7 @@ class BatchServer(JudgeServer):
             fault = self.answer(Call(job.endpoint, {}, request["body"]))
             self.done()
             if fault.drops:
-                failures.append(
-                    _line(request, None, {"code": "server_error", "message": "lost"})
-                )
+                failures.append(_line(request, None, {"code": "server_error", "message": "lost"}))
                 continue
             payload = handler._payload(fault, request["body"]).decode()
             response = {
@@ -182,9 +178,7 @@ class BatchServer(JudgeServer):
                 "request_id": "req",
                 "body": _parsed(payload),
             }
-            (replies if fault.status == 200 else failures).append(
-                _line(request, response, None)
-            )
+            (replies if fault.status == 200 else failures).append(_line(request, response, None))
         job.done, job.failed = len(replies), len(failures)
         for name, lines, damage in (
             ("output_file_id", replies, job.ending.damage),
@@ -200,8 +194,7 @@ def _fault_of(job: Job) -> tuple[str, str] | None:
     if len(set(names)) < len(names):
         return "duplicate_custom_id", "The custom_id of a request is not unique."
     if any(
-        request["url"] != job.endpoint or request["method"] != "POST"
-        for request in job.requests
+        request["url"] != job.endpoint or request["method"] != "POST" for request in job.requests
     ):
         return (
             "mismatched_endpoint",
@@ -262,9 +255,7 @@ class _BatchHandler(_Handler, BaseHTTPRequestHandler):
             self._send_raw(server.files[parts[1]])
             return
         if fault is None and parts[0] == "files":
-            fault = Fault(
-                body={"id": parts[1], "object": "file", "status": "processed"}
-            )
+            fault = Fault(body={"id": parts[1], "object": "file", "status": "processed"})
         elif fault is None and parts == ["batches"]:
             fault = Fault(body=self._list())
         elif fault is None and parts[0] == "batches" and (job := self._job(parts[1])):
@@ -277,11 +268,7 @@ class _BatchHandler(_Handler, BaseHTTPRequestHandler):
         server = self.server.judge
         fault = server.refusals("DELETE", path)
         kind, _, file_id = path.strip("/").partition("/")
-        if (
-            fault is None
-            and kind == "files"
-            and server.files.pop(file_id, None) is not None
-        ):
+        if fault is None and kind == "files" and server.files.pop(file_id, None) is not None:
             fault = Fault(body={"id": file_id, "object": "file", "deleted": True})
         self._answer(fault)
 
@@ -298,9 +285,7 @@ class _BatchHandler(_Handler, BaseHTTPRequestHandler):
         query = parse_qs(urlsplit(self.path).query)
         newest = list(reversed(self.server.judge.jobs))
         after = query.get("after", [None])[0]
-        start = next(
-            (index + 1 for index, job in enumerate(newest) if job.id == after), 0
-        )
+        start = next((index + 1 for index, job in enumerate(newest) if job.id == after), 0)
         # Two a page, however many are asked for: whoever looks for a job has to turn pages.
         page = newest[start : start + 2]
         return {
@@ -313,9 +298,7 @@ class _BatchHandler(_Handler, BaseHTTPRequestHandler):
         header = f"Content-Type: {self.headers['Content-Type']}\r\n\r\n".encode()
         form = email.message_from_bytes(header + content)
         parts = {
-            part.get_param("name", header="content-disposition"): part.get_payload(
-                decode=True
-            )
+            part.get_param("name", header="content-disposition"): part.get_payload(decode=True)
             for part in form.get_payload()
         }
         if parts["purpose"] != b"batch":

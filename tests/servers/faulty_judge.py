@@ -112,9 +112,7 @@ class FaultyJudge:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        self._server = asyncio.run_coroutine_threadsafe(
-            self._listen(), self._loop
-        ).result()
+        self._server = asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -134,9 +132,7 @@ class FaultyJudge:
             connection.cancel()
         await asyncio.gather(*connections, return_exceptions=True)
 
-    async def _connected(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connection = asyncio.current_task()
         assert connection is not None
         self._connections.add(connection)
@@ -149,9 +145,7 @@ class FaultyJudge:
             self._connections.discard(connection)
             writer.close()
 
-    async def _exchange(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> bool:
+    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Answer one request and tell whether the connection goes on."""
         headers = _headers(await reader.readuntil(b"\r\n\r\n"))
         if "content-length" not in headers:
@@ -171,7 +165,8 @@ class FaultyJudge:
         await _send(writer, reply)
         visit.answered += fault is None or fault in HARMLESS
         if reply.ends == "hang" and await reader.read(1):
-            # The client gave up, but not the connection: the next reply it reads belongs to this question.
+            # The client gave up, but not the connection: the next reply it reads belongs to this
+            # question.
             await _send(writer, replace(reply, share=1))
             await reader.read()
         if reply.ends == "reset":
@@ -217,9 +212,7 @@ def _head(reply: Reply) -> bytes:
 
 async def _drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Send blanks, which may stand before JSON, until the client gives up."""
-    writer.write(
-        b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n"
-    )
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n")
     while not reader.at_eof():
         writer.write(b" ")
         await writer.drain()

@@ -61,7 +61,8 @@ class Fault(StrEnum):
     QUOTA_SPENT = "429, quota spent"
 
 
-# A model that declines twice is taken at its word (eval-scripts.md), so that no schedule may do it by chance.
+# A model that declines twice is taken at its word (eval-scripts.md), so that no schedule may do it
+# by chance.
 DECLINES = frozenset({Fault.CONTENT_FILTER, Fault.AZURE_FILTER, Fault.REFUSAL})
 # Who meets one of these has to wait for a time limit.
 HANGS = frozenset({Fault.SILENCE, Fault.SILENCE_WITHIN, Fault.ENDLESS_DRIP})
@@ -77,9 +78,7 @@ TOO_FAST = frozenset(
 # From one of these on nothing else comes.
 FINAL = frozenset({Fault.KEY_REVOKED, Fault.MODEL_GONE, Fault.QUOTA_SPENT})
 # A client that is worth its name does not notice them.
-HARMLESS = frozenset(
-    {Fault.SLOW_DRIP, Fault.CODE_FENCE, Fault.THINKING_ALOUD, Fault.CLOSE_AFTER}
-)
+HARMLESS = frozenset({Fault.SLOW_DRIP, Fault.CODE_FENCE, Fault.THINKING_ALOUD, Fault.CLOSE_AFTER})
 
 
 @dataclass(frozen=True)
@@ -123,9 +122,7 @@ class Words:
             "created": 1700000000,
             "model": f"{self.model}-2025-04-16",
             "system_fingerprint": "fp_1",
-            "choices": [
-                {"index": 0, "message": message, "finish_reason": finish_reason}
-            ],
+            "choices": [{"index": 0, "message": message, "finish_reason": finish_reason}],
             "usage": {
                 "prompt_tokens": 100,
                 "completion_tokens": 10,
@@ -160,9 +157,7 @@ class Words:
         }
         return replace(_as_json(body), status=status, headers=named)
 
-    def broken_off(
-        self, share: float, ends: Literal["close", "reset", "hang"]
-    ) -> Reply:
+    def broken_off(self, share: float, ends: Literal["close", "reset", "hang"]) -> Reply:
         """Return a false reply that ends too early."""
         return replace(self.said(self.false), share=share, ends=ends)
 
@@ -172,9 +167,7 @@ def _as_json(body: Mapping[str, Any]) -> Reply:
 
 
 def _rate_limited(words: Words, **headers: str) -> Reply:
-    return words.error(
-        429, "Rate limit reached for requests", "rate_limit_exceeded", **headers
-    )
+    return words.error(429, "Rate limit reached for requests", "rate_limit_exceeded", **headers)
 
 
 _REPLIES: Mapping[Fault, Callable[[Words], Reply]] = {
@@ -185,13 +178,9 @@ _REPLIES: Mapping[Fault, Callable[[Words], Reply]] = {
         words, retry_after=format_datetime(datetime.now(UTC))
     ),
     Fault.SERVER_ERROR: lambda words: words.error(500, "The server had an error"),
-    Fault.BAD_GATEWAY: lambda _: Reply(
-        b"<html><body>502 Bad Gateway</body></html>", 502
-    ),
+    Fault.BAD_GATEWAY: lambda _: Reply(b"<html><body>502 Bad Gateway</body></html>", 502),
     Fault.UNAVAILABLE: lambda words: words.error(503, "The engine is overloaded"),
-    Fault.ERROR_IN_REPLY: lambda words: replace(
-        words.error(502, "upstream gave up"), status=200
-    ),
+    Fault.ERROR_IN_REPLY: lambda words: replace(words.error(502, "upstream gave up"), status=200),
     Fault.ERROR_IN_CHOICE: lambda words: _as_json(words.failed_choice()),
     Fault.BROKEN_BODY: lambda words: replace(
         words.said(words.false), share=0.6, tells_length=False
@@ -205,18 +194,14 @@ _REPLIES: Mapping[Fault, Callable[[Words], Reply]] = {
     Fault.RESET_AFTER: lambda words: replace(words.said(words.true), ends="reset"),
     Fault.CLOSE_AFTER: lambda words: replace(words.said(words.true), ends="close"),
     Fault.SLOW_DRIP: lambda words: replace(words.said(words.true), pieces=_PIECES),
-    Fault.TRUNCATED: lambda words: words.said(
-        words.false[: len(words.false) * 2 // 3], "length"
-    ),
+    Fault.TRUNCATED: lambda words: words.said(words.false[: len(words.false) * 2 // 3], "length"),
     Fault.COMPLETE_AT_LENGTH: lambda words: words.said(words.false, "length"),
     Fault.CUT_SILENTLY: lambda words: words.said(words.false[:-1]),
     Fault.CONTENT_FILTER: lambda words: words.said(words.false, "content_filter"),
     Fault.AZURE_FILTER: lambda words: words.error(
         400, "content management policy", "content_filter"
     ),
-    Fault.REFUSAL: lambda words: words.said(
-        words.false, refusal="I can't help with that."
-    ),
+    Fault.REFUSAL: lambda words: words.said(words.false, refusal="I can't help with that."),
     Fault.WRONG_SHAPE: lambda words: words.said(f'{{"verdict": {words.false}}}'),
     Fault.IN_A_LIST: lambda words: words.said(f"[{words.false}]"),
     Fault.TWO_OBJECTS: lambda words: words.said(f"{words.false}\n{words.true}"),
@@ -225,20 +210,14 @@ _REPLIES: Mapping[Fault, Callable[[Words], Reply]] = {
     ),
     Fault.PROSE: lambda words: words.said(f"It is not so that {words.true}"),
     Fault.CODE_FENCE: lambda words: words.said(f"```json\n{words.true}\n```"),
-    Fault.THINKING_ALOUD: lambda words: words.said(
-        f"<think>{words.false}?</think>\n{words.true}"
-    ),
+    Fault.THINKING_ALOUD: lambda words: words.said(f"<think>{words.false}?</think>\n{words.true}"),
     Fault.NO_CHOICES: lambda words: _as_json({**words.completion(""), "choices": []}),
-    Fault.NULL_CHOICES: lambda words: _as_json(
-        {**words.completion(""), "choices": None}
-    ),
+    Fault.NULL_CHOICES: lambda words: _as_json({**words.completion(""), "choices": None}),
     Fault.NO_CONTENT: lambda words: words.said(None),
     Fault.KEY_REVOKED: lambda words: words.error(
         401, "Incorrect API key provided", "invalid_api_key"
     ),
-    Fault.MODEL_GONE: lambda words: words.error(
-        404, "The model does not exist", "model_not_found"
-    ),
+    Fault.MODEL_GONE: lambda words: words.error(404, "The model does not exist", "model_not_found"),
     Fault.QUOTA_SPENT: lambda words: words.error(
         429, "You exceeded your quota", "insufficient_quota"
     ),

@@ -14,12 +14,7 @@ from servers.tcp_server import tcp_server
 
 def _ways(kind):
     """Return HTML or scripts by way, in which {at} stands for http://<way>.canary.example:<port>."""
-    lines = (
-        Path(__file__)
-        .with_name("hostile_ways.txt")
-        .read_text(encoding="utf-8")
-        .splitlines()
-    )
+    lines = Path(__file__).with_name("hostile_ways.txt").read_text(encoding="utf-8").splitlines()
     return {
         way: template
         for of_kind, way, template in (line.split(" ", 2) for line in lines)
@@ -47,12 +42,9 @@ def hostile_page(port):
         host = f"{host_of(way)}:{port}"
         return template.format(at=f"http://{host}", way=way, host=host)
 
-    elements = "\n".join(
-        fill(way, template) for way, template in (ELEMENTS | HINTS).items()
-    )
+    elements = "\n".join(fill(way, template) for way, template in (ELEMENTS | HINTS).items())
     scripts = "\n".join(
-        f"<script>{{{fill(way, template)}}}</script>"
-        for way, template in SCRIPTS.items()
+        f"<script>{{{fill(way, template)}}}</script>" for way, template in SCRIPTS.items()
     )
     return f"<!DOCTYPE html><title>hostile</title><body>{elements}{scripts}"
 
@@ -100,9 +92,7 @@ async def http_server(answer, awaited=frozenset()):
 
     Yields port, hosts asked for, count of connections, and an event for when all awaited hosts have come.
     """
-    told = SimpleNamespace(
-        port=0, hosts=set(), count=lambda: 0, complete=asyncio.Event()
-    )
+    told = SimpleNamespace(port=0, hosts=set(), count=lambda: 0, complete=asyncio.Event())
 
     async def serve(reader, writer):
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")

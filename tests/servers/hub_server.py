@@ -23,9 +23,7 @@ class HubServer(LocalHttp):
         override: returns another answer to a request, or ``None``.
     """
 
-    def __init__(
-        self, files, token="hf_good", large=(), override=lambda _request: None
-    ):
+    def __init__(self, files, token="hf_good", large=(), override=lambda _request: None):
         self.files, self.token, self.large, self.override = (
             dict(files),
             token,
@@ -39,17 +37,11 @@ class HubServer(LocalHttp):
         """Answer as the hub: the listing is public, files need an account with access."""
         if (other := self.override(request)) is not None:
             return other
-        if re.fullmatch(
-            r"/api/datasets/osunlp/Mind2Web-2/revision/[\w.-]+", request.path
-        ):
+        if re.fullmatch(r"/api/datasets/osunlp/Mind2Web-2/revision/[\w.-]+", request.path):
             return Answer(
-                json.dumps(
-                    {"sha": self.commit, "siblings": list(self.listing())}
-                ).encode()
+                json.dumps({"sha": self.commit, "siblings": list(self.listing())}).encode()
             )
-        if found := re.fullmatch(
-            r"/datasets/osunlp/Mind2Web-2/resolve/(\w+)/(.+)", request.path
-        ):
+        if found := re.fullmatch(r"/datasets/osunlp/Mind2Web-2/resolve/(\w+)/(.+)", request.path):
             return self.file(request, *found.groups())
         if request.path.startswith("/cdn/"):
             return Answer(self.files[request.path.removeprefix("/cdn/")])
@@ -59,11 +51,7 @@ class HubServer(LocalHttp):
         """Yield the entries of the listing with ``blobs=true``."""
         for path, content in self.files.items():
             lfs = {"sha256": hashlib.sha256(content).hexdigest(), "size": len(content)}
-            large = (
-                {"lfs": lfs, "blobId": blob_id(b"pointer")}
-                if path in self.large
-                else {}
-            )
+            large = {"lfs": lfs, "blobId": blob_id(b"pointer")} if path in self.large else {}
             yield {
                 "rfilename": path,
                 "blobId": blob_id(content),

@@ -228,9 +228,7 @@ class JudgeServer:
         self._at_once = 0
         self._lock = threading.Lock()
         self._http = _Server(self, host, port)
-        self._thread = threading.Thread(
-            target=self._http.serve_forever, args=(0.01,), daemon=True
-        )
+        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True)
 
     @property
     def port(self) -> int:
@@ -269,9 +267,7 @@ class JudgeServer:
             self.calls.append(call)
             self._at_once += 1
             self.most_at_once = max(self.most_at_once, self._at_once)
-            is_let_in, told = (
-                self._rate_limit.admit() if self._rate_limit else (True, {})
-            )
+            is_let_in, told = self._rate_limit.admit() if self._rate_limit else (True, {})
         if not is_let_in:
             return rate_limited(**told)
         return (
@@ -324,13 +320,10 @@ def _mistake_in_message(call: Call) -> str | None:
     """Return why Anthropic's API would refuse the form of a request."""
     body = call.body
     turns = body.get("messages", ())
-    blocks = [
-        block for turn in turns for block in turn["content"] if isinstance(block, dict)
-    ]
+    blocks = [block for turn in turns for block in turn["content"] if isinstance(block, dict)]
     tools = [tool["name"] for tool in body.get("tools", ())]
     mistakes = {
-        "anthropic-version: header is required": "anthropic-version"
-        not in call.headers,
+        "anthropic-version: header is required": "anthropic-version" not in call.headers,
         "model, max_tokens, messages: Field required": not {
             "model",
             "max_tokens",
@@ -340,13 +333,9 @@ def _mistake_in_message(call: Call) -> str | None:
         "messages: Unexpected role": any(
             turn["role"] not in ("user", "assistant") for turn in turns
         ),
-        "messages: Input tag": any(
-            block["type"] not in ("text", "image") for block in blocks
-        ),
-        "messages: text content blocks must be non-empty": {"type": "text", "text": ""}
-        in blocks,
-        "Extra inputs are not permitted": "response_format" in body
-        or "reasoning_effort" in body,
+        "messages: Input tag": any(block["type"] not in ("text", "image") for block in blocks),
+        "messages: text content blocks must be non-empty": {"type": "text", "text": ""} in blocks,
+        "Extra inputs are not permitted": "response_format" in body or "reasoning_effort" in body,
         "tool_choice: not found in tools": "tool_choice" in body
         and body["tool_choice"]["name"] not in tools,
     }
@@ -357,9 +346,7 @@ def prompt_text(body: Body) -> str:
     """Return all text of a request's messages, the system's included."""
     system = [{"content": body.get("system", "")}]
     return "\n".join(
-        text
-        for message in [*system, *body["messages"]]
-        for text in _texts(message["content"])
+        text for message in [*system, *body["messages"]] for text in _texts(message["content"])
     )
 
 
@@ -434,9 +421,7 @@ class _Handler(BaseHTTPRequestHandler):
         length = int(self.headers["Content-Length"])
         content = self.rfile.read(length)
         if len(content) < length:
-            raise ConnectionResetError(
-                "the client went away in the middle of its request"
-            )
+            raise ConnectionResetError("the client went away in the middle of its request")
         body = json.loads(content)
         headers = {name.lower(): value for name, value in self.headers.items()}
         try:
@@ -447,9 +432,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _payload(self, fault: Fault, body: Body) -> bytes:
         if fault.body is not None:
-            return (
-                fault.body if isinstance(fault.body, str) else json.dumps(fault.body)
-            ).encode()
+            return (fault.body if isinstance(fault.body, str) else json.dumps(fault.body)).encode()
         describe = (
             self._claude_message
             if self.path.startswith(("/model/", "/v1/messages"))
@@ -485,11 +468,7 @@ class _Handler(BaseHTTPRequestHandler):
         judge = self.server.judge
         text = _as_text(fault.message.get("refusal") or fault.content)
         block: Body = {"type": "text", "text": text}
-        if (
-            "tools" in body
-            and fault.content is not None
-            and not isinstance(fault.content, str)
-        ):
+        if "tools" in body and fault.content is not None and not isinstance(fault.content, str):
             block = {
                 "type": "tool_use",
                 "id": "toolu_1",

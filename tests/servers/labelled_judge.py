@@ -17,9 +17,7 @@ Errs = Callable[[Case, Any], Any]
 
 
 def _block(name: str, text: str) -> str | None:
-    found = re.search(
-        rf"<<{name} (\w+)>>\n(.*?)\n<<end of {name} \1>>", text, re.DOTALL
-    )
+    found = re.search(rf"<<{name} (\w+)>>\n(.*?)\n<<end of {name} \1>>", text, re.DOTALL)
     return found[2] if found else None
 
 
@@ -52,9 +50,7 @@ def labelled_judge(errs: Mapping[str, Errs], **options: Any) -> JudgeServer:
         given = errs[body["model"]](case, right)
         given = right if given is None else given
         return (
-            {"reasoning": "r", "result": given, "quote": ""}
-            if isinstance(given, bool)
-            else given
+            {"reasoning": "r", "result": given, "quote": ""} if isinstance(given, bool) else given
         )
 
     return JudgeServer(reply, **options)

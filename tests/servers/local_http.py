@@ -90,9 +90,7 @@ class _Handler(BaseHTTPRequestHandler):
         if answer.drops:
             return
         self.send_response(answer.status)
-        length = (
-            len(answer.body) if answer.promised_bytes is None else answer.promised_bytes
-        )
+        length = len(answer.body) if answer.promised_bytes is None else answer.promised_bytes
         headers = {
             "Content-Length": str(length),
             "Connection": "close",

@@ -46,9 +46,7 @@ ROUTES = {
     },
     ("1 Mill Lane, Tarn", "Lake Island", "transit"): {"status": "ZERO_RESULTS"},
     ("1 Mill Lane, Tarn", "The Moon", "driving"): {"status": "NOT_FOUND"},
-    ("1 Mill Lane, Tarn", "Far Away", "driving"): {
-        "status": "MAX_ROUTE_LENGTH_EXCEEDED"
-    },
+    ("1 Mill Lane, Tarn", "Far Away", "driving"): {"status": "MAX_ROUTE_LENGTH_EXCEEDED"},
 }
 
 
@@ -61,9 +59,7 @@ class MapsServer(Service):
             return status("REQUEST_DENIED", "The provided API key is invalid.")
         if request.path == "/maps/api/geocode/json":
             places = PLACES.get(request.query["address"], [])
-            return _json(
-                {"status": "OK" if places else "ZERO_RESULTS", "results": places}
-            )
+            return _json({"status": "OK" if places else "ZERO_RESULTS", "results": places})
         if request.path == "/maps/api/distancematrix/json":
             way = (
                 request.query["origins"],
@@ -80,6 +76,4 @@ def status(name: str, message: str) -> Answer:
 
 
 def _json(content: object) -> Answer:
-    return Answer(
-        json.dumps(content).encode(), headers={"Content-Type": "application/json"}
-    )
+    return Answer(json.dumps(content).encode(), headers={"Content-Type": "application/json"})

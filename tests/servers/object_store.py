@@ -43,9 +43,7 @@ class ObjectStore:
         self.requests: list[tuple[str, str]] = []
         self.patience = threading.Event()
         self._app = _as_google(DomainDispatcherApplication(create_backend_app))
-        self._server = make_server(
-            host, 0, self._answer, threaded=True, request_handler=_Quiet
-        )
+        self._server = make_server(host, 0, self._answer, threaded=True, request_handler=_Quiet)
         self._server.daemon_threads = True
         self.endpoint = f"http://{host}:{self._server.server_port}"
         self.url = f"s3://{BUCKET}"
@@ -103,21 +101,16 @@ class ObjectStore:
         """Copy a folder into the bucket."""
         for path in sorted(folder.rglob("*")):
             if path.is_file():
-                self.put(
-                    f"{prefix}/{path.relative_to(folder).as_posix()}", path.read_bytes()
-                )
+                self.put(f"{prefix}/{path.relative_to(folder).as_posix()}", path.read_bytes())
 
     def objects(self, prefix: str = "") -> dict[str, bytes]:
         """Return the bucket's objects by name, past the faults."""
         with self.failing(lambda *_: None):
             client = self.client
-            pages = client.get_paginator("list_objects_v2").paginate(
-                Bucket=BUCKET, Prefix=prefix
-            )
+            pages = client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=prefix)
             names = [each["Key"] for page in pages for each in page.get("Contents", ())]
             return {
-                name: client.get_object(Bucket=BUCKET, Key=name)["Body"].read()
-                for name in names
+                name: client.get_object(Bucket=BUCKET, Key=name)["Body"].read() for name in names
             }
 
     def download(self, prefix: str, folder: Path) -> None:
@@ -146,9 +139,7 @@ def _as_google(app):
             return app(environ, start_response)
         # Google's clients encode "-" and "/" too.
         path, _, query = environ["REQUEST_URI"].partition("?")
-        environ["REQUEST_URI"] = environ["RAW_URI"] = quote(unquote(path)) + (
-            query and f"?{query}"
-        )
+        environ["REQUEST_URI"] = environ["RAW_URI"] = quote(unquote(path)) + (query and f"?{query}")
         environ["HTTP_AUTHORIZATION"] = (
             "AWS4-HMAC-SHA256 Credential=key/20260101/us-east-1/s3/aws4_request"
         )
@@ -174,9 +165,7 @@ def _as_google(app):
 def object_store(host: str = "127.0.0.1") -> Iterator[ObjectStore]:
     """Serve an empty bucket."""
     store = ObjectStore(host)
-    thread = threading.Thread(
-        target=store._server.serve_forever, kwargs={"poll_interval": 0.01}
-    )
+    thread = threading.Thread(target=store._server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
         store.client.create_bucket(Bucket=BUCKET)

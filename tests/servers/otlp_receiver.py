@@ -93,9 +93,7 @@ class OtlpReceiver(LocalHttp):
 
 
 def _attributes(pairs: Any) -> dict[str, Any]:
-    return {
-        pair.key: getattr(pair.value, pair.value.WhichOneof("value")) for pair in pairs
-    }
+    return {pair.key: getattr(pair.value, pair.value.WhichOneof("value")) for pair in pairs}
 
 
 def _accepted(message: Any) -> Answer:

@@ -28,7 +28,8 @@ class PostgresServer:
     def __init__(self, is_durable: bool = False, host: str = "127.0.0.1") -> None:
         self._host = host
         self._settings = "" if is_durable else "-c fsync=off"
-        # The server refuses to run as root. The user that Debian makes for it cannot enter pytest's folders.
+        # The server refuses to run as root. The user that Debian makes for it cannot enter pytest's
+        # folders.
         self._owner = pwd.getpwnam("postgres") if os.geteuid() == 0 else None
         self._home = Path(tempfile.mkdtemp())
         if self._owner is not None:
@@ -66,9 +67,7 @@ class PostgresServer:
     def start(self) -> None:
         """Start the server and wait until it accepts connections."""
         options = f"-p {self.port} -h {self._host} -k '' {self._settings}"
-        self._run(
-            "pg_ctl", "start", "-w", "-o", options, "-l", str(self._home / "server.log")
-        )
+        self._run("pg_ctl", "start", "-w", "-o", options, "-l", str(self._home / "server.log"))
 
     def stop(self) -> None:
         """Stop the server at once, as a crash would."""

@@ -59,9 +59,7 @@ class RayCluster:
         # Not at the top: every process that collects the tests would load it.
         from ray.cluster_utils import Cluster
 
-        self._cluster = _started(
-            lambda: Cluster(initialize_head=True, head_node_args=self._node())
-        )
+        self._cluster = _started(lambda: Cluster(initialize_head=True, head_node_args=self._node()))
         for _ in range(self._count - 1):
             self.add_a_node()
         return self
@@ -87,9 +85,7 @@ class RayCluster:
 
     def kill_a_node(self) -> None:
         """Kill all processes of the node that started first, but for the head."""
-        self._cluster.remove_node(
-            next(iter(self._cluster.worker_nodes)), allow_graceful=False
-        )
+        self._cluster.remove_node(next(iter(self._cluster.worker_nodes)), allow_graceful=False)
 
     def join(self, machine: Machine) -> None:
         """Start one more node, on a machine of its own."""
@@ -103,9 +99,7 @@ class RayCluster:
         for _ in range(_MOST_TRIES):
             command = [*machine.command, ray, "start", *words]
             own = {"XDG_CACHE_HOME": f"{tempfile.gettempdir()}/{machine.name}"}
-            subprocess.run(
-                command, check=False, capture_output=True, env=os.environ | own
-            )
+            subprocess.run(command, check=False, capture_output=True, env=os.environ | own)
             if self._becomes(machine, is_alive=True, timeout_s=_JOIN_TIMEOUT_S):
                 return
         raise AssertionError(f"no node starts on {machine.name}")
@@ -138,8 +132,7 @@ class RayCluster:
             for started in node.all_processes["raylet"]
         }
         parents = {
-            int(path.parent.name): _parent(path)
-            for path in Path("/proc").glob("[0-9]*/stat")
+            int(path.parent.name): _parent(path) for path in Path("/proc").glob("[0-9]*/stat")
         }
         named = [pid for pid in parents if name in _command(pid)]
         return [pid for pid in named if raylets & set(_ancestors(pid, parents))]

@@ -30,8 +30,7 @@ class RecordedReplies:
     def __init__(self, recorded: Path = RECORDED) -> None:
         """Read the recorded judgments."""
         self._recorded = {
-            _question_of(judgment): judgment.text
-            for judgment in read_judgments(recorded)
+            _question_of(judgment): judgment.text for judgment in read_judgments(recorded)
         }
 
     def __call__(self, body: dict[str, Any]) -> str:
@@ -62,6 +61,4 @@ def _question_of(judgment: Judgment) -> Question:
     if judgment.purpose == "extract" and judgment.page is not None:
         return Question(None, judgment.page, None)
     folder = REPOSITORY / "answers" / "example" / judgment.task_id
-    return Question(
-        judgment.claim, judgment.page, read_answer(folder / judgment.answer_name)
-    )
+    return Question(judgment.claim, judgment.page, read_answer(folder / judgment.answer_name))

@@ -40,9 +40,7 @@ class ToothedSite(SiteServer):
 
     def at(self, name: str, scheme: str = "https", **query: object) -> str:
         """Return a tooth's address for a client that maps hosts."""
-        return f"{scheme}://{HOST}/teeth/{name}" + (
-            f"?{urlencode(query)}" if query else ""
-        )
+        return f"{scheme}://{HOST}/teeth/{name}" + (f"?{urlencode(query)}" if query else "")
 
     def reply(self, request: Request) -> Reply:
         """Answer with a tooth: a function below, a file, or a page of the folder ``toothed_pages``."""
@@ -57,9 +55,7 @@ class ToothedSite(SiteServer):
         if not page.exists():
             return Reply(status=404)
         text = page.read_text(encoding="utf-8")
-        return Reply(
-            text.replace("{{fact}}", FACT).replace("{{behind}}", BEHIND).encode()
-        )
+        return Reply(text.replace("{{fact}}", FACT).replace("{{behind}}", BEHIND).encode())
 
     def is_first_visit(self, request: Request) -> bool:
         """Tell whether exactly this address was not asked for before."""
@@ -68,9 +64,7 @@ class ToothedSite(SiteServer):
 
 
 def _html(body: str, title: str = "The weir") -> bytes:
-    head = (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
-    )
+    head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
     return f"{head}<body><h1>{title}</h1>{body}</body></html>".encode()
 
 
@@ -192,9 +186,7 @@ def redirect(_: ToothedSite, request: Request) -> Reply:
 def status(_: ToothedSite, request: Request) -> Reply:
     """Answer with ``?code`` and a page that names it."""
     code = int(request.query["code"])
-    return Reply(
-        _html(f"<p>Error {code}. Sorry about that.</p>", "An error"), status=code
-    )
+    return Reply(_html(f"<p>Error {code}. Sorry about that.</p>", "An error"), status=code)
 
 
 def challenge(_: ToothedSite, request: Request) -> Reply:
@@ -247,9 +239,7 @@ _ATTACHED = "attachment; filename="
 FILES = {
     "redirect-loop": Reply(status=302, headers={"Location": "/teeth/redirect-loop"}),
     "wrong-charset": Reply(
-        f"<!doctype html><title>Café</title><p>{FACT}</p><p>Café Möwe, “open”</p>".encode(
-            "cp1252"
-        ),
+        f"<!doctype html><title>Café</title><p>{FACT}</p><p>Café Möwe, “open”</p>".encode("cp1252"),
         "text/html",
     ),
     "packed": _file(gzip.compress(WHOLE), Content_Encoding="gzip"),
@@ -257,9 +247,7 @@ FILES = {
     "table.csv": _file(f'lock,"note"\nweir,"{FACT}"\nsluice,"{BEHIND}"\n', "text/csv"),
     "record.json": _file(json.dumps({"a": FACT, "b": BEHIND}), "application/json"),
     "note.txt": _file(f"{FACT}\n{BEHIND}\nÄ\n", "text/plain; charset=utf-8"),
-    "feed.xml": _file(
-        f"<feed><title>{FACT}</title><a>{BEHIND}</a></feed>", "application/xml"
-    ),
+    "feed.xml": _file(f"<feed><title>{FACT}</title><a>{BEHIND}</a></feed>", "application/xml"),
     "picture.png": _file(picture("PNG"), "image/png"),
     "attached.csv": _file(
         f"lock,note\nweir,{FACT}\n",

@@ -60,8 +60,9 @@ def test_coefficients_vary_with_the_tasks():
     [
         # No task differs: as many items as tasks, 10 · (1.96 / 2.262)² = 7.507 of them.
         ([(9.0, 10.0)] * 10, (0.9, 0.543692, 0.985503)),
-        # 2/3 · 1/3 / (3.333 · 6/5 / 12²) = 8 items. The variance is that of 2.941 tasks by Satterthwaite, so
-        # that it has √(5 · 2.941) = 3.835 degrees of freedom, and 8 · (1.96 / 2.824)² = 3.853.
+        # 2/3 · 1/3 / (3.333 · 6/5 / 12²) = 8 items. The variance is that of 2.941 tasks by
+        # Satterthwaite, so that it has √(5 · 2.941) = 3.835 degrees of freedom, and 8 · (1.96 /
+        # 2.824)² = 3.853.
         (
             [(1, 2), (2, 2), (0, 2), (2, 2), (1, 2), (2, 2), (0, 0)],
             (2 / 3, 0.240234, 0.926742),
@@ -88,9 +89,7 @@ def vars_of(figures):
 
 
 @pytest.mark.parametrize("measure", [cohen_kappa, gwet_ac1])
-@pytest.mark.parametrize(
-    ("sums", "expected"), [([7, 0, 0, 0], 1.0), ([0, 0, 0, 7], 1.0)]
-)
+@pytest.mark.parametrize(("sums", "expected"), [([7, 0, 0, 0], 1.0), ([0, 0, 0, 7], 1.0)])
 def test_raters_with_one_verdict_for_all_agree(measure, sums, expected):
     """Beyond chance nothing is known; without a disagreement it counts as full agreement."""
     assert coefficient(measure)(sums) == expected

@@ -16,26 +16,18 @@ from mind2web2.statistics.sampled_answers import (
 def answers(exact):
     """Return 12 answers to 6 tasks of which some have exact scores, by number."""
     cheap = [0.1, 0.5, 0.3, 0.7, 0.9, 0.4, 0.2, 0.8, 0.6, 0.0, 1.0, 0.5]
-    return [
-        JudgedTwice(f"task_{n // 2}", value, exact.get(n))
-        for n, value in enumerate(cheap)
-    ]
+    return [JudgedTwice(f"task_{n // 2}", value, exact.get(n)) for n, value in enumerate(cheap)]
 
 
 def test_a_judge_that_errs_alike_everywhere_is_corrected_by_the_difference():
     """Its weight is 1, and every sample gives the same."""
     whole = answers({})
     for drawn in ((0, 2, 4, 6, 8, 10), (1, 3, 5, 7, 9, 11), (0, 3, 4, 7, 9, 10)):
-        found, weight = corrected_by_answers(
-            answers({n: whole[n].cheap * 0.5 for n in drawn})
-        )
+        found, weight = corrected_by_answers(answers({n: whole[n].cheap * 0.5 for n in drawn}))
         assert weight == pytest.approx(0.5)
         assert found.estimate == pytest.approx(found.raw * 0.5)
     assert (
-        corrected_by_answers(answers({n: one.cheap for n, one in enumerate(whole)}))[
-            0
-        ].above
-        == 0
+        corrected_by_answers(answers({n: one.cheap for n, one in enumerate(whole)}))[0].above == 0
     )
 
 
@@ -62,9 +54,7 @@ def test_scores_that_are_all_alike_leave_room_for_others(size, exact_scores, low
 
 def test_tasks_that_are_all_alike_leave_room_for_others_at_large():
     """Also where the better judge scored every answer, so that nothing is open for these tasks."""
-    found, _ = corrected_by_answers(
-        [JudgedTwice(f"task_{n}", 1.0, 1.0) for n in range(40)]
-    )
+    found, _ = corrected_by_answers([JudgedTwice(f"task_{n}", 1.0, 1.0) for n in range(40)])
     assert found.these_tasks.low == 1
     assert found.tasks_at_large.low == pytest.approx(0.05 ** (1 / 40))
     alike = corrected_difference(found, found).tasks_at_large
@@ -102,9 +92,7 @@ def test_a_judge_of_no_use_has_no_weight():
         answers(dict.fromkeys((0, 4, 8), 0.2) | dict.fromkeys((3, 7, 11), 0.6))
     )
     assert weight < 0.6
-    found, weight = corrected_by_answers(
-        answers({0: 0.9, 3: 0.3, 4: 0.1, 7: 0.2, 9: 0.8, 11: 0.4})
-    )
+    found, weight = corrected_by_answers(answers({0: 0.9, 3: 0.3, 4: 0.1, 7: 0.2, 9: 0.8, 11: 0.4}))
     assert weight == 0
     assert found.estimate == pytest.approx(fmean((0.9, 0.3, 0.1, 0.2, 0.8, 0.4)))
 
@@ -114,9 +102,7 @@ def test_a_sample_takes_tasks_in_turn():
     names = [(f"task_{n % 5}", f"answer_{n // 5}") for n in range(15)]
     order = sampling_order(names, seed=1)
     assert sorted(order) == sorted(names)
-    assert all(
-        len({task for task, _ in order[start : start + 5]}) == 5 for start in (0, 5, 10)
-    )
+    assert all(len({task for task, _ in order[start : start + 5]}) == 5 for start in (0, 5, 10))
     assert order == sampling_order(names[::-1], seed=1) != sampling_order(names, seed=2)
 
 

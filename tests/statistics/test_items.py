@@ -78,9 +78,7 @@ def test_twins_have_the_same_verdict_everywhere():
 )
 def test_the_correlation_with_the_rest(item, rest, expected):
     found = rest_correlation(item, rest)
-    assert found == (
-        expected if expected is None else pytest.approx(expected, abs=1e-6)
-    )
+    assert found == (expected if expected is None else pytest.approx(expected, abs=1e-6))
 
 
 def test_figures_of_tasks():

@@ -35,17 +35,13 @@ LIMITS = (-1.0, 1.0)
 def test_the_p_value_is_that_of_scipy_with_ties_counted_half(differences, p_value):
     """Scipy 1.17.1: permutation_test(permutation_type="samples", n_resamples=inf) of the mean."""
     ties = sum(
-        math.isclose(
-            sum(map(math.prod, zip(differences, signs, strict=True))), sum(differences)
-        )
+        math.isclose(sum(map(math.prod, zip(differences, signs, strict=True))), sum(differences))
         for signs in product((1, -1), repeat=len(differences))
     )
     p_value -= ties / 2 ** len(differences)
     found = paired_test(differences)
     assert (found.p_value, found.is_exact) == (pytest.approx(p_value), True)
-    assert paired_test([-value for value in differences]).p_value == pytest.approx(
-        p_value
-    )
+    assert paired_test([-value for value in differences]).p_value == pytest.approx(p_value)
 
 
 @pytest.mark.parametrize(
@@ -75,9 +71,7 @@ def test_many_tasks_agree_with_the_t_test():
     assert not found.is_exact
     assert found.interval.low == pytest.approx(mean - 1.97852 * error, abs=0.004)
     assert found.interval.high == pytest.approx(mean + 1.97852 * error, abs=0.004)
-    assert found.p_value == pytest.approx(
-        math.erfc(mean / error / math.sqrt(2)), abs=0.02
-    )
+    assert found.p_value == pytest.approx(math.erfc(mean / error / math.sqrt(2)), abs=0.02)
 
 
 def test_the_interval_excludes_zero_where_the_test_rejects():
@@ -85,9 +79,7 @@ def test_the_interval_excludes_zero_where_the_test_rejects():
     interval = paired_test(DIFFERENCES).interval
     for end, outwards in ((interval.low, -1), (interval.high, 1)):
         inside, outside = (
-            paired_test(
-                [value - end - outwards * step for value in DIFFERENCES]
-            ).p_value
+            paired_test([value - end - outwards * step for value in DIFFERENCES]).p_value
             for step in (-1e-4, 1e-4)
         )
         # The p-value counts the observed pattern half.
@@ -99,23 +91,17 @@ def test_too_few_or_equal_differences_have_no_interval():
     assert paired_test([]).p_value is None
     assert paired_test([0.1, 0.2, 0.3, 0.4, 0.5]).interval is None
     assert (
-        paired_test([0.1, 0.2, 0.3, 0.4, 0.5]).p_value
-        == paired_test([1.0] * 5).p_value
-        == 2 / 2**5
+        paired_test([0.1, 0.2, 0.3, 0.4, 0.5]).p_value == paired_test([1.0] * 5).p_value == 2 / 2**5
     )
     assert paired_test([0.1, 0.2, 0.3, 0.4, 0.5, 0.6]).interval is not None
     assert paired_test([0.5] * 8, LIMITS).interval is None
     assert paired_test([0.0] * 8, LIMITS).p_value == 1.0
-    assert paired_test([1.0] * 8, LIMITS).interval.low == pytest.approx(
-        0.2612, abs=1e-4
-    )
+    assert paired_test([1.0] * 8, LIMITS).interval.low == pytest.approx(0.2612, abs=1e-4)
 
 
 def test_holm_is_that_of_statsmodels():
     """Statsmodels 0.15.0: multipletests(method="holm")."""
-    assert holm([0.01, 0.04, 0.03, 0.005, 0.2]) == pytest.approx(
-        [0.04, 0.09, 0.09, 0.025, 0.2]
-    )
+    assert holm([0.01, 0.04, 0.03, 0.005, 0.2]) == pytest.approx([0.04, 0.09, 0.09, 0.025, 0.2])
     assert holm([]) == []
 
 
@@ -128,9 +114,7 @@ def test_power_is_that_of_statsmodels(effect, tasks):
     assert tasks_needed(0.0, 1.0) is None
 
 
-@pytest.mark.parametrize(
-    ("tasks", "effect"), [(10, 0.996), (30, 0.52924), (130, 0.24756)]
-)
+@pytest.mark.parametrize(("tasks", "effect"), [(10, 0.996), (30, 0.52924), (130, 0.24756)])
 def test_the_detectable_difference_is_that_of_statsmodels(tasks, effect):
     """Statsmodels 0.15.0: TTestPower().solve_power(nobs=tasks, alpha=0.05, power=0.8)."""
     assert detectable_difference(tasks, 1.0) == pytest.approx(effect, rel=0.02)
@@ -180,16 +164,10 @@ REFERENCES = [
 def pairs(counts):
     """Return pairs of labels with these counts."""
     kinds = [(True, True), (True, False), (False, True), (False, False)]
-    return [
-        Pair(*kind)
-        for kind, count in zip(kinds, counts, strict=True)
-        for _ in range(count)
-    ]
+    return [Pair(*kind) for kind, count in zip(kinds, counts, strict=True) for _ in range(count)]
 
 
-@pytest.mark.parametrize(
-    ("counts", "kappa", "kappa_error", "ac1", "ac1_error"), REFERENCES
-)
+@pytest.mark.parametrize(("counts", "kappa", "kappa_error", "ac1", "ac1_error"), REFERENCES)
 def test_kappa_and_ac1_are_those_of_published_implementations(
     counts, kappa, kappa_error, ac1, ac1_error
 ):
@@ -205,9 +183,7 @@ def test_nothing_is_made_up_without_data():
     """A rater who gives one label throughout leaves kappa undetermined, not 0."""
     assert cohen_kappa([]) == gwet_ac1([]) == share([]) == UNKNOWN
     assert cohen_kappa([Pair(True, True)] * 9) == UNKNOWN
-    assert (
-        cohen_kappa(pairs((4, 0, 1, 0))) == cohen_kappa(pairs((0, 0, 1, 4))) == UNKNOWN
-    )
+    assert cohen_kappa(pairs((4, 0, 1, 0))) == cohen_kappa(pairs((0, 0, 1, 4))) == UNKNOWN
     assert gwet_ac1([Pair(True, True)] * 9).value == 1
 
 
@@ -224,21 +200,13 @@ def test_a_share_of_weighted_items_is_as_certain_as_their_effective_number():
     few = share(hits)
     assert share(hits, [7.0] * 4) == few
     padded = share([*hits, *[True] * 96], [1.0] * 4 + [1e-9] * 96)
-    assert (padded.value, padded.low, padded.high) == pytest.approx(
-        (few.value, few.low, few.high)
-    )
+    assert (padded.value, padded.low, padded.high) == pytest.approx((few.value, few.low, few.high))
 
 
 def test_weights_undo_the_oversampling_of_a_stratum():
     """A leaf that stands for three counts as three leaves; the interval is wider than theirs."""
-    sampled = (
-        [Pair(True, True, 3.0)] * 20
-        + [Pair(True, False)] * 10
-        + [Pair(False, False)] * 15
-    )
-    whole = (
-        [Pair(True, True)] * 60 + [Pair(True, False)] * 10 + [Pair(False, False)] * 15
-    )
+    sampled = [Pair(True, True, 3.0)] * 20 + [Pair(True, False)] * 10 + [Pair(False, False)] * 15
+    whole = [Pair(True, True)] * 60 + [Pair(True, False)] * 10 + [Pair(False, False)] * 15
     for figure in (cohen_kappa, gwet_ac1):
         found, expected = figure(sampled), figure(whole)
         assert found.value == pytest.approx(expected.value)
@@ -251,6 +219,4 @@ def test_a_difference_of_shares_has_newcombes_interval():
     found = share_difference(first, second)
     assert (found.value, found.low, found.high) == pytest.approx((0.25, 0.2, 0.3))
     assert share_difference(Estimate(0.5), second) == Estimate(0.25)
-    assert (
-        share_difference(UNKNOWN, second) == share_difference(first, UNKNOWN) == UNKNOWN
-    )
+    assert share_difference(UNKNOWN, second) == share_difference(first, UNKNOWN) == UNKNOWN

@@ -26,9 +26,7 @@ def interval(values, limits=SHARE, **settings):
 
 def of_rows(rows, limits=SHARE, **settings):
     """Return the interval of the mean of rows of a sum and a count."""
-    [found] = bootstrap_intervals(
-        rows, [(lambda sums: sums[0] / sums[1], limits)], **settings
-    )
+    [found] = bootstrap_intervals(rows, [(lambda sums: sums[0] / sums[1], limits)], **settings)
     return found
 
 

@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 from mind2web2.urls.parts import ascii_host, lookup_key, site_of, split_url, storage_key
 
 URLS = json.loads(
-    (Path(__file__).parents[1] / "fixtures/vectors/urls.json").read_text(
-        encoding="utf-8"
-    )
+    (Path(__file__).parents[1] / "fixtures/vectors/urls.json").read_text(encoding="utf-8")
 )
 
 # Pieces that parsers trip over, alone and combined.
@@ -212,9 +210,7 @@ def test_equal_spellings_have_equal_keys(tail):
         " a.com",
     ):
         assert lookup_key(f"{start}{path}{question_mark}{query}{after_query}") == key
-    assert (
-        lookup_key(f"https://a.com{path}/{question_mark}{query}{after_query}\n") == key
-    )
+    assert lookup_key(f"https://a.com{path}/{question_mark}{query}{after_query}\n") == key
     assert lookup_key(f"https://a.com{path}?utm_x=1&{query}{after_query}") == key
     reordered = "&".join(reversed(query.split("&")))
     assert lookup_key(f"https://a.com{path}?{reordered}&{after_query}") == key

@@ -14,9 +14,7 @@ from mind2web2.urls.parts import (
 )
 
 ANY_TEXT = st.text(st.characters())  # lone surrogates included
-URL_TAILS = st.text(
-    st.sampled_from("aA9/?&=#%2F41C3+;:@[]()é東_.~!\\ '\"<>|^`{}utm_"), max_size=30
-)
+URL_TAILS = st.text(st.sampled_from("aA9/?&=#%2F41C3+;:@[]()é東_.~!\\ '\"<>|^`{}utm_"), max_size=30)
 
 
 @pytest.mark.parametrize(
@@ -110,8 +108,7 @@ def test_no_text_makes_them_raise(text):
     normalize_url_simple(text)
     normalize_url_for_browser(text)
     assert all(
-        lookup_key(url) is not None
-        for url in regex_find_urls(f"{text} https://{text} www.{text}")
+        lookup_key(url) is not None for url in regex_find_urls(f"{text} https://{text} www.{text}")
     )
 
 

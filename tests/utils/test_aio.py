@@ -57,9 +57,10 @@ async def test_an_error_reaches_everybody():
     shared, work = SharedWork(), Work(ValueError("no"))
     tasks = await callers(shared, work, "a", "a")
     work.may_end.set()
-    assert [
-        str(error) for error in await asyncio.gather(*tasks, return_exceptions=True)
-    ] == ["no", "no"]
+    assert [str(error) for error in await asyncio.gather(*tasks, return_exceptions=True)] == [
+        "no",
+        "no",
+    ]
     with pytest.raises(ValueError, match="no"):
         await shared.result("a", work)
     assert work.begun == 2
@@ -121,17 +122,13 @@ async def test_the_first_error_ends_the_others():
     """They are cancelled and awaited before it is raised."""
     crew = Crew()
     with pytest.raises(ValueError, match="no"):
-        await all_or_first_error(
-            [crew.work(0, 1000), crew.work(1, 1, ValueError("no"))]
-        )
+        await all_or_first_error([crew.work(0, 1000), crew.work(1, 1, ValueError("no"))])
     assert sorted(crew.ended) == [0, 1]
 
 
 @pytest.mark.parametrize("cancellations", [1, 3])
 @pytest.mark.parametrize("error", [None, ValueError("no")])
-async def test_what_is_done_to_the_end_ends_before_its_cancelled_caller(
-    error, cancellations
-):
+async def test_what_is_done_to_the_end_ends_before_its_cancelled_caller(error, cancellations):
     """The cancellation comes out, whatever has become of the work."""
     crew = Crew()
     task = asyncio.create_task(to_the_end(crew.work(7, 5, error)))
@@ -184,9 +181,7 @@ async def worked(takes_s, pieces, rounds=None):
     return rounds.work
 
 
-@pytest.mark.parametrize(
-    ("takes_s", "in_a_round"), [(0.0, 12), (0.0004, 5), (0.0011, 2), (0.5, 1)]
-)
+@pytest.mark.parametrize(("takes_s", "in_a_round"), [(0.0, 12), (0.0004, 5), (0.0011, 2), (0.5, 1)])
 async def test_a_round_takes_what_fits(takes_s, in_a_round):
     """The piece that begins within two milliseconds is the last one; the order stays."""
     work = await worked(takes_s, 12)

@@ -58,7 +58,8 @@ MISUSES = {
     "pages: call initialize(..., global_cache=cache)",
     "CacheFileSys()": "calls CacheFileSys.__init__ in line 24",
 }
-# What costs no result: probes, mistakes in a script's own things, exceptions that the interface promises.
+# What costs no result: probes, mistakes in a script's own things, exceptions that the interface
+# promises.
 OWN_MATTERS = (
     "hasattr(evaluator, 'scroe')",
     "getattr(leaf, 'weight', 1)",
@@ -140,8 +141,7 @@ async def test_what_the_toolkit_lacks_is_no_verdict(tmp_path, ahead):
     for outcome, (line, reason) in zip(outcomes, MISUSES.items(), strict=True):
         assert outcome.result is None, line
         assert (
-            outcome.reason.startswith(f"script {outcome.task_id}.py ")
-            and reason in outcome.reason
+            outcome.reason.startswith(f"script {outcome.task_id}.py ") and reason in outcome.reason
         ), line
 
 
@@ -149,8 +149,7 @@ async def test_a_scripts_own_mistakes_stay_its_own(tmp_path):
     project = scripts(tmp_path, OWN_MATTERS)
     outcomes = await evaluate(project, ClaimJudge())
     assert {
-        line: outcome.reason
-        for line, outcome in zip(OWN_MATTERS, outcomes, strict=True)
+        line: outcome.reason for line, outcome in zip(OWN_MATTERS, outcomes, strict=True)
     } == dict.fromkeys(OWN_MATTERS)
     assert {outcome.score for outcome in outcomes} == {1.0}
 
@@ -159,9 +158,7 @@ async def test_a_missing_import_is_named_with_its_line(tmp_path):
     """Also where nothing catches it, and without any path of the machine."""
     project = Project(tmp_path)
     project.add_answer()
-    project.add_raw_script(
-        "import asyncio\nfrom mind2web2.evaluator import Evaluater\n"
-    )
+    project.add_raw_script("import asyncio\nfrom mind2web2.evaluator import Evaluater\n")
     (outcome,) = await evaluate(project, ClaimJudge())
     assert outcome.reason == (
         "script lake.py uses mind2web2.evaluator.Evaluater in line 2, which the toolkit does not have: did "
@@ -171,9 +168,7 @@ async def test_a_missing_import_is_named_with_its_line(tmp_path):
 
 async def test_arguments_without_effect_are_recorded(tmp_path):
     """Unknown keywords of ``add_*`` and ``initialize``: the result has their names."""
-    project = scripts(
-        tmp_path, ["evaluator.add_parallel('a', 'a', critcal=True, weight=2)"]
-    )
+    project = scripts(tmp_path, ["evaluator.add_parallel('a', 'a', critcal=True, weight=2)"])
     (outcome,) = await evaluate(project, ClaimJudge())
     assert outcome.result.document["ignored_arguments"] == ["critcal", "weight"]
 
@@ -192,6 +187,5 @@ def test_sources_may_be_parsed_in_several_threads():
     """Python 3.11 raises SystemError where two threads do so at once."""
     with ThreadPoolExecutor(8) as threads:
         assert {
-            len(tree.body)
-            for tree in threads.map(lambda _: syntax_tree(SOURCE), range(40))
+            len(tree.body) for tree in threads.map(lambda _: syntax_tree(SOURCE), range(40))
         } == {301}

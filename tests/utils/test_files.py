@@ -90,9 +90,7 @@ def test_several_files_change_together_or_not_at_all(tmp_path):
 def test_none_removes_a_file_and_forgives_an_absent_one(tmp_path):
     """Replacing and removing go in one call."""
     write_whole(tmp_path / "old", "x")
-    write_together(
-        {tmp_path / "new": "y", tmp_path / "old": None, tmp_path / "never": None}
-    )
+    write_together({tmp_path / "new": "y", tmp_path / "old": None, tmp_path / "never": None})
     assert names_in(tmp_path) == ["new"]
 
 
@@ -120,10 +118,7 @@ def test_a_killed_writer_leaves_whole_files_and_no_mixture(tmp_path):
         content = (tmp_path / "big").read_text()
         assert (len(content), len(set(content))) == (200_000, 1)
         picture = tmp_path / "picture"
-        assert (
-            not picture.exists()
-            or picture.read_text() == (tmp_path / "text").read_text()
-        )
+        assert not picture.exists() or picture.read_text() == (tmp_path / "text").read_text()
         left = set(names_in(tmp_path)) - {"big", "text", "picture"}
         assert all(map(is_leftover, left))
 

@@ -42,8 +42,7 @@ def png_header(width_px, height_px):
         (b"IDAT", zlib.compress(b"\0" * 99)),
     ]
     framed = [
-        struct.pack(">I", len(c)) + n + c + struct.pack(">I", zlib.crc32(n + c))
-        for n, c in chunks
+        struct.pack(">I", len(c)) + n + c + struct.pack(">I", zlib.crc32(n + c)) for n, c in chunks
     ]
     return b"\x89PNG\r\n\x1a\n" + b"".join(framed)
 
@@ -74,9 +73,7 @@ def test_see_through_areas_become_white(image):
 
 def test_sixteen_bit_greys_keep_their_tone():
     """A deep grey picture does not turn white."""
-    grey, _, _ = opened(to_jpeg(encoded(Image.new("I;16", (20, 20), 20_000)))).getpixel(
-        (9, 9)
-    )
+    grey, _, _ = opened(to_jpeg(encoded(Image.new("I;16", (20, 20), 20_000)))).getpixel((9, 9))
     assert abs(grey - 78) <= 2
 
 
@@ -141,9 +138,7 @@ print(len(cut.parts), cut.height_px, cut.is_cut)
         [sys.executable, "-c", program],
         encoded(banded(*size), "JPEG"),
     )
-    done = subprocess.run(
-        command, input=screenshot, capture_output=True, check=False, timeout=120
-    )
+    done = subprocess.run(command, input=screenshot, capture_output=True, check=False, timeout=120)
     assert done.stdout.split() == expected, done.stderr
 
 

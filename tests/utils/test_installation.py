@@ -10,9 +10,7 @@ def test_the_program_that_runs_the_event_loop_is_no_caller():
     """Work of a library's own task, here without a file, belongs neither to a script nor to that program."""
     names = {"caller_of": caller_of, "sys": sys}
     exec(
-        compile(
-            "async def look(): return caller_of(sys._getframe())", "<library>", "exec"
-        ),
+        compile("async def look(): return caller_of(sys._getframe())", "<library>", "exec"),
         names,
     )
     assert asyncio.run(names["look"]()) == "other"

@@ -47,9 +47,7 @@ def test_one_file_to_read_and_one_to_parse(tmp_path, logs):
         "DEBUG   answer_1: page cached url=https://zürich.example"
     )
     entry = json.loads(lines(tmp_path, ".jsonl")[0])
-    assert re.fullmatch(
-        r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d", entry.pop("time")
-    )
+    assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d", entry.pop("time"))
     assert entry == {
         "level": "DEBUG",
         "logger": "answer_1",
@@ -108,10 +106,7 @@ def test_a_message_that_does_not_fit_its_arguments_is_kept(
 ):
     """The line is worth more than its format; nothing goes to the console."""
     logs()[0].info(message, *arguments)
-    assert (
-        json.loads(lines(tmp_path, ".jsonl")[0])["message"]
-        == f"{message} {arguments!r}"
-    )
+    assert json.loads(lines(tmp_path, ".jsonl")[0])["message"] == f"{message} {arguments!r}"
     assert lines(tmp_path, ".log")[0].endswith(f"{message} {arguments!r}")
     assert capsys.readouterr().err == ""
 
@@ -129,12 +124,9 @@ def test_loggers_of_one_name_do_not_share_files(tmp_path, logs):
     loggers = [logs()[0] for _ in range(3)]
     for number, logger in enumerate(loggers):
         logger.info("only %d", number)
-    found = sorted(
-        (tmp_path / "logs").glob("*.jsonl"), key=lambda path: path.stat().st_mtime_ns
-    )
+    found = sorted((tmp_path / "logs").glob("*.jsonl"), key=lambda path: path.stat().st_mtime_ns)
     texts = [
-        [json.loads(line)["message"] for line in path.read_text().splitlines()]
-        for path in found
+        [json.loads(line)["message"] for line in path.read_text().splitlines()] for path in found
     ]
     assert sorted(texts) == [["only 0"], ["only 1"], ["only 2"]]
 
@@ -170,11 +162,7 @@ def test_a_sub_logger_writes_through_its_parent(tmp_path, logs):
 def test_cleanup_closes_the_files(logs):
     """Once or twice: handlers are gone and their files closed."""
     logger, _ = logs(console=True)
-    files = [
-        handler
-        for handler in logger.handlers
-        if isinstance(handler, logging.FileHandler)
-    ]
+    files = [handler for handler in logger.handlers if isinstance(handler, logging.FileHandler)]
     streams = [handler.stream for handler in files]
     cleanup_logger(logger)
     cleanup_logger(logger)
@@ -214,14 +202,10 @@ def test_names_become_safe_file_names(tmp_path, logs):
 def test_a_log_folder_that_cannot_be_made_is_one_line(tmp_path):
     """The message names the folder."""
     (tmp_path / "logs").write_text("a file")
-    with pytest.raises(
-        ResultWriteError, match=r"cannot write logs under .*logs/deep: "
-    ):
+    with pytest.raises(ResultWriteError, match=r"cannot write logs under .*logs/deep: "):
         create_logger("x", tmp_path / "logs" / "deep", enable_console=False)
 
 
 def test_a_field_that_ray_adds_to_each_record_is_no_extra():
     """Log files are the same on a Ray cluster and without."""
-    assert extra_fields(
-        logging.makeLogRecord({"_ray_timestamp_ns": 1, "given": 2})
-    ) == {"given": 2}
+    assert extra_fields(logging.makeLogRecord({"_ray_timestamp_ns": 1, "given": 2})) == {"given": 2}

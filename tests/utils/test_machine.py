@@ -23,9 +23,7 @@ def groups(tmp_path, monkeypatch):
         monkeypatch.setattr(machine, "_CGROUPS", tmp_path / "groups")
 
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(16)))
-    monkeypatch.setattr(
-        os, "sysconf", {"SC_PHYS_PAGES": 64 * GB, "SC_PAGE_SIZE": 1}.get
-    )
+    monkeypatch.setattr(os, "sysconf", {"SC_PHYS_PAGES": 64 * GB, "SC_PAGE_SIZE": 1}.get)
     return make
 
 

@@ -25,9 +25,7 @@ def test_folders_default_to_the_project_root(tmp_path):
         paths.eval_scripts_root,
         paths.eval_results_root,
         paths.cache_root,
-    ] == [
-        tmp_path / name for name in ("answers", "eval_scripts", "eval_results", "cache")
-    ]
+    ] == [tmp_path / name for name in ("answers", "eval_scripts", "eval_results", "cache")]
     assert paths.eval_version is None
 
 
@@ -56,9 +54,7 @@ def test_overrides_replace_only_what_is_given(tmp_path):
 def test_newest_dated_version_that_has_the_task_wins(tmp_path, scripts, expected):
     """Newest date first, then the undated versions; one without the task is passed over."""
     paths = project(tmp_path, *scripts)
-    assert (
-        paths.default_script_for("t") == tmp_path / "eval_scripts" / expected / "t.py"
-    )
+    assert paths.default_script_for("t") == tmp_path / "eval_scripts" / expected / "t.py"
     assert paths.find_script("t").version == expected
 
 
@@ -68,9 +64,7 @@ def test_a_pinned_version_is_the_only_one_searched(tmp_path):
     paths.apply_overrides(eval_version="2025_07_14")
     assert paths.find_script("t").version == "2025_07_14"
     assert paths.find_script("new") is None
-    with pytest.raises(
-        UsageError, match=r"no script for task new .*versions searched: 2025_07_14"
-    ):
+    with pytest.raises(UsageError, match=r"no script for task new .*versions searched: 2025_07_14"):
         paths.default_script_for("new")
 
 

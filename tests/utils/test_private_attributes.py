@@ -45,9 +45,7 @@ def test_a_missing_attribute_names_package_version_and_cure(entry, monkeypatch):
         with pytest.raises(MachineError) as caught:
             check_private_attributes(entry.package)
     text = str(caught.value)
-    assert text.startswith(
-        f"{entry.package} {version(entry.package)} lacks {entry.kind}."
-    )
+    assert text.startswith(f"{entry.package} {version(entry.package)} lacks {entry.kind}.")
     assert text.endswith(f"install {REQUIREMENTS[entry.package]}")
 
 
@@ -66,9 +64,7 @@ def test_no_other_private_attribute_of_foreign_objects_is_used():
     documented |= {"_ActionsContainer", "_ArgumentGroup", "_SubParsersAction"}
     # The options of a parser and the commands below it, which have no public names either.
     documented |= {"_actions", "_choices_actions"}
-    trees = [
-        ast.parse(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")
-    ]
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")]
     nodes = [node for tree in trees for node in ast.walk(tree)]
     private = {
         node.attr
@@ -86,11 +82,7 @@ def test_no_other_private_attribute_of_foreign_objects_is_used():
         and isinstance(node.value, ast.Name)
         and node.value.id in {"self", "cls"}
     }
-    own |= {
-        node.name
-        for node in nodes
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    }
+    own |= {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
     own |= {
         target.id
         for node in nodes
@@ -98,9 +90,7 @@ def test_no_other_private_attribute_of_foreign_objects_is_used():
         for statement in node.body
         if isinstance(statement, ast.Assign | ast.AnnAssign)
         for target in (
-            statement.targets
-            if isinstance(statement, ast.Assign)
-            else [statement.target]
+            statement.targets if isinstance(statement, ast.Assign) else [statement.target]
         )
         if isinstance(target, ast.Name)
     }

@@ -44,14 +44,12 @@ REAL_TEXTS = {
     * 20,
     "a Persian text": "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645 API \u0647\u0627\u200c (80 m)\u200f. "
     * 40,
-    "an Arabic list with marks": "\u200f\u0627\u0644\u0639\u0645\u0642: \u200e80 m\u200f\n"
-    * 40,
+    "an Arabic list with marks": "\u200f\u0627\u0644\u0639\u0645\u0642: \u200e80 m\u200f\n" * 40,
     "Mongolian and Tamil texts": "\u182d\u180e\u1820\u180b " * 40
     + "\u0b95\u0bcd\u200c\u0bb7 " * 40,
     "Japanese with its breaks": "\u6e56\u306e\u200b\u6df1\u3055\u306f\u200b80\u30e1\u30fc\u30c8\u30eb\u3002"
     * 20,
-    "names with their breaks": "get\u200bDepth\u200bOf(\u200bString lake,\u200b int unit) "
-    * 20,
+    "names with their breaks": "get\u200bDepth\u200bOf(\u200bString lake,\u200b int unit) " * 20,
     "a few breaks a paragraph": (
         "The depth of the lake is given at example.org/\u200bdepth, 80 m. " * 40
     ),
@@ -111,9 +109,7 @@ def test_text_as_people_write_it_stays_as_it_is(text):
     assert made_visible(text) == text
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"), TRICKS, ids=[ascii(shown) for _, shown in TRICKS]
-)
+@pytest.mark.parametrize(("text", "shown"), TRICKS, ids=[ascii(shown) for _, shown in TRICKS])
 def test_what_nobody_sees_shows_as_a_mark(text, shown):
     """A judge sees that something was there, and how much of it, and not what it says."""
     assert made_visible(text) == shown
@@ -277,9 +273,7 @@ def test_a_file_is_read_also_through_a_link(tmp_path):
     (tmp_path / "file").write_bytes(b"12345")
     (tmp_path / "link").symlink_to("file")
     assert (
-        read_regular_file(tmp_path / "file", 5)
-        == read_regular_file(tmp_path / "link")
-        == b"12345"
+        read_regular_file(tmp_path / "file", 5) == read_regular_file(tmp_path / "link") == b"12345"
     )
 
 

@@ -95,9 +95,7 @@ async def test_a_document_that_unfolds_too_far_is_refused():
 
 async def test_prints_do_not_disturb_the_reply():
     assert (
-        await run_in_worker(
-            exec, "import os; os.write(1, b'noise'); print('noise')", timeout_s=60
-        )
+        await run_in_worker(exec, "import os; os.write(1, b'noise'); print('noise')", timeout_s=60)
         is None
     )
     assert await run_in_worker(len, b"abc", timeout_s=60) == 3
@@ -122,9 +120,7 @@ async def test_cancelling_kills_the_worker(tmp_path):
     """The worker of a cancelled caller ends, and so does its hold on files."""
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
-    task = asyncio.create_task(
-        run_in_worker(exec, f"open({str(fifo)!r}).read()", timeout_s=600)
-    )
+    task = asyncio.create_task(run_in_worker(exec, f"open({str(fifo)!r}).read()", timeout_s=600))
     writer = await asyncio.to_thread(os.open, fifo, os.O_WRONLY)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -200,9 +196,7 @@ def _finish(running):
 def test_an_interrupt_ends_program_and_worker(tmp_path):
     """Ctrl-C stops the program with its worker, and no document is blamed."""
     work = "import time; time.sleep(600)"
-    running, worker_id = _start_interruptible(
-        tmp_path, "signal.default_int_handler", work
-    )
+    running, worker_id = _start_interruptible(tmp_path, "signal.default_int_handler", work)
     os.killpg(running.pid, signal.SIGINT)
     _, errors = _finish(running)
     assert "KeyboardInterrupt" in errors
@@ -228,9 +222,7 @@ def test_an_interrupt_does_not_reach_the_worker(tmp_path):
 
 def test_the_start_of_a_worker_takes_no_time_from_its_call():
     """On a busy machine a process may start slowly, which says nothing about the document."""
-    slow = (
-        "import time; time.sleep(3); from mind2web2.utils.workers import serve; serve()"
-    )
+    slow = "import time; time.sleep(3); from mind2web2.utils.workers import serve; serve()"
     command = f"workers._COMMAND = (sys.executable, '-c', {slow!r})"
     patch = f"import sys\nfrom mind2web2.utils import workers\n{command}\n"
     program = f"{PROGRAM.replace('timeout_s=60', 'timeout_s=2')}{patch}main()\n"

@@ -52,9 +52,7 @@ class SlowJudge(ScriptedJudge):
     """
 
     def __init__(self, supporting="", turns=None):
-        super().__init__(
-            lambda question: question.blocks["page address"][-1] in supporting
-        )
+        super().__init__(lambda question: question.blocks["page address"][-1] in supporting)
         self.turns, self.most_at_once, self.pages_at_once, self._pages = (
             turns or {},
             0,
@@ -86,9 +84,7 @@ class SlowJudge(ScriptedJudge):
     @property
     def asked(self):
         """Return the pages asked about, one a request, in the order of the replies."""
-        return "".join(
-            question.blocks["page address"][-1] for question in self.questions
-        )
+        return "".join(question.blocks["page address"][-1] for question in self.questions)
 
 
 async def judged(judge, cache, names, **settings):
@@ -132,9 +128,7 @@ async def test_the_next_pages_are_captured_meanwhile(tmp_path):
     """Two more of them, once no page at hand has supported the claim."""
     camera = Camera()
     judge = SlowJudge("d", {"a": camera.has_begun["d"]})
-    verdict, leaf = await judged(
-        judge, stored(tmp_path, b="b"), "abcdef", browser_manager=camera
-    )
+    verdict, leaf = await judged(judge, stored(tmp_path, b="b"), "abcdef", browser_manager=camera)
     assert (verdict, checked(leaf), judge.asked) == (True, "bacd", "bbaaccdd")
 
 
@@ -154,9 +148,7 @@ async def test_nothing_is_captured_before_it_is_needed(names, tmp_path):
     cached=st.sets(st.sampled_from("abcde"), min_size=1),
     turns=st.dictionaries(st.sampled_from("abcde"), st.integers(1, 9)),
 )
-async def test_every_pace_comes_to_the_same_verdict(
-    tmp_path_factory, supporting, cached, turns
-):
+async def test_every_pace_comes_to_the_same_verdict(tmp_path_factory, supporting, cached, turns):
     """The first page that supports the claim decides, those at hand before the others."""
     cache = stored(tmp_path_factory.mktemp("cache"), **{name: name for name in cached})
     judge = SlowJudge(supporting, turns)
@@ -201,9 +193,7 @@ async def test_a_replay_without_a_supporting_page_needs_them_all(names, tmp_path
     cache = stored(tmp_path, a="a", b="b")
     with JudgmentStore(None) as store:
         run = CachingJudge(SETTINGS, ClientProvider(SlowJudge()), store)
-        assert not (await judged(AnswerJudge(run, "lake", "answer_1.md"), cache, "b"))[
-            0
-        ]
+        assert not (await judged(AnswerJudge(run, "lake", "answer_1.md"), cache, "b"))[0]
         replay = AnswerJudge(CachingJudge(SETTINGS, None, store), "lake", "answer_1.md")
         with pytest.raises(JudgmentMissingError, match=address("a")) as caught:
             await judged(replay, cache, names)

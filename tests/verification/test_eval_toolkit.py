@@ -126,10 +126,7 @@ async def test_templates_are_filled_from_answer_and_page(tmp_path):
 async def test_an_unavailable_page_gives_an_empty_template(tmp_path):
     """No question is asked."""
     extractor, _ = pair(ScriptedJudge([]), stored(tmp_path))
-    assert (
-        await extractor.extract_from_url("which?", "https://lake.example/gone", Town)
-        == Town()
-    )
+    assert await extractor.extract_from_url("which?", "https://lake.example/gone", Town) == Town()
 
 
 def test_pages_are_prepared_within_what_a_judge_takes():
@@ -187,15 +184,10 @@ async def test_scripts_send_requests_within_the_limits():
     client = ScriptedJudge(["a text", Town(name="Aa")])
     extractor, verifier = pair(client, None)
     messages = [{"role": "user", "content": "Which town?"}]
-    assert (
-        await extractor.call_llm_with_semaphore(model="m", messages=messages)
-        == "a text"
-    )
+    assert await extractor.call_llm_with_semaphore(model="m", messages=messages) == "a text"
     async with extractor._context.llm_limit:
         waiting = asyncio.create_task(
-            verifier.call_llm_with_semaphore(
-                model="m", messages=messages, response_format=Town
-            )
+            verifier.call_llm_with_semaphore(model="m", messages=messages, response_format=Town)
         )
         await asyncio.wait({waiting}, timeout=0.01)
         assert len(client.questions) == 1

@@ -60,9 +60,7 @@ def test_an_empty_instance_holds_nothing():
     form = empty_instance(Form)
     assert isinstance(form, Form)
     assert (form.title, form.renamed, form.unit) == ("", "", "m")
-    assert (form.note, form.day, form.second, form.link, form.count, form.anything) == (
-        None,
-    ) * 6
+    assert (form.note, form.day, form.second, form.link, form.count, form.anything) == (None,) * 6
     assert (form.urls, form.more, form.table) == ([], [], {})
     assert (form.place.name, form.place.address) == ("", None)
 
@@ -100,9 +98,7 @@ async def test_a_page_is_read_where_one_is_named(tmp_path):
     assert (record["page"]["text_chars"], record["page"]["kind"]) == (11, "web")
 
 
-@pytest.mark.parametrize(
-    "source", [[PAGE], (), [], 3, HttpUrl(PAGE), {"url": PAGE}, False]
-)
+@pytest.mark.parametrize("source", [[PAGE], (), [], 3, HttpUrl(PAGE), {"url": PAGE}, False])
 async def test_anything_but_a_url_is_refused(source, tmp_path):
     """One URL as a string, or None; else a ValueError, no question and no record."""
     judge = ScriptedJudge(Town())
@@ -129,9 +125,7 @@ async def test_an_unavailable_page_gives_an_empty_instance(source, tmp_path):
         if source.strip()
         else "the sources given name no page"
     )
-    assert summary["extractions"] == [
-        {"name": "extraction", "url": source, "unavailable": reason}
-    ]
+    assert summary["extractions"] == [{"name": "extraction", "url": source, "unavailable": reason}]
 
 
 async def test_content_declined_twice_gives_an_empty_instance():
@@ -170,9 +164,7 @@ async def test_an_extraction_that_raises_leaves_no_record():
     with pytest.raises(RuntimeError, match="bug"):
         await evaluator.extract("Which?", Town, source=PAGE)
     summary = evaluator.get_summary()
-    assert summary["eval_breakdown"][0]["info"] == [
-        {"no_info": "No information recorded"}
-    ]
+    assert summary["eval_breakdown"][0]["info"] == [{"no_info": "No information recorded"}]
     assert summary["extractions"] == []
 
 
@@ -186,9 +178,7 @@ async def test_a_page_too_long_is_halved(tmp_path):
 
 async def test_extractions_are_listed_in_the_order_of_their_calls(tmp_path):
     """In the summary's ``info`` and in the records, whichever ends first (eval-scripts.md)."""
-    judge = ScriptedJudge(
-        lambda question: Town(name=question.blocks["what to extract"])
-    )
+    judge = ScriptedJudge(lambda question: Town(name=question.blocks["what to extract"]))
     evaluator = started(judge, stored(tmp_path))
     slow = evaluator.extract("first", Town, "a", PAGE)
     quick = [evaluator.extract(name, Town, name) for name in ("b", "c")]

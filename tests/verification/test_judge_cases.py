@@ -41,28 +41,18 @@ def check_prompt(case):
     of_page = [] if page is None else ["page address", "page"]
     of_answer = ["answer"] if is_claim or page is None else []
     names = ["task", *of_answer, *of_page, "claim" if is_claim else "what to extract"]
-    assert [name for name in shown.blocks if name != "extra instruction"] == names, (
-        case.name
-    )
+    assert [name for name in shown.blocks if name != "extra instruction"] == names, case.name
     if page is not None:
         assert shown.images == [str(image) for image in page.images]
         assert ("No images are shown." in shown.text) is (not page.images)
     if is_claim:
-        question = (
-            "Is this claim correct?"
-            if page is None
-            else "Does the page support this claim?"
-        )
+        question = "Is this claim correct?" if page is None else "Does the page support this claim?"
         assert shown.text.endswith(f"\n{question}")
-        assert (
-            not case.quote
-            or find_quote(case.quote, quotable(ANSWER, page)).match == "found"
-        )
+        assert not case.quote or find_quote(case.quote, quotable(ANSWER, page)).match == "found"
     else:
         # What is right has to fit the form.
         assert (
-            case.template.model_validate(case.expected, strict=True).model_dump()
-            == case.expected
+            case.template.model_validate(case.expected, strict=True).model_dump() == case.expected
         )
 
 

@@ -59,9 +59,7 @@ def question(messages):
         ),
     ],
 )
-def test_the_order_is_instructions_task_answer_page_images_claim(
-    ask, shown, names, last, asked
-):
+def test_the_order_is_instructions_task_answer_page_images_claim(ask, shown, names, last, asked):
     """Blocks stand from what most questions share to what only this one has; the question ends it."""
     system, user = ask("the task", "the answer", shown, "the claim", "be kind")
     name = "verify" if last == "claim" else "extract"
@@ -80,9 +78,7 @@ def test_the_order_is_instructions_task_answer_page_images_claim(
         ("extra instruction", "be kind"),
     ]
     kinds = [part["type"] for part in user["content"]]
-    assert kinds == (
-        ["text"] * 2 if shown is None else ["text"] * 4 + ["image_url"] * 2 + ["text"]
-    )
+    assert kinds == (["text"] * 2 if shown is None else ["text"] * 4 + ["image_url"] * 2 + ["text"])
     assert user["content"][-1]["text"].endswith(f"\n{asked}")
 
 
@@ -97,15 +93,10 @@ def test_pictures_are_shown_in_full_detail():
 
 
 @given(ANY_TEXT, ANY_TEXT, ANY_TEXT, st.booleans())
-def test_claims_on_one_page_share_all_that_comes_before(
-    answer, first, second, with_page
-):
+def test_claims_on_one_page_share_all_that_comes_before(answer, first, second, with_page):
     """Byte for byte, part by part, up to the claim."""
     shown = page() if with_page else None
-    one, two = (
-        verification_messages("t", answer, shown, claim, "x")
-        for claim in (first, second)
-    )
+    one, two = (verification_messages("t", answer, shown, claim, "x") for claim in (first, second))
     assert one[0] == two[0]
     assert one[1]["content"][:-1] == two[1]["content"][:-1]
     assert len(one[1]["content"]) == (7 if with_page else 2)
@@ -114,8 +105,7 @@ def test_claims_on_one_page_share_all_that_comes_before(
 def test_claims_on_different_pages_share_task_and_answer():
     """The first part does not depend on the page."""
     one, two = (
-        verification_messages("t", "a", shown, "c", "None")
-        for shown in (page(), page("Other", ()))
+        verification_messages("t", "a", shown, "c", "None") for shown in (page(), page("Other", ()))
     )
     assert one[1]["content"][0] == two[1]["content"][0]
     assert one[1]["content"][1:] != two[1]["content"][1:]
@@ -134,9 +124,7 @@ def test_every_text_is_whole_in_its_block(task, answer, text, claim, instruction
         "claim": made_visible(encodable(claim)),
         "extra instruction": made_visible(encodable(f"do {instruction}")),
     }
-    assert messages == verification_messages(
-        task, answer, shown, claim, f"do {instruction}"
-    )
+    assert messages == verification_messages(task, answer, shown, claim, f"do {instruction}")
 
 
 def test_a_page_cannot_end_its_block():
@@ -209,6 +197,4 @@ def test_messages_name_the_parts_left_out():
     )
     parts = verification_messages("task", "answer", page, "claim", None)[1]["content"]
     assert parts[3]["text"].startswith("\n<<end of page ")
-    assert (
-        "[screenshot cut: 10 of 20 pixels from the top are shown]" in parts[3]["text"]
-    )
+    assert "[screenshot cut: 10 of 20 pixels from the top are shown]" in parts[3]["text"]

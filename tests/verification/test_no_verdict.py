@@ -69,10 +69,6 @@ async def test_an_alias_survives_the_store():
     """A reply of a client of one's own is read back as it was."""
     with JudgmentStore(None) as store:
         client = ScriptedJudge(Named.model_validate({"theName": "Ilvane"}))
-        run = CachingJudge(
-            JudgeSettings("client", "o4-mini"), ClientProvider(client), store
-        )
-        value = await started(AnswerJudge(run, "lake", "answer_1.md")).extract(
-            "name", Named
-        )
+        run = CachingJudge(JudgeSettings("client", "o4-mini"), ClientProvider(client), store)
+        value = await started(AnswerJudge(run, "lake", "answer_1.md")).extract("name", Named)
         assert value.name == "Ilvane"

@@ -115,10 +115,7 @@ def test_any_passage_is_found_with_its_place(text, data):
     if quote.strip("*|\u00ad "):
         assert looked.match == "found"
         assert 0 <= looked.start < looked.end <= len(text)
-        assert (
-            find_quote(text[looked.start : looked.end], [("answer", text)]).match
-            == "found"
-        )
+        assert find_quote(text[looked.start : looked.end], [("answer", text)]).match == "found"
 
 
 @given(st.text(), st.text(min_size=1))

@@ -20,9 +20,7 @@ def cache(tmp_path):
 
 def supported_by(*addresses):
     """Return a judge for whom these pages, and no other, support any claim."""
-    return ScriptedJudge(
-        lambda question: question.blocks.get("page address") in addresses
-    )
+    return ScriptedJudge(lambda question: question.blocks.get("page address") in addresses)
 
 
 def asked(judge):
@@ -63,12 +61,8 @@ async def test_a_second_verification_replaces_the_verdict():
 
 async def test_the_claim_and_the_instruction_reach_the_judge():
     judge = ScriptedJudge()
-    evaluator = started(
-        judge, verify_model="judge-2", task_description="How deep?", answer="80 m"
-    )
-    await evaluator.verify(
-        "It is 80 m deep.", None, additional_instruction="Accept feet."
-    )
+    evaluator = started(judge, verify_model="judge-2", task_description="How deep?", answer="80 m")
+    await evaluator.verify("It is 80 m deep.", None, additional_instruction="Accept feet.")
     blocks = judge.questions[0].blocks
     told = {"claim": "It is 80 m deep.", "extra instruction": "Accept feet."}
     assert blocks == {"task": "How deep?", "answer": "80 m", **told}
@@ -89,9 +83,7 @@ async def test_no_instruction_is_none_at_all(nothing):
 async def test_settings_of_the_evaluation_stand_in_for_arguments():
     """Trials, vote, screenshot and instruction default to the configuration's."""
     judge = ScriptedJudge([True, True, False])
-    config = EvaluatorConfig(
-        default_num_trials=5, default_additional_instruction="Be strict."
-    )
+    config = EvaluatorConfig(default_num_trials=5, default_additional_instruction="Be strict.")
     evaluator = started(judge, config=config)
     await evaluator.verify("claim", None)
     config.default_majority_vote = False
@@ -161,9 +153,7 @@ async def test_one_source_is_judged_against_its_page(sources, cache):
         ([], False, [PAGE, PAGE, OTHER, OTHER]),
     ],
 )
-async def test_several_sources_stop_at_the_first_support(
-    good, expected, checked, cache
-):
+async def test_several_sources_stop_at_the_first_support(good, expected, checked, cache):
     """They are checked in order, and any one page will do."""
     judge = supported_by(*good)
     assert await started(judge, cache).verify("claim", None, [PAGE, OTHER]) is expected
@@ -334,13 +324,9 @@ async def test_critical_siblings_verified_together_do_not_block_each_other(
     evaluator = started(ScriptedJudge(False), cache)
     leaves = [evaluator.add_leaf(name, "", critical=True) for name in "abc"]
     if together == "gather":
-        await asyncio.gather(
-            *(evaluator.verify(leaf.id, leaf, sources) for leaf in leaves)
-        )
+        await asyncio.gather(*(evaluator.verify(leaf.id, leaf, sources) for leaf in leaves))
     else:
-        await evaluator.batch_verify(
-            [(leaf.id, sources, leaf, "None") for leaf in leaves]
-        )
+        await evaluator.batch_verify([(leaf.id, sources, leaf, "None") for leaf in leaves])
     assert [leaf.status for leaf in leaves] == ["failed"] * 3
 
 
@@ -384,9 +370,7 @@ async def test_nothing_decided_at_the_same_time_blocks():
     ],
 )
 @pytest.mark.parametrize("sources", [None, PAGE])
-async def test_a_vote_takes_the_requests_it_needs(
-    opinions, settings, expected, sources, cache
-):
+async def test_a_vote_takes_the_requests_it_needs(opinions, settings, expected, sources, cache):
     """The script holds exactly as many replies as may be asked for; the evidence lists each."""
     judge = ScriptedJudge(opinions)
     evaluator = started(judge, cache)
@@ -406,9 +390,7 @@ async def test_trials_must_be_odd(num_trials, majority_vote):
     evaluator = started(judge)
     leaf = evaluator.add_leaf("leaf", "")
     with pytest.raises(ValueError, match="odd"):
-        await evaluator.verify(
-            "claim", leaf, num_trials=num_trials, majority_vote=majority_vote
-        )
+        await evaluator.verify("claim", leaf, num_trials=num_trials, majority_vote=majority_vote)
     assert (leaf.status, judge.questions) == ("initialized", [])
 
 
@@ -428,9 +410,7 @@ async def test_a_batch_keeps_the_order():
 async def test_a_batch_passes_its_settings_on():
     """The keyword arguments hold for each."""
     judge = ScriptedJudge([True, False])
-    results = await started(judge).batch_verify(
-        [("a", None, None, None)] * 2, majority_vote=False
-    )
+    results = await started(judge).batch_verify([("a", None, None, None)] * 2, majority_vote=False)
     assert sorted(results) == [False, True]
 
 

@@ -43,9 +43,7 @@ FAILURES = [
 ]
 
 
-@pytest.mark.parametrize(
-    "failure", FAILURES, ids=lambda failure: type(failure).__name__
-)
+@pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: type(failure).__name__)
 @pytest.mark.parametrize("sources", [None, PAGE])
 async def test_a_judge_that_fails_decides_nothing(failure, sources, cache):
     """The error itself comes out of every call, the leaf stays undecided, and there is no result."""
@@ -156,9 +154,7 @@ def with_room_for(chars):
     return ScriptedJudge(reply)
 
 
-@pytest.mark.parametrize(
-    ("room", "shown"), [(1000, 1000), (999, 500), (500, 500), (250, 250)]
-)
+@pytest.mark.parametrize(("room", "shown"), [(1000, 1000), (999, 500), (500, 500), (250, 250)])
 async def test_a_page_too_long_is_halved_twice_at_most(room, shown, tmp_path):
     """The evidence says how much was shown, out of how much, and that it was cut for the context."""
     evaluator = started(with_room_for(room), stored(tmp_path, depth="x" * 1000))
@@ -166,10 +162,7 @@ async def test_a_page_too_long_is_halved_twice_at_most(room, shown, tmp_path):
     assert await evaluator.verify("claim", leaf, PAGE)
     page = leaf.evidence.pages[0].page
     assert (page.text_chars, page.text_chars_stored) == (shown, 1000)
-    assert (
-        sum("judge's context" in note for note in page.notes)
-        == {1000: 0, 500: 1, 250: 2}[shown]
-    )
+    assert sum("judge's context" in note for note in page.notes) == {1000: 0, 500: 1, 250: 2}[shown]
 
 
 async def test_a_page_that_does_not_fit_even_so_is_a_failure(tmp_path):
@@ -179,9 +172,11 @@ async def test_a_page_that_does_not_fit_even_so_is_a_failure(tmp_path):
     leaf = evaluator.add_leaf("leaf", "")
     with pytest.raises(ContextTooLongError):
         await evaluator.verify("claim", leaf, PAGE, num_trials=1)
-    assert [
-        len(re.findall("x", question.blocks["page"])) for question in judge.questions
-    ] == [1000, 500, 250]
+    assert [len(re.findall("x", question.blocks["page"])) for question in judge.questions] == [
+        1000,
+        500,
+        250,
+    ]
     assert leaf.status == "initialized"
     with pytest.raises(JudgeError):
         evaluator.score()
@@ -190,9 +185,7 @@ async def test_a_page_that_does_not_fit_even_so_is_a_failure(tmp_path):
 async def test_later_trials_do_not_cut_what_was_cut_before(tmp_path):
     """Two cuts are the limit for a page's whole vote."""
     too_long = ContextTooLongError("too long")
-    judge = ScriptedJudge(
-        [too_long, too_long, True, too_long, too_long, False, too_long]
-    )
+    judge = ScriptedJudge([too_long, too_long, True, too_long, too_long, False, too_long])
     evaluator = started(judge, stored(tmp_path, depth="x" * 1000))
     with pytest.raises(ContextTooLongError):
         await evaluator.verify("claim", None, PAGE)
@@ -232,9 +225,7 @@ async def test_an_unexpected_error_fails_this_leaf_only():
     """Its text is in the evidence; the others go on."""
     evaluator = started(cache=BrokenCache(RuntimeError("parser bug")))
     broken, fine = evaluator.add_leaf("broken", ""), evaluator.add_leaf("fine", "")
-    results = await evaluator.batch_verify(
-        [("a", PAGE, broken, None), ("b", None, fine, None)]
-    )
+    results = await evaluator.batch_verify([("a", PAGE, broken, None), ("b", None, fine, None)])
     assert results == [False, True]
     evidence = evidence_of(evaluator, "broken")
     assert (evidence["decided_by"], evidence["reason"]) == (
@@ -244,9 +235,7 @@ async def test_an_unexpected_error_fails_this_leaf_only():
     assert (broken.status, evaluator.score()) == ("failed", 0.5)
 
 
-@pytest.mark.parametrize(
-    "error", [OSError("too many open files"), MemoryError("no memory")]
-)
+@pytest.mark.parametrize("error", [OSError("too many open files"), MemoryError("no memory")])
 async def test_a_machine_that_fails_is_no_verdict(error):
     """It says nothing about the claim: there is no result, from a verification as from an extraction."""
     evaluator = started(cache=BrokenCache(error))

@@ -50,9 +50,7 @@ def _validated(fields):
         ("1", [reply(True), reply(True)], {"num_trials": 5}, True),
     ],
 )
-async def test_a_rule_takes_the_votes_it_needs(
-    tmp_path, rule, replies, options, expected
-):
+async def test_a_rule_takes_the_votes_it_needs(tmp_path, rule, replies, options, expected):
     """The judge has exactly the replies that may be asked for, and no other."""
     verdict, evidence = await judged(tmp_path, rule, replies, **options)
     assert verdict is expected
@@ -75,9 +73,7 @@ async def test_results_of_another_rule_are_judged_again(tmp_path, monkeypatch):
         )
         requests.append(len(judge.claims))
     assert requests == [2, 2, 2], "the first vote is stored"
-    found = [
-        json.loads(path.read_text(encoding="utf-8")) for path in project.result_paths()
-    ]
+    found = [json.loads(path.read_text(encoding="utf-8")) for path in project.result_paths()]
     assert [each["provenance"]["judge"]["votes"] for each in found] == ["always", "1"]
 
 

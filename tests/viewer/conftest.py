@@ -27,9 +27,7 @@ REPOSITORY = Path(__file__).parent.parent.parent
 def pytest_collection_modifyitems(items):
     """Run all tests of this folder in one event loop, which the browser lives in."""
     for item in items:
-        if item.nodeid.startswith("tests/viewer/") and item.get_closest_marker(
-            "asyncio"
-        ):
+        if item.nodeid.startswith("tests/viewer/") and item.get_closest_marker("asyncio"):
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
 
 
@@ -40,9 +38,7 @@ def served(catalog, features=None, host="127.0.0.1"):
     session = Session.at(*listener.getsockname()[:2])
     app = guarded(application(catalog, session, features), session)
     server = uvicorn.Server(
-        uvicorn.Config(
-            app, log_level="error", lifespan="off", timeout_graceful_shutdown=1
-        )
+        uvicorn.Config(app, log_level="error", lifespan="off", timeout_graceful_shutdown=1)
     )
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
@@ -69,9 +65,7 @@ def ask(address, path, headers=None, method="GET", body=None):
 async def browser():
     """Yield the browser that captures use."""
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(
-            executable_path=find_browser(headless=True).path
-        )
+        browser = await playwright.chromium.launch(executable_path=find_browser(headless=True).path)
         yield browser
         await browser.close()
 

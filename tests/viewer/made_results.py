@@ -50,9 +50,7 @@ def leaf(
             "decided_by": "judge",
             "claim": claim,
             "num_trials": 3,
-            "pages": [
-                {"url": url, "outcome": outcome, "page": shown, "votes": votes, **more}
-            ],
+            "pages": [{"url": url, "outcome": outcome, "page": shown, "votes": votes, **more}],
         },
     }
 
@@ -73,9 +71,7 @@ def result(agent, answer, leaves, desc="What is known of the lake?"):
         "answer_name": f"{answer}.md",
         "judge_model": "judge-1",
         "final_score": score,
-        "eval_breakdown": [
-            {"info": [], "verification_tree": {**root, "children": leaves}}
-        ],
+        "eval_breakdown": [{"info": [], "verification_tree": {**root, "children": leaves}}],
         "extractions": [],
         "run": {"created": "2026-11-01T10:00:00+00:00", "tree_format": 2},
     }
@@ -99,9 +95,7 @@ class Results:
 
     def add_page(self, agent, task, url, text, screenshot=None):
         """Store a page."""
-        CacheFileSys(self.paths.cache_root / agent / task).put_web(
-            url, text, screenshot
-        )
+        CacheFileSys(self.paths.cache_root / agent / task).put_web(url, text, screenshot)
 
     def summarise(self, *agents):
         """Write the agents' summaries."""

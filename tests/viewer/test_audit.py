@@ -29,10 +29,7 @@ def results(tmp_path):
     """Return 8 tasks with an answer of 3 leaves each, one of which the judge fails."""
     made = Results(tmp_path)
     for task in range(8):
-        leaves = [
-            leaf(f"leaf-{n}", f"Fact {n} of task {task}.", passed=n > 0)
-            for n in range(3)
-        ]
+        leaves = [leaf(f"leaf-{n}", f"Fact {n} of task {task}.", passed=n > 0) for n in range(3)]
         content = result(AGENT, "answer_1", leaves) | {"provenance": made_from()}
         made.add(content, f"task-{task}")
     made.summarise(AGENT)
@@ -46,9 +43,7 @@ def catalog_of(results):
 
 def session_of(results, **more):
     """Return the session of ann."""
-    settings = AuditSettings(
-        results.paths.project_root / "audits", AGENT, "ann", **more
-    )
+    settings = AuditSettings(results.paths.project_root / "audits", AGENT, "ann", **more)
     return AuditSession(catalog_of(results), settings)
 
 
@@ -60,9 +55,7 @@ def labels_of(results):
 def label(session, label="y", **more):
     """Label the first leaf without one and return its name."""
     name = next(
-        LeafName(*each["leaf"])
-        for each in session.state()["leaves"]
-        if each["label"] is None
+        LeafName(*each["leaf"]) for each in session.state()["leaves"] if each["label"] is None
     )
     session.label(NewLabel(leaf=name, label=label, **more))
     return name
@@ -133,9 +126,7 @@ async def test_an_auditor_labels_blind_by_keys(page, results, capsys):
         assert "#/overview" not in await page.locator("header").inner_html()
         await links.focus()
         for place, key in enumerate("ynu"):
-            await expect(page.locator("blockquote.claim")).to_contain_text(
-                f"Fact {place}"
-            )
+            await expect(page.locator("blockquote.claim")).to_contain_text(f"Fact {place}")
             await expect(page.locator(".labels button").first).to_be_enabled()
             await page.keyboard.press(key)
             await expect(page.locator(".progress")).to_contain_text(
@@ -144,9 +135,7 @@ async def test_an_auditor_labels_blind_by_keys(page, results, capsys):
             assert "The page says so." not in await page.locator("main").inner_text()
             await page.keyboard.press("Enter")
         await expect(page.locator(".progress")).to_contain_text("1 of 8 answers")
-        await expect(page.locator(".notice code")).to_have_text(
-            f"{program()} audit {AGENT}"
-        )
+        await expect(page.locator(".notice code")).to_have_text(f"{program()} audit {AGENT}")
     given = labels_of(results).blind().values()
     assert [each.label for each in given] == ["y", "n", "u"]
     arguments = [AGENT, "--eval_results_root", str(results.paths.eval_results_root)]
@@ -231,9 +220,7 @@ def test_audit_without_labels_says_how_to_make_some(results, capsys):
 def test_overview_shows_the_corrected_score_beside_the_raw_one(results):
     """Once there are labels, without a new result."""
     folder = results.paths.project_root
-    roots = CorrectionRoots(
-        results.paths.eval_results_root, folder / "audits", folder / "rejudged"
-    )
+    roots = CorrectionRoots(results.paths.eval_results_root, folder / "audits", folder / "rejudged")
 
     def shown():
         catalog = Catalog(results.paths, [AGENT], corrections=roots)

@@ -60,9 +60,7 @@ def results(tmp_path):
     made.add(result(AGENT, "answer_1", [leaf("deep", "The lake is deep.")]), TASK)
     made.summarise(AGENT)
     cache = cache_of(made)
-    wall = record(
-        SUSPECT, kind="web", troubles=(Trouble(kind="login_wall", detail="a form"),)
-    )
+    wall = record(SUSPECT, kind="web", troubles=(Trouble(kind="login_wall", detail="a form"),))
     cache.put_capture(CapturedPage(wall, text="Please log in."))
     cache.put_capture(CapturedPage(record(FAILED, kind=None, failure="HTTP 404")))
     cache.put_capture(CapturedPage(record(URL, kind="web"), text="The lake is deep."))
@@ -86,9 +84,7 @@ def address(results):
 
 def post(address, path, body, headers):
     """Send a request and return status, JSON and answer."""
-    status, text, answer = ask(
-        address, path, headers, "POST" if body is not None else "GET", body
-    )
+    status, text, answer = ask(address, path, headers, "POST" if body is not None else "GET", body)
     return status, json.loads(text or "null"), answer
 
 
@@ -117,10 +113,7 @@ async def test_pages_are_gone_through_with_keys(page, results, address):
     await page.keyboard.press("w")
     await expect(rows.nth(2)).to_have_class(r"page failed current")
     assert cache_of(results).has(URL) is None
-    assert (
-        "ann marked the stored page as wrong"
-        in cache_of(results).capture_record(URL).failure
-    )
+    assert "ann marked the stored page as wrong" in cache_of(results).capture_record(URL).failure
     await page.keyboard.press("x")
     await expect(rows.nth(2)).to_contain_text("not captured yet")
     # The last one, then the one before it, and the one on the other page; back to how it was.
@@ -139,9 +132,7 @@ async def test_pages_are_gone_through_with_keys(page, results, address):
         .read_text(encoding="utf-8")
         .splitlines()
     )
-    decisions = [
-        (json.loads(line)["decision"], json.loads(line)["by"]) for line in made
-    ]
+    decisions = [(json.loads(line)["decision"], json.loads(line)["by"]) for line in made]
     assert decisions == [
         (name, "ann") for name in ("right", "wrong", "remove", "undo", "undo", "undo")
     ]
@@ -200,9 +191,7 @@ async def test_files_are_uploaded_in_a_pages_place(page, results, address):
 
 def test_every_change_of_a_page_can_be_undone(results):
     """To the same files, whatever came first: a page, a failure, an older tool's page, or nothing."""
-    review = PageReview(
-        Catalog(results.paths, [AGENT]), Reviewer("ann", CaptureSettings())
-    )
+    review = PageReview(Catalog(results.paths, [AGENT]), Reviewer("ann", CaptureSettings()))
     old, new = "https://lake.example/old", "https://lake.example/never-seen"
     cache_of(results).put_web(old, "Stored without a record.", small_image("JPEG"))
     for url in (URL, FAILED, old, new):
@@ -220,9 +209,7 @@ def test_every_change_of_a_page_can_be_undone(results):
 
 def test_undo_loses_no_page_that_was_captured_since(results):
     """Another command stored it after the decision: it comes back as well."""
-    review = PageReview(
-        Catalog(results.paths, [AGENT]), Reviewer("ann", CaptureSettings())
-    )
+    review = PageReview(Catalog(results.paths, [AGENT]), Reviewer("ann", CaptureSettings()))
     key = PageKey(AGENT, TASK, URL)
     review.decide(key, "wrong")
     cache_of(results).put_web(URL, "The lake, captured again.", small_image("JPEG"))
@@ -242,9 +229,7 @@ def page_files(results):
 
 def test_interrupted_upload_leaves_the_page(results, monkeypatch):
     """The new page is on the disk before the old one goes."""
-    review = PageReview(
-        Catalog(results.paths, [AGENT]), Reviewer("ann", CaptureSettings())
-    )
+    review = PageReview(Catalog(results.paths, [AGENT]), Reviewer("ann", CaptureSettings()))
 
     def killed(*_):
         raise KeyboardInterrupt
@@ -255,9 +240,7 @@ def test_interrupted_upload_leaves_the_page(results, monkeypatch):
     assert cache_of(results).get_web(URL)[0] == "The lake is deep."
 
 
-def test_only_changes_of_what_a_judge_is_shown_make_results_stale(
-    example_paths, tmp_path
-):
+def test_only_changes_of_what_a_judge_is_shown_make_results_stale(example_paths, tmp_path):
     """That a sound page looks right changes nothing; that it is wrong, or another one, does."""
     paths = copy(example_paths)
     paths.cache_root = shutil.copytree(example_paths.cache_root, tmp_path / "cache")
@@ -306,9 +289,7 @@ async def test_saved_page_is_rendered_and_stored(page, results, address):
     await page.get_by_role("link", name="Pages").click()
     file = {"name": "page.mhtml", "mimeType": "multipart/related", "buffer": MHTML}
     await page.locator("input[type=file]").set_input_files(file)
-    await expect(page.locator(".page-text")).to_contain_text(
-        "88 metres", timeout=60_000
-    )
+    await expect(page.locator(".page-text")).to_contain_text("88 metres", timeout=60_000)
     assert cache_of(results).capture_record(FAILED).reviewed.decision == "uploaded"
     path = f"/api/upload-mhtml/{TASK}?url={quote(SUSPECT, safe='')}"
     headers = {**ORIGIN, "content-type": "multipart/related"}
@@ -320,26 +301,18 @@ async def test_saved_page_is_rendered_and_stored(page, results, address):
 
 async def test_page_is_captured_again(page, results, address):
     """By a real browser; a capture that fails says why and leaves the stored page."""
-    with LocalHttp(
-        lambda _: Answer(LAKE, headers={"content-type": "text/html"})
-    ) as site:
+    with LocalHttp(lambda _: Answer(LAKE, headers={"content-type": "text/html"})) as site:
         url = f"{site.url}/lake"
-        cache_of(results).put_capture(
-            CapturedPage(record(url, kind=None, failure="timeout"))
-        )
+        cache_of(results).put_capture(CapturedPage(record(url, kind=None, failure="timeout")))
         await page.goto(address)
         await page.goto(
             f"{address.partition('?')[0]}#/pages/{AGENT}?task={TASK}&url={quote(url, safe='')}"
         )
         await page.get_by_role("button", name="Capture again").click()
-        await expect(page.locator(".page-text")).to_contain_text(
-            "88 metres", timeout=60_000
-        )
+        await expect(page.locator(".page-text")).to_contain_text("88 metres", timeout=60_000)
     assert cache_of(results).has(url) == "web"
     await page.get_by_role("button", name="Capture again").click()
-    await expect(page.locator(".message")).to_contain_text(
-        "not captured", timeout=60_000
-    )
+    await expect(page.locator(".message")).to_contain_text("not captured", timeout=60_000)
     assert cache_of(results).has(url) == "web"
 
 
@@ -355,19 +328,14 @@ def session(address):
 def choose(address, url=FAILED):
     """Press the button for the extension beside a page."""
     target = {"task_id": TASK, "url": url, "agent": AGENT}
-    assert (
-        post(address, "/api/capture/target", json.dumps(target), session(address))[0]
-        == 200
-    )
+    assert post(address, "/api/capture/target", json.dumps(target), session(address))[0] == 200
     return {"task_id": TASK, "url": url}
 
 
 def test_extension_repairs_a_page(results, address):
     """Without the session's cookie, from its own origin, by the routes that it knows, once for each press."""
     target = choose(address)
-    status, shown, answer = post(
-        address, "/api/capture/target", None, {"origin": ORIGIN["origin"]}
-    )
+    status, shown, answer = post(address, "/api/capture/target", None, {"origin": ORIGIN["origin"]})
     assert (status, shown["url"], shown["task_id"]) == (200, FAILED, TASK)
     assert answer.getheader("access-control-allow-origin") == ORIGIN["origin"]
     picture = base64.b64encode(small_image("PNG")).decode()
@@ -381,9 +349,7 @@ def test_extension_repairs_a_page(results, address):
     assert post(address, "/api/capture", json.dumps(sent), ORIGIN)[0] == 409
     choose(address)
     path = f"/api/upload-pdf/{TASK}?url={quote(FAILED, safe='')}"
-    form = (
-        b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.pdf"\r\n\r\n'
-    )
+    form = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.pdf"\r\n\r\n'
     form += pdf(["Deep"]) + b"\r\n--x--\r\n"
     headers = {**ORIGIN, "content-type": "multipart/form-data; boundary=x"}
     assert post(address, path, form, headers)[1]["success"]
@@ -394,10 +360,7 @@ def test_extension_repairs_a_page(results, address):
 def test_a_page_that_nobody_chose_stays(results, address, chosen):
     """Any program of this machine can send what the extension sends, and choose nothing."""
     target = {"task_id": TASK, "url": URL}
-    assert (
-        ask(address, "/api/capture/target", ORIGIN, "POST", json.dumps(target))[0]
-        == 403
-    )
+    assert ask(address, "/api/capture/target", ORIGIN, "POST", json.dumps(target))[0] == 403
     if chosen is not None:
         choose(address, chosen)
     sent = {**target, "text": "The lake is a lie."}
@@ -417,18 +380,13 @@ def test_a_choice_expires(results):
     with served(catalog, {"pages": routes}) as address:
         sent = {**choose(address), "text": "The lake is back."}
         seconds[0] = 601.0
-        assert (
-            post(address, "/api/capture/target", None, {"origin": ORIGIN["origin"]})[1]
-            is None
-        )
+        assert post(address, "/api/capture/target", None, {"origin": ORIGIN["origin"]})[1] is None
         assert post(address, "/api/capture", json.dumps(sent), ORIGIN)[0] == 409
         choose(address)
         assert post(address, "/api/capture", json.dumps(sent), ORIGIN)[0] == 200
 
 
-@pytest.mark.parametrize(
-    "origin", ["http://attacker.example", "https://lake.example", "null"]
-)
+@pytest.mark.parametrize("origin", ["http://attacker.example", "https://lake.example", "null"])
 def test_other_sites_repair_nothing(results, address, origin):
     """Though those routes ask for no cookie."""
     sent = json.dumps({"task_id": TASK, "url": URL, "text": "The lake is a lie."})

@@ -44,17 +44,13 @@ async def test_file_says_what_it_is(page, write):
 
 async def test_report_opens_with_a_sentence_and_its_title(page, write):
     """Both can be read without knowing the figures, which a legend explains."""
-    address, _ = await asyncio.to_thread(
-        write, "--no_pages", "--title", "Museums & <b>ferries</b>"
-    )
+    address, _ = await asyncio.to_thread(write, "--no_pages", "--title", "Museums & <b>ferries</b>")
     await show(page, address, "#/overview")
     await expect(page.locator("h1")).to_have_text("Museums & <b>ferries</b>")
     assert (await page.title()).endswith("Museums & <b>ferries</b>")
     await expect(page.locator("p.opening")).to_contain_text("example gets ")
     await page.get_by_text("What the figures and colours mean").click()
-    await expect(page.locator(".legend dd").first).to_contain_text(
-        "the share of the points"
-    )
+    await expect(page.locator(".legend dd").first).to_contain_text("the share of the points")
 
 
 async def test_pages_are_left_out(page, write):
@@ -63,9 +59,7 @@ async def test_pages_are_left_out(page, write):
     assert len(text) < 500_000
     await show(page, address, EVIDENCE)
     await expect(page.locator("ol.votes li")).to_have_count(2)
-    await expect(page.locator(".beside")).to_contain_text(
-        "left out when the report was written"
-    )
+    await expect(page.locator(".beside")).to_contain_text("left out when the report was written")
 
 
 async def test_tasks_and_their_texts_are_left_out(page, write):
@@ -96,9 +90,7 @@ def test_large_files_are_written_with_a_warning(write, monkeypatch, capsys):
     """It names the options; pictures beyond the bound of a page are left out."""
     monkeypatch.setattr(report, "LARGE_FILE_BYTES", 1000)
     _, whole = write()
-    assert "leave pages out with --no_pages" in " ".join(
-        capsys.readouterr().out.split()
-    )
+    assert "leave pages out with --no_pages" in " ".join(capsys.readouterr().out.split())
     monkeypatch.setattr(report, "_MAX_PICTURES_OF_A_PAGE_BYTES", 1000)
     _, bounded = write()
     assert bounded.count("[&quot;image&quot;") == 0 < whole.count("[&quot;image&quot;")
@@ -109,10 +101,7 @@ def test_unknown_tasks_are_named(example_paths, tmp_path, capsys, option):
     """With the nearest one; no file is written."""
     path = tmp_path / "x.html"
     arguments = ["report", "example", "-o", str(path), option, "museum_sunday"]
-    assert (
-        main([*arguments, "--eval_results_root", str(example_paths.eval_results_root)])
-        == 2
-    )
+    assert main([*arguments, "--eval_results_root", str(example_paths.eval_results_root)]) == 2
     assert "task museum_sunday of example" in (text := capsys.readouterr().err)
     assert text.endswith("did you mean museum_saturday?\n") and not path.exists()
 

@@ -20,9 +20,7 @@ async def test_progress_is_shown_as_it_changes(page, tmp_path):
     catalog = Catalog(PathConfig(tmp_path))
     folder = catalog.paths.eval_results_root / "bot"
     file = ProgressFile(folder / PROGRESS_NAME)
-    progress = RunProgress(
-        answers_total=4, tasks_total=2, running={"lake/answer_1": None}
-    )
+    progress = RunProgress(answers_total=4, tasks_total=2, running={"lake/answer_1": None})
     with served(catalog, {"run": run_routes(catalog)}) as address:
         base = address.partition("?")[0]
         await page.goto(address)
@@ -31,19 +29,13 @@ async def test_progress_is_shown_as_it_changes(page, tmp_path):
         file.write(progress, RunUsage(), "running")
         assert catalog.agents() == ["bot"]
         assert catalog.overview()["answers"] == []
-        await expect(page.locator("main")).to_contain_text(
-            "0 of 4 answers, 0 with a score"
-        )
+        await expect(page.locator("main")).to_contain_text("0 of 4 answers, 0 with a score")
         await expect(page.locator("main")).to_contain_text("Now: lake/answer_1")
         for number in (1, 2, 3):
-            outcome = AnswerOutcome(
-                "lake", f"answer_{number}.md", None, "the judge is down"
-            )
+            outcome = AnswerOutcome("lake", f"answer_{number}.md", None, "the judge is down")
             progress.outcomes.append(outcome)
         file.write(progress, RunUsage(), "ended")
-        await expect(page.locator("main")).to_contain_text(
-            "3 answers: the judge is down"
-        )
+        await expect(page.locator("main")).to_contain_text("3 answers: the judge is down")
         await expect(page.locator("main")).to_contain_text("ended")
         await page.goto(f"{base}#/overview")
         await expect(page.locator("main")).to_contain_text("There are no answers yet")
@@ -53,12 +45,8 @@ def test_killed_run_counts_as_stopped(tmp_path):
     """Its file says that it runs, and has not been written for long; damaged files are left out."""
     catalog = Catalog(PathConfig(tmp_path))
     root = catalog.paths.eval_results_root
-    ProgressFile(root / "bot" / PROGRESS_NAME).write(
-        RunProgress(), RunUsage(), "running"
-    )
-    ProgressFile(root / "other" / PROGRESS_NAME).write(
-        RunProgress(), RunUsage(), "running"
-    )
+    ProgressFile(root / "bot" / PROGRESS_NAME).write(RunProgress(), RunUsage(), "running")
+    ProgressFile(root / "other" / PROGRESS_NAME).write(RunProgress(), RunUsage(), "running")
     path = root / "bot" / PROGRESS_NAME
     content = json.loads(path.read_text())
     content["updated"] = (datetime.now(UTC) - timedelta(minutes=5)).isoformat()
@@ -73,9 +61,7 @@ def test_killed_run_counts_as_stopped(tmp_path):
 
 def test_run_leaves_its_progress(example_paths):
     """An evaluation on the command line writes it beside its results."""
-    content = json.loads(
-        (example_paths.eval_results_root / "example" / PROGRESS_NAME).read_text()
-    )
+    content = json.loads((example_paths.eval_results_root / "example" / PROGRESS_NAME).read_text())
     assert content["state"] == "ended"
     assert (
         content["answers_done"],

@@ -77,17 +77,14 @@ async def test_every_attack_stays_text(page, homes, home):
     # Both homes have the same views of a leaf; the file embeds all of its texts at once.
     for number in range(0, len(ATTACKS), 1 if home == "server" else 8):
         await page.goto(f"{base}#/evidence/{AGENT}/{TASK}/answer_1/leaf-{number}")
-        await expect(
-            page.locator(".where", has_text=f"leaf {number + 1} of")
-        ).to_be_visible()
+        await expect(page.locator(".where", has_text=f"leaf {number + 1} of")).to_be_visible()
         await expect(page.locator(".page-text, .beside .notice").first).to_be_visible()
         await _assert_inert(page)
     host = urlsplit(address).netloc
     assert [
         url
         for url in asked
-        if not url.startswith(("data:", "blob:", "file:"))
-        and urlsplit(url).netloc != host
+        if not url.startswith(("data:", "blob:", "file:")) and urlsplit(url).netloc != host
     ] == []
 
 
@@ -134,9 +131,7 @@ def test_file_says_that_it_may_connect_to_nothing(homes):
     from urllib.request import url2pathname
 
     text = Path(url2pathname(urlsplit(homes["file"]).path)).read_text(encoding="utf-8")
-    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)[
-        1
-    ]
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)[1]
     assert policy.startswith("default-src 'none'; script-src 'nonce-")
     assert "unsafe" not in policy
     assert "connect-src" not in policy
@@ -153,25 +148,11 @@ def test_only_the_session_is_served(homes):
     cookie = {"cookie": f"mind2web2_session_{port}={token}"}
     assert ask(address, "/api/overview", cookie)[0] == 200
     assert ask(address, "/api/overview")[0] == 403
-    assert (
-        ask(address, "/api/overview", {"cookie": f"mind2web2_session_{port}=x"})[0]
-        == 403
-    )
-    assert (
-        ask(address, "/api/overview", cookie | {"host": f"attacker.example:{port}"})[0]
-        == 421
-    )
-    assert (
-        ask(address, "/api/overview", cookie | {"origin": "http://attacker.example"})[0]
-        == 403
-    )
+    assert ask(address, "/api/overview", {"cookie": f"mind2web2_session_{port}=x"})[0] == 403
+    assert ask(address, "/api/overview", cookie | {"host": f"attacker.example:{port}"})[0] == 421
+    assert ask(address, "/api/overview", cookie | {"origin": "http://attacker.example"})[0] == 403
     assert ask(address, "/api/overview", cookie | {"origin": "null"})[0] == 403
-    assert (
-        ask(address, "/api/overview", cookie | {"origin": f"http://localhost:{port}"})[
-            0
-        ]
-        == 200
-    )
+    assert ask(address, "/api/overview", cookie | {"origin": f"http://localhost:{port}"})[0] == 200
 
 
 def test_key_leaves_the_address_bar(homes):
@@ -188,9 +169,7 @@ def test_key_leaves_the_address_bar(homes):
 def test_key_of_this_session_counts_beside_an_old_cookie(homes):
     """As after the viewer was started again at the same port."""
     address = homes["server"]
-    old = {
-        "cookie": f"mind2web2_session_{urlsplit(address).port}=of-an-earlier-session"
-    }
+    old = {"cookie": f"mind2web2_session_{urlsplit(address).port}=of-an-earlier-session"}
     assert ask(address, f"/?{address.partition('?')[2]}", old)[0] == 303
     assert ask(address, "/?token=wrong", old)[0] == 403
 

@@ -122,9 +122,7 @@ async def test_filters_and_search_narrow_the_overview(page, home):
     await expect(page.locator("ul.claims li").first).to_contain_text("guided tour")
     await expect(page).to_have_url(re.compile("search=guided"))
     await page.reload()
-    await expect(page.get_by_label("Search tasks and claims")).to_have_value(
-        "guided TOUR"
-    )
+    await expect(page.get_by_label("Search tasks and claims")).to_have_value("guided TOUR")
     await page.locator("ul.claims a").first.click()
     await expect(page.locator("blockquote.claim")).to_contain_text("guided tour")
 
@@ -134,9 +132,7 @@ async def test_tree_is_walked_with_the_keyboard(page, home):
     await show(page, home, ANSWER)
     await expect(page.locator(".node").first).to_be_visible()
     await page.keyboard.press("j")
-    await expect(page.locator(".node.current")).to_have_attribute(
-        "id", "leaf-plan_complete"
-    )
+    await expect(page.locator(".node.current")).to_have_attribute("id", "leaf-plan_complete")
     await page.keyboard.press("n")
     current = page.locator(".node.current")
     await expect(current).to_have_class(re.compile("failed|skipped"))
@@ -169,10 +165,7 @@ async def test_evidence_marks_the_quoted_passage(page, home):
     await page.get_by_role("tab", name="Screenshot").click()
     image = page.locator(".images img")
     await expect(image).to_be_visible()
-    assert (
-        await image.evaluate("image => image.decode().then(() => image.naturalWidth)")
-        > 300
-    )
+    assert await image.evaluate("image => image.decode().then(() => image.naturalWidth)") > 300
     await page.get_by_role("tab", name="Capture").click()
     await expect(page.locator("table.facts")).to_contain_text("2026-11-21")
 
@@ -188,9 +181,7 @@ async def test_comparison_lists_differences_and_flips(page, home):
     """The largest first."""
     await show(page, home, "#/compare?a=example+%2F+answer_1&b=example+%2F+answer_3")
     await expect(page.locator("table.changes tbody tr")).to_have_count(3)
-    await expect(page.locator("table.changes tbody tr").first).to_contain_text(
-        "\u22120.5"
-    )
+    await expect(page.locator("table.changes tbody tr").first).to_contain_text("\u22120.5")
     await page.locator("table.changes summary").first.click()
     await page.locator(".flips a").first.click()
     await expect(page.locator("section[aria-label='Claim and votes']")).to_be_visible()
@@ -238,16 +229,11 @@ async def test_comparison_of_agents_has_its_tests(page, tmp_path):
     made = Results(tmp_path)
     for number in range(7):
         for agent, passed in (("old", 1 + number % 2), ("new", 2 + number % 2)):
-            leaves = [
-                leaf(f"l{place}", "A claim", passed=place < passed)
-                for place in range(4)
-            ]
+            leaves = [leaf(f"l{place}", "A claim", passed=place < passed) for place in range(4)]
             made.add(result(agent, "answer_1", leaves), f"task_{number}")
     made.add(result("third", "answer_1", [leaf("l0", "A claim")]), "another_task")
     made.summarise("old", "new", "third")
-    shutil.copytree(
-        made.paths.eval_results_root / "third", made.paths.eval_results_root / "empty"
-    )
+    shutil.copytree(made.paths.eval_results_root / "third", made.paths.eval_results_root / "empty")
     shutil.rmtree(made.paths.eval_results_root / "empty" / "another_task")
     catalog = Catalog(made.paths)
     file = tmp_path / "report.html"
@@ -262,14 +248,10 @@ async def test_comparison_of_agents_has_its_tests(page, tmp_path):
             assert await page.locator("option", has_text="empty").count() == 0
             await show(page, place, "#/compare?a=new&b=third")
             reason = "No test: no task has scores of both new and third."
-            await expect(page.locator("p.hint", has_text="No test")).to_have_text(
-                reason
-            )
+            await expect(page.locator("p.hint", has_text="No test")).to_have_text(reason)
             await show(page, place, "#/overview")
             await expect(page.locator("table.agents tbody tr")).to_have_count(3)
-            await expect(
-                page.locator("p.notice", has_text="No results yet: empty")
-            ).to_be_visible()
+            await expect(page.locator("p.notice", has_text="No results yet: empty")).to_be_visible()
 
 
 async def test_a_run_without_an_answer_has_one_reason(page, tmp_path):
@@ -281,9 +263,7 @@ async def test_a_run_without_an_answer_has_one_reason(page, tmp_path):
         "score": 0.0,
         "reason": "the agent gave an empty answer",
     }
-    (made.paths.eval_results_root / "old/lake/summary.json").write_text(
-        json.dumps([entry])
-    )
+    (made.paths.eval_results_root / "old/lake/summary.json").write_text(json.dumps([entry]))
     made.summarise("old")
     with served(Catalog(made.paths)) as home:
         await show(page, home, "#/answer/old/lake/answer_2")
@@ -305,9 +285,7 @@ async def test_a_judge_that_failed_its_check_is_named_first(page, tmp_path):
         "checked": "2026-11-22",
     }
     failed = {**check, "accuracy": 0.531, "low": 0.48, "high": 0.58}
-    made.add(
-        {**content, "run": {**content.get("run", {}), "judge_check": failed}}, "lake"
-    )
+    made.add({**content, "run": {**content.get("run", {}), "judge_check": failed}}, "lake")
     made.summarise("old")
     catalog = Catalog(made.paths)
     file = tmp_path / "report.html"
@@ -332,15 +310,11 @@ async def test_mistakes_of_the_script_are_named(page, tmp_path):
     made.summarise("old")
     with served(Catalog(made.paths)) as home:
         await show(page, home, "#/answer/old/lake/answer_1")
-        await expect(page.locator("p.notice")).to_have_text(
-            f"Mistake of the script: {fault}"
-        )
+        await expect(page.locator("p.notice")).to_have_text(f"Mistake of the script: {fault}")
         await expect(page.locator("p.hint", has_text="never judged")).to_contain_text(
             "1 never judged"
         )
-        await expect(page.locator(".status.initialized")).to_contain_text(
-            "never judged"
-        )
+        await expect(page.locator(".status.initialized")).to_contain_text("never judged")
 
 
 async def test_what_is_not_there_is_said(page, home):
@@ -356,9 +330,7 @@ async def test_messages_are_exactly_those_of_the_judgment(page, example_server):
     """Their hash is the judgment's key."""
     await show(page, example_server, EVIDENCE)
     await page.locator("details.messages summary").first.click()
-    await expect(page.locator("details.messages").first).to_contain_text(
-        "Exactly these messages"
-    )
+    await expect(page.locator("details.messages").first).to_contain_text("Exactly these messages")
     await expect(page.locator("details.messages pre").last).to_contain_text(
         "Does the page support this claim?"
     )
@@ -372,9 +344,7 @@ async def test_views_fit_narrow_windows(page, example_server):
         await expect(page.locator(there)).to_be_visible()
         for width in (1000, 390):
             await page.set_viewport_size({"width": width, "height": 800})
-            assert (
-                await page.evaluate("document.documentElement.scrollWidth") <= width
-            ), view
+            assert await page.evaluate("document.documentElement.scrollWidth") <= width, view
 
 
 async def test_file_opens_without_a_network(browser, example_file):
@@ -385,9 +355,7 @@ async def test_file_opens_without_a_network(browser, example_file):
     page.on("request", lambda request: asked.append(request.url))
     await page.goto(example_file + EVIDENCE)
     await expect(page.locator("mark")).to_be_visible()
-    assert [
-        url for url in asked if not url.startswith(("data:", "blob:", example_file))
-    ] == []
+    assert [url for url in asked if not url.startswith(("data:", "blob:", example_file))] == []
     await context.close()
 
 

@@ -40,8 +40,8 @@ _METADATA_SERVICES = frozenset(
     )
 )
 
-# The registries of special-purpose addresses (RFC 6890 and its updates), in our own words. Written out,
-# as what Python's `is_global` says differs between its patch releases.
+# The registries of special-purpose addresses (RFC 6890 and its updates), in our own words. Written
+# out, as what Python's `is_global` says differs between its patch releases.
 _SPECIAL_IPV4 = tuple(
     (IPv4Network(network), kind)
     for network, kind in (
@@ -109,9 +109,7 @@ def refusal_reason(address: IPAddress | str) -> str | None:
     if address in _METADATA_SERVICES:
         return f"{address} is a cloud's metadata service"
     if isinstance(address, IPv4Address):
-        kind = next(
-            (kind for network, kind in _SPECIAL_IPV4 if address in network), None
-        )
+        kind = next((kind for network, kind in _SPECIAL_IPV4 if address in network), None)
     else:
         kind = _special_ipv6(address)
     return f"{address} is {kind}" if kind else None
@@ -212,9 +210,7 @@ class SystemResolver:
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[list[IPAddress]] = loop.create_future()
 
-        def settle(
-            addresses: list[IPAddress], error: OSError | UnicodeError | None
-        ) -> None:
+        def settle(addresses: list[IPAddress], error: OSError | UnicodeError | None) -> None:
             self._slots.release()
             if answer.done():  # the caller was cancelled
                 return
@@ -240,15 +236,14 @@ class SystemResolver:
             threading.Thread(target=look_up, name=f"lookup {host}", daemon=True).start()
         except RuntimeError as error:
             self._slots.release()
-            raise socket.gaierror(
-                socket.EAI_AGAIN, "this machine has no threads left"
-            ) from error
+            raise socket.gaierror(socket.EAI_AGAIN, "this machine has no threads left") from error
         return await answer
 
 
 def _system_lookup(host: str) -> list[IPAddress]:
     found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    # Without repetitions, in the order of RFC 6724 that the system gives; a zone never leads outside.
+    # Without repetitions, in the order of RFC 6724 that the system gives; a zone never leads
+    # outside.
     texts = dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in found)
     return [ip_address(text.partition("%")[0]) for text in texts]
 
@@ -262,10 +257,9 @@ FailureKind = Literal[
     "name_not_found", "dns_failure", "connection_refused", "unreachable", "timeout"
 ]
 
-_HOST_NAME = re.compile(
-    r"(?=.{1,253}\.?$)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?", re.ASCII
-)
-# Services that understand a request well enough to be harmed by it: the Fetch standard's "bad ports".
+_HOST_NAME = re.compile(r"(?=.{1,253}\.?$)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?", re.ASCII)
+# Services that understand a request well enough to be harmed by it: the Fetch standard's "bad
+# ports".
 _BAD_PORT_LIST = """
     0 1 7 9 11 13 15 17 19 20 21 22 23 25 37 42 43 53 69 77 79 87 95 101 102 103 104 109 110 111 113 115 117
     119 123 135 137 139 143 161 179 389 427 465 512 513 514 515 526 530 531 532 540 548 554 556 563 587 601
@@ -325,13 +319,9 @@ class Destinations:
         UsageError: the settings name a proxy that is none.
     """
 
-    def __init__(
-        self, network: NetworkSettings, resolve: Resolver | None = None
-    ) -> None:
+    def __init__(self, network: NetworkSettings, resolve: Resolver | None = None) -> None:
         self._network = network
-        self._host_map = {
-            _plain(host): address for host, address in network.host_map.items()
-        }
+        self._host_map = {_plain(host): address for host, address in network.host_map.items()}
         for scheme in ("http", "https"):
             if network.proxies.get(scheme):
                 parsed_upstream(
@@ -351,13 +341,9 @@ class Destinations:
         host = _plain(host)
         if host in self._host_map:
             mapped_host, mapped_port = self._host_map[host]
-            return Destination(
-                await self._addresses_of(_plain(mapped_host)), mapped_port
-            )
+            return Destination(await self._addresses_of(_plain(mapped_host)), mapped_port)
         if port in _BAD_PORTS:
-            raise DestinationRefusedError(
-                f"port {port} belongs to a service that is not the web's"
-            )
+            raise DestinationRefusedError(f"port {port} belongs to a service that is not the web's")
         upstream = upstream_for(host, port, self._network.proxies)
         if upstream is not None:
             # Where a name leads that is not a private one, only the proxy knows.
@@ -401,15 +387,11 @@ class Destinations:
                 found = await self._resolve(host)
         except TimeoutError as error:
             reason = f"no answer to the lookup of {host} within {LOOKUP_TIMEOUT_S:g} s"
-            raise DestinationFailedError(
-                ConnectFailure("dns_failure", reason)
-            ) from error
+            raise DestinationFailedError(ConnectFailure("dns_failure", reason)) from error
         except (OSError, UnicodeError) as error:
             raise DestinationFailedError(_lookup_failure(host, error)) from error
         if not found:
-            raise DestinationFailedError(
-                ConnectFailure("name_not_found", f"{host} has no address")
-            )
+            raise DestinationFailedError(ConnectFailure("name_not_found", f"{host} has no address"))
         return tuple(found)
 
 
@@ -472,9 +454,7 @@ def _lookup_failure(host: str, error: OSError | UnicodeError) -> ConnectFailure:
         isinstance(error, socket.gaierror) and is_unknown_name(error)
     ):
         return ConnectFailure("name_not_found", f"there is no host {host}")
-    return ConnectFailure(
-        "dns_failure", f"the lookup of {host} failed: {error.strerror or error}"
-    )
+    return ConnectFailure("dns_failure", f"the lookup of {host} failed: {error.strerror or error}")
 
 
 def own_address_reason(address: IPAddress) -> str | None:
@@ -497,9 +477,7 @@ def _can_bind(address: IPAddress) -> bool:
 @cache
 def _binds_anything(version: int) -> bool:
     """Tell whether this system binds addresses that are not its own: some that stand in for others do."""
-    return _can_bind(
-        IPv4Address("192.0.2.1") if version == 4 else IPv6Address("2001:db8::1")
-    )
+    return _can_bind(IPv4Address("192.0.2.1") if version == 4 else IPv6Address("2001:db8::1"))
 
 
 CONNECT_TIMEOUT_S = 10.0
@@ -519,12 +497,8 @@ async def connect(host: str, destination: Destination) -> socket.socket:
     try:
         async with asyncio.timeout(CONNECT_TIMEOUT_S):
             for address in destination.addresses[:MAX_ADDRESSES]:
-                attempts[
-                    asyncio.create_task(_connect_to(address, destination.port))
-                ] = address
-                if (
-                    winner := await _first_of(attempts, errors, NEXT_ADDRESS_DELAY_S)
-                ) is not None:
+                attempts[asyncio.create_task(_connect_to(address, destination.port))] = address
+                if (winner := await _first_of(attempts, errors, NEXT_ADDRESS_DELAY_S)) is not None:
                     return winner
             while attempts:
                 if (winner := await _first_of(attempts, errors, None)) is not None:
@@ -543,9 +517,7 @@ async def _first_of(
     delay_s: float | None,
 ) -> socket.socket | None:
     """Wait until an attempt is over; take it out and return its socket if it has one."""
-    done, _ = await asyncio.wait(
-        attempts, timeout=delay_s, return_when=asyncio.FIRST_COMPLETED
-    )
+    done, _ = await asyncio.wait(attempts, timeout=delay_s, return_when=asyncio.FIRST_COMPLETED)
     for attempt in done:
         error = attempt.exception()
         if error is None:
@@ -580,9 +552,7 @@ async def _abandon(attempts: dict[asyncio.Task[socket.socket], IPAddress]) -> No
 
 def _failure(host: str, errors: list[OSError]) -> ConnectFailure:
     """Return why no address answered; a refusal says more than an unreachable network."""
-    refusal = next(
-        (error for error in errors if error.errno == errno.ECONNREFUSED), None
-    )
+    refusal = next((error for error in errors if error.errno == errno.ECONNREFUSED), None)
     if refusal is not None:
         return ConnectFailure("connection_refused", f"{host} refuses connections")
     if any(error.errno == errno.ETIMEDOUT for error in errors):

@@ -86,9 +86,7 @@ async def read_request(
     host = await _read_host(reader, address_type)
     port = int.from_bytes(await reader.readexactly(2), "big")
     if command != _CONNECT:
-        raise SocksError(
-            f"command {command} is not offered", SocksReply.COMMAND_NOT_SUPPORTED
-        )
+        raise SocksError(f"command {command} is not offered", SocksReply.COMMAND_NOT_SUPPORTED)
     return host, port
 
 
@@ -244,22 +242,19 @@ class ProxySession:
         self._server = await asyncio.start_server(
             self._accept, "127.0.0.1", 0, limit=CHUNK_BYTES, backlog=512
         )
-        self.server_url = (
-            f"socks5://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
-        )
+        self.server_url = f"socks5://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
     async def close(self) -> None:
         """Cut every connection and wait until they are gone."""
         if self._server is not None:
             self._server.close()
-        # A connection that was on its way in when the port closed still gets its task; hence the loop.
+        # A connection that was on its way in when the port closed still gets its task; hence the
+        # loop.
         while self._tunnels:
             self._cut()
             await asyncio.wait(self._tunnels)
 
-    def _accept(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         # Not left to the server, which would neither await nor cancel the task.
         task = asyncio.create_task(self._serve(reader, writer))
         self._tunnels.add(task)
@@ -269,9 +264,7 @@ class ProxySession:
         for tunnel in self._tunnels:
             tunnel.cancel()
 
-    async def _serve(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with asyncio.timeout(self._limits.handshake_timeout_s):
                 host, port = await read_request(reader, writer)
@@ -341,9 +334,7 @@ class ProxySession:
 
     async def _connect(self, host: str, port: int) -> tuple[Stream, Rewrite | None]:
         if self.is_exhausted:
-            raise DestinationRefusedError(
-                f"the limit of {self._max_bytes} bytes is used up"
-            )
+            raise DestinationRefusedError(f"the limit of {self._max_bytes} bytes is used up")
         if len(self._tunnels) > self._limits.max_tunnels:
             raise DestinationRefusedError(
                 f"more than {self._limits.max_tunnels} connections at once"
@@ -354,14 +345,10 @@ class ProxySession:
             try:
                 return await open_tunnel(destination.upstream, host, port)
             except UpstreamError as error:
-                raise DestinationFailedError(
-                    ConnectFailure("unreachable", str(error))
-                ) from error
+                raise DestinationFailedError(ConnectFailure("unreachable", str(error))) from error
         connection = await connect(host, destination)
         try:
-            return await asyncio.open_connection(
-                sock=connection, limit=CHUNK_BYTES
-            ), None
+            return await asyncio.open_connection(sock=connection, limit=CHUNK_BYTES), None
         except BaseException:
             connection.close()
             raise
@@ -373,12 +360,8 @@ class ProxySession:
                 asyncio.timeout(self._limits.idle_timeout_s) as silence,
                 asyncio.TaskGroup() as pipes,
             ):
-                pipes.create_task(
-                    self._pipe(from_client, to_upstream, silence, is_sent=True)
-                )
-                pipes.create_task(
-                    self._pipe(from_upstream, to_client, silence, is_sent=False)
-                )
+                pipes.create_task(self._pipe(from_client, to_upstream, silence, is_sent=True))
+                pipes.create_task(self._pipe(from_upstream, to_client, silence, is_sent=False))
         except* OSError as errors:  # reset by one side, or silent for too long
             log.debug("tunnel ended reason=%s", errors.exceptions[0])
         else:
@@ -432,13 +415,9 @@ class ProxySession:
             self.failures[host] = failure
 
 
-def _refused(
-    host: str, port: int, refusal: DestinationRefusedError
-) -> RefusedConnection:
+def _refused(host: str, port: int, refusal: DestinationRefusedError) -> RefusedConnection:
     is_private = isinstance(refusal, PrivateDestinationError)
-    return RefusedConnection(
-        host=host, port=port, reason=str(refusal), is_private=is_private
-    )
+    return RefusedConnection(host=host, port=port, reason=str(refusal), is_private=is_private)
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:

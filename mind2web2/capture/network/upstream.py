@@ -27,7 +27,8 @@ _HOP_HEADERS = (
     b"proxy-authorization:",
     b"keep-alive:",
 )
-# By these, proxies refuse tunnels to other ports than 443, and take plain HTTP requests in their stead.
+# By these, proxies refuse tunnels to other ports than 443, and take plain HTTP requests in their
+# stead.
 _NO_TUNNEL_STATUSES = (400, 403, 405, 501)
 # What TLS begins with is none.
 _METHOD_START = re.compile(rb"[A-Z]")
@@ -76,12 +77,8 @@ def parsed_upstream(url: str) -> Upstream:
         )
     header = b""
     if parts.username is not None:
-        credentials = (
-            f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
-        )
-        header = (
-            b"Proxy-Authorization: Basic " + base64.b64encode(credentials) + b"\r\n"
-        )
+        credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
+        header = b"Proxy-Authorization: Basic " + base64.b64encode(credentials) + b"\r\n"
     is_tls = parts.scheme == "https"
     return Upstream(host, port or (_HTTPS_PORT if is_tls else 80), is_tls, header)
 
@@ -107,9 +104,7 @@ def is_private_name(host: str) -> bool:
     return _PRIVATE_NAME.fullmatch(host) is not None
 
 
-async def open_tunnel(
-    upstream: Upstream, host: str, port: int
-) -> tuple[Stream, Rewrite | None]:
+async def open_tunnel(upstream: Upstream, host: str, port: int) -> tuple[Stream, Rewrite | None]:
     """Return a connection to a host through a proxy.
 
     Returns:
@@ -139,9 +134,7 @@ async def open_tunnel(
     if status in _NO_TUNNEL_STATUSES and port != _HTTPS_PORT:
         return await _connected(upstream), _request_rewriter(name, port, upstream)
     cure = ": check its user and password" if status == 407 else ""
-    raise UpstreamError(
-        f"the {upstream} answered HTTP {status} when asked for {name}{cure}"
-    )
+    raise UpstreamError(f"the {upstream} answered HTTP {status} when asked for {name}{cure}")
 
 
 async def _connected(upstream: Upstream) -> Stream:
@@ -201,9 +194,7 @@ def _request_rewriter(name: str, port: int, upstream: Upstream) -> Rewrite:
         request = _REQUEST_LINE.fullmatch(line)
         if request is None:
             raise UpstreamError(f"the {upstream} tunnels no connection to {name}")
-        kept = [
-            header for header in headers if not header.lower().startswith(_HOP_HEADERS)
-        ]
+        kept = [header for header in headers if not header.lower().startswith(_HOP_HEADERS)]
         if request[2] != b"*":
             target = origin + request[2]
         else:

@@ -123,12 +123,8 @@ async def see_page(
 
 async def _see_file(document: MainDocument, settings: CaptureSettings) -> Sighting:
     assert document.file is not None
-    content = await read_file_content(
-        document.file, settings.max_text_chars, settings.jpeg_quality
-    )
-    seen = Sighting(
-        document, text=content.text, screenshot=content.image, pdf=content.pdf
-    )
+    content = await read_file_content(document.file, settings.max_text_chars, settings.jpeg_quality)
+    seen = Sighting(document, text=content.text, screenshot=content.image, pdf=content.pdf)
     seen.notes += content.notes
     if content.missing_scripts:
         detail = f"fonts are not embedded, and {no_font_for(content.missing_scripts)}"
@@ -200,9 +196,7 @@ class _PageReader:
 
     async def _bring_out(self) -> _Reading | None:
         """Bring out the page's content; return a reading only where the page was lost after it."""
-        worlds = await self._stage(
-            "entering its frames", _READ_LIMIT_S, self._worlds_with_more()
-        )
+        worlds = await self._stage("entering its frames", _READ_LIMIT_S, self._worlds_with_more())
         if worlds is None:
             return None
         await self._clear(worlds)
@@ -211,16 +205,11 @@ class _PageReader:
             if reading is not None:
                 return reading
             entering = self._worlds_with_more()
-            worlds = (
-                await self._stage("entering its frames", _READ_LIMIT_S, entering)
-                or worlds
-            )
+            worlds = await self._stage("entering its frames", _READ_LIMIT_S, entering) or worlds
             await self._clear(worlds)
         scrolled = await self._scroll(worlds)
         limit_s = self._limit_s(_UNFOLD_LIMIT_S)
-        unfolded = await self._stage(
-            "unfolding", limit_s + 2, unfold(worlds, limit_s, self._rest)
-        )
+        unfolded = await self._stage("unfolding", limit_s + 2, unfold(worlds, limit_s, self._rest))
         if unfolded and unfolded.summary:
             # Sections that were opened may have lazy parts.
             await self._scroll(worlds)
@@ -239,11 +228,7 @@ class _PageReader:
     def _unchanged_worlds(self) -> list[FrameWorld] | None:
         # Frames may go to other documents, and scripts that we let run may make shadow roots.
         worlds = self._worlds
-        return (
-            worlds
-            if worlds is not None and len(worlds) == 1 and not self._is_changed
-            else None
-        )
+        return worlds if worlds is not None and len(worlds) == 1 and not self._is_changed else None
 
     async def _read(
         self, timings_s: dict[str, float], worlds: list[FrameWorld] | None = None
@@ -257,14 +242,10 @@ class _PageReader:
                     "entering its frames", _READ_LIMIT_S, self._visit.worlds()
                 )
             if worlds is not None:
-                text = await self._stage(
-                    "reading its text", _READ_LIMIT_S, self._text(worlds)
-                )
+                text = await self._stage("reading its text", _READ_LIMIT_S, self._text(worlds))
             if worlds is not None and text is not None:
                 looking = drawn_scripts(text.text, worlds[0].evaluate)
-                scripts = await self._stage(
-                    "drawing its letters", _READ_LIMIT_S, looking
-                )
+                scripts = await self._stage("drawing its letters", _READ_LIMIT_S, looking)
             state = await self._stage(
                 "looking at it", _READ_LIMIT_S, self._visit.state(with_text=False)
             )
@@ -300,9 +281,7 @@ class _PageReader:
                 self._visit.page.url,
                 error,
             )
-            return await read_text(
-                await self._visit.worlds(f"{WORLD_NAME} again"), most_chars
-            )
+            return await read_text(await self._visit.worlds(f"{WORLD_NAME} again"), most_chars)
 
     async def _scroll(self, worlds: list[FrameWorld]) -> Scrolled | None:
         limit_s = self._limit_s(_SCROLL_LIMIT_S)
@@ -319,9 +298,7 @@ class _PageReader:
         if cleared is not None:
             self._is_changed |= bool(cleared.done)
             self._seen.notes += [
-                note
-                for note in (*cleared.done, *cleared.walls)
-                if note not in self._seen.notes
+                note for note in (*cleared.done, *cleared.walls) if note not in self._seen.notes
             ]
             self._cleared = cleared
 
@@ -371,13 +348,9 @@ class _PageReader:
     async def _rest(self, page_time_s: float) -> bool:
         return await self._visit.rest(page_time_s, _REST_LIMIT_S)
 
-    def _note_bounds(
-        self, scrolled: Scrolled | None, unfolded: Unfolded | None
-    ) -> None:
+    def _note_bounds(self, scrolled: Scrolled | None, unfolded: Unfolded | None) -> None:
         if scrolled and scrolled.is_endless:
-            self._seen.notes.append(
-                "the page grows without end and was scrolled up to a bound"
-            )
+            self._seen.notes.append("the page grows without end and was scrolled up to a bound")
         if scrolled and scrolled.is_cut:
             self._note_missing(
                 "the page goes on below the part that could be scrolled through in time"
@@ -415,9 +388,7 @@ class _PageReader:
             PageObservation(
                 requested_url=self._url,
                 # Scripts may have given the page another address without loading another document.
-                final_url=state.url
-                if state and state.url.startswith("http")
-                else document.url,
+                final_url=state.url if state and state.url.startswith("http") else document.url,
                 status=document.status,
                 content_type=document.content_type,
                 title=self._seen.title,
@@ -433,21 +404,15 @@ class _PageReader:
             )
         )
 
-    async def _stage(
-        self, name: str, limit_s: float, work: Coroutine[Any, Any, T]
-    ) -> T | None:
+    async def _stage(self, name: str, limit_s: float, work: Coroutine[Any, Any, T]) -> T | None:
         """Return the result of a stage, ``None`` where it fails or takes too long; the notes then say so."""
         try:
             return await self._visit.within(limit_s, work)
         except TimeoutError:
-            self._seen.notes.append(
-                f"{name} took longer than {limit_s:g} s and was given up"
-            )
+            self._seen.notes.append(f"{name} took longer than {limit_s:g} s and was given up")
             await self._visit.stop_scripts()
         except ScriptError as error:
-            self._seen.notes.append(
-                f"{name} failed: {' '.join(str(error).split())[:200]}"
-            )
+            self._seen.notes.append(f"{name} failed: {' '.join(str(error).split())[:200]}")
         return None
 
 

@@ -117,13 +117,9 @@ class FetchedDocument:
         head = self.body[:_SNIFFED_BYTES]
         if _PDF_MARK in head[:_PDF_MARK_WITHIN] and not _HTML_START.match(head):
             return "pdf"
-        if head.startswith(_IMAGE_MARKS) or (
-            head[:4] == b"RIFF" and head[8:12] == b"WEBP"
-        ):
+        if head.startswith(_IMAGE_MARKS) or (head[:4] == b"RIFF" and head[8:12] == b"WEBP"):
             return "image"
-        if head.startswith(_ZIP_MARK) and any(
-            part in self.body for part in _OFFICE_PARTS
-        ):
+        if head.startswith(_ZIP_MARK) and any(part in self.body for part in _OFFICE_PARTS):
             return "office"
         if self.media_type in _HTML_TYPES or self._is_html_by_content(head):
             return "html"
@@ -139,9 +135,7 @@ class FetchedDocument:
         # Browsers show a document that is declared as plain text as its source.
         if self.media_type.startswith("text/"):
             return False
-        return bool(
-            _HTML_START.match(head) or (not self.media_type and _TAG_START.match(head))
-        )
+        return bool(_HTML_START.match(head) or (not self.media_type and _TAG_START.match(head)))
 
     def text(self) -> str:
         """Return the body as text, by its byte order mark, its declared charset, or the best fit."""
@@ -163,9 +157,7 @@ class FetchedDocument:
         from charset_normalizer import from_bytes  # slow to load, and seldom needed
 
         guess = from_bytes(self.body[: 1024 * 1024]).best()
-        return self.body.decode(
-            guess.encoding if guess else "latin-1", errors="replace"
-        )
+        return self.body.decode(guess.encoding if guess else "latin-1", errors="replace")
 
 
 def media_type_of(content_type: str) -> str:
@@ -252,16 +244,10 @@ async def read_file_content(
     if kind == "text":
         text = await asyncio.to_thread(file.text)
         cut = file.is_cut or len(text) > max_text_chars
-        notes = (
-            (f"text cut after {min(len(text), max_text_chars)} characters",)
-            if cut
-            else ()
-        )
+        notes = (f"text cut after {min(len(text), max_text_chars)} characters",) if cut else ()
         return FileContent(text=text[:max_text_chars], notes=notes)
     if file.problem:
-        raise PageFailureError(
-            file.problem, "unsupported_type", is_transient=file.is_passing
-        )
+        raise PageFailureError(file.problem, "unsupported_type", is_transient=file.is_passing)
     if file.is_cut:
         raise PageFailureError(
             f"the file is larger than {len(file.body)} bytes", "unsupported_type"
@@ -288,9 +274,7 @@ async def _pdf_content(pdf: bytes) -> FileContent:
 async def office_as_html(file: FetchedDocument) -> OfficeHtml:
     """Return an office document or e-book as HTML. Raises DocumentError: it cannot be read."""
     name = file.file_name or unquote(file.url.partition("?")[0].rpartition("/")[2])
-    return await run_in_worker(
-        office_html, file.body, name, timeout_s=_OFFICE_TIMEOUT_S
-    )
+    return await run_in_worker(office_html, file.body, name, timeout_s=_OFFICE_TIMEOUT_S)
 
 
 async def _image(file: FetchedDocument, jpeg_quality: int) -> FileContent:
@@ -302,8 +286,6 @@ async def _image(file: FetchedDocument, jpeg_quality: int) -> FileContent:
             timeout_s=_IMAGE_TIMEOUT_S,
         )
     except DocumentError as error:
-        raise PageFailureError(
-            f"the image cannot be read: {error}", "unsupported_type"
-        ) from error
+        raise PageFailureError(f"the image cannot be read: {error}", "unsupported_type") from error
     name = file.url.partition("?")[0].rpartition("/")[2]
     return FileContent(text=f"[image: {file.file_name or name}]", image=jpeg)

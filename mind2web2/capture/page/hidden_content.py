@@ -62,9 +62,7 @@ class Scrolled:
     gathered_rows: int = 0
 
 
-async def scroll_through(
-    worlds: Sequence[FrameWorld], deadline_s: float, rest: Rest
-) -> Scrolled:
+async def scroll_through(worlds: Sequence[FrameWorld], deadline_s: float, rest: Rest) -> Scrolled:
     """Scroll every frame and pane to its end until nothing more appears, then back to the top.
 
     A document on which scrolling has no effect is not scrolled.
@@ -171,8 +169,8 @@ class _Tour:
                 return
 
     async def _notify_observers(self, world: FrameWorld) -> None:
-        # The page's observers are called while its time runs. Where two steps come in one call, the many
-        # pages that look at the first entry only miss the second.
+        # The page's observers are called while its time runs. Where two steps come in one call, the
+        # many pages that look at the first entry only miss the second.
         await frame_painted(world)
         await self._wait(_STEP_PAGE_TIME_S)
 
@@ -216,14 +214,10 @@ async def _may_react(world: FrameWorld, place: _Start) -> bool:
                 depth=depth,
                 pierce=True,
             )
-            if any(
-                listener["type"] in _SCROLL_EVENTS for listener in reply["listeners"]
-            ):
+            if any(listener["type"] in _SCROLL_EVENTS for listener in reply["listeners"]):
                 return True
         prototype = await _main_object(world, "IntersectionObserver.prototype")
-        observers = await send(
-            world.session, "Runtime.queryObjects", prototypeObjectId=prototype
-        )
+        observers = await send(world.session, "Runtime.queryObjects", prototypeObjectId=prototype)
     except ScriptError as error:
         log.debug("listeners not found out url=%s reason=%s", world.url, error)
         return True
@@ -260,16 +254,15 @@ class Cleared:
     walls: tuple[str, ...] = ()
 
 
-async def close_banners(
-    worlds: Sequence[FrameWorld], deadline_s: float, rest: Rest
-) -> Cleared:
+async def close_banners(worlds: Sequence[FrameWorld], deadline_s: float, rest: Rest) -> Cleared:
     """Close consent banners and other overlays in every frame, within ``deadline_s`` seconds."""
     done: list[str] = []
     walls: list[str] = []
     consent_wall: str | None = None
     try:
         async with asyncio.timeout(deadline_s):
-            # Frames first: a banner in a frame is pressed there and then leaves its parent's document.
+            # Frames first: a banner in a frame is pressed there and then leaves its parent's
+            # document.
             for world in reversed(worlds):
                 for number in range(_MAX_DISMISSALS):
                     pressed = await _overlay_step(world, "press", number)
@@ -286,9 +279,7 @@ async def close_banners(
                 consent_wall = consent_wall or outcome.get("consentWall")
     except TimeoutError:
         done.append("not all banners were looked for: time ran out")
-    return Cleared(
-        tuple(dict.fromkeys(done)), consent_wall, tuple(dict.fromkeys(walls))
-    )
+    return Cleared(tuple(dict.fromkeys(done)), consent_wall, tuple(dict.fromkeys(walls)))
 
 
 async def pass_consent_wall(world: FrameWorld) -> bool:
@@ -307,7 +298,8 @@ _MAX_PRESSES_A_ROUND = 150
 _MAX_PRESSES_ALONE = 80
 _MAX_MORE_ROUNDS = 10
 _MAX_MORE_PRESSES_A_ROUND = 40
-# Everything is open by then and only has to be put in order; a page whose scripts never rest may not let us.
+# Everything is open by then and only has to be put in order; a page whose scripts never rest may
+# not let us.
 _FINISH_LIMIT_S = 6.0
 # The script's answer where a tab was open already and another one was opened first.
 _PRESSED_ANOTHER = 2
@@ -330,9 +322,7 @@ class Unfolded:
     notes: tuple[str, ...] = ()
 
 
-async def unfold(
-    worlds: Sequence[FrameWorld], deadline_s: float, rest: Rest
-) -> Unfolded:
+async def unfold(worlds: Sequence[FrameWorld], deadline_s: float, rest: Rest) -> Unfolded:
     """Open the folded sections of a page, in every frame, within ``deadline_s`` seconds.
 
     Everything opened is in the page afterwards, text and screenshot alike; nothing seen before is lost.
@@ -355,9 +345,7 @@ async def unfold(
     except TimeoutError:
         is_cut = True
     summary = tuple(f"{kind}: {number}" for kind, number in counts.items() if number)
-    notes = tuple(
-        f"{kind} left shut: {number}" for kind, number in left.items() if number
-    )
+    notes = tuple(f"{kind} left shut: {number}" for kind, number in left.items() if number)
     return Unfolded(summary, is_cut or bool(notes), notes)
 
 
@@ -409,9 +397,7 @@ class _Unfolding:
             if outcome.get("left"):
                 await settled(self._world, self._rest, _OPENING_PAGE_TIME_S)
                 return True
-        self.left["lists with a button for more"] += await self._more(
-            is_count_only=True
-        )
+        self.left["lists with a button for more"] += await self._more(is_count_only=True)
         return True
 
     async def _more(self, is_count_only: bool = False) -> int:
@@ -425,6 +411,4 @@ class _Unfolding:
         return pressed or 0
 
     async def _step(self, name: str, *arguments: Any) -> Any:
-        return await call_or_none(
-            self._world, "unfold_controls unfold", name, *arguments
-        )
+        return await call_or_none(self._world, "unfold_controls unfold", name, *arguments)

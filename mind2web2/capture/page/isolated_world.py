@@ -28,7 +28,8 @@ WORLD_NAME = "mind2web2"
 
 _MAX_NESTED_ROOTS = 5
 _MAX_FRAMES = 400
-# Both maps live in the parent frame's isolated world: element to frame id, element to closed shadow root.
+# Both maps live in the parent frame's isolated world: element to frame id, element to closed shadow
+# root.
 # An element that the page names like one of them is no map: only the world's own property counts.
 _MARK_FRAMES = (
     "(ids) => { globalThis.frameIds ="
@@ -50,11 +51,7 @@ _MAY_HAVE_MORE = (
 @cache
 def script(name: str) -> str:
     """Return the function expression in ``scripts/<name>.js``."""
-    return (
-        files("mind2web2.capture")
-        .joinpath("scripts", f"{name}.js")
-        .read_text(encoding="utf-8")
-    )
+    return files("mind2web2.capture").joinpath("scripts", f"{name}.js").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +124,7 @@ async def open_main_world(session: CDPSession) -> FrameWorld:
     return await _world_of(session, frame, None)
 
 
-async def open_worlds(
-    page: Page, session: CDPSession, name: str = WORLD_NAME
-) -> list[FrameWorld]:
+async def open_worlds(page: Page, session: CDPSession, name: str = WORLD_NAME) -> list[FrameWorld]:
     """Open a world in every frame of a page, the main frame first and parents before their children.
 
     A world of the same name in the same document is the same one.
@@ -146,20 +141,14 @@ async def open_worlds(
     known = len(worlds)
     # A frame of another site runs in a process of its own, with a session of its own.
     if len(page.frames) > known:
-        frames = [frame for frame in page.frames if frame.parent_frame is not None][
-            :_MAX_FRAMES
-        ]
-        for own in await asyncio.gather(
-            *(_own_session(page, frame) for frame in frames)
-        ):
+        frames = [frame for frame in page.frames if frame.parent_frame is not None][:_MAX_FRAMES]
+        for own in await asyncio.gather(*(_own_session(page, frame) for frame in frames)):
             if own is not None:
                 worlds += await _worlds_of_tree(own, await frame_tree(own), name)
     worlds = worlds[:_MAX_FRAMES]
     await asyncio.gather(*map(_mark_closed_roots, worlds))
     parents = {world.parent_id for world in worlds}
-    await asyncio.gather(
-        *(_mark_frames(world) for world in worlds if world.frame_id in parents)
-    )
+    await asyncio.gather(*(_mark_frames(world) for world in worlds if world.frame_id in parents))
     return worlds
 
 
@@ -181,9 +170,7 @@ async def _may_have_more(world: FrameWorld) -> bool:
         return False
 
 
-async def _worlds_of_tree(
-    session: CDPSession, tree: FrameTree, name: str
-) -> list[FrameWorld]:
+async def _worlds_of_tree(session: CDPSession, tree: FrameTree, name: str) -> list[FrameWorld]:
     frames = [tree["frame"]]
     waiting = [tree]
     while waiting:
@@ -210,9 +197,7 @@ async def _world_of(
     parent_id: str | None,
     name: str = WORLD_NAME,
 ) -> FrameWorld:
-    reply = await send(
-        session, "Page.createIsolatedWorld", frameId=frame["id"], worldName=name
-    )
+    reply = await send(session, "Page.createIsolatedWorld", frameId=frame["id"], worldName=name)
     return FrameWorld(
         session,
         frame["id"],
@@ -233,12 +218,8 @@ async def _own_session(page: Page, frame: Frame) -> CDPSession | None:
 
 async def _mark_frames(parent: FrameWorld) -> None:
     try:
-        elements = await _elements_of(
-            parent, await parent.handle("() => globalThis.pageFrames")
-        )
-        nodes = await asyncio.gather(
-            *(_described(parent, element) for element in elements)
-        )
+        elements = await _elements_of(parent, await parent.handle("() => globalThis.pageFrames"))
+        nodes = await asyncio.gather(*(_described(parent, element) for element in elements))
         await parent.evaluate(_MARK_FRAMES, [node.get("frameId") for node in nodes])
     except ScriptError as error:
         log.debug("frames not marked url=%s reason=%s", parent.url, error)
@@ -250,9 +231,7 @@ async def _mark_closed_roots(world: FrameWorld) -> None:
         for _ in range(_MAX_NESTED_ROOTS):
             if not await world.call("suspected_hosts"):
                 return
-            hosts = await _elements_of(
-                world, await world.handle("() => globalThis.suspectedHosts")
-            )
+            hosts = await _elements_of(world, await world.handle("() => globalThis.suspectedHosts"))
             nodes = await asyncio.gather(*(_described(world, host) for host in hosts))
             closed = [
                 (host, root["backendNodeId"])
@@ -288,12 +267,8 @@ async def _mark_root(world: FrameWorld, host: str, root_id: int) -> None:
 
 async def _elements_of(world: FrameWorld, array: str) -> list[str]:
     """Return the remote object ids of an array's elements."""
-    reply = await send(
-        world.session, "Runtime.getProperties", objectId=array, ownProperties=True
-    )
-    return [
-        one["value"]["objectId"] for one in reply["result"] if one["name"].isdecimal()
-    ]
+    reply = await send(world.session, "Runtime.getProperties", objectId=array, ownProperties=True)
+    return [one["value"]["objectId"] for one in reply["result"] if one["name"].isdecimal()]
 
 
 async def _described(world: FrameWorld, element: str) -> Node:

@@ -33,8 +33,8 @@ log = logging.getLogger(__name__)
 
 # Says why a URL must not be opened, or None; for browsers whose connections no proxy filters.
 Guard = Callable[[str], Awaitable[str | None]]
-# Returns whether the page that is shown has content; called before a file takes its place. The argument says
-# whether that file is offered for saving, or of a type that no judge can be shown.
+# Returns whether the page that is shown has content; called before a file takes its place. The
+# argument says whether that file is offered for saving, or of a type that no judge can be shown.
 HasContent = Callable[[bool], Awaitable[bool]]
 
 _DOCUMENT_PATTERNS = [
@@ -52,7 +52,8 @@ _OFFICE_HEADERS = {
     "content-type": "text/html; charset=utf-8",
     "content-security-policy": "default-src 'none'; img-src data:; style-src 'unsafe-inline'",
 }
-# A page that asks for yet another document after so many will never come to rest; redirects don't count.
+# A page that asks for yet another document after so many will never come to rest; redirects don't
+# count.
 _MAX_DOCUMENTS = 8
 # Frames that frame themselves go on until the browser's own bound of a thousand.
 _MAX_FRAME_DEPTH = 5
@@ -90,9 +91,7 @@ class MainDocument:
     @property
     def is_page(self) -> bool:
         """Tell whether a browser shows it as a page."""
-        return is_rendered_type(self.content_type) and not is_attachment(
-            self.disposition
-        )
+        return is_rendered_type(self.content_type) and not is_attachment(self.disposition)
 
 
 class Navigation:
@@ -157,9 +156,7 @@ class Navigation:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _on_frame_attached(self, event: AttachedFrame) -> None:
-        self._frame_depths[event["frameId"]] = (
-            self._frame_depths.get(event["parentFrameId"], 0) + 1
-        )
+        self._frame_depths[event["frameId"]] = self._frame_depths.get(event["parentFrameId"], 0) + 1
 
     def _on_paused(self, event: PausedRequest) -> None:
         task = asyncio.get_running_loop().create_task(self._decide_or_log(event))
@@ -183,9 +180,7 @@ class Navigation:
             if is_document and not is_main and await self._is_refused_frame(event):
                 await self._fail(event)
             else:
-                await self._decide_stored(
-                    event, self._stored, is_main=is_main and is_document
-                )
+                await self._decide_stored(event, self._stored, is_main=is_main and is_document)
             return
         is_response = "responseStatusCode" in event or "responseErrorReason" in event
         if is_main and not is_response:
@@ -206,11 +201,7 @@ class Navigation:
             return True
         url = event["request"]["url"]
         is_fetched = not url.startswith(_FROM_NOWHERE)
-        return (
-            is_fetched
-            and self._guard is not None
-            and await self._guard(url) is not None
-        )
+        return is_fetched and self._guard is not None and await self._guard(url) is not None
 
     async def _decide_request(self, event: PausedRequest) -> None:
         url = event["request"]["url"]
@@ -245,7 +236,8 @@ class Navigation:
             await self._decide_response(event, response)
             return
         else:
-            # Modules and fonts of other sites need it, and whoever stored them may not have asked for it.
+            # Modules and fonts of other sites need it, and whoever stored them may not have asked
+            # for it.
             origin = event["request"].get("headers", {}).get("Origin", "*")
             headers = {**response.headers, "access-control-allow-origin": origin}
             await self._fulfill(event, response.status, headers, response.body)
@@ -270,9 +262,7 @@ class Navigation:
         finally:
             self.arrived = self.started
 
-    async def _pass_on(
-        self, event: PausedRequest, stored: StoredResponse | None
-    ) -> None:
+    async def _pass_on(self, event: PausedRequest, stored: StoredResponse | None) -> None:
         if stored is None:
             await self._continue(event)
         else:
@@ -298,9 +288,7 @@ class Navigation:
         self.held_back.append(file.url)
         return True
 
-    async def _hand_over(
-        self, event: PausedRequest, stored: StoredResponse | None
-    ) -> None:
+    async def _hand_over(self, event: PausedRequest, stored: StoredResponse | None) -> None:
         document = self.document
         if document.is_page or document.status in _NO_CONTENT:
             self.page = document
@@ -311,9 +299,7 @@ class Navigation:
             self.held_back.append(document.url)
             await self._fail(event)
             return
-        body, is_cut = (
-            await self._body(event) if stored is None else (stored.body, False)
-        )
+        body, is_cut = await self._body(event) if stored is None else (stored.body, False)
         file = FetchedDocument(
             document.url,
             document.status or 0,
@@ -365,15 +351,9 @@ class Navigation:
         )
         body = bytearray()
         while len(body) <= self._max_file_bytes:
-            chunk = await send(
-                self._session, "IO.read", handle=stream["stream"], size=_CHUNK_BYTES
-            )
+            chunk = await send(self._session, "IO.read", handle=stream["stream"], size=_CHUNK_BYTES)
             content = chunk["data"]
-            body += (
-                base64.b64decode(content)
-                if chunk.get("base64Encoded")
-                else content.encode()
-            )
+            body += base64.b64decode(content) if chunk.get("base64Encoded") else content.encode()
             if chunk["eof"]:
                 return bytes(body), False
         await send(self._session, "IO.close", handle=stream["stream"])
@@ -392,9 +372,7 @@ class Navigation:
                 "content-length",
             }
         }
-        declared = (
-            file.content_type if is_rendered_type(file.content_type) else "text/html"
-        )
+        declared = file.content_type if is_rendered_type(file.content_type) else "text/html"
         if (
             media_type_of(declared) == "text/html"
             and "charset" not in declared
@@ -402,9 +380,7 @@ class Navigation:
         ):
             declared = f"text/html;{file.content_type.partition(';')[2]}"
         status = self.document.status or 200
-        await self._fulfill(
-            event, status, {**kept, "content-type": declared}, file.body
-        )
+        await self._fulfill(event, status, {**kept, "content-type": declared}, file.body)
 
     async def _fulfill(
         self,
@@ -418,9 +394,7 @@ class Navigation:
             "Fetch.fulfillRequest",
             requestId=event["requestId"],
             responseCode=status,
-            responseHeaders=[
-                {"name": name, "value": value} for name, value in headers.items()
-            ],
+            responseHeaders=[{"name": name, "value": value} for name, value in headers.items()],
             body=(await asyncio.to_thread(base64.b64encode, body)).decode(),
         )
 

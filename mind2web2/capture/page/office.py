@@ -73,10 +73,7 @@ def office_html(data: bytes, title: str) -> OfficeHtml:
     """
     try:
         with zipfile.ZipFile(BytesIO(data)) as archive:
-            if (
-                sum(entry.file_size for entry in archive.infolist())
-                > MAX_UNPACKED_BYTES
-            ):
+            if sum(entry.file_size for entry in archive.infolist()) > MAX_UNPACKED_BYTES:
                 raise DocumentError(
                     f"the file unpacks to more than {MAX_UNPACKED_BYTES // 1024**2} MB"
                 )
@@ -89,17 +86,11 @@ def office_html(data: bytes, title: str) -> OfficeHtml:
             f"the file is damaged: {type(error).__name__}: {str(error)[:200]}"
         ) from error
     if is_cut:
-        notes.append(
-            f"the document is cut after {MAX_HTML_CHARS} characters of its HTML form"
-        )
-    return OfficeHtml(
-        _PAGE.format(title=html.escape(title), body=body), tuple(notes), is_cut
-    )
+        notes.append(f"the document is cut after {MAX_HTML_CHARS} characters of its HTML form")
+    return OfficeHtml(_PAGE.format(title=html.escape(title), body=body), tuple(notes), is_cut)
 
 
-def _converted(
-    archive: zipfile.ZipFile, data: bytes
-) -> tuple[Iterable[str], list[str]]:
+def _converted(archive: zipfile.ZipFile, data: bytes) -> tuple[Iterable[str], list[str]]:
     names = set(archive.namelist())
     if "word/document.xml" in names:
         return [_docx_html(archive)], []
@@ -159,11 +150,7 @@ def _without_hidden_text(archive: zipfile.ZipFile) -> BytesIO:
     with zipfile.ZipFile(copied, "w") as copy:
         for name in archive.namelist():
             content = archive.read(name)
-            if (
-                name.startswith("word/")
-                and name.endswith(".xml")
-                and b"vanish" in content
-            ):
+            if name.startswith("word/") and name.endswith(".xml") and b"vanish" in content:
                 content = _without_vanished(content)
             copy.writestr(name, content)
     copied.seek(0)
@@ -176,17 +163,12 @@ def _without_vanished(content: bytes) -> bytes:
     root = _parsed_xml(content)
     for mark in list(root.iter(f"{_WORD_NS}vanish")):
         run = mark.getparent().getparent()
-        if (
-            mark.get(f"{_WORD_NS}val") not in ("0", "false", "off")
-            and run.tag == f"{_WORD_NS}r"
-        ):
+        if mark.get(f"{_WORD_NS}val") not in ("0", "false", "off") and run.tag == f"{_WORD_NS}r":
             run.getparent().remove(run)
     return bytes(etree.tostring(root))
 
 
-def _xlsx_html(
-    archive: zipfile.ZipFile, data: bytes
-) -> tuple[Iterable[str], list[str]]:
+def _xlsx_html(archive: zipfile.ZipFile, data: bytes) -> tuple[Iterable[str], list[str]]:
     import openpyxl
 
     sheets_bytes = sum(
@@ -198,8 +180,7 @@ def _xlsx_html(
     if not is_large:
         workbook = openpyxl.load_workbook(BytesIO(data), data_only=True)
         is_large = any(
-            sheet.max_row * sheet.max_column > _LARGE_SHEET_CELLS
-            for sheet in workbook.worksheets
+            sheet.max_row * sheet.max_column > _LARGE_SHEET_CELLS for sheet in workbook.worksheets
         )
     if is_large:
         workbook = openpyxl.load_workbook(BytesIO(data), data_only=True, read_only=True)
@@ -225,9 +206,7 @@ class _Layout:
     """The hidden rows and columns of a sheet, and its merged cells."""
 
     def __init__(self, sheet: Any) -> None:
-        self.hidden_rows = {
-            number for number, row in sheet.row_dimensions.items() if row.hidden
-        }
+        self.hidden_rows = {number for number, row in sheet.row_dimensions.items() if row.hidden}
         self.hidden_columns = {
             number
             for column in sheet.column_dimensions.values()
@@ -275,9 +254,7 @@ def _rows_html(sheet: Any, layout: _Layout | None) -> Iterator[str]:
         yield line
 
 
-def _cell_html(
-    tag: str, cell: Any, layout: _Layout | None, place: tuple[int, int]
-) -> str:
+def _cell_html(tag: str, cell: Any, layout: _Layout | None, place: tuple[int, int]) -> str:
     rows, columns = 1, 1
     if layout is not None:
         rows, columns = layout.spans.get(place, (1, 1))
@@ -308,9 +285,7 @@ def _cell_text(cell: Any) -> str:
         return f"{value * 100:.{digits}f}%"
     text = f"{value:.15g}" if isinstance(value, float) else str(value)
     currency = _CURRENCY.search(number_format.replace("[$-", "["))
-    return (
-        f"{currency[0]}{text}" if currency and isinstance(value, int | float) else text
-    )
+    return f"{currency[0]}{text}" if currency and isinstance(value, int | float) else text
 
 
 def _pptx_html(data: bytes) -> Iterator[str]:
@@ -375,13 +350,8 @@ def _chart_html(chart: Any) -> Iterator[str]:
         names = "".join(f"<th>{html.escape(each.name)}</th>" for each in series)
         yield f"<table><tr><th></th>{names}"
         for number, category in enumerate(plot.categories):
-            values = (
-                each.values[number] if number < len(each.values) else None
-                for each in series
-            )
-            cells = "".join(
-                f"<td>{'' if value is None else value}</td>" for value in values
-            )
+            values = (each.values[number] if number < len(each.values) else None for each in series)
+            cells = "".join(f"<td>{'' if value is None else value}</td>" for value in values)
             yield f"<tr><th>{html.escape(str(category))}</th>{cells}"
         yield "</table>"
 
@@ -391,8 +361,7 @@ def _epub_html(archive: zipfile.ZipFile) -> Iterator[str]:
     package_path = next(container.iter(f"{_CONTAINER_NS}rootfile")).get("full-path")
     package = _parsed_xml(archive.read(package_path))
     paths = {
-        item.get("id"): unquote(item.get("href", ""))
-        for item in package.iter(f"{_OPF_NS}item")
+        item.get("id"): unquote(item.get("href", "")) for item in package.iter(f"{_OPF_NS}item")
     }
     images = _Images()
     for part in package.iter(f"{_OPF_NS}itemref"):
@@ -411,9 +380,7 @@ def _chapter_html(archive: zipfile.ZipFile, path: str, images: _Images) -> str:
     )
     text = re.sub(r"^\ufeff?\s*<\?xml[^>]*\?>", "", text)
     # Without a document type, XML knows no names such as &nbsp;.
-    root = _parsed_xml(
-        _ENTITY.sub(lambda name: html5.get(name[1], name[0]), text).encode()
-    )
+    root = _parsed_xml(_ENTITY.sub(lambda name: html5.get(name[1], name[0]), text).encode())
     body = next(root.iter(f"{_XHTML_NS}body"), root)
     unshown = (f"{_XHTML_NS}{name}" for name in ("script", "iframe", "object", "embed"))
     etree.strip_elements(body, *unshown, with_tail=False)
@@ -423,9 +390,7 @@ def _chapter_html(archive: zipfile.ZipFile, path: str, images: _Images) -> str:
         )
         media_type = _IMAGE_TYPES.get(source.rpartition(".")[2].lower(), "")
         found = (
-            images.url(archive.read(source), media_type)
-            if source in archive.namelist()
-            else None
+            images.url(archive.read(source), media_type) if source in archive.namelist() else None
         )
         image.set("src", found or "")
     body.tag = f"{_XHTML_NS}section"
@@ -436,9 +401,7 @@ def _parsed_xml(content: bytes) -> Any:  # lxml ships no types
     from lxml import etree
 
     # Entities of the document's own could unfold without bound, or name files of this machine.
-    parser = etree.XMLParser(
-        resolve_entities=False, no_network=True, load_dtd=False, recover=True
-    )
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, recover=True)
     root = etree.fromstring(content, parser)
     if root is None:
         raise DocumentError("the file is damaged: an XML part cannot be read")

@@ -28,7 +28,8 @@ log = logging.getLogger(__name__)
 _SHOT_LIMIT_S = 10.0
 _PREPARE_LIMIT_S = 5.0
 _IMAGES_LIMIT_S = 3.0
-# JPEGs of one colour are far smaller than those of anything to be read, so only small ones are looked at.
+# JPEGs of one colour are far smaller than those of anything to be read, so only small ones are
+# looked at.
 _SUSPICIOUS_BYTES_A_PIXEL = 0.012
 _SAME_BRIGHTNESS = 4
 # One, another where it is blank, another where the screen turns out to have more dots than pixels.
@@ -135,9 +136,7 @@ async def _prepare(worlds: Sequence[FrameWorld], settings: CaptureSettings) -> _
             # Inner frames first, as each grows within its parent.
             for world in reversed((await worlds_with_more(list(worlds)))[1:]):
                 size = await _step(world, "prepare", settings.max_screenshot_height_px)
-                parent = next(
-                    (one for one in worlds if one.frame_id == world.parent_id), None
-                )
+                parent = next((one for one in worlds if one.frame_id == world.parent_id), None)
                 if size and parent:
                     await _step(parent, "growFrame", world.frame_id, size["height"])
             size = await _step(worlds[0], "prepare", settings.max_screenshot_height_px)
@@ -152,9 +151,7 @@ async def _prepare(worlds: Sequence[FrameWorld], settings: CaptureSettings) -> _
 async def _wait_for_images(worlds: Sequence[FrameWorld]) -> None:
     try:
         async with asyncio.timeout(_IMAGES_LIMIT_S):
-            await asyncio.gather(
-                *(call_or_none(world, "images_ready") for world in worlds)
-            )
+            await asyncio.gather(*(call_or_none(world, "images_ready") for world in worlds))
     except TimeoutError:
         log.debug("images not decoded in time url=%s", worlds[0].url)
 
@@ -166,11 +163,7 @@ async def _shoot(
     settings: CaptureSettings,
     is_tall: bool,
 ) -> bytes | None:
-    limit_px = (
-        settings.max_screenshot_height_px
-        * extent.width_px
-        // settings.viewport_width_px
-    )
+    limit_px = settings.max_screenshot_height_px * extent.width_px // settings.viewport_width_px
     clip = {
         "x": 0,
         "y": 0,
@@ -178,9 +171,7 @@ async def _shoot(
         "height": min(extent.height_px, limit_px),
         "scale": scale,
     }
-    area = (
-        {} if is_tall and scale == 1 else {"captureBeyondViewport": True, "clip": clip}
-    )
+    area = {} if is_tall and scale == 1 else {"captureBeyondViewport": True, "clip": clip}
     try:
         async with asyncio.timeout(_SHOT_LIMIT_S):
             reply = await send(

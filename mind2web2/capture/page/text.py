@@ -32,7 +32,8 @@ _PARTS = {
     "rowItems": "row_items",
 }
 
-# The reader leaves the id of each visible frame between these; it keeps no control characters of the page.
+# The reader leaves the id of each visible frame between these; it keeps no control characters of
+# the page.
 _FRAME_MARK = re.compile("\x01([^\x01\n]*)\x01")
 
 
@@ -87,11 +88,11 @@ async def read_text(worlds: list[FrameWorld], max_chars: int) -> PageText:
 
 @cache
 def _reader() -> str:
-    made = "".join(
-        f"parts.{name} = ({script(file)}\n)(parts);\n" for name, file in _PARTS.items()
-    )
+    made = "".join(f"parts.{name} = ({script(file)}\n)(parts);\n" for name, file in _PARTS.items())
     reader = script("read_page")
-    return f"(...limits) => {{\nconst parts = {{}};\n{made}return ({reader}\n)(parts, ...limits);\n}}"
+    return (
+        f"(...limits) => {{\nconst parts = {{}};\n{made}return ({reader}\n)(parts, ...limits);\n}}"
+    )
 
 
 async def _read_frame(world: FrameWorld, max_chars: int) -> _Reading:
@@ -113,9 +114,7 @@ async def _read_child(world: FrameWorld, max_chars: int) -> _Reading | None:
         return None
 
 
-def _combined(
-    worlds: list[FrameWorld], by_id: dict[str, _Reading], max_chars: int
-) -> PageText:
+def _combined(worlds: list[FrameWorld], by_id: dict[str, _Reading], max_chars: int) -> PageText:
     texts: dict[str, str] = {}
     shown: dict[str, list[str]] = {}
     urls = {world.frame_id: world.url for world in worlds}
@@ -160,15 +159,9 @@ def _spliced(text: str, texts: dict[str, str], max_chars: int) -> str:
             lead = line[: mark.start()]
             rest = re.sub(r"[^>\s]", " ", lead)
             inner = texts.get(mark[1], "").split("\n")
-            added = [
-                ((rest if i else lead) + part).rstrip() for i, part in enumerate(inner)
-            ]
+            added = [((rest if i else lead) + part).rstrip() for i, part in enumerate(inner)]
         else:
-            added = [
-                _FRAME_MARK.sub(
-                    lambda found: _on_one_line(texts.get(found[1], "")), line
-                )
-            ]
+            added = [_FRAME_MARK.sub(lambda found: _on_one_line(texts.get(found[1], "")), line)]
         lines += added
         size += sum(map(len, added))
         if size > max_chars * 2:
@@ -177,12 +170,8 @@ def _spliced(text: str, texts: dict[str, str], max_chars: int) -> str:
 
 
 def _is_alone(line: str, mark: re.Match[str]) -> bool:
-    return mark.end() == len(line) and not re.search(
-        r"[^\s>\-*\d.):]", line[: mark.start()]
-    )
+    return mark.end() == len(line) and not re.search(r"[^\s>\-*\d.):]", line[: mark.start()])
 
 
 def _on_one_line(text: str) -> str:
-    return " / ".join(
-        part.strip() for part in text.split("\n") if part.strip()
-    ).replace("|", "\\|")
+    return " / ".join(part.strip() for part in text.split("\n") if part.strip()).replace("|", "\\|")

@@ -91,9 +91,7 @@ class PageState:
         """Tell whether this is a page to stay on, rather than one that is about to make way."""
         if self.refresh_after_s is not None and self.refresh_after_s <= 1:
             return False
-        if len(self.text) < _ON_THE_WAY_CHARS and _ON_THE_WAY.search(
-            f"{self.title} {self.text}"
-        ):
+        if len(self.text) < _ON_THE_WAY_CHARS and _ON_THE_WAY.search(f"{self.title} {self.text}"):
             return False
         return len(self.text) >= _CONTENT_CHARS
 
@@ -136,15 +134,14 @@ class Visit:
         self.is_broken = False
         self._dialogs = 0
         self._background: set[asyncio.Task[Any]] = set()
-        self._lost: asyncio.Future[PageFailureError] = (
-            asyncio.get_running_loop().create_future()
-        )
+        self._lost: asyncio.Future[PageFailureError] = asyncio.get_running_loop().create_future()
         self._torn = asyncio.Event()
         self._torn_because = ""
         self._cut_off = asyncio.Event()
         self._scripts_stopped = False
         self._is_held = False
-        # A reload within ``_has_content`` and the waiting in ``_settle`` take turns: there is one clock.
+        # A reload within ``_has_content`` and the waiting in ``_settle`` take turns: there is one
+        # clock.
         self._turn = asyncio.Lock()
         self._size = PageSize(session, settings, self._lose)
 
@@ -198,9 +195,7 @@ class Visit:
             if self.navigation.document.file is not None:
                 return
             if self.navigation.refusal is not None:
-                raise PageFailureError(
-                    self.navigation.refusal, "refused_address"
-                ) from error
+                raise PageFailureError(self.navigation.refusal, "refused_address") from error
             raise failure_of_navigation(error.message) from error
         except TimeoutError as error:
             raise PageFailureError(
@@ -222,9 +217,7 @@ class Visit:
         task = asyncio.create_task(work)
         watched: set[asyncio.Future[Any]] = {task, self._lost}
         try:
-            await asyncio.wait(
-                watched, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED
-            )
+            await asyncio.wait(watched, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
             if task.done():
                 return task.result()
             if self._lost.done():
@@ -282,9 +275,7 @@ class Visit:
     async def rest(self, page_time_s: float, limit_s: float) -> bool:
         """Let the page's timers and requests run; see ``PageClock.advance``."""
         try:
-            return await self.within(
-                limit_s + 2, self.clock.advance(page_time_s, limit_s)
-            )
+            return await self.within(limit_s + 2, self.clock.advance(page_time_s, limit_s))
         except TimeoutError:
             await self.stop_scripts()
             return False
@@ -310,18 +301,14 @@ class Visit:
                 await self._parsed()
                 await self._stay_if_this_is_it()
                 hops = self.navigation.started
-                rested = await self.rest(
-                    SETTLE_PAGE_TIME_S, self.settings.settle_timeout_s
-                )
+                rested = await self.rest(SETTLE_PAGE_TIME_S, self.settings.settle_timeout_s)
                 await self._stay_if_this_is_it()
             if self.navigation.started == hops and not self.navigation.is_under_way:
                 break
         await self._read_whole()
         self.navigation.is_locked = True
         if not rested:
-            self.notes.append(
-                "requests of the page were still pending when it was read"
-            )
+            self.notes.append("requests of the page were still pending when it was read")
             await self._stop_waiting_to_be_painted()
 
     async def _stop_waiting_to_be_painted(self) -> None:
@@ -355,9 +342,7 @@ class Visit:
         ends = [
             asyncio.create_task(self._torn.wait()),
             asyncio.create_task(self._cut_off.wait()),
-            asyncio.create_task(
-                self.page.wait_for_load_state("domcontentloaded", timeout=0)
-            ),
+            asyncio.create_task(self.page.wait_for_load_state("domcontentloaded", timeout=0)),
             asyncio.create_task(self._parsed_without_leaving()),
         ]
         try:
@@ -424,9 +409,7 @@ class Visit:
             note = "the page was loaded again, since a download stopped its parsing"
             if state is not None and state.is_cut_off:
                 # No event comes before a form is sent or a mail is written.
-                await self._try_to_send(
-                    "Emulation.setScriptExecutionDisabled", value=True
-                )
+                await self._try_to_send("Emulation.setScriptExecutionDisabled", value=True)
                 await self._load(page.url)
                 state = await self._shown()
                 note = "the page was loaded again without its scripts, which stopped its parsing"
@@ -510,7 +493,9 @@ class Visit:
     def _on_crash(self, _page: Page) -> None:
         reason = "the page crashed its process"
         if self.settings.cdp_url is None and sys.platform == "linux":
-            reason += f", which may use {self.settings.max_page_memory_bytes // 1024**2} MB of memory"
+            reason += (
+                f", which may use {self.settings.max_page_memory_bytes // 1024**2} MB of memory"
+            )
         self._lose(PageFailureError(reason, "crash", is_transient=True))
 
     def _lose(self, failure: PageFailureError) -> None:
@@ -525,8 +510,7 @@ class Visit:
             and not self._has_file()
         ):
             asked, document = (
-                url.partition("#")[0]
-                for url in (request.url, self.navigation.document.url)
+                url.partition("#")[0] for url in (request.url, self.navigation.document.url)
             )
             is_the_document = asked == document
             failure = request.failure or ""
@@ -644,18 +628,11 @@ class PageSize:
         request, settings = event["requestId"], self._settings
         self._bytes_by_request[request] += event["dataLength"]
         self._total_bytes += event["dataLength"]
-        if (
-            request in self._documents
-            and self._bytes_by_request[request] > settings.max_html_bytes
-        ):
+        if request in self._documents and self._bytes_by_request[request] > settings.max_html_bytes:
             limit = f"{settings.max_html_bytes / _MEGABYTE:g} MB"
-            self._exceeded(
-                PageFailureError(f"the page is larger than {limit}", "too_large")
-            )
+            self._exceeded(PageFailureError(f"the page is larger than {limit}", "too_large"))
         elif self._total_bytes > settings.max_decoded_bytes:
             limit = f"{settings.max_decoded_bytes / _MEGABYTE:g} MB"
             self._exceeded(
-                PageFailureError(
-                    f"the page and what it loads are larger than {limit}", "too_large"
-                )
+                PageFailureError(f"the page and what it loads are larger than {limit}", "too_large")
             )

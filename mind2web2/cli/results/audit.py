@@ -39,9 +39,7 @@ def add_command(commands: Subcommands) -> None:
     parser = commands.add_parser(
         "audit", help="check the judge by human labels", description=DESCRIPTION
     )
-    parser.add_argument(
-        "agent", metavar="AGENT", help="the agent, a folder under eval_results/"
-    )
+    parser.add_argument("agent", metavar="AGENT", help="the agent, a folder under eval_results/")
     add_json_option(parser)
     add_audits_root(parser)
     parser.add_argument(
@@ -130,9 +128,7 @@ def _print_quality(console: Console, title: str, found: JudgeQuality) -> None:
     ]
     _print_figures(console, f"{title}: {counted(found.labels, 'leaf')}", rows)
     if found.undecidable:
-        line(
-            console, f"Undecidable: {counted(found.undecidable, 'leaf')}, not counted."
-        )
+        line(console, f"Undecidable: {counted(found.undecidable, 'leaf')}, not counted.")
     if found.stale:
         line(
             console,
@@ -148,9 +144,7 @@ def _between(figures: Figures) -> list[tuple[str, Estimate]]:
     ]
 
 
-def _print_figures(
-    console: Console, title: str, rows: Iterable[tuple[str, Estimate]]
-) -> None:
+def _print_figures(console: Console, title: str, rows: Iterable[tuple[str, Estimate]]) -> None:
     from rich.table import Table
 
     table = Table(title=title)

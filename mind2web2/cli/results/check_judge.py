@@ -99,9 +99,7 @@ def add_command(commands: Subcommands) -> None:
     )
     for part in loaded_parts("judge_checks").values():
         part.add_options(parser)
-    estimate = {
-        "--estimate": Flag(True, "print requests, tokens and dollars, and ask nothing")
-    }
+    estimate = {"--estimate": Flag(True, "print requests, tokens and dollars, and ask nothing")}
     overwrite = {"--overwrite": Flag(True, "ask everything again")}
     changed = (
         replace(SETTINGS["estimate"], flags=estimate, group=""),
@@ -128,9 +126,7 @@ def add_command(commands: Subcommands) -> None:
     names = [name for name in JUDGE_SETTINGS if name != "judge_model"]
     providers = asking_providers()
     add_settings(parser, [*names, "max_llm_requests"], changed=[providers], group=group)
-    add_settings(
-        parser, ["eval_results_root", "max_webpage_retrieval", "allow_private_network"]
-    )
+    add_settings(parser, ["eval_results_root", "max_webpage_retrieval", "allow_private_network"])
     parser.set_defaults(run=run)
 
 
@@ -207,9 +203,7 @@ def _judge(settings: RunSettings, named: str) -> RunSettings:
         return replace(settings, judge_model=model)
     server = f"{at[1:]}{rest}"
     check_address(server, "--judge_model")
-    return replace(
-        settings, judge_model=model, judge_base_url=(server,), judge_pool=None
-    )
+    return replace(settings, judge_model=model, judge_base_url=(server,), judge_pool=None)
 
 
 def _captured_pages(settings: RunSettings) -> PageCache:
@@ -297,10 +291,7 @@ async def _estimated(check: _Check) -> int:
         drawn = replace(check.checking, on_reply=advance, log=_SILENT)
         undrawn = drawn.counted()
         for named in check.judges:
-            endpoint = (
-                endpoint_of(named.llm_provider, named.judge_server())
-                or named.llm_provider
-            )
+            endpoint = endpoint_of(named.llm_provider, named.judge_server()) or named.llm_provider
             has_store = path.is_file() and not settings.overwrite
             with JudgmentStore(path if has_store else None) as known:
                 provider = CountingProvider(endpoint, known)
@@ -310,20 +301,14 @@ async def _estimated(check: _Check) -> int:
                     for judge in known.identities()
                 )
                 checking = drawn if may_be_stored else undrawn
-                async with open_run(
-                    named, None, own=OwnParts(provider=provider)
-                ) as session:
+                async with open_run(named, None, own=OwnParts(provider=provider)) as session:
                     judged = await checking.of(session.judge)
             found[judged.name] = _amounts(named, provider, judged)
     if check.is_json:
         console.print_json(json.dumps(found))
         return 0
     for model, own in found.items():
-        cost = (
-            "price unknown"
-            if own["cost_usd"] is None
-            else f"about {dollars(own['cost_usd'])}"
-        )
+        cost = "price unknown" if own["cost_usd"] is None else f"about {dollars(own['cost_usd'])}"
         may_split = check.checking.votes > 1
         more = ", and one more for each split vote" if may_split else ""
         line(
@@ -352,9 +337,7 @@ def _amounts(
     from mind2web2.llm_client.chat import Usage
     from mind2web2.llm_client.prices import total_price_usd
 
-    usages = [
-        Usage(tokens, output_tokens=_OUTPUT_TOKENS) for tokens in provider.prompts
-    ]
+    usages = [Usage(tokens, output_tokens=_OUTPUT_TOKENS) for tokens in provider.prompts]
     return {
         "requests": len(usages),
         "stored": provider.stored,
@@ -447,9 +430,7 @@ def _news(check: _Check, found: Sequence[Quality]) -> dict[str, CheckNews]:
     if news is None:
         return {}
     votes = check.checking.votes
-    return {
-        each.check.name: news(check.results_root, each.check, votes) for each in found
-    }
+    return {each.check.name: news(check.results_root, each.check, votes) for each in found}
 
 
 def _print_verdicts(console: Console, found: Sequence[Quality]) -> None:
@@ -475,17 +456,13 @@ def _below(found: Sequence[Quality], least: float | None) -> list[str]:
 
 
 @contextmanager
-def _progress(
-    console: Console, cases: int, *, is_quiet: bool
-) -> Iterator[Callable[[], object]]:
+def _progress(console: Console, cases: int, *, is_quiet: bool) -> Iterator[Callable[[], object]]:
     """Show on a terminal how many cases are done."""
     from rich.progress import MofNCompleteColumn, Progress, TextColumn
 
     columns = (TextColumn("cases"), MofNCompleteColumn())
     is_shown = console.is_terminal and not is_quiet
-    with Progress(
-        *columns, console=console, transient=True, disable=not is_shown
-    ) as bar:
+    with Progress(*columns, console=console, transient=True, disable=not is_shown) as bar:
         task = bar.add_task("", total=cases)
         yield lambda: bar.advance(task)
 
@@ -557,8 +534,7 @@ def _print_quality(console: Console, found: Quality) -> None:
             f"Balanced accuracy: {found.balanced_accuracy:.1%}. Right by length: {by_length}.",
         )
     reliable = ", ".join(
-        f"{name} {own.right}/{own.cases}"
-        for name, own in found.by_reliability().items()
+        f"{name} {own.right}/{own.cases}" for name, own in found.by_reliability().items()
     )
     if reliable:
         line(console, f"Right on claims with: {reliable}.")
@@ -613,11 +589,7 @@ def _print_comparison(console: Console, comparison: JudgeComparison) -> None:
 
     test = comparison.test
     interval = test.interval
-    shown = (
-        f" (95% interval {interval.low:+.1%} to {interval.high:+.1%})"
-        if interval
-        else ""
-    )
+    shown = f" (95% interval {interval.low:+.1%} to {interval.high:+.1%})" if interval else ""
     line(
         console,
         f"Accuracy of {comparison.second.name} minus that of {comparison.first.name}: "

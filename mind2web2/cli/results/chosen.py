@@ -31,28 +31,22 @@ def domains_of(settings: RunSettings) -> dict[str, str]:
     return {task.task_id: task.domain for task in tasks if task.domain}
 
 
-def check_record(
-    settings: RunSettings, eval_results_root: Path, agent_name: str
-) -> None:
+def check_record(settings: RunSettings, eval_results_root: Path, agent_name: str) -> None:
     """Make sure that a run has left results of an agent, or the reasons why there are none.
 
     Raises:
         UsageError: no run has.
     """
     folder = eval_results_root / agent_name
-    if not any(
-        any(folder.glob(files)) for files in ("*/*/results/*.md.json", "*/summary.json")
-    ):
+    if not any(any(folder.glob(files)) for files in ("*/*/results/*.md.json", "*/summary.json")):
         raise no_results(settings, eval_results_root, agent_name)
 
 
-def no_results(
-    settings: RunSettings, eval_results_root: Path, agent_name: str
-) -> UsageError:
+def no_results(settings: RunSettings, eval_results_root: Path, agent_name: str) -> UsageError:
     """Return the error for an agent without results, with the name that was probably meant."""
-    others = {
-        path.parts[-5] for path in eval_results_root.glob("*/*/*/results/*.md.json")
-    } - {agent_name}
+    others = {path.parts[-5] for path in eval_results_root.glob("*/*/*/results/*.md.json")} - {
+        agent_name
+    }
     command = suggested_command(settings, "evaluate", agent_name)
     near = nearest_name(agent_name, others)
     meant = "" if near is None else f"did you mean {near}? Else "

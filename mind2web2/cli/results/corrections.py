@@ -84,9 +84,7 @@ def corrected_pairs(
 
     found = {}
     for name, folder in folders.items():
-        one = correction_of(
-            replace(roots, eval_results=folder.parent), folder.name, tasks
-        )
+        one = correction_of(replace(roots, eval_results=folder.parent), folder.name, tasks)
         if one is None:
             raise UsageError(
                 f"--corrected: {name} has no labels and no sample by a strong judge at these tasks; make "
@@ -94,9 +92,7 @@ def corrected_pairs(
                 f"{folder.name} --judge_model STRONG --sample 60"
             )
         if isinstance(one, NoCorrection):
-            raise UsageError(
-                f"--corrected: {name} is not corrected by {one.by}: {one.reason}"
-            )
+            raise UsageError(f"--corrected: {name} is not corrected by {one.by}: {one.reason}")
         found[name] = one
     first, *others = found
     return [corrected_pair((first, name), found[first], found[name]) for name in others]

@@ -26,12 +26,8 @@ docs/tables.md explains the columns. In Python: mind2web2.results("my_agent")
 
 def add_command(commands: Subcommands) -> None:
     """Add ``export`` to ``mind2web2``."""
-    parser = commands.add_parser(
-        "export", help="write results as a table", description=DESCRIPTION
-    )
-    parser.add_argument(
-        "agents", metavar="AGENT", nargs="+", help="an agent that has results"
-    )
+    parser = commands.add_parser("export", help="write results as a table", description=DESCRIPTION)
+    parser.add_argument("agents", metavar="AGENT", nargs="+", help="an agent that has results")
     written = parser.add_mutually_exclusive_group(required=True)
     written.add_argument(
         "-o",

@@ -72,9 +72,7 @@ def add_command(commands: Subcommands) -> None:
         help="the agents (default: all that have results)",
     )
     add_task_option(parser, "all that have results")
-    parser.add_argument(
-        "--judge", metavar="MODEL", help="the results of this judge only"
-    )
+    parser.add_argument("--judge", metavar="MODEL", help="the results of this judge only")
     add_json_option(parser, "the numbers")
     add_folder_options(parser, "eval_results_root")
     parser.set_defaults(run=run)
@@ -106,9 +104,7 @@ def _of_results(
     for name in names:
         check_record(settings, root, name)
     if not known:
-        raise UsageError(
-            f"no results under {root}: run {program()} evaluate AGENT first"
-        )
+        raise UsageError(f"no results under {root}: run {program()} evaluate AGENT first")
     task_ids = list(settings.task_ids) or None
     with warnings_on(console):
         results = stored_results(root, names or known, task_ids, judge)
@@ -219,7 +215,6 @@ def _print_shares(console: Console, title: str, shares: Mapping[str, Share]) -> 
 
     if shares:
         parts = ", ".join(
-            f"{name} {each.passed / each.of:.0%} of {each.of}"
-            for name, each in shares.items()
+            f"{name} {each.passed / each.of:.0%} of {each.of}" for name, each in shares.items()
         )
         line(console, f"Judged leaves that {title}: {parts}")

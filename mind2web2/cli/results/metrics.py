@@ -83,9 +83,7 @@ BELOW = 5
 
 def add_command(commands: Subcommands) -> None:
     """Add ``metrics`` and ``compare`` to ``mind2web2``."""
-    parser = commands.add_parser(
-        "metrics", help="average an agent's results", description=METRICS
-    )
+    parser = commands.add_parser("metrics", help="average an agent's results", description=METRICS)
     parser.add_argument(
         "agents",
         metavar="AGENT",
@@ -93,9 +91,7 @@ def add_command(commands: Subcommands) -> None:
         help="the agent, a folder under eval_results/; further ones are compared with the first",
     )
     text = "the tasks there should be: an id a line, or CSV with a column task_id"
-    add_settings(
-        parser, ["task_list"], changed=[replace(SETTINGS["task_list"], help=text)]
-    )
+    add_settings(parser, ["task_list"], changed=[replace(SETTINGS["task_list"], help=text)])
     add_task_option(parser, "all that have results")
     parser.add_argument(
         "--forget",
@@ -160,20 +156,13 @@ def run(options: argparse.Namespace) -> int:
     if settings.eval_version is not None:
         paths.script_versions()  # raises where the version does not exist
     task_ids, domains = chosen_tasks(settings), domains_of(settings)
-    removed = [
-        _removed_folder(paths, names, task_id)
-        for task_id in dict.fromkeys(options.forget)
-    ]
+    removed = [_removed_folder(paths, names, task_id) for task_id in dict.fromkeys(options.forget)]
     deleted = [_deleted(paths, folder) for folder in removed]
     console = plain_console()
     with warnings_on(console):
-        roots = CorrectionRoots(
-            paths.eval_results_root, options.audits_root, options.rejudged_root
-        )
+        roots = CorrectionRoots(paths.eval_results_root, options.audits_root, options.rejudged_root)
         agents = [_summed_up(settings, paths, name, task_ids, roots) for name in names]
-    comparisons = compared_with_first(
-        [(agent.name, agent.answers) for agent in agents], task_ids
-    )
+    comparisons = compared_with_first([(agent.name, agent.answers) for agent in agents], task_ids)
     if options.json:
         _print_json(console, agents, comparisons, domains, by_tag=options.by_tag)
     else:
@@ -194,9 +183,7 @@ def run(options: argparse.Namespace) -> int:
             listed = ", ".join(below)
             line(console, f"Below --fail_under {options.fail_under:g}: {listed}")
         return BELOW
-    is_incomplete = any(
-        agent.summary.missing or agent.now.unevaluated for agent in agents
-    )
+    is_incomplete = any(agent.summary.missing or agent.now.unevaluated for agent in agents)
     return 1 if is_incomplete else 0
 
 
@@ -266,26 +253,20 @@ def _summed_up(
     )
     correction = correction_of(roots, agent_name, task_ids)
     scored = {
-        (answer.task_id, answer.answer_name)
-        for answer in answers
-        if answer.score is not None
+        (answer.task_id, answer.answer_name) for answer in answers if answer.score is not None
     }
     cautious = [
         CautionFacts.of(task_id, name, each.content)
         for task_id, name, each in results
         if (task_id, name) in scored and (task_ids is None or task_id in task_ids)
     ]
-    shown = [
-        answer for answer in answers if (answer.task_id, answer.answer_name) in scored
-    ]
+    shown = [answer for answer in answers if (answer.task_id, answer.answer_name) in scored]
     unreviewed = unreviewed_warning(
         paths.eval_scripts_root, (answer.facts.script for answer in shown)
     )
     if unreviewed is not None:
         # Not in summary.json: it holds until a person reviews the file.
-        summary = summary.model_copy(
-            update={"warnings": (*summary.warnings, unreviewed)}
-        )
+        summary = summary.model_copy(update={"warnings": (*summary.warnings, unreviewed)})
     return _Agent(
         name=agent_name,
         answers=answers,
@@ -318,9 +299,7 @@ def _sentence(
     if found.low is not None and found.high is not None:
         interval = Interval(found.low, found.high)
     own = [
-        answer
-        for answer in answers
-        if answer.score is not None and answer.task_id in summary.tasks
+        answer for answer in answers if answer.score is not None and answer.task_id in summary.tasks
     ]
     places = {(answer.task_id, answer.answer_name) for answer in own}
     files = [each.content for task, name, each in results if (task, name) in places]
@@ -357,9 +336,7 @@ def _deleted(paths: PathConfig, folder: Path) -> str:
     try:
         shutil.rmtree(folder)
     except OSError as error:
-        raise ResultWriteError(
-            f"cannot delete {folder}: {error.strerror or error}"
-        ) from error
+        raise ResultWriteError(f"cannot delete {folder}: {error.strerror or error}") from error
     merge_all_results(paths.eval_results_root)
     return f"Deleted {folder} with {counted(results, 'result')}."
 
@@ -387,18 +364,13 @@ def _print_json(
         for agent in agents
     ]
     if by_tag:
-        tags = (
-            [asdict(figure) for figure in tag_figures(agent.results)]
-            for agent in agents
-        )
+        tags = ([asdict(figure) for figure in tag_figures(agent.results)] for agent in agents)
         contents = [
-            content | {"by_tag": figures}
-            for content, figures in zip(contents, tags, strict=True)
+            content | {"by_tag": figures} for content, figures in zip(contents, tags, strict=True)
         ]
     if domains:
         contents = [
-            content
-            | {"by_domain": [asdict(each) for each in domain_figures(tasks, domains)]}
+            content | {"by_domain": [asdict(each) for each in domain_figures(tasks, domains)]}
             for content, tasks in zip(
                 contents, (agent.summary.tasks for agent in agents), strict=True
             )
@@ -499,17 +471,13 @@ def _print_grounds(console: Console, settings: RunSettings, agent: _Agent) -> No
             f"Weighted figure of {counted(count, 'answer')}: {mean:.3f} (the score has no weights)",
         )
     judges = {
-        (each.facts.judge, each.facts.server)
-        for each in agent.answers
-        if each.score is not None
+        (each.facts.judge, each.facts.server) for each in agent.answers if each.score is not None
     }
     # If there are several judges, the newest result names the check of one.
     check = None if agent.newest is None else agent.newest.run.judge_check
     if len(judges) == 1 and check is not None:
         line(console, f"The judge's check when these scores were made: {check}.")
-    if judge := failed_check(
-        paths_of(settings, agent.name).eval_results_root, agent.name
-    ):
+    if judge := failed_check(paths_of(settings, agent.name).eval_results_root, agent.name):
         line(console, f"Warning: {judge}")
     for caution in agent.cautions:
         line(console, f"Warning: {caution}")
@@ -532,9 +500,7 @@ WORSE = 4
 
 
 def _add_compare(commands: Subcommands) -> None:
-    parser = commands.add_parser(
-        "compare", help="test whether agents differ", description=COMPARE
-    )
+    parser = commands.add_parser("compare", help="test whether agents differ", description=COMPARE)
     parser.add_argument(
         "agents",
         metavar="AGENT",
@@ -543,9 +509,7 @@ def _add_compare(commands: Subcommands) -> None:
         "the first is the one that others are compared with",
     )
     text = "ids of the tasks that count, one a line: missing is 0"
-    add_settings(
-        parser, ["task_list"], changed=[replace(SETTINGS["task_list"], help=text)]
-    )
+    add_settings(parser, ["task_list"], changed=[replace(SETTINGS["task_list"], help=text)])
     add_task_option(parser, "all that have results of every agent")
     parser.add_argument(
         "--fail_if_worse",
@@ -591,24 +555,16 @@ def run_compare(options: argparse.Namespace) -> int:
     settings = settings_of(options)
     task_ids = chosen_tasks(settings)
     folders = {name: _results_folder(settings, name) for name in names}
-    agents = {
-        name: Judging.read(folder.parent, folder.name)
-        for name, folder in folders.items()
-    }
+    agents = {name: Judging.read(folder.parent, folder.name) for name, folder in folders.items()}
     found = ranking(
         [(name, own.answers) for name, own in agents.items()],
         task_ids,
         allow_unfair=options.allow_unfair,
     )
     shards = {name: shard_caution(folder) for name, folder in folders.items()}
-    judges = {
-        name: failed_check(folder.parent, folder.name)
-        for name, folder in folders.items()
-    }
+    judges = {name: failed_check(folder.parent, folder.name) for name, folder in folders.items()}
     cautions = [
-        f"{name}: {caution}"
-        for name, caution in (*shards.items(), *judges.items())
-        if caution
+        f"{name}: {caution}" for name, caution in (*shards.items(), *judges.items()) if caution
     ]
     found = replace(found, warnings=(*cautions, *found.warnings))
     first, *others = agents
@@ -620,18 +576,14 @@ def run_compare(options: argparse.Namespace) -> int:
         roots = CorrectionRoots(Path(), options.audits_root, options.rejudged_root)
         corrected = corrected_pairs(roots, folders, shared)
     leaves = {
-        name: {
-            place: leaf for place, leaf in own.leaves.items() if place[0] in found.tasks
-        }
+        name: {place: leaf for place, leaf in own.leaves.items() if place[0] in found.tasks}
         for name, own in agents.items()
     }
     flips = {other: leaf_flips(leaves[first], leaves[other]) for other in others}
     pairs = found.metrics["avg_score"].against(first)
     margin = options.fail_if_worse
     worse = (
-        []
-        if margin is None
-        else [name for name, pair in pairs.items() if pair.is_worse_by(margin)]
+        [] if margin is None else [name for name, pair in pairs.items() if pair.is_worse_by(margin)]
     )
     if options.json:
         content = {

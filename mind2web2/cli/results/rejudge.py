@@ -95,9 +95,7 @@ def add_command(commands: Subcommands) -> None:
         help="judge again, to see how far the judge varies",
         description=DESCRIPTION,
     )
-    parser.add_argument(
-        "agents", metavar="AGENT", nargs="+", help="agents that have results"
-    )
+    parser.add_argument("agents", metavar="AGENT", nargs="+", help="agents that have results")
     _add_options(parser)
     parser.set_defaults(run=run)
 
@@ -166,9 +164,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("an agent is named twice: name each one once")
     # The JSON does not contain the output of the evaluations.
     with redirect_stdout(sys.stderr) if options.json else nullcontext():
-        order = _Order(
-            given_settings(options), options.takes, options.times, options.rejudged_root
-        )
+        order = _Order(given_settings(options), options.takes, options.times, options.rejudged_root)
         agents = [_agent(order, name) for name in names]
         sampling = None
         samples: dict[str, SampleFigures | NoSampleFigures] = {}
@@ -189,8 +185,7 @@ def run(options: argparse.Namespace) -> int:
         return status
     judged = {
         agent.name: [
-            Judging.read(agent.folder / str(number), agent.name)
-            for number in _numbers(agent)
+            Judging.read(agent.folder / str(number), agent.name) for number in _numbers(agent)
         ]
         for agent in agents
     }
@@ -235,9 +230,7 @@ def _agent(order: _Order, name: str) -> _Agent:
     own, is_other, is_by_pool = _inherited(given, newest)
     own = with_file(own, order.takes, is_announced=True)
     if is_by_pool and not own.names_a_pool:
-        raise UsageError(
-            f"the results of {name} were judged by a pool: give --judge_pool FILE"
-        )
+        raise UsageError(f"the results of {name} were judged by a pool: give --judge_pool FILE")
     if own.is_replay:
         raise UsageError(
             "a replay asks no judge: name one with --judge_model, and --llm_provider or --judge_base_url"
@@ -248,34 +241,26 @@ def _agent(order: _Order, name: str) -> _Agent:
     work = [
         replace(
             task,
-            answers=tuple(
-                each for each in task.answers if (task.task_id, each.name) in scored
-            ),
+            answers=tuple(each for each in task.answers if (task.task_id, each.name) in scored),
         )
         for task in select_work(paths, name, own.task_ids)
     ]
     work = [task for task in work if task.answers]
     if not work:
-        raise UsageError(
-            f"no answer of {name} that is there has a score: evaluate it first"
-        )
+        raise UsageError(f"no answer of {name} that is there has a score: evaluate it first")
     endpoint = endpoint_of(own.llm_provider, own.judge_server()) or ""
     record = JudgeRecord.of(judge_settings(own), endpoint, first_endpoint_of(own))
     # Folders of earlier versions are continued: what they did not know is not in their names.
     unnamed = {"votes"} if record.votes == "always" else set()
     if record.first_model is None:
         unnamed |= {"first_model", "first_endpoint", "doubt"}
-    digest = hashlib.sha256(
-        record.model_dump_json(exclude=unnamed).encode()
-    ).hexdigest()[:8]
+    digest = hashlib.sha256(record.model_dump_json(exclude=unnamed).encode()).hexdigest()[:8]
     folder = order.root / f"{re.sub(r'[^A-Za-z0-9.-]+', '_', record.model)}-{digest}"
     times = order.times or (1 if is_other else _TIMES)
     return _Agent(name, own, work, counted, folder, times, is_other)
 
 
-def _inherited(
-    given: RunSettings, newest: LoadedResult | None
-) -> tuple[RunSettings, bool, bool]:
+def _inherited(given: RunSettings, newest: LoadedResult | None) -> tuple[RunSettings, bool, bool]:
     """Return the settings with the judge of the newest result, where the command line names no other.
 
     Also return whether it is another one than that of the result, and whether a pool of servers is needed,
@@ -295,8 +280,7 @@ def _inherited(
     if is_other:
         return own, True, False
     taken: dict[str, Any] = {
-        name: getattr(made, name)
-        for name in {*_JUDGE, "max_images", "votes"} - given.given
+        name: getattr(made, name) for name in {*_JUDGE, "max_images", "votes"} - given.given
     }
     if "judge_pool" in taken:
         taken["judge_pool"] = None
@@ -356,9 +340,7 @@ class _Purse:
     is_empty: bool = False
 
 
-def _judge_once(
-    agent: _Agent, number: int, work: Sequence[TaskWork], purse: _Purse
-) -> int:
+def _judge_once(agent: _Agent, number: int, work: Sequence[TaskWork], purse: _Purse) -> int:
     """Judge answers of an agent and return the exit status."""
     from mind2web2.cli.console import line, plain_console
     from mind2web2.cli.evaluate_run import run_evaluation
@@ -431,9 +413,7 @@ def _sample_of(agent: _Agent, sampling: Sampling) -> StrongSample:
             "--sample needs a better judge than that of the results: name it with --judge_model"
         )
     root = paths_of(agent.settings, agent.name).eval_results_root
-    return strong_sample(
-        agent.name, judge, agent.folder / "1", root, agent.work, sampling
-    )
+    return strong_sample(agent.name, judge, agent.folder / "1", root, agent.work, sampling)
 
 
 def _first_of_samples(agents: Sequence[_Agent], sampling: Sampling) -> list[_Agent]:
@@ -452,9 +432,7 @@ def _print_estimates(agents: Sequence[_Agent]) -> int:
     for agent in agents:
         # By the results that count: what was judged again before is not asked again.
         settings = replace(agent.settings, overwrite=True)
-        line(
-            plain_console(), f"{agent.name}: one of {counted(agent.times, 'judgment')}:"
-        )
+        line(plain_console(), f"{agent.name}: one of {counted(agent.times, 'judgment')}:")
         print_estimate(settings, agent.name, paths_of(settings, agent.name), agent.work)
     return 0
 
@@ -490,11 +468,7 @@ def _compared(agent: _Agent, judgings: Sequence[Judging]) -> _Figures:
 
 
 def _judges(judging: Judging) -> str:
-    named = {
-        each.facts.judge or "unknown"
-        for each in judging.answers
-        if each.score is not None
-    }
+    named = {each.facts.judge or "unknown" for each in judging.answers if each.score is not None}
     return "; ".join(sorted(named))
 
 
@@ -519,9 +493,7 @@ def _ranking(
         return None
 
 
-def _print(
-    console: Console, found: dict[str, _Figures], check: RankingCheck | None
-) -> None:
+def _print(console: Console, found: dict[str, _Figures], check: RankingCheck | None) -> None:
     from mind2web2.cli.console import line
 
     for name, own in found.items():

@@ -58,9 +58,7 @@ def add_command(commands: Subcommands) -> None:
     parser = commands.add_parser(
         "show", help="show why an answer has its score", description=DESCRIPTION
     )
-    parser.add_argument(
-        "agent", metavar="AGENT", help="the agent, a folder under eval_results/"
-    )
+    parser.add_argument("agent", metavar="AGENT", help="the agent, a folder under eval_results/")
     parser.add_argument("task", metavar="TASK", nargs="?", help="one of its tasks")
     parser.add_argument(
         "answer",
@@ -84,9 +82,7 @@ def run(options: argparse.Namespace) -> int:
 
     agent_name = check_name("agent", options.agent.rstrip("/"))
     if options.failed and options.answer is None:
-        raise UsageError(
-            "--failed goes with an answer: mind2web2 show AGENT TASK ANSWER --failed"
-        )
+        raise UsageError("--failed goes with an answer: mind2web2 show AGENT TASK ANSWER --failed")
     settings = settings_of(options)
     root = paths_of(settings, agent_name).eval_results_root
     check_record(settings, root, agent_name)
@@ -100,9 +96,7 @@ def run(options: argparse.Namespace) -> int:
         if options.answer is None:
             _print_task(console, settings, agent_name, answers)
         else:
-            page = _AnswerPage(
-                console, settings, agent_name, _named(answers, options.answer)
-            )
+            page = _AnswerPage(console, settings, agent_name, _named(answers, options.answer))
             page.print(has_passed=not options.failed)
     return 0
 
@@ -124,9 +118,7 @@ def _named(answers: Sequence[ScoredAnswer], name: str) -> ScoredAnswer:
         if answer.answer_name in (f"{stem}.md", f"answer_{stem}.md"):
             return answer
     known = name_list(_stem(answer) for answer in answers)
-    raise UsageError(
-        f"no result of answer {stem} to task {answers[0].task_id}: there is {known}"
-    )
+    raise UsageError(f"no result of answer {stem} to task {answers[0].task_id}: there is {known}")
 
 
 def _print_agent(
@@ -151,16 +143,11 @@ def _print_agent(
     for task_id, own in tasks.items():
         scores = [answer.score for answer in own if answer.score is not None]
         listed = "  ".join(
-            f"{_stem(answer).removeprefix('answer_')}: {number(answer.score)}"
-            for answer in own
+            f"{_stem(answer).removeprefix('answer_')}: {number(answer.score)}" for answer in own
         )
-        table.add_row(
-            task_id, listed, number(sum(scores) / len(scores) if scores else None)
-        )
+        table.add_row(task_id, listed, number(sum(scores) / len(scores) if scores else None))
     console.print(table)
-    if judges := sorted(
-        {answer.facts.judge for answer in answers if answer.facts.judge}
-    ):
+    if judges := sorted({answer.facts.judge for answer in answers if answer.facts.judge}):
         line(console, f"Judged by {'; '.join(judges)}.")
     if tasks:
         command = suggested_command(settings, "show", agent_name, next(iter(tasks)))
@@ -184,9 +171,7 @@ def _print_task(
         table.add_column(heading, justify="left" if heading == "answer" else "right")
     root = paths_of(settings, agent_name).eval_results_root
     for answer in answers:
-        found = latest_result(
-            answer_results_dir(root, agent_name, task_id, answer.answer_name)
-        )
+        found = latest_result(answer_results_dir(root, agent_name, task_id, answer.answer_name))
         counts = _leaf_counts(() if found is None else found.content.trees)
         leaves = ["-" if found is None else str(count) for count in counts.values()]
         words = "-" if answer.word_count is None else str(answer.word_count)
@@ -195,15 +180,11 @@ def _print_task(
     line(console, "passed, failed, skipped: leaves of the rubric tree.")
     for answer in answers:
         if answer.reason is not None:
-            outcome = (
-                "No result" if answer.score is None else f"Score {number(answer.score)}"
-            )
+            outcome = "No result" if answer.score is None else f"Score {number(answer.score)}"
             line(console, f"{outcome}: {answer.answer_name}: {answer.reason}")
     scored = next((answer for answer in answers if answer.score is not None), None)
     if scored is not None:
-        command = suggested_command(
-            settings, "show", agent_name, task_id, _stem(scored)
-        )
+        command = suggested_command(settings, "show", agent_name, task_id, _stem(scored))
         line(console, f"Why an answer has its score: {command}")
 
 
@@ -213,9 +194,7 @@ def _stem(answer: ScoredAnswer) -> str:
 
 def _leaf_counts(trees: Iterable[WrittenNode]) -> dict[str, int]:
     statuses = [leaf.status for tree in trees for leaf in tree.leaves()]
-    return {
-        status: statuses.count(status) for status in ("passed", "failed", "skipped")
-    }
+    return {status: statuses.count(status) for status in ("passed", "failed", "skipped")}
 
 
 class _AnswerPage:
@@ -282,9 +261,7 @@ class _AnswerPage:
         for fault in result.faults_of_script():
             self._text(f"Mistake of the script: {fault}.")
         for source in result.barred_sources():
-            self._text(
-                f"Barred source: {source.url} ({source.shown}; rule {source.rule})"
-            )
+            self._text(f"Barred source: {source.url} ({source.shown}; rule {source.rule})")
 
     def _print_files(self, folder: Path, found: LoadedResult | None) -> None:
         files = {"Answer": folder / self._answer.answer_name, "Log": folder / "logs"}
@@ -322,9 +299,7 @@ class _AnswerPage:
                 self._print_node(node, depth, explained.get(id(node)))
                 stack += [(child, depth + 1) for child in reversed(node.children)]
 
-    def _print_node(
-        self, node: WrittenNode, depth: int, arithmetic: str | None
-    ) -> None:
+    def _print_node(self, node: WrittenNode, depth: int, arithmetic: str | None) -> None:
         from rich.text import Text
 
         from mind2web2.cli.console import number
@@ -389,20 +364,12 @@ class _AnswerPage:
             self._text(str(error), _INDENT)
         for number, (url, check) in enumerate(self._pages.items(), start=1):
             self._line(f"[{number}] {url}")
-            for text in (
-                ()
-                if check.page is None
-                else (_shown_text(check.page), *check.page.notes)
-            ):
+            for text in () if check.page is None else (_shown_text(check.page), *check.page.notes):
                 self._text(text, _INDENT * 2)
             files = () if cache is None else cache.page_files(url)
             sha256 = None if check.page is None else check.page.sha256
             if sha256 and (cache is None or cache.digest(url) != sha256):
-                state = (
-                    "has changed since it was judged"
-                    if files
-                    else "is no longer stored"
-                )
+                state = "has changed since it was judged" if files else "is no longer stored"
                 self._text(f"The page {state}.", _INDENT * 2)
             for path in files:
                 self._line(f"{_INDENT * 2}{path}")
@@ -410,9 +377,7 @@ class _AnswerPage:
     def _print_values(self, result: ResultFile) -> None:
         if lines := list(stored_values(result)):
             self._line("")
-            self._line(
-                "Extracted values and other information of the script", style="bold"
-            )
+            self._line("Extracted values and other information of the script", style="bold")
         for text in lines:
             self._line(text)
 
@@ -442,8 +407,7 @@ def stored_values(result: ResultFile) -> Iterator[str]:
         record = of_extraction.get(name)
         yield f"{name}{'' if record is None else _source_text(record)}"
         yield from (
-            _INDENT + text
-            for text in json.dumps(value, ensure_ascii=False, indent=2).splitlines()
+            _INDENT + text for text in json.dumps(value, ensure_ascii=False, indent=2).splitlines()
         )
 
 
@@ -451,11 +415,7 @@ def _source_text(record: ExtractionRecord) -> str:
     source = f" (from {record.url})" if record.url else ""
     if record.unavailable:
         return f"{source}: empty, as the page is unavailable: {record.unavailable}"
-    return (
-        f"{source}: empty, as the judge refused to answer"
-        if record.declined
-        else source
-    )
+    return f"{source}: empty, as the judge refused to answer" if record.declined else source
 
 
 def _vote_lines(voted: VotedBy, source: str) -> Iterator[str]:

@@ -33,7 +33,8 @@ TARGET = 0.02
 _FIRST_SIZE = 30
 # A later look adds at least and at most this share of the answers judged so far.
 _LEAST_GROWTH, _MOST_GROWTH = 0.1, 1.0
-# With a budget, the sample grows by whole parts: a tenth of it, and as many answers as an interval takes.
+# With a budget, the sample grows by whole parts: a tenth of it, and as many answers as an interval
+# takes.
 _LEAST_PART, _SHARE_OF_PART = 6, 0.1
 
 
@@ -66,9 +67,7 @@ def _size(text: str) -> int | str:
     if text == AUTO:
         return AUTO
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is neither a number of answers nor {AUTO}"
-        )
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a number of answers nor {AUTO}")
     return int(text)
 
 
@@ -121,9 +120,7 @@ class StrongSample:
 
     def first_size(self) -> int:
         """Return how many answers are judged before the first look."""
-        wanted = (
-            self.sampling.size if isinstance(self.sampling.size, int) else _FIRST_SIZE
-        )
+        wanted = self.sampling.size if isinstance(self.sampling.size, int) else _FIRST_SIZE
         return min(wanted, len(self.order))
 
     def parts(self, start: int, size: int, has_budget: bool) -> list[int]:
@@ -172,11 +169,7 @@ def strong_sample(
     """Return the sample of an agent. Raises UsageError: it is larger than there are answers with a score."""
     from mind2web2.statistics.sampled_answers import sampling_order
 
-    names = [
-        (task.task_id, one.name.removesuffix(".md"))
-        for task in work
-        for one in task.answers
-    ]
+    names = [(task.task_id, one.name.removesuffix(".md")) for task in work for one in task.answers]
     if isinstance(sampling.size, int) and sampling.size > len(names):
         raise UsageError(
             f"--sample {sampling.size}: {agent} has {counted(len(names), 'answer')} with a score"
@@ -220,7 +213,8 @@ def judge_sample(
     is_ended = False
     while size is not None and not is_ended:
         for part in sample.parts(asked, size, has_budget):
-            # With all that was judged before: a run over some answers of a task replaces those of all.
+            # With all that was judged before: a run over some answers of a task replaces those of
+            # all.
             ended, is_cut = judge(sample.work_on(part))
             status = max(status, ended)
             missing = sample.without_result(part)
@@ -234,9 +228,7 @@ def judge_sample(
         is_ended = is_ended or failed > 0
         recorded = _write_record(sample, earlier, asked)
         found = correction(sample)
-        size = sample.next_size(
-            recorded, found if isinstance(found, Correction) else None
-        )
+        size = sample.next_size(recorded, found if isinstance(found, Correction) else None)
     return JudgedSample(status, recorded, failed)
 
 
@@ -250,9 +242,7 @@ def _earlier_record(sample: StrongSample) -> SampleRecord | None:
     return found if found.order == tuple(sample.order) else None
 
 
-def _write_record(
-    sample: StrongSample, earlier: SampleRecord | None, asked: int
-) -> int:
+def _write_record(sample: StrongSample, earlier: SampleRecord | None, asked: int) -> int:
     """Write the record and return the size of the sample.
 
     It has all answers that were asked, or else those of the earlier sample, if they all have a result. It has
@@ -275,9 +265,7 @@ def _write_record(
     population = SampledFrom(
         order=tuple(sample.order), basis=tuple(basis.get(name) for name in sample.order)
     )
-    record = SampleRecord.made_now(
-        sample.judge, sampling.seed, population, size, target
-    )
+    record = SampleRecord.made_now(sample.judge, sampling.seed, population, size, target)
     record.write(sample.folder / sample.agent)
     return size
 
@@ -348,9 +336,7 @@ def sample_figures(sample: StrongSample, judged: JudgedSample) -> Figures:
         reason = f"too few answers of the sample have a score by {sample.judge}"
         if isinstance(found, NoCorrection):
             reason = found.reason
-        return NoSampleFigures(
-            judge=sample.judge, reason=reason, without_result=judged.failed
-        )
+        return NoSampleFigures(judge=sample.judge, reason=reason, without_result=judged.failed)
     drawn = set(sample.order[: judged.size])
     cost = cost_of_sample(sample.folder, sample.agent, drawn)
     figures = figures_of(found.cells)

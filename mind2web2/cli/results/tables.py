@@ -119,9 +119,7 @@ def print_metrics(console: Console, summary: AgentSummary) -> None:
     runs = counted(summary.num_runs, "run")
     rows = _metric_rows(summary)
     is_sampled = any(row.interval.is_known for row in rows)
-    table = Table(
-        title=f"{summary.agent_name}, all results: {tasks}, {runs}", min_width=46
-    )
+    table = Table(title=f"{summary.agent_name}, all results: {tasks}, {runs}", min_width=46)
     table.add_column("metric")
     headings = ("mean", "spread of runs' means", *([_AT_LARGE] if is_sampled else []))
     for heading in headings:
@@ -201,9 +199,7 @@ def print_verdicts(console: Console, verdicts: VerdictCounts) -> None:
     console.print(table)
     counts = verdicts.extractions
     extractions = [
-        f"{counts[name]} {label}"
-        for name, label in _OF_EXTRACTIONS.items()
-        if counts[name]
+        f"{counts[name]} {label}" for name, label in _OF_EXTRACTIONS.items() if counts[name]
     ]
     if extractions:
         line(console, f"Extractions: {', '.join(extractions)}.")
@@ -311,17 +307,13 @@ def print_comparison(console: Console, comparison: AgentComparison) -> None:
     """Print the metrics of two agents over the same tasks, with the differences."""
     first, second = comparison.first, comparison.second
     tasks = counted(comparison.num_tasks, "task")
-    table = Table(
-        title=f"{second} against {first}, over the same {tasks}", min_width=46
-    )
+    table = Table(title=f"{second} against {first}, over the same {tasks}", min_width=46)
     table.add_column("metric", no_wrap=True)
     for heading in (first, second):
         table.add_column(heading, justify="right", overflow="fold")
     for heading in ("difference", _LEVEL):
         table.add_column(heading, justify="right", no_wrap=True)
-    found = {
-        label: comparison.metrics[name] for name, label in _COMPARED_METRICS.items()
-    }
+    found = {label: comparison.metrics[name] for name, label in _COMPARED_METRICS.items()}
     for label, own in found.items():
         values = map(number, (own.first, own.second, own.difference))
         table.add_row(label, *values, _interval(own.interval))
@@ -330,9 +322,7 @@ def print_comparison(console: Console, comparison: AgentComparison) -> None:
     intervals = {label: own.interval for label, own in found.items()}
     if any(interval.is_known for interval in intervals.values()):
         how = "sign flips of the differences of tasks, each averaged over its runs"
-        _print_methods(
-            console, f"{_LEVEL} of the difference, {_OF_PAIR}", how, intervals
-        )
+        _print_methods(console, f"{_LEVEL} of the difference, {_OF_PAIR}", how, intervals)
         corrected = ""
         if any(own.is_corrected for own in found.values()):
             corrected = " (p-values corrected by Holm for all pairs of these agents)"
@@ -380,9 +370,7 @@ def _print_reasons(console: Console, intervals: Mapping[str, IntervalFigures]) -
 # Tests of several agents
 
 
-def print_ranking(
-    console: Console, found: Ranking, flips: Mapping[str, LeafFlips]
-) -> None:
+def print_ranking(console: Console, found: Ranking, flips: Mapping[str, LeafFlips]) -> None:
     """Print both metrics, and each further agent's power, tasks and leaves against the first."""
     first, *others = found.agents
     for name, label in _TESTED.items():
@@ -530,15 +518,11 @@ def _print_flips(console: Console, first: str, other: str, flips: LeafFlips) -> 
         )
 
 
-def print_verdict(
-    console: Console, found: Ranking, worse: Sequence[str], margin: float
-) -> None:
+def print_verdict(console: Console, found: Ranking, worse: Sequence[str], margin: float) -> None:
     """Print whether ``--fail_if_worse`` applies."""
     first = found.agents[0]
     if worse:
-        line(
-            console, f"Worse than {first} by more than {margin:g}: {', '.join(worse)}."
-        )
+        line(console, f"Worse than {first} by more than {margin:g}: {', '.join(worse)}.")
         return
     line(console, f"None is shown to be worse than {first} by more than {margin:g}.")
 
@@ -600,8 +584,7 @@ def _missing_reasons(
 ) -> dict[tuple[str, str], str]:
     """Return why answers have no score, by task and answer name."""
     missing = {
-        (each.task_id, each.answer_name or "no answer"): each.reason
-        for each in summary.missing
+        (each.task_id, each.answer_name or "no answer"): each.reason for each in summary.missing
     }
     for name in unevaluated:
         task_id, _, answer_name = name.rpartition("/")

@@ -79,9 +79,7 @@ def run_export(options: argparse.Namespace) -> int:
             keys = set(export_judgments(store, Path(options.file)))
             judges = store.identities()
         except OSError as error:
-            raise UsageError(
-                f"cannot write {options.file}: {error.strerror}"
-            ) from error
+            raise UsageError(f"cannot write {options.file}: {error.strerror}") from error
     used: set[str] = set()
     for _, _, found in latest_results(store_path.parent.parent, options.agent):
         used |= judgments_named(found.content.document)

@@ -119,22 +119,13 @@ def _checked(settings: RunSettings, agent_name: str) -> _Checked:
     return _Checked(agent_name, answers, summaries)
 
 
-def _tasks(
-    paths: PathConfig, agent_name: str, task_ids: Sequence[str] | None
-) -> list[str]:
+def _tasks(paths: PathConfig, agent_name: str, task_ids: Sequence[str] | None) -> list[str]:
     """Return the tasks that have answers or results, or those named."""
-    answered = {
-        folder.name for folder in (paths.answers_root / agent_name).glob("[!.]*/")
-    }
+    answered = {folder.name for folder in (paths.answers_root / agent_name).glob("[!.]*/")}
     known = answered | {
-        path.parts[-3]
-        for path in (paths.eval_results_root / agent_name).glob("*/*/results")
+        path.parts[-3] for path in (paths.eval_results_root / agent_name).glob("*/*/results")
     }
-    wanted = (
-        known
-        if task_ids is None
-        else {check_name("task", task_id) for task_id in task_ids}
-    )
+    wanted = known if task_ids is None else {check_name("task", task_id) for task_id in task_ids}
     if not wanted <= known or not known:
         lacking = name_list(wanted - known) if wanted else "any task"
         raise UsageError(
@@ -158,9 +149,7 @@ def _print(settings: RunSettings, agent: _Checked) -> None:
     table = Table(title=f"Results of {agent_name}")
     for heading in ("task", "answer", "score", "run again", "state"):
         is_number = heading in ("score", "run again")
-        table.add_column(
-            heading, justify="right" if is_number else "left", overflow="fold"
-        )
+        table.add_column(heading, justify="right" if is_number else "left", overflow="fold")
     by_finding: dict[Finding, list[str]] = {}
     for check in (*answers, *summaries):
         for finding in check.findings:
@@ -170,9 +159,7 @@ def _print(settings: RunSettings, agent: _Checked) -> None:
         numbers = (number(check.score), number(check.score_again))
         table.add_row(task_id, stem, *numbers, _state(check))
     console.print(table)
-    for finding, places in sorted(
-        by_finding.items(), key=lambda item: KINDS.index(item[0].kind)
-    ):
+    for finding, places in sorted(by_finding.items(), key=lambda item: KINDS.index(item[0].kind)):
         text = " ".join(finding.text.split())
         line(console, f"{finding.kind.capitalize()}: {name_list(places)}: {text}")
     states = [_state(check) for check in answers]
@@ -189,9 +176,7 @@ def _advice(settings: RunSettings, agent_name: str, answers: Sequence[Check]) ->
         tasks = {}
     words = [word for task_id in tasks for word in ("--task_id", task_id)]
     # An answer without a result of its own is judged as the others were.
-    like = next(
-        (each.made_from for each in answers if each.made_from is not None), None
-    )
+    like = next((each.made_from for each in answers if each.made_from is not None), None)
     command = suggested_evaluation(settings, agent_name, like, *words)
     is_wrong = any(check.kind == "wrong" for check in answers)
     first = "delete the result files that are wrong, then " if is_wrong else ""

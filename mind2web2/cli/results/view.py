@@ -49,12 +49,8 @@ Write the same views into one HTML file, which opens from disk without a server 
 
 def add_command(commands: Subcommands) -> None:
     """Add ``view`` and ``report`` to ``mind2web2``."""
-    view = commands.add_parser(
-        "view", help="look at results in the browser", description=VIEW
-    )
-    view.add_argument(
-        "agents", metavar="AGENT", nargs="*", help="default: all that have results"
-    )
+    view = commands.add_parser("view", help="look at results in the browser", description=VIEW)
+    view.add_argument("agents", metavar="AGENT", nargs="*", help="default: all that have results")
     view.add_argument("--port", type=port_number, default=0, help="default: a free one")
     view.add_argument(
         "--host",
@@ -105,9 +101,7 @@ def add_command(commands: Subcommands) -> None:
     for parser in (view, report):
         add_correction_roots(parser)
     pages = view.add_argument_group("pages that are captured again")
-    pages.add_argument(
-        "--reviewer", metavar="NAME", help="who decides (default: your user name)"
-    )
+    pages.add_argument("--reviewer", metavar="NAME", help="who decides (default: your user name)")
     add_settings(view, ["cdp_url", "allow_private_network"], group=pages)
     report.add_argument(
         "--tasks",
@@ -156,9 +150,7 @@ def run_view(options: argparse.Namespace) -> int:
         }
     else:
         auditor = check_name("auditor", options.audit)
-        audit = AuditSettings(
-            options.audits_root, _audited(catalog), auditor, options.second
-        )
+        audit = AuditSettings(options.audits_root, _audited(catalog), auditor, options.second)
         features = {"audit": AuditSession(catalog, audit).routes()}
     first_view = "" if options.audit is None else "#/audit"
     address = f"http://{shown_host}:{port}/?token={session.token}{first_view}"
@@ -210,9 +202,7 @@ def run_report(options: argparse.Namespace) -> int:
     return 0
 
 
-def _page_routes(
-    settings: RunSettings, catalog: Catalog, reviewer: str | None
-) -> list[Route]:
+def _page_routes(settings: RunSettings, catalog: Catalog, reviewer: str | None) -> list[Route]:
     import getpass
 
     from mind2web2.capture.models import CaptureSettings, NetworkSettings
@@ -228,9 +218,7 @@ def _audited(catalog: Catalog) -> str:
     """Return the agent of an audit."""
     agents = catalog.agents()
     if len(agents) != 1:
-        raise UsageError(
-            f"an audit is of one agent: {program()} view AGENT --audit NAME"
-        )
+        raise UsageError(f"an audit is of one agent: {program()} view AGENT --audit NAME")
     return agents[0]
 
 

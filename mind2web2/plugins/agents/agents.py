@@ -136,15 +136,11 @@ class CommandAgent:
         self.name = name
         self._command = command
         joined = " ".join(command)
-        if not command or (
-            "{question_file}" not in joined and "{question}" not in joined
-        ):
+        if not command or ("{question_file}" not in joined and "{question}" not in joined):
             raise UsageError(
                 "--command needs {question_file} or {question}, which stand for the question"
             )
-        if unknown := [
-            name for name in _PLACEHOLDER.findall(joined) if name not in _PLACEHOLDERS
-        ]:
+        if unknown := [name for name in _PLACEHOLDER.findall(joined) if name not in _PLACEHOLDERS]:
             known = ", ".join(f"{{{name}}}" for name in _PLACEHOLDERS)
             raise UsageError(
                 f"--command: unknown placeholder {{{unknown[0]}}}: known are {known}; braces of the "
@@ -176,9 +172,7 @@ class CommandAgent:
             UsageError: there is no such function.
         """
         module, _, function = place.partition(":")
-        if not all(
-            part.isidentifier() for part in (*module.split("."), *function.split("."))
-        ):
+        if not all(part.isidentifier() for part in (*module.split("."), *function.split("."))):
             raise UsageError(f"--callable {place!r} is not of the form module:function")
         files = ("{question_file}", "{answer_file}", "{meta_file}")
         call = (
@@ -197,10 +191,9 @@ class CommandAgent:
             errors="replace",
         )
         if loaded.returncode != 0:
-            reason = (
-                loaded.stderr.strip().splitlines()
-                or [f"exit status {loaded.returncode}"]
-            )[-1]
+            reason = (loaded.stderr.strip().splitlines() or [f"exit status {loaded.returncode}"])[
+                -1
+            ]
             raise UsageError(f"--callable {place} cannot be loaded: {reason}")
         return cls((*call, *files), f"callable {place}")
 
@@ -244,9 +237,7 @@ class CommandAgent:
             )
         cost_usd = self._cost(files["meta_file"])
         if status != 0:
-            raise AgentFailedError(
-                f"exit status {status}, see {question.log.name}", cost_usd
-            )
+            raise AgentFailedError(f"exit status {status}, see {question.log.name}", cost_usd)
         try:
             return Reply(
                 read_regular_file(answer, MAX_ANSWER_BYTES).decode("utf-8-sig"),
@@ -255,9 +246,7 @@ class CommandAgent:
         except FileNotFoundError:
             return Reply("", cost_usd)
         except (OSError, UnicodeDecodeError) as error:
-            raise AgentFailedError(
-                f"its answer cannot be read: {error}", cost_usd
-            ) from error
+            raise AgentFailedError(f"its answer cannot be read: {error}", cost_usd) from error
 
     def _die_with_parent(self) -> None:
         if self._libc is not None:
@@ -275,9 +264,7 @@ def _filled(word: str, values: dict[str, str]) -> str:
     parts = word.split("{")
     for position, part in enumerate(parts[1:], start=1):
         name, closing, rest = part.partition("}")
-        parts[position] = (
-            values[name] + rest if closing and name in values else "{" + part
-        )
+        parts[position] = values[name] + rest if closing and name in values else "{" + part
     return "".join(parts)
 
 
@@ -314,13 +301,9 @@ class ModelAgent:
         """Ask the model; a response in the background is cancelled when the time is up."""
         from openai import AsyncOpenAI  # takes two seconds
 
-        async with AsyncOpenAI(
-            api_key=self._key, base_url=self._address, max_retries=0
-        ) as client:
+        async with AsyncOpenAI(api_key=self._key, base_url=self._address, max_retries=0) as client:
             with _translated():
-                return await (self._respond if self._with_search else self._chat)(
-                    client, question
-                )
+                return await (self._respond if self._with_search else self._chat)(client, question)
 
     async def _chat(self, client: AsyncOpenAI, question: Question) -> Reply:
         async with asyncio.timeout(question.timeout_s):
@@ -347,9 +330,9 @@ class ModelAgent:
             async with asyncio.timeout(question.timeout_s):
                 while response.status in ("queued", "in_progress"):
                     await asyncio.sleep(POLL_S)
-                    response = await client.with_options(
-                        max_retries=5
-                    ).responses.retrieve(response.id)
+                    response = await client.with_options(max_retries=5).responses.retrieve(
+                        response.id
+                    )
         except TimeoutError:
             with suppress(openai.OpenAIError):
                 await client.responses.cancel(response.id)
@@ -359,9 +342,7 @@ class ModelAgent:
         if response.status != "completed":
             problem = response.error or response.incomplete_details
             cost_usd = _response_cost(response, self._model)
-            raise AgentFailedError(
-                f"response {response.status}: {_reason(problem)}", cost_usd
-            )
+            raise AgentFailedError(f"response {response.status}: {_reason(problem)}", cost_usd)
         return Reply(response_text(response), _response_cost(response, self._model))
 
     async def _begun(self, client: AsyncOpenAI, question: Question) -> Response:
@@ -382,9 +363,7 @@ class ModelAgent:
 
 def _reason(problem: Any) -> str:  # an error, or the details of an incomplete response
     return str(
-        getattr(problem, "message", None)
-        or getattr(problem, "reason", None)
-        or "no reason given"
+        getattr(problem, "message", None) or getattr(problem, "reason", None) or "no reason given"
     )
 
 
@@ -397,16 +376,12 @@ def response_text(response: Response) -> str:
     return "\n\n".join(_with_links(part.text, part.annotations) for part in parts)
 
 
-def _with_links(
-    text: str, annotations: Sequence[Any]
-) -> str:  # the SDK's union of annotations
+def _with_links(text: str, annotations: Sequence[Any]) -> str:  # the SDK's union of annotations
     cited = [note for note in annotations if note.type == "url_citation"]
     for note in sorted(cited, key=lambda note: note.end_index, reverse=True):
         if note.url in text[note.start_index : note.end_index]:
             continue  # the model wrote the link itself
-        title = (note.title or urlsplit(note.url).netloc).translate(
-            {ord("["): "(", ord("]"): ")"}
-        )
+        title = (note.title or urlsplit(note.url).netloc).translate({ord("["): "(", ord("]"): ")"})
         url = note.url.replace("(", "%28").replace(")", "%29")
         before = text[: note.end_index]
         after = text[note.end_index :]
@@ -442,9 +417,7 @@ def _translated() -> Iterator[None]:
                 f"HTTP {error.status_code}: {error.message}", wait_s
             ) from error
         if error.status_code in (400, 413, 422):
-            raise AgentFailedError(
-                f"HTTP {error.status_code}: {error.message}"
-            ) from error
+            raise AgentFailedError(f"HTTP {error.status_code}: {error.message}") from error
         raise UsageError(
             f"the agent's server refuses (HTTP {error.status_code}): {error.message}"
         ) from error
@@ -478,13 +451,9 @@ def call_function(module: str, function: str, *files: str) -> None:
         reply = asyncio.run(_awaited(reply))
     fields = reply if isinstance(reply, dict) else {"answer": reply}
     given = _FunctionReply.model_validate(fields)
-    Path(meta_file).write_text(
-        json.dumps({"cost_usd": given.cost_usd}), encoding="utf-8"
-    )
+    Path(meta_file).write_text(json.dumps({"cost_usd": given.cost_usd}), encoding="utf-8")
     if not isinstance(given.answer, str | None):
-        raise TypeError(
-            f"{module}:{function} returned {type(given.answer).__name__}, not a text"
-        )
+        raise TypeError(f"{module}:{function} returned {type(given.answer).__name__}, not a text")
     Path(answer_file).write_text(given.answer or "", encoding="utf-8")
 
 

@@ -109,16 +109,12 @@ async def answer_questions(
             "model's price in mind2web2.toml"
         )
     lock = ProcessLock(agent_folder / ".answering.lock")
-    with lock.held(
-        f"another mind2web2 answer writes to {agent_folder}: wait until it ends"
-    ):
+    with lock.held(f"another mind2web2 answer writes to {agent_folder}: wait until it ends"):
         budget = _Budget(plan.max_cost, await asyncio.to_thread(_costs, agent_folder))
         asking = _Asking(agent, plan, budget, asyncio.Semaphore(plan.parallel), on_run)
         # Run by run, so that a budget that ends leaves whole runs.
         places = [
-            RunPlace(agent_folder / task, k + 1)
-            for k in range(plan.runs)
-            for task in questions
+            RunPlace(agent_folder / task, k + 1) for k in range(plan.runs) for task in questions
         ]
         records = await all_or_first_error(
             asking.run(place, questions[place.folder.name]) for place in places
@@ -127,9 +123,7 @@ async def answer_questions(
 
 
 def _costs(agent_folder: Path) -> list[float]:
-    records = [
-        read_run_record(path) for path in agent_folder.glob("*/answer_*.run.json")
-    ]
+    records = [read_run_record(path) for path in agent_folder.glob("*/answer_*.run.json")]
     return [record.cost_usd or 0.0 for record in records if record is not None]
 
 
@@ -147,22 +141,12 @@ class _Asking:
         if is_empty_answer(place.answer):  # a file of the user's own, or edited since
             earlier = replace(earlier or RunRecord("empty"), status="empty")
         elif place.answer.exists():
-            return (
-                earlier
-                if earlier and earlier.status == "answered"
-                else RunRecord("answered")
-            )
-        if (
-            earlier
-            and earlier.status in ("empty", "error")
-            and not self.plan.retry_failed
-        ):
+            return earlier if earlier and earlier.status == "answered" else RunRecord("answered")
+        if earlier and earlier.status in ("empty", "error") and not self.plan.retry_failed:
             return earlier
         async with self.places:
             before = 0.0 if earlier is None else earlier.cost_usd or 0.0
-            record = RunRecord(
-                "running", cost_usd=before or None, agent=self.agent.name
-            )
+            record = RunRecord("running", cost_usd=before or None, agent=self.agent.name)
             if earlier is not None and earlier.agent == self.agent.name:
                 record = replace(record, response_id=earlier.response_id)
             if not await self.budget.starts():
@@ -178,9 +162,7 @@ class _Asking:
         before = record.cost_usd or 0.0
         try:
             for attempt in range(1, self.plan.retries + 2):
-                record = replace(
-                    record, status="running", reason=None, attempts=attempt
-                )
+                record = replace(record, status="running", reason=None, attempts=attempt)
                 write_run(place, record, None, {})
                 try:
                     record = await self._attempt(place, text, record)
@@ -199,9 +181,7 @@ class _Asking:
         finally:
             await self.budget.ends((record.cost_usd or 0.0) - before)
 
-    async def _attempt(
-        self, place: RunPlace, text: str, record: RunRecord
-    ) -> RunRecord:
+    async def _attempt(self, place: RunPlace, text: str, record: RunRecord) -> RunRecord:
         """Ask once and return the record, which is stored."""
         scratch = Path(tempfile.mkdtemp(prefix="mind2web2-"))
         started_s = time.monotonic()

@@ -52,9 +52,7 @@ def add_command(commands: Subcommands) -> None:
         metavar="MODEL",
         help="OpenAI's Responses API with web search",
     )
-    kinds.add_argument(
-        "--chat", metavar="MODEL", help="chat completions of any compatible server"
-    )
+    kinds.add_argument("--chat", metavar="MODEL", help="chat completions of any compatible server")
     answer.add_argument(
         "--base_url",
         metavar="URL",

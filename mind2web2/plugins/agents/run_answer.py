@@ -22,9 +22,7 @@ from mind2web2.utils.text import counted
 def run(options: argparse.Namespace) -> int:
     """Ask the agent and return the exit status: 1 where a run has no answer."""
     settings = settings_of(options, is_announced=True)
-    folder = paths_of(settings, options.agent).answers_root / check_name(
-        "agent", options.agent
-    )
+    folder = paths_of(settings, options.agent).answers_root / check_name("agent", options.agent)
     tasks = select_tasks(tasks_of(settings, options.tasks_root), settings.task_ids)
     questions = questions_of(tasks)
     plan = Plan(
@@ -57,13 +55,10 @@ def run(options: argparse.Namespace) -> int:
     counts = Counter(record.status for record in records.values())
     cost = sum(record.cost_usd or 0.0 for record in records.values())
     listed = ", ".join(
-        f"{number} {status.replace('_', ' ')}"
-        for status, number in sorted(counts.items())
+        f"{number} {status.replace('_', ' ')}" for status, number in sorted(counts.items())
     )
     line(console, f"{counted(len(records), 'run')}: {listed}; ${cost:.2f} in all")
-    failed = {
-        name: record for name, record in records.items() if record.status != "answered"
-    }
+    failed = {name: record for name, record in records.items() if record.status != "answered"}
     for name, record in failed.items():
         reason = f": {record.reason}" if record.reason else ""
         status = record.status.replace("_", " ")

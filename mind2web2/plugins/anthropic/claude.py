@@ -128,9 +128,7 @@ class _Usage(ReplyPart):
             self.cache_read_input_tokens or 0,
             self.cache_creation_input_tokens or 0,
         )
-        return Usage(
-            self.input_tokens + read + written, read, self.output_tokens, written
-        )
+        return Usage(self.input_tokens + read + written, read, self.output_tokens, written)
 
 
 class _StopDetails(ReplyPart):
@@ -237,9 +235,7 @@ def _pool_transport() -> Callable[[HttpPool], httpx2.AsyncBaseTransport]:
         def __init__(self, pool: HttpPool) -> None:
             self._pool = pool
 
-        async def handle_async_request(
-            self, request: httpx2.Request
-        ) -> httpx2.Response:
+        async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
             reply = await self._pool.forward(
                 request.method,
                 str(request.url),
@@ -348,14 +344,10 @@ def read_completion(content: bytes, secrets: tuple[str, ...] = ()) -> Completion
     if len(calls) > 1:
         raise RequestFailedError(f"the reply has {len(calls)} values instead of one")
     text = "".join(block.text or "" for block in body.content if block.type == "text")
-    reason = (
-        text or (body.stop_details.explanation if body.stop_details else None) or ""
-    )
+    reason = text or (body.stop_details.explanation if body.stop_details else None) or ""
     return Completion(
         text=json.dumps(calls[0], ensure_ascii=False) if calls else text,
-        declined=f"refusal: {reason}".rstrip(": ")
-        if body.stop_reason == "refusal"
-        else None,
+        declined=f"refusal: {reason}".rstrip(": ") if body.stop_reason == "refusal" else None,
         is_truncated=body.stop_reason in _TRUNCATED,
         usage=body.usage.counted(),
         served_model=body.model,
@@ -397,9 +389,7 @@ def _block(part: TextPart | ImagePart) -> Block:
     url = part["image_url"]["url"]
     found = _DATA_URL.match(url)
     if found is None:
-        raise JudgeRequestError(
-            f"Claude is sent images as base64 data URLs only, not {url[:60]}"
-        )
+        raise JudgeRequestError(f"Claude is sent images as base64 data URLs only, not {url[:60]}")
     media_type = found.group(1).lower()
     source: _ImageSource = {
         "type": "base64",

@@ -59,30 +59,22 @@ def _mhtml_page(path: Path, url: str | None) -> Iterator[FoundPage | Fault]:
     if len(parts) > _MAX_PARTS:
         yield Fault(path.name, f"it has more than {_MAX_PARTS:,} parts")
         return
-    main = next(
-        (part for part in parts if part.get_content_type() in _MAIN_TYPES), None
-    )
+    main = next((part for part in parts if part.get_content_type() in _MAIN_TYPES), None)
     if main is None:
         yield Fault(path.name, "it holds no page")
         return
-    url = (
-        url or message.get("Snapshot-Content-Location") or main.get("Content-Location")
-    )
+    url = url or message.get("Snapshot-Content-Location") or main.get("Content-Location")
     if url is None or not is_web_address(url):
         yield Fault(path.name, "it does not say where it comes from: add --url URL")
         return
     try:
         saved_at = (
-            parsedate_to_datetime(message["Date"])
-            .astimezone(UTC)
-            .isoformat(timespec="seconds")
+            parsedate_to_datetime(message["Date"]).astimezone(UTC).isoformat(timespec="seconds")
         )
     except (TypeError, ValueError):
         saved_at = file_time(path)
     content_ids = frozenset(filter(None, map(_content_id, parts)))
-    responses = _mhtml_responses(parts, content_ids) | {
-        url: _part_response(main, content_ids)
-    }
+    responses = _mhtml_responses(parts, content_ids) | {url: _part_response(main, content_ids)}
     yield FoundPage(path.name, url, stored=StoredByUrl(responses), fetched_at=saved_at)
 
 
@@ -103,7 +95,8 @@ def _part_response(part: Message, content_ids: frozenset[str]) -> StoredResponse
     body = part.get_payload(decode=True)
     content = body if isinstance(body, bytes) else b""
     if part.get_content_maintype() == "text":
-        # Browsers load no cid: addresses outside of MHTML files. All at once: there may be thousands.
+        # Browsers load no cid: addresses outside of MHTML files. All at once: there may be
+        # thousands.
         content = _CID_ADDRESS.sub(partial(_web_address_of, content_ids), content)
     return StoredResponse(content, {"content-type": part.get("Content-Type", "")})
 

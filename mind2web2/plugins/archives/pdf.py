@@ -36,7 +36,5 @@ def _pdf_page(path: Path, url: str) -> Iterator[FoundPage | Fault]:
         yield Fault("--url", f"no http or https address: {url[:200]!r}")
         return
     content = read_regular_file(path, MAX_FILE_BYTES)
-    stored = StoredByUrl(
-        {url: StoredResponse(content, {"content-type": "application/pdf"})}
-    )
+    stored = StoredByUrl({url: StoredResponse(content, {"content-type": "application/pdf"})})
     yield FoundPage(path.name, url, stored=stored, fetched_at=file_time(path))

@@ -25,7 +25,8 @@ from mind2web2.urls.parts import lookup_key
 log = logging.getLogger(__name__)
 
 MAX_BODY_BYTES = 100 * 1024**2
-# A packed file unpacks to no more than this and so many times its size; pages pack to a tenth, or to a third.
+# A packed file unpacks to no more than this and so many times its size; pages pack to a tenth, or
+# to a third.
 _MAX_UNPACKED_BYTES = 256 * 1024**2
 _MAX_UNPACKED_RATIO = 20
 _MAX_READ_S = 600.0
@@ -80,9 +81,7 @@ class WarcFile:
             BadGzipFile,
         ) as error:
             reason = " ".join(str(error).split())[:200]
-            raise UsageError(
-                f"the file is damaged after record {number}: {reason}"
-            ) from error
+            raise UsageError(f"the file is damaged after record {number}: {reason}") from error
 
     def pages(self) -> Iterator[FoundPage | Fault]:
         """Yield the pages, in the order of the file."""
@@ -92,9 +91,7 @@ class WarcFile:
             status, date = entry.status, entry.date
             if entry.metadata is not None:
                 status, date = _recorded(self._read(entry.metadata).body, status, date)
-            screenshot = (
-                None if entry.screenshot is None else self._read(entry.screenshot).body
-            )
+            screenshot = None if entry.screenshot is None else self._read(entry.screenshot).body
             try:
                 yield FoundPage(
                     place=entry.place,
@@ -112,14 +109,8 @@ class WarcFile:
 
     def get(self, url: str) -> StoredResponse | None:
         """Return the response to any spelling of a URL, ``None`` for none; reads the file."""
-        entry = (
-            self._entries.get(lookup_key(url) or "") if url.startswith("http") else None
-        )
-        return (
-            None
-            if entry is None or entry.response is None
-            else self._read(entry.response)
-        )
+        entry = self._entries.get(lookup_key(url) or "") if url.startswith("http") else None
+        return None if entry is None or entry.response is None else self._read(entry.response)
 
     def _note(self, record: Any, place: str, offset: int) -> None:
         target = record.rec_headers.get_header("WARC-Target-URI") or ""
@@ -135,11 +126,7 @@ class WarcFile:
         elif record.rec_type == "metadata":
             entry = replace(entry, metadata=offset)
         elif record.rec_type in ("response", "resource"):
-            status = (
-                int(record.http_headers.get_statuscode() or 0)
-                if record.http_headers
-                else 200
-            )
+            status = int(record.http_headers.get_statuscode() or 0) if record.http_headers else 200
             # If there are several responses, the last good one counts.
             if entry.response is None or status < 400:
                 date = record.rec_headers.get_header("WARC-Date")
@@ -177,13 +164,9 @@ class WarcFile:
             for name in _DROPPED_HEADERS:
                 headers.pop(name, None)
             if not fields:
-                headers["content-type"] = (
-                    record.rec_headers.get_header("Content-Type") or ""
-                )
+                headers["content-type"] = record.rec_headers.get_header("Content-Type") or ""
             status = (
-                int(record.http_headers.get_statuscode() or 200)
-                if record.http_headers
-                else 200
+                int(record.http_headers.get_statuscode() or 200) if record.http_headers else 200
             )
         return StoredResponse(bytes(body[:MAX_BODY_BYTES]), headers, status)
 
@@ -259,9 +242,7 @@ def _recorded(
     if not isinstance(record, dict) or not isinstance(record.get("captured_at"), str):
         return status, date
     recorded_status = record.get("status")
-    return (recorded_status if isinstance(recorded_status, int) else status), record[
-        "captured_at"
-    ]
+    return (recorded_status if isinstance(recorded_status, int) else status), record["captured_at"]
 
 
 def _in_utc(date: str | None) -> str | None:

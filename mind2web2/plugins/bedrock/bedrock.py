@@ -52,9 +52,7 @@ def bedrock_transport(base_url: str | None, _api_key: str | None) -> ClaudeTrans
     )
     try:
         return ClaudeTransport(connect, service, lists_models=False)
-    except (
-        ValueError
-    ) as error:  # the SDK reads a bearer token, too, and takes one of the two
+    except ValueError as error:  # the SDK reads a bearer token, too, and takes one of the two
         raise UsageError(
             f"unset AWS_BEARER_TOKEN_BEDROCK to use AWS_ACCESS_KEY: {error}"
         ) from error

@@ -150,10 +150,7 @@ def _target(text: str, start: int) -> tuple[int, str | None]:
         span = url_span(text, start, scheme.end())
         # An address may end in punctuation before the link's own bracket.
         end = span.end
-        while (
-            text[end : end + 1] in (*".,;:!?'*", "\\")
-            and text[end + 1 : end + 2] == ")"
-        ):
+        while text[end : end + 1] in (*".,;:!?'*", "\\") and text[end + 1 : end + 2] == ")":
             end += 1
         return end, span.url + undo_markdown_escapes(text[span.end : end])
     other = _OTHER_TARGET.match(text, start)

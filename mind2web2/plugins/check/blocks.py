@@ -188,9 +188,7 @@ class _Cutter:
             return True
         if _LABELS.match(before.strip()) and _ADDRESS.search(before):
             return bool(_ADDRESS.search(content))
-        is_title = len(before.strip()) < _MAX_SHORT_LINE and not _SENTENCE_END.search(
-            before
-        )
+        is_title = len(before.strip()) < _MAX_SHORT_LINE and not _SENTENCE_END.search(before)
         return is_title and content[:1].isupper() and not line.startswith("  ")
 
     def _closed(self) -> Iterator[Block]:

@@ -86,15 +86,9 @@ class Check:
 
     def findings(self) -> CheckedReport | None:
         """Return what the newest result says, ``None`` without one."""
-        folder = answer_results_dir(
-            self.paths.eval_results_root, self.name, TASK, ANSWER
-        )
+        folder = answer_results_dir(self.paths.eval_results_root, self.name, TASK, ANSWER)
         found = latest_result(folder)
-        return (
-            None
-            if found is None
-            else checked_report(self.name, self.read, found.content)
-        )
+        return None if found is None else checked_report(self.name, self.read, found.content)
 
     def capturing(self, settings: RunSettings, archive_url: str) -> Capturing:
         """Return what captures the pages of the report."""
@@ -147,11 +141,7 @@ class _Command:
         settings = check.settings(self.settings)
         if settings.captures_pages and not settings.estimate:
             self._capture(check, settings)
-        return (
-            self._judged(check, settings)
-            if self.has_judge
-            else self._hinted(check, settings)
-        )
+        return self._judged(check, settings) if self.has_judge else self._hinted(check, settings)
 
     def _capture(self, check: Check, settings: RunSettings) -> None:
         progress = CrawlProgress()
@@ -165,17 +155,13 @@ class _Command:
                 await capturing.capture(list(sources), _moment(settings), progress)
             return 0
 
-        stopped = (
-            "Stopped. The pages so far are kept: the same command continues from here."
-        )
+        stopped = "Stopped. The pages so far are kept: the same command continues from here."
         run_to_exit(captured(), lambda: line(self.console, stopped))
 
     def _hinted(self, check: Check, settings: RunSettings) -> int:
         pages = check.capturing(settings, self.archive_url).pages
         sources = [source for each in check.read.statements for source in each.sources]
-        found = {
-            source: source_page(pages, source) for source in dict.fromkeys(sources)
-        }
+        found = {source: source_page(pages, source) for source in dict.fromkeys(sources)}
         hints = hints_of(check.read, found)
         print_hints(self.console, check.name, check.read, hints)
         for output in self.outputs:
@@ -196,9 +182,7 @@ class _Command:
         for output in self.outputs:
             write_output(output, found, check.text)
             line(self.console, f"Written: {output}")
-        failures = [
-            text for bound in self.bounds if (text := bound.failure(found.figures))
-        ]
+        failures = [text for bound in self.bounds if (text := bound.failure(found.figures))]
         for text in failures:
             line(self.console, f"Failed: {text}")
         return 1 if failures else 0

@@ -85,9 +85,7 @@ def claims_of(chunk: Chunk, reply: ChunkClaims) -> list[StatementClaims]:
         # A statement with a source is checked in any case.
         checkable = entry.checkable or bool(statement.sources)
         found.append(
-            StatementClaims(
-                number=chunk.first + number - 1, checkable=checkable, claims=claims
-            )
+            StatementClaims(number=chunk.first + number - 1, checkable=checkable, claims=claims)
         )
     return found
 

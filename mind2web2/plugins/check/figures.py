@@ -114,15 +114,11 @@ class Bound:
         try:
             return cls(name, float(value))
         except ValueError:
-            raise UsageError(
-                f"--fail_under {text}: write for example precision=.9"
-            ) from None
+            raise UsageError(f"--fail_under {text}: write for example precision=.9") from None
 
     def failure(self, figures: Mapping[FigureName, Figure | None]) -> str | None:
         """Return why the figures do not reach the bound, ``None`` if they do."""
-        figure = next(
-            (each for name, each in figures.items() if name == self.name), None
-        )
+        figure = next((each for name, each in figures.items() if name == self.name), None)
         if figure is None:
             return f"{self.name} cannot be computed: no claim has a page that was read"
         if figure.value < self.least:

@@ -50,17 +50,11 @@ def checked_report(name: str, read: ReadReport, result: ResultFile) -> CheckedRe
     )
 
 
-def _precision_without(
-    statements: list[StatementVerdict], sources: set[str]
-) -> Figure | None:
+def _precision_without(statements: list[StatementVerdict], sources: set[str]) -> Figure | None:
     others = [
         statement
         for statement in statements
-        if not any(
-            source.page in sources
-            for claim in statement.claims
-            for source in claim.sources
-        )
+        if not any(source.page in sources for claim in statement.claims for source in claim.sources)
     ]
     return figures_of(others)["precision"]
 

@@ -59,9 +59,7 @@ def hints_of(report: ReadReport, pages: Mapping[str, SourcePage]) -> list[Hint]:
             hints.append(Hint(kind="no source", statement=number))
             continue
         found = [pages[source] for source in statement.sources if source in pages]
-        readable = [
-            page for page in found if page.problem is None and page.text.strip()
-        ]
+        readable = [page for page in found if page.problem is None and page.text.strip()]
         # Where one of several pages could not be read, a missing number may be there.
         if readable and len(readable) == len(statement.sources):
             hints += _about_statement(number, statement, readable)
@@ -72,14 +70,10 @@ def _about_sources(pages: Iterable[SourcePage]) -> Iterator[Hint]:
     by_content: dict[str, list[str]] = defaultdict(list)
     for page in pages:
         if page.problem is not None:
-            yield Hint(
-                kind=_kind_of(page.problem), source=page.source, detail=page.problem
-            )
+            yield Hint(kind=_kind_of(page.problem), source=page.source, detail=page.problem)
             continue
         if _is_elsewhere(page):
-            yield Hint(
-                kind="redirected source", source=page.source, detail=page.read_at
-            )
+            yield Hint(kind="redirected source", source=page.source, detail=page.read_at)
         if page.is_retracted:
             yield Hint(kind="retracted source", source=page.source, detail=page.title)
         if page.content and page.text.strip():
@@ -99,9 +93,7 @@ def _kind_of(problem: str) -> HintKind:
 def _is_elsewhere(page: SourcePage) -> bool:
     """Tell whether an address with a path led to a home page: what was there is gone."""
     asked, read = split_url(page.source), split_url(page.read_at)
-    return (
-        len(asked.path.strip("/")) > 0 and not read.path.strip("/") and not read.query
-    )
+    return len(asked.path.strip("/")) > 0 and not read.path.strip("/") and not read.query
 
 
 def _about_statement(
@@ -139,9 +131,7 @@ class _Mentioned:
     def has(self, fact: Fact) -> bool:
         """Tell whether the page mentions a fact, or one that rounds to it."""
         if fact.kind == "number":
-            return fact.value in self._numbers | self._dates or self._has_rounded(
-                fact.value
-            )
+            return fact.value in self._numbers | self._dates or self._has_rounded(fact.value)
         if fact.kind == "date":
             return self._has_date(fact.value)
         words = _WORD.findall(fact.value)
@@ -152,8 +142,7 @@ class _Mentioned:
             return True
         day_of_year = value[-6:] if value.count("-") >= 2 else value
         return any(
-            each.startswith(value)
-            or (each.startswith("--") and each[1:] == day_of_year)
+            each.startswith(value) or (each.startswith("--") and each[1:] == day_of_year)
             for each in self._dates
         )
 

@@ -23,9 +23,7 @@ _MAX_BYTES = 100 * 1024**2
 _HTML_START = re.compile(
     rb"\s*(?:\xef\xbb\xbf)?\s*<(?:!doctype html|html|head|body)\b", re.IGNORECASE
 )
-_PAGE_NUMBER = re.compile(
-    r"\s*(?:page\s*)?\d{1,4}(?:\s*(?:/|of)\s*\d{1,4})?\s*", re.IGNORECASE
-)
+_PAGE_NUMBER = re.compile(r"\s*(?:page\s*)?\d{1,4}(?:\s*(?:/|of)\s*\d{1,4})?\s*", re.IGNORECASE)
 _BLANK_LINES = re.compile(r"\n[ \t]*(?:\n[ \t]*)+\n")
 _AROUND = {
     **{f"h{level}": (f"\n\n{'#' * level} ", "\n\n") for level in range(1, 7)},
@@ -114,9 +112,7 @@ def html_text(page: str | bytes) -> str:
 
     if isinstance(page, str):
         page = page.encode("utf-8", "replace")
-    parser = lxml_html.HTMLParser(
-        encoding="utf-8", remove_comments=True, huge_tree=True
-    )
+    parser = lxml_html.HTMLParser(encoding="utf-8", remove_comments=True, huge_tree=True)
     root = lxml_html.document_fromstring(page or b"<p>", parser=parser)
     text = "".join(_Writer(root).pieces())
     return _BLANK_LINES.sub("\n\n", text).strip() + "\n"
@@ -131,10 +127,7 @@ class _Writer:
 
     def _footnotes(self) -> set[str]:
         """Return the ids of list items and paragraphs that raised links lead to."""
-        linked = {
-            str(href)[1:]
-            for href in self._root.xpath("//a[starts-with(@href, '#')]/@href")
-        }
+        linked = {str(href)[1:] for href in self._root.xpath("//a[starts-with(@href, '#')]/@href")}
         return {
             str(each.get("id"))
             for each in self._root.iter("li", "p", "div")
@@ -154,9 +147,7 @@ class _Writer:
                 yield f"[^{note}]"
                 continue
             tag = entry.tag if isinstance(getattr(entry, "tag", None), str) else ""
-            before, after = (
-                ("", "") if tag in _UNSEEN or not tag else self._around(entry, tag)
-            )
+            before, after = ("", "") if tag in _UNSEEN or not tag else self._around(entry, tag)
             yield before
             following: list[HtmlElement | str] = []
             if tag and tag not in _UNSEEN:
@@ -213,9 +204,7 @@ class _Writer:
         is_first = next(row.itersiblings("tr", preceding=True), None) is None
         above = row.getparent()
         is_head = (above is not None and above.tag == "thead") or set(cells) == {"th"}
-        return (
-            "\n" + "|---" * len(cells) + "|" if is_first and is_head and cells else ""
-        )
+        return "\n" + "|---" * len(cells) + "|" if is_first and is_head and cells else ""
 
 
 def _flowing(text: str | None, tag: str) -> str:
@@ -258,11 +247,7 @@ def _pdf_links(
     link = pypdfium2.raw.FPDF_LINK()
     while pypdfium2.raw.FPDFLink_Enumerate(page, position, link):
         action = pypdfium2.raw.FPDFLink_GetAction(link)
-        length = (
-            pypdfium2.raw.FPDFAction_GetURIPath(page.pdf, action, None, 0)
-            if action
-            else 0
-        )
+        length = pypdfium2.raw.FPDFAction_GetURIPath(page.pdf, action, None, 0) if action else 0
         rect = pypdfium2.raw.FS_RECTF()
         if length < 8 or not pypdfium2.raw.FPDFLink_GetAnnotRect(link, rect):
             continue

@@ -182,9 +182,7 @@ class CitationFinder:
         self._take(address.start, address.end)
         mark = _as_mark("", address.name) if number else ""
         is_text = (
-            bool((address.name or "").strip())
-            and number is None
-            and not self._is_enclosed(address)
+            bool((address.name or "").strip()) and number is None and not self._is_enclosed(address)
         )
         return Citation(address.start, address.end, mark, (address.url,), (), is_text)
 
@@ -207,9 +205,7 @@ class CitationFinder:
                 missing.append(f"[{number}]")
         if not addresses:
             missing = [mark]
-        return Citation(
-            start, end, mark, tuple(dict.fromkeys(addresses)), tuple(missing)
-        )
+        return Citation(start, end, mark, tuple(dict.fromkeys(addresses)), tuple(missing))
 
     def _numbered(self, match: re.Match[str], numbers: str) -> Citation:
         return self._cited(*match.span(), match[0].replace("\\", ""), numbers)
@@ -220,17 +216,11 @@ class CitationFinder:
             return self._numbered(match, label)
         entry = self._lists.entry(label, match.start())
         addresses = entry.addresses if entry else ()
-        return Citation(
-            *match.span(), match[0], addresses, () if addresses else (match[0],)
-        )
+        return Citation(*match.span(), match[0], addresses, () if addresses else (match[0],))
 
     def _bracketed(self, match: re.Match[str]) -> Citation | None:
         numbers = next(group for group in match.groups() if group)
-        return (
-            None
-            if self._is_look_alike(match, numbers)
-            else self._numbered(match, numbers)
-        )
+        return None if self._is_look_alike(match, numbers) else self._numbered(match, numbers)
 
     def _is_look_alike(self, match: re.Match[str], numbers: str) -> bool:
         """Tell whether numbers in brackets are an index, an interval or part of a formula."""
@@ -238,14 +228,8 @@ class CitationFinder:
         wanted = _expanded(numbers)
         listed = [self._lists.has(number) for number in wanted]
         is_index = match[0][0] == "[" and _INDEXED.search(before)
-        is_double = (
-            before.endswith("[") and self._text[match.end() : match.end() + 1] == "]"
-        )
-        if (
-            is_index
-            or (is_double and not all(listed))
-            or (wanted[0] == "0" and not all(listed))
-        ):
+        is_double = before.endswith("[") and self._text[match.end() : match.end() + 1] == "]"
+        if is_index or (is_double and not all(listed)) or (wanted[0] == "0" and not all(listed)):
             return True
         if len(wanted) == 1:
             return False
@@ -266,12 +250,7 @@ class CitationFinder:
         before = self._text[max(0, start - 8) : start]
         after = self._text[end : end + 1]
         numbers = match[0].translate(_FROM_SUPERSCRIPT)
-        if (
-            not before.strip()
-            or before[-1] in " \n\t⁻⁺"
-            or _UNIT.search(before)
-            or after.isalpha()
-        ):
+        if not before.strip() or before[-1] in " \n\t⁻⁺" or _UNIT.search(before) or after.isalpha():
             return None
         if not all(map(self._lists.has, _expanded(numbers))):
             return None
@@ -289,16 +268,10 @@ class CitationFinder:
                     bool(_ID_COLUMN.fullmatch(self._text[a:b])) for a, b in cells
                 ]
                 continue
-            for is_source, (start, end) in zip(
-                columns.get(block.table, []), cells, strict=False
-            ):
+            for is_source, (start, end) in zip(columns.get(block.table, []), cells, strict=False):
                 numbers = self._text[start:end]
                 is_number = re.fullmatch(_RANGE, numbers) and self._is_free(start, end)
-                if (
-                    is_source
-                    and is_number
-                    and any(map(self._lists.has, _expanded(numbers)))
-                ):
+                if is_source and is_number and any(map(self._lists.has, _expanded(numbers))):
                     self._take(start, end)
                     yield self._cited(start, end, numbers, numbers)
 
@@ -359,9 +332,7 @@ class CitationFinder:
             return None
         word = before.split()[-1] if before.split() and not before[-1].isspace() else ""
         body = word.rstrip('.,;:!?)]"”’*_。，；！？')
-        if not body or (
-            word[-1] in "*_" and not re.search(r"[a-z.,;:!?)”\"]\**_*$", word)
-        ):
+        if not body or (word[-1] in "*_" and not re.search(r"[a-z.,;:!?)”\"]\**_*$", word)):
             return None
         after = self._text[match.end() : match.end() + 3]
         if body[-1].isdigit() and word[-1] in ".,:":
@@ -378,11 +349,7 @@ class CitationFinder:
 
     def _glued_to_word(self, match: re.Match[str]) -> Citation | None:
         before = self._text[max(0, match.start() - 40) : match.start()]
-        return (
-            self._plain(match)
-            if re.search(r"(?:^|[\s(“\"])[a-z]{4,}$", before)
-            else None
-        )
+        return self._plain(match) if re.search(r"(?:^|[\s(“\"])[a-z]{4,}$", before) else None
 
     def _spaced(self, match: re.Match[str]) -> Citation | None:
         before = self._text[max(0, match.start() - 40) : match.start()]
@@ -406,9 +373,7 @@ class CitationFinder:
         return self._cited(second.start, second.end, second.mark, numbers)
 
 
-def _with_ranges_between(
-    citations: Sequence[Citation], finder: CitationFinder
-) -> list[Citation]:
+def _with_ranges_between(citations: Sequence[Citation], finder: CitationFinder) -> list[Citation]:
     """Return the citations; ``[3]-[6]`` cites 4 and 5 as well."""
     found: list[Citation] = []
     for citation in citations:
@@ -416,9 +381,7 @@ def _with_ranges_between(
         is_range = (
             before is not None
             and re.fullmatch(r"\s*[–—-]\s*", finder.between(before, citation))
-            and all(
-                re.fullmatch(r"\W*\d{1,3}\W*", each.mark) for each in (before, citation)
-            )
+            and all(re.fullmatch(r"\W*\d{1,3}\W*", each.mark) for each in (before, citation))
         )
         if before is not None and is_range and not citation.missing:
             found.append(finder.cited_range(before, citation))
@@ -471,10 +434,6 @@ def _entry_by(names: str, year: str, entries: Iterable[Entry]) -> Entry | None:
     return best
 
 
-def _by_entry(
-    start: int, end: int, mark: str, cited: Sequence[Entry | None]
-) -> Citation:
+def _by_entry(start: int, end: int, mark: str, cited: Sequence[Entry | None]) -> Citation:
     addresses = [url for entry in cited if entry for url in entry.addresses]
-    return Citation(
-        start, end, mark, tuple(dict.fromkeys(addresses)), () if addresses else (mark,)
-    )
+    return Citation(start, end, mark, tuple(dict.fromkeys(addresses)), () if addresses else (mark,))

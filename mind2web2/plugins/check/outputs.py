@@ -68,16 +68,10 @@ def _short(text: str, most: int) -> str:
 
 
 def _figure_lines(found: CheckedReport) -> Iterator[str]:
-    claims = [
-        claim for each in found.statements if each.checkable for claim in each.claims
-    ]
+    claims = [claim for each in found.statements if each.checkable for claim in each.claims]
     counts = Counter(claim.verdict for claim in claims)
-    verdicts = ", ".join(
-        f"{number} {verdict}" for verdict, number in counts.most_common()
-    )
-    yield f"{found.name}: {counted(len(claims), 'claim')}" + (
-        f": {verdicts}." if verdicts else "."
-    )
+    verdicts = ", ".join(f"{number} {verdict}" for verdict, number in counts.most_common())
+    yield f"{found.name}: {counted(len(claims), 'claim')}" + (f": {verdicts}." if verdicts else ".")
     for name, label in _NAMES.items():
         figure = found.figures.get(name)  # type: ignore[call-overload] # its keys are these names
         yield f"{label}: {_figure_text(figure)}"
@@ -119,9 +113,7 @@ def _listed(names: list[str]) -> str:
     return ", ".join(names[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
-def print_hints(
-    console: Console, name: str, report: ReadReport, hints: Sequence[Hint]
-) -> None:
+def print_hints(console: Console, name: str, report: ReadReport, hints: Sequence[Hint]) -> None:
     """Print the hints about a report: those about sources first, then by statement."""
     line(
         console,
@@ -140,8 +132,7 @@ def print_hints(
     counts = Counter(hint.kind for hint in hints)
     line(
         console,
-        ", ".join(f"{kind}: {number}" for kind, number in counts.items())
-        or "No hints.",
+        ", ".join(f"{kind}: {number}" for kind, number in counts.items()) or "No hints.",
     )
 
 
@@ -157,13 +148,10 @@ def write_hints(path: Path, hints: Sequence[Hint]) -> None:
         ResultWriteError: the file cannot be written.
     """
     if path.suffix.lower() != ".json":
-        raise UsageError(
-            f"-o {path}: hints are written as .json; .html and .xml need a judge"
-        )
+        raise UsageError(f"-o {path}: hints are written as .json; .html and .xml need a judge")
     _write(
         path,
-        json.dumps([hint.model_dump() for hint in hints], ensure_ascii=False, indent=2)
-        + "\n",
+        json.dumps([hint.model_dump() for hint in hints], ensure_ascii=False, indent=2) + "\n",
     )
 
 
@@ -220,9 +208,7 @@ def _add_case(suite: ElementTree.Element, name: str, claim: ClaimVerdict) -> Non
         return
     kind = "error" if claim.verdict == "page unavailable" else "failure"
     trouble = ElementTree.SubElement(case, kind, message=claim.verdict)
-    trouble.text = _printable(
-        "\n".join(f"{each.page}: {each.reason}" for each in claim.sources)
-    )
+    trouble.text = _printable("\n".join(f"{each.page}: {each.reason}" for each in claim.sources))
 
 
 def _printable(text: str) -> str:

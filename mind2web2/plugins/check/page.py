@@ -18,9 +18,7 @@ def report_page(found: CheckedReport, text: str) -> str:
         if statement.start < position:
             continue
         shown = html.escape(text[statement.start : statement.end])
-        kind = (
-            statement.verdict.replace(" ", "-") if statement.checkable else "no-claim"
-        )
+        kind = statement.verdict.replace(" ", "-") if statement.checkable else "no-claim"
         pieces += [
             html.escape(text[position : statement.start]),
             f'<button class="{kind}" data-statement="{number}">{shown}</button>',

@@ -16,7 +16,8 @@ _HEADING = re.compile(
     rf"[\W\d_]*(?:[ivx]+\.\s*)?(?:{LIST_HEADINGS})[\W_]*(?:\([^()]*\))?[\W_]*",
     re.IGNORECASE,
 )
-# "High-quality sources", "Most useful sources to start with": lists if most of their lines are addresses.
+# "High-quality sources", "Most useful sources to start with": lists if most of their lines are
+# addresses.
 _LOOSE_HEADING = re.compile(
     r"(?:[\w’'/&-]+\W+){0,6}(?:sources|references|reading|bibliography|links|citations)"
     r"(?: (?:to|for|used|cited|consulted|and|by|in|on|from|with|list|that|index)\b.*)?[\W_]*",
@@ -65,9 +66,7 @@ class SourceLists:
     _by_label: dict[str, list[Entry]] = field(default_factory=dict)
 
     @classmethod
-    def of(
-        cls, spans: Iterable[tuple[int, int]], entries: Sequence[Entry]
-    ) -> SourceLists:
+    def of(cls, spans: Iterable[tuple[int, int]], entries: Sequence[Entry]) -> SourceLists:
         """Return the lists with these entries."""
         by_label: dict[str, list[Entry]] = defaultdict(list)
         for entry in entries:
@@ -94,9 +93,7 @@ class SourceLists:
         return frozenset(int(label) for label in self._by_label if label.isdigit())
 
 
-def source_lists(
-    text: str, blocks: Sequence[Block], addresses: Sequence[Address]
-) -> SourceLists:
+def source_lists(text: str, blocks: Sequence[Block], addresses: Sequence[Address]) -> SourceLists:
     """Find the lists of sources: below their headings, and lines ``[3] address`` anywhere."""
     finder = _Finder(text, blocks, addresses)
     finder.find()
@@ -104,9 +101,7 @@ def source_lists(
 
 
 class _Finder:
-    def __init__(
-        self, text: str, blocks: Sequence[Block], addresses: Sequence[Address]
-    ) -> None:
+    def __init__(self, text: str, blocks: Sequence[Block], addresses: Sequence[Address]) -> None:
         self._text = text
         self._blocks = blocks
         self._addresses = addresses
@@ -115,10 +110,7 @@ class _Finder:
 
     @property
     def spans(self) -> list[tuple[int, int]]:
-        return [
-            (self._blocks[index].start, self._blocks[index].end)
-            for index in self._in_list
-        ]
+        return [(self._blocks[index].start, self._blocks[index].end) for index in self._in_list]
 
     def find(self) -> None:
         for index, block in enumerate(self._blocks):
@@ -151,9 +143,7 @@ class _Finder:
                 else []
             )
         if block.kind == "heading" and _LOOSE_HEADING.fullmatch(content.strip("#* ")):
-            section = list(
-                takewhile(lambda at: not self._is_new_part(at, level), below)
-            )
+            section = list(takewhile(lambda at: not self._is_new_part(at, level), below))
             items = [at for at in section if self._blocks[at].kind == "item"]
             listed = [at for at in section if self._is_listed_address(at)]
             return section if items and 2 * len(listed) >= len(items) else []
@@ -163,9 +153,7 @@ class _Finder:
         block = self._blocks[index]
         if block.kind == "rule":
             return True
-        return block.kind == "heading" and (
-            block.level <= level or level >= BOLD_HEADING
-        )
+        return block.kind == "heading" and (block.level <= level or level >= BOLD_HEADING)
 
     def _ends(self, index: int, level: int) -> bool:
         block = self._blocks[index]
@@ -266,11 +254,7 @@ class _Finder:
 
     def _addresses_of_entry(self, index: int) -> tuple[str, ...]:
         """Return the addresses that an entry names; beside a full one neither hosts nor identifiers count."""
-        urls = [
-            each.url
-            for each in self._by_block[index]
-            if each.url and not each.is_picture
-        ]
+        urls = [each.url for each in self._by_block[index] if each.url and not each.is_picture]
         full = [url for url in urls if url.lower().startswith("http")]
         return tuple(dict.fromkeys(full or urls))
 
@@ -295,9 +279,7 @@ def _renumbered(entries: list[Entry]) -> list[Entry]:
     for entry in entries:
         number += bool(entry.labels)
         labels = (str(number),) if entry.labels else ()
-        counted.append(
-            Entry(entry.start, entry.end, labels, entry.addresses, entry.text)
-        )
+        counted.append(Entry(entry.start, entry.end, labels, entry.addresses, entry.text))
     return counted
 
 

@@ -20,7 +20,8 @@ from mind2web2.plugins.check.statements import Statement, read_report
 from mind2web2.verification.extractor import create_evaluator
 
 CLAIMS = "claims"
-# The report is not part of the questions, so that a report that changes asks only about what changed.
+# The report is not part of the questions, so that a report that changes asks only about what
+# changed.
 _TASK = "Do the pages that a report cites say what the report says?"
 _ANSWER = "The claim is a part of the report. The rest of the report is not shown."
 _INSTRUCTION = (
@@ -67,16 +68,12 @@ async def check_report(
             default_model=model,
         )
         name = f"{CLAIMS}_{chunk.first}"
-        reply = await extractor.simple_extract(
-            PROMPT, ChunkClaims, extraction_name=name
-        )
+        reply = await extractor.simple_extract(PROMPT, ChunkClaims, extraction_name=name)
         return claims_of(chunk, reply)
 
     replies = await asyncio.gather(*map(split, chunks_of(report.statements)))
     entries = [entry for reply in replies for entry in reply]
-    evaluator.add_custom_info(
-        {"statements": [each.model_dump() for each in entries]}, CLAIMS
-    )
+    evaluator.add_custom_info({"statements": [each.model_dump() for each in entries]}, CLAIMS)
     verifications = [
         evaluator.verify(
             claim=leaf.desc,
@@ -85,9 +82,7 @@ async def check_report(
             additional_instruction=_INSTRUCTION,
         )
         for entry in entries
-        for leaf, source in _leaves(
-            evaluator, root, entry, report.statements[entry.number]
-        )
+        for leaf, source in _leaves(evaluator, root, entry, report.statements[entry.number])
     ]
     await asyncio.gather(*verifications)
     return evaluator.get_summary()

@@ -95,9 +95,7 @@ class Capturing:
 
     def _browser(self) -> BatchBrowserManager:
         settings = capture_settings(self.settings)
-        return BatchBrowserManager(
-            settings.headless, _PAGES_AT_ONCE, _RETRIES, settings=settings
-        )
+        return BatchBrowserManager(settings.headless, _PAGES_AT_ONCE, _RETRIES, settings=settings)
 
     async def _from_archive(self, addresses: Sequence[str], moment: datetime) -> None:
         missing = [url for url in addresses if self.pages.has(url) is None]
@@ -117,9 +115,7 @@ class Capturing:
 
     async def _from_landing_pages(self, addresses: Sequence[str]) -> None:
         """Read the DOI's landing page where a page is walled or was not there."""
-        wanted = {
-            url: landing for url in addresses if (landing := self._landing_page(url))
-        }
+        wanted = {url: landing for url in addresses if (landing := self._landing_page(url))}
         if not wanted:
             return
         async with self._browser() as browser:
@@ -127,7 +123,9 @@ class Capturing:
                 page = await browser.capture(landing, log)
                 if page.record.kind is None or page.record.is_suspect:
                     continue
-                note = f"the page itself could not be read; its DOI's landing page is shown: {landing}"
+                note = (
+                    f"the page itself could not be read; its DOI's landing page is shown: {landing}"
+                )
                 record = page.record.model_copy(
                     update={"requested_url": url, "notes": (*page.record.notes, note)}
                 )
@@ -136,11 +134,7 @@ class Capturing:
 
     def _landing_page(self, url: str) -> str | None:
         doi = _DOI.search(url)
-        if (
-            doi is None
-            or "doi.org/" in url
-            or source_page(self.pages, url).problem is None
-        ):
+        if doi is None or "doi.org/" in url or source_page(self.pages, url).problem is None:
             return None
         return f"https://doi.org/{doi[0].removesuffix('.pdf').rstrip('/.')}"
 
@@ -149,9 +143,7 @@ def _not_captured(url: str) -> CapturedPage:
     now = datetime.now(UTC).isoformat()
     reason = "the copy of the report's time is preferred"
     return CapturedPage(
-        CaptureRecord(
-            requested_url=url, final_url=url, kind=None, captured_at=now, failure=reason
-        )
+        CaptureRecord(requested_url=url, final_url=url, kind=None, captured_at=now, failure=reason)
     )
 
 
@@ -178,13 +170,9 @@ def _stored_text(pages: CacheFileSys, url: str, is_pdf: bool) -> str:
         return ""
 
 
-def _problem(
-    record: CaptureRecord | None, is_stored: bool, failure: str | None
-) -> str | None:
+def _problem(record: CaptureRecord | None, is_stored: bool, failure: str | None) -> str | None:
     if not is_stored:
         reason = (record and record.failure) or failure or "not captured"
-        return (
-            f"invented: {reason}" if "there is no host" in reason else f"dead: {reason}"
-        )
+        return f"invented: {reason}" if "there is no host" in reason else f"dead: {reason}"
     kinds = [trouble.kind for trouble in record.troubles] if record else []
     return next((UNREADABLE[kind] for kind in kinds if kind in UNREADABLE), None)

@@ -55,14 +55,13 @@ _RUN = re.compile(
     re.IGNORECASE,
 )
 _LINKED_RUN = re.compile(rf"[\s{_OPAQUE}{_LINKED}()（）\[\],;、，·|*:：—–-]*")
-_SOURCE_LINE = re.compile(
-    rf"[\W\d_]*{SOURCE_LABELS}\b[^.。]{{0,60}}[:：]", re.IGNORECASE
-)
+_SOURCE_LINE = re.compile(rf"[\W\d_]*{SOURCE_LABELS}\b[^.。]{{0,60}}[:：]", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _MIN_WORDS = 3
 _MIN_CJK = 6
-# A line without a full stop is a heading, a caption or a cell of a table unless it is as long as this.
+# A line without a full stop is a heading, a caption or a cell of a table unless it is as long as
+# this.
 _MIN_OPEN_WORDS = 12
 _MIN_ITEM_WORDS = 4
 
@@ -140,9 +139,7 @@ class _Statements:
             return
         if block.kind == "row":
             cited = (
-                [*self._head_citations, *citations]
-                if self._is_below_head(number)
-                else citations
+                [*self._head_citations, *citations] if self._is_below_head(number) else citations
             )
             yield _Segment(block.start, block.end, cited, True, number)
             return
@@ -198,10 +195,7 @@ class _Statements:
             before = shadow[max(block.start, match.start() - 12) : match.start() + 1]
             is_ascii = match[0][0] in ".!?…"
             if is_ascii and after < block.end:
-                goes_on = (
-                    not self._begins_sentence(after, block.end)
-                    and shadow[after] != _LINKED
-                )
+                goes_on = not self._begins_sentence(after, block.end) and shadow[after] != _LINKED
                 marked = _OPAQUE in shadow[end:after]
                 if goes_on or ALWAYS_GOES_ON.search(before):
                     continue
@@ -220,9 +214,7 @@ class _Statements:
         shadow = self._shadow
         start = self._skip_run(segment.start, segment.end)
         if start >= segment.end:
-            return _Segment(
-                segment.start, segment.start, segment.citations, False, segment.block
-            )
+            return _Segment(segment.start, segment.start, segment.citations, False, segment.block)
         end = segment.end
         if not segment.is_closed:
             end = start + len(_without_run(shadow[start:end]))
@@ -236,17 +228,11 @@ class _Statements:
         for segment in segments:
             by_block.setdefault(segment.block, []).append(segment)
         for number, group in by_block.items():
-            content = self._shadow[
-                self._blocks[number].start : self._blocks[number].end
-            ]
+            content = self._shadow[self._blocks[number].start : self._blocks[number].end]
             is_named = bool(_SOURCE_LINE.match(content))
-            is_bare = not any(
-                each.end > each.start and self._has_words(each) for each in group
-            )
+            is_bare = not any(each.end > each.start and self._has_words(each) for each in group)
             citations = [citation for each in group for citation in each.citations]
-            if not citations or not (
-                is_bare or (is_named and self._is_all_sources(content))
-            ):
+            if not citations or not (is_bare or (is_named and self._is_all_sources(content))):
                 continue
             above = self._above(number, by_block)
             for segment in above if is_named else above[-1:]:
@@ -258,9 +244,7 @@ class _Statements:
                 segment.end = segment.start
                 segment.citations = [] if above else segment.citations
 
-    def _above(
-        self, number: int, by_block: dict[int, list[_Segment]]
-    ) -> list[_Segment]:
+    def _above(self, number: int, by_block: dict[int, list[_Segment]]) -> list[_Segment]:
         if number == 0:
             return []
         table = self._blocks[number - 1].table
@@ -278,9 +262,7 @@ class _Statements:
         return len(words) <= _MIN_OPEN_WORDS
 
     def _has_words(self, segment: _Segment) -> bool:
-        return bool(
-            _WORD.search(self._shadow[segment.start : segment.end].replace(_LINKED, ""))
-        )
+        return bool(_WORD.search(self._shadow[segment.start : segment.end].replace(_LINKED, "")))
 
     def _chatter(self, segments: Iterable[_Segment]) -> set[int]:
         """Return the sentences of paragraphs that begin with the agent's own talk and cite nothing."""

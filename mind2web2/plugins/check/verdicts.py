@@ -14,9 +14,7 @@ from mind2web2.rubric.verdicts import Evidence, PageCheck, Vote
 from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.runs.result_file import ResultFile
 
-Verdict = Literal[
-    "supported", "contradicted", "not there", "page unavailable", "no source given"
-]
+Verdict = Literal["supported", "contradicted", "not there", "page unavailable", "no source given"]
 # A claim with several sources has the first of these that one of them gives it.
 _ORDER: tuple[Verdict, ...] = (
     "supported",
@@ -194,7 +192,5 @@ def _quotes_page(vote: Vote) -> bool:
 
 def _decisive(check: PageCheck) -> Vote | None:
     """Return the first vote for the outcome, rather one with a quotation."""
-    votes = [
-        vote for vote in check.votes if vote.supported is (check.outcome == "supported")
-    ]
+    votes = [vote for vote in check.votes if vote.supported is (check.outcome == "supported")]
     return next((vote for vote in votes if _quotes_page(vote)), next(iter(votes), None))

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _URL = re.compile(r"(?P<scheme>s3|gs|az)://[^/?#]+(/[^?#]*)?")
-# obstore retries 5xx, dropped connections and, for reads, timeouts. Other failures are retried here, where
-# a write finds out whether the one before was done after all.
+# obstore retries 5xx, dropped connections and, for reads, timeouts. Other failures are retried
+# here, where a write finds out whether the one before was done after all.
 _REQUEST_TIMEOUT = timedelta(seconds=30)
 _CONNECT_TIMEOUT = timedelta(seconds=5)
 _MOST_RETRIES = 5
@@ -50,9 +50,7 @@ def checked_url(url: str) -> str:
         UsageError: it is of another form.
     """
     if _URL.fullmatch(url) is None:
-        raise UsageError(
-            f"{url!r} is no root: give a folder, s3://BUCKET/PREFIX, gs:// or az://"
-        )
+        raise UsageError(f"{url!r} is no root: give a folder, s3://BUCKET/PREFIX, gs:// or az://")
     return url.rstrip("/")
 
 
@@ -100,18 +98,14 @@ class Bucket:
                 },
             )
         except (BaseError, ValueError) as error:
-            raise UsageError(
-                f"cannot use {url}: {_reason(error)}; set {self._keys}"
-            ) from error
+            raise UsageError(f"cannot use {url}: {_reason(error)}; set {self._keys}") from error
 
     def listing(self, folder: str) -> dict[str, str]:
         """Return the etags of the objects in a folder and below, or of the object of this name."""
 
         def listed() -> dict[str, str]:
             found = [
-                each
-                for page in self._obstore.list(self._store, folder or None)
-                for each in page
+                each for page in self._obstore.list(self._store, folder or None) for each in page
             ]
             if not found and folder:
                 with suppress(FileNotFoundError):
@@ -133,9 +127,7 @@ class Bucket:
                 found = self._obstore.get(self._store, name)
             except FileNotFoundError:
                 return None
-            return bytes(found.bytes()), Edition(
-                found.meta["e_tag"] or "", found.meta["version"]
-            )
+            return bytes(found.bytes()), Edition(found.meta["e_tag"] or "", found.meta["version"])
 
         return self._asked(content, name)
 
@@ -145,18 +137,14 @@ class Bucket:
 
     def create(self, name: str, content: bytes) -> Edition | None:
         """Write an object that does not exist yet; ``None`` if one of another content does."""
-        return self._written_unless(
-            name, content, lambda: self._written(name, content, "create")
-        )
+        return self._written_unless(name, content, lambda: self._written(name, content, "create"))
 
     def replace(self, name: str, content: bytes, seen: Edition) -> Edition | None:
         """Replace this edition of an object; ``None`` if there is another edition or none."""
         condition: UpdateVersion = {"e_tag": seen.etag}
         if seen.version is not None:
             condition["version"] = seen.version
-        return self._written_unless(
-            name, content, lambda: self._written(name, content, condition)
-        )
+        return self._written_unless(name, content, lambda: self._written(name, content, condition))
 
     def delete(self, name: str) -> None:
         """Delete an object, if there is one."""
@@ -176,9 +164,7 @@ class Bucket:
         mode: UpdateVersion | Literal["create", "overwrite"],
     ) -> Edition:
         # One request each: only so can it be conditional.
-        result = self._obstore.put(
-            self._store, name, content, mode=mode, use_multipart=False
-        )
+        result = self._obstore.put(self._store, name, content, mode=mode, use_multipart=False)
         return Edition(result["e_tag"] or "", result["version"])
 
     def _written_unless(
@@ -214,14 +200,10 @@ class Bucket:
                 raise
             except (BaseError, OSError) as error:
                 # Only errors of server and connection may pass.
-                may_pass = isinstance(
-                    error, GenericError | OSError
-                ) and not _is_permanent(str(error))
-                if (
-                    not may_pass
-                    or attempt == _MOST_TRIES
-                    or time.monotonic() > last_try
-                ):
+                may_pass = isinstance(error, GenericError | OSError) and not _is_permanent(
+                    str(error)
+                )
+                if not may_pass or attempt == _MOST_TRIES or time.monotonic() > last_try:
                     raise StorageError(self._failure(error, name)) from error
                 time.sleep(pause_s)
                 pause_s *= 2
@@ -250,9 +232,7 @@ def server_of(url: str) -> str:
     """Return the server of a root, with Azure's account; empty for the scheme's own."""
     scheme = urlsplit(url).scheme
     names = (
-        (*_SERVERS[scheme], "AZURE_STORAGE_ACCOUNT_NAME")
-        if scheme == "az"
-        else _SERVERS[scheme]
+        (*_SERVERS[scheme], "AZURE_STORAGE_ACCOUNT_NAME") if scheme == "az" else _SERVERS[scheme]
     )
     return " ".join(filter(None, map(os.environ.get, names)))
 
@@ -262,9 +242,7 @@ def _check_server(url: str, with_http: bool) -> None:
     for name in _SERVERS[urlsplit(url).scheme]:
         address = os.environ.get(name)
         if address and re.match("https?://[^/]", address) is None:
-            raise UsageError(
-                f"{name} takes an address such as https://s3.example, not {address!r}"
-            )
+            raise UsageError(f"{name} takes an address such as https://s3.example, not {address!r}")
         if address and address.startswith("http:") and not with_http:
             raise UsageError(
                 f"{name} {address} is not encrypted: to use it, set AWS_ALLOW_HTTP=true"
@@ -273,8 +251,7 @@ def _check_server(url: str, with_http: bool) -> None:
 
 def _is_permanent(text: str) -> bool:
     return any(
-        sign in text
-        for sign in (*_NO_BUCKET, "169.254.169.254", "BadScheme", "without LOCATION")
+        sign in text for sign in (*_NO_BUCKET, "169.254.169.254", "BadScheme", "without LOCATION")
     )
 
 

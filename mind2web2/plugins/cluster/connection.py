@@ -44,14 +44,13 @@ def _imported() -> Any:
     try:
         found = version("ray")
     except PackageNotFoundError as error:
-        raise UsageError(
-            "--engine ray needs Ray: run `pip install 'mind2web2[ray]'`"
-        ) from error
+        raise UsageError("--engine ray needs Ray: run `pip install 'mind2web2[ray]'`") from error
     if tuple(map(int, found.split(".")[:2])) < LEAST_RAY:
         raise UsageError(
             f"--engine ray needs Ray 2.60 or newer, not {found}: run `pip install -U ray`"
         )
-    # No statistics to Ray's makers, and no copy of this process's environment and folder on the nodes.
+    # No statistics to Ray's makers, and no copy of this process's environment and folder on the
+    # nodes.
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     os.environ["RAY_ENABLE_UV_RUN_RUNTIME_ENV"] = "0"
     # A command that is terminated, as at the time limit of a Slurm job, prints no stack of Ray.

@@ -57,9 +57,7 @@ class CaptureActor:
     async def capture(self, url: str, is_patient: bool) -> CapturedPage | str:
         """Return what a page yielded, or in one line why there is no browser."""
         try:
-            page: CapturedPage = await (await self._opened()).capture(
-                url, is_patient=is_patient
-            )
+            page: CapturedPage = await (await self._opened()).capture(url, is_patient=is_patient)
         except MachineError as error:
             return str(error)
         return page
@@ -120,16 +118,12 @@ class RayCapturer:
             try:
                 page = await actor.capture.remote(url, is_patient)
             except self._errors.RayTaskError as error:
-                raise MachineError(
-                    f"node {node_id[:6]} failed: {error.cause}"
-                ) from error
+                raise MachineError(f"node {node_id[:6]} failed: {error.cause}") from error
             except self._errors.RayError as error:
                 page = str(error)
             if isinstance(page, CapturedPage):
                 self._failures.pop(node_id, None)
-                (logger or log).info(
-                    "page captured url=%s kind=%s", url, page.record.kind
-                )
+                (logger or log).info("page captured url=%s kind=%s", url, page.record.kind)
                 return page
             if self._actors.get(node_id) is actor:
                 del self._actors[node_id]
@@ -186,15 +180,11 @@ class RayCapturer:
 def node_for(url: str, names: Iterable[str]) -> str:
     """Return the node that captures a URL's host; as nodes come and go, few hosts change theirs."""
     host = urlsplit(normalize_url_for_browser(url)).hostname
-    return max(
-        names, key=lambda name: hashlib.sha256(f"{name} {host}".encode()).digest()
-    )
+    return max(names, key=lambda name: hashlib.sha256(f"{name} {host}".encode()).digest())
 
 
 @asynccontextmanager
-async def ray_capturer(
-    address: str | None, setup: BrowserSetup
-) -> AsyncIterator[RayCapturer]:
+async def ray_capturer(address: str | None, setup: BrowserSetup) -> AsyncIterator[RayCapturer]:
     """Connect to a cluster and yield what captures pages there.
 
     Raises:

@@ -41,19 +41,21 @@ from mind2web2.runs.shards import MOST_SHARDS, Shard
 
 log = logging.getLogger(__name__)
 
-# Shards that a node judges at the same time, by its processors, and how many follow each other in such a
-# place: more and smaller ones leave less to do again, and no node waits long for the last one of another.
+# Shards that a node judges at the same time, by its processors, and how many follow each other in
+# such a place: more and smaller ones leave less to do again, and no node waits long for the last
+# one of another.
 _PROCESSORS_A_SHARD, _LEAST_AT_ONCE, _MOST_AT_ONCE = 4, 2, 8
 _SHARDS_A_PLACE, _ANSWERS_A_SHARD = 4, 4
-# A shard that gives no news for so long is lost. Ray takes longer to find out that a machine vanished, and
-# does not find out that a process stands still.
+# A shard that gives no news for so long is lost. Ray takes longer to find out that a machine
+# vanished, and does not find out that a process stands still.
 _SILENT_AFTER_S = 30
 # Ray starts a process for the first shards of a node, which loads this package.
 _LONGEST_START_S = 120
 _LOOK_EVERY_S = 2.0
 # Ray has nodes start again, or new ones join, within so long; then the run ends.
 _LONGEST_WITHOUT_NODE_S = 120.0
-# A node that fails so often in a row is left out; a shard that so many nodes were lost with has no results.
+# A node that fails so often in a row is left out; a shard that so many nodes were lost with has no
+# results.
 MOST_FAILURES, MOST_LOSSES = 3, 3
 # Ray finds out within so long that a node vanished.
 _AVOIDED_S = 60.0
@@ -180,9 +182,7 @@ class ShardEngine:
     async def _copy_judgments(self, keys: Iterable[str]) -> None:
         """Copy judgments that the agent's own file lacks from the database."""
         try:
-            await asyncio.gather(
-                *(self._store.get(key, self._endpoint) for key in keys)
-            )
+            await asyncio.gather(*(self._store.get(key, self._endpoint) for key in keys))
         except JudgmentStoreError as error:
             log.error(
                 "the agent's own file lacks judgments, which the database has: %s",
@@ -206,9 +206,7 @@ class ShardEngine:
                 self._check_nodes(now_s - with_nodes_s)
                 done = await _first_done(running)
                 running -= done
-                waiting.extend(
-                    left for each in done if (left := each.result()) is not None
-                )
+                waiting.extend(left for each in done if (left := each.result()) is not None)
                 await self._look_for_nodes()
         finally:
             for each in running:
@@ -232,9 +230,7 @@ class ShardEngine:
             for each in await asyncio.to_thread(self._ray.nodes)
             if each["Alive"]
         }
-        self._nodes = {
-            node_id: self._nodes.get(node_id, node) for node_id, node in found.items()
-        }
+        self._nodes = {node_id: self._nodes.get(node_id, node) for node_id, node in found.items()}
 
     def _free_node(self, lost: Sequence[str] = ()) -> _Node | None:
         """Return the node with the fewest shards, if any has a place.
@@ -244,26 +240,13 @@ class ShardEngine:
         """
         sound = [each for each in self._nodes.values() if each.failures < MOST_FAILURES]
         now_s = asyncio.get_running_loop().time()
-        others = [
-            each
-            for each in sound
-            if each.name not in lost and each.avoided_until_s <= now_s
-        ]
+        others = [each for each in sound if each.name not in lost and each.avoided_until_s <= now_s]
         free = [each for each in others or sound if each.running < each.places]
         return min(free, key=lambda node: node.running, default=None)
 
     def _check_nodes(self, without_s: float) -> None:
-        problems = [
-            f"{node.name}: {node.problem}"
-            for node in self._nodes.values()
-            if node.problem
-        ]
-        if (
-            not self._latest
-            and problems
-            and self._free_node() is None
-            and without_s > 0
-        ):
+        problems = [f"{node.name}: {node.problem}" for node in self._nodes.values() if node.problem]
+        if not self._latest and problems and self._free_node() is None and without_s > 0:
             raise UsageError(
                 f"no node of the Ray cluster can evaluate answers: {'; '.join(problems)}"
             )
@@ -293,9 +276,7 @@ class ShardEngine:
             names = ", ".join(work.lost)
             self._give_up(work, f"{MOST_LOSSES} nodes were lost with it: {names}")
         else:
-            self._give_up(
-                work, f"{node.name} has no such answer: give all nodes the same"
-            )
+            self._give_up(work, f"{node.name} has no such answer: give all nodes the same")
         finally:
             node.running -= 1
         return None
@@ -328,9 +309,7 @@ class ShardEngine:
                 if news.problem is not None:
                     raise _NodeLostError(news.problem)
                 if news.unusable_judge is not None:
-                    raise JudgeUnusableError(
-                        f"{news.unusable_judge} (node {node.name})"
-                    )
+                    raise JudgeUnusableError(f"{news.unusable_judge} (node {node.name})")
                 self._latest[work.shard.number, len(work.lost)] = news
                 self._note(work, news, node)
         finally:
@@ -345,7 +324,8 @@ class ShardEngine:
         """
         news = asyncio.create_task(_next_of(stream))
         try:
-            # Seconds of this loop, not of a clock: if this process was stopped, it has not listened.
+            # Seconds of this loop, not of a clock: if this process was stopped, it has not
+            # listened.
             for _ in range(patience_s):
                 await asyncio.wait({news}, timeout=1.0)
                 if news.done():

@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 
 _VERSION = 1
 _CONNECT_TIMEOUT_S = 10
-# A machine that vanishes closes no connection. By default both ends would wait hours for it, the server with
-# the locks of the questions that it asked; so each end looks whether the other is still there.
+# A machine that vanishes closes no connection. By default both ends would wait hours for it, the
+# server with the locks of the questions that it asked; so each end looks whether the other is still
+# there.
 _SILENT_FOR_S, _PROBE_EVERY_S, _PROBES = 5, 5, 3
 _UNACKNOWLEDGED_MS = 20_000
 _CLIENT_LIMITS = {
@@ -47,8 +48,8 @@ _SERVER_LIMITS = f"""
     SET tcp_keepalives_count = {_PROBES};
     SET tcp_user_timeout = {_UNACKNOWLEDGED_MS}
 """
-# The system of a worker that stands still acknowledges probes, so that its connection stays. So each session
-# shows every few seconds that it lives, and ends the sessions that have not for long.
+# The system of a worker that stands still acknowledges probes, so that its connection stays. So
+# each session shows every few seconds that it lives, and ends the sessions that have not for long.
 _SIGN_OF_LIFE_EVERY_S, _LONGEST_SILENCE_S = 5.0, 20.0
 # A database that restarts is back within seconds; one that fails over, within a minute or two.
 OUTAGE_WAIT_S = 120.0
@@ -118,9 +119,7 @@ class _Work:
     @property
     def lock(self) -> int:
         """The question's number among PostgreSQL's advisory locks, which are signed 64-bit numbers."""
-        return int.from_bytes(
-            hashlib.sha256(self.row[0].encode()).digest()[:8], signed=True
-        )
+        return int.from_bytes(hashlib.sha256(self.row[0].encode()).digest()[:8], signed=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,9 +174,7 @@ class JudgmentDatabase:
         self._connection: psycopg.Connection[Any] | None = None
         self._closing = threading.Event()
         self._life = threading.Thread(target=self._show_life, daemon=True)
-        self._queue: ThreadQueue[_Work, _Found] = ThreadQueue(
-            "shared judgments", self._do
-        )
+        self._queue: ThreadQueue[_Work, _Found] = ThreadQueue("shared judgments", self._do)
         try:
             self._call(self._note_sessions)
         except BaseException:
@@ -206,14 +203,13 @@ class JudgmentDatabase:
         """Store a judgment, in place of an older one with the same key and endpoint."""
         await self._queue.done(_Work("put", _row_of(judgment)))
 
-    async def keep(
-        self, judgment: Judgment, instead_of: Judgment | None = None
-    ) -> Judgment:
+    async def keep(self, judgment: Judgment, instead_of: Judgment | None = None) -> Judgment:
         """Store a judgment unless there is one, or only ``instead_of``, and return the stored one."""
         row = _row_of(judgment)
         found = await self._queue.done(_Work("keep", row))
         if instead_of is not None and found.judgment == instead_of:
-            # Another version may have written it as another text, so the one that was found is compared.
+            # Another version may have written it as another text, so the one that was found is
+            # compared.
             found = await self._queue.done(_Work("exchange", row, found.text))
         return found.judgment or judgment
 
@@ -229,7 +225,9 @@ class JudgmentDatabase:
         found: _Found | None = None
         try:
             while True:
-                found = None  # unknown until the reply, which a caller that is cancelled does not see
+                found = (
+                    None  # unknown until the reply, which a caller that is cancelled does not see
+                )
                 found = await self._queue.done(_Work("claim", question))
                 if found.is_locked or found.judgment is not None:
                     break
@@ -289,7 +287,8 @@ class JudgmentDatabase:
 
     def _done_together(self, works: Sequence[_Work]) -> list[_Found]:
         assert self._connection is not None
-        # One way to the server and back for all; a single statement needs no pipeline, whose end is one more.
+        # One way to the server and back for all; a single statement needs no pipeline, whose end is
+        # one more.
         is_single = [work.kind for work in works] == ["find"]
         with nullcontext() if is_single else self._connection.pipeline():
             sent = [(work, *self._sent(work)) for work in works]
@@ -302,9 +301,7 @@ class JudgmentDatabase:
                 self._locks.discard(work.lock)
         return found
 
-    def _sent(
-        self, work: _Work
-    ) -> tuple[psycopg.Cursor[Any] | None, psycopg.Cursor[Any] | None]:
+    def _sent(self, work: _Work) -> tuple[psycopg.Cursor[Any] | None, psycopg.Cursor[Any] | None]:
         """Send a piece of work and return the cursors of its lock and of its judgment."""
         assert self._connection is not None
         execute = self._connection.execute
@@ -346,9 +343,7 @@ class JudgmentDatabase:
                 return work(self._connected().cursor())
             except self._psycopg.OperationalError as error:
                 self._disconnect()
-                if time.monotonic() + delay_s > give_up_at_s or self._closing.wait(
-                    delay_s
-                ):
+                if time.monotonic() + delay_s > give_up_at_s or self._closing.wait(delay_s):
                     raise self._as_ours(
                         error, "start it, and run the same command again"
                     ) from error
@@ -368,15 +363,14 @@ class JudgmentDatabase:
             connection.execute(_SERVER_LIMITS)
             with connection.transaction():
                 connection.execute(_SCHEMA)
-            row = connection.execute(
-                "SELECT max(version) FROM mind2web2_schema"
-            ).fetchone()
+            row = connection.execute("SELECT max(version) FROM mind2web2_schema").fetchone()
             if row is None or row[0] != _VERSION:
                 raise JudgmentStoreError(
                     f"judgments in {self._name} have the form {row and row[0]}, this program has {_VERSION}: "
                     "name another database, or use the program's version that wrote them"
                 )
-            # Questions that are being asked; another worker may have claimed them since, and asks them too.
+            # Questions that are being asked; another worker may have claimed them since, and asks
+            # them too.
             for lock in self._locks:
                 connection.execute(_LOCK, (lock,))
         return self._connection
@@ -459,9 +453,7 @@ class SharedJudgmentStore(SharedStore):
         if judgment.purpose != "gate":
             await self.database.put(judgment)
 
-    async def keep(
-        self, judgment: Judgment, instead_of: Judgment | None = None
-    ) -> Judgment:
+    async def keep(self, judgment: Judgment, instead_of: Judgment | None = None) -> Judgment:
         """Store a judgment unless this machine or another has one, and return that."""
         own = await super().keep(judgment, instead_of)
         shared = await self.database.keep(own, instead_of)

@@ -79,9 +79,7 @@ class _Nodes:
         judge = session.judge
         store = session.store
         assert isinstance(store, SharedJudgmentStore), "engine_conflicts refuses others"
-        order = RunOrder.of(
-            self.settings, self.agent_name, session.parts.judge_check, judge.budget
-        )
+        order = RunOrder.of(self.settings, self.agent_name, session.parts.judge_check, judge.budget)
         engine = ShardEngine(
             self.ray, order, work, judge.usage, store, judge.endpoint, judge.budget
         )

@@ -179,22 +179,14 @@ def _for_other_machines(settings: RunSettings) -> RunSettings:
     defaults = dict(zip(FOLDER_NAMES, paths_of(settings).roots, strict=True))
     named = {name: getattr(settings, name) or root for name, root in defaults.items()}
     values = {name: getattr(settings, name) for name in SETTINGS} | named
-    absolute = {
-        name: value.absolute()
-        for name, value in values.items()
-        if isinstance(value, Path)
-    }
+    absolute = {name: value.absolute() for name, value in values.items() if isinstance(value, Path)}
     return replace(settings, **named | absolute, engine=PLAIN)
 
 
 def _variables(settings: RunSettings) -> dict[str, str]:
     """Return the variables that judge, storage and scripts need on other machines too."""
     server = settings.judge_server()
-    keys = (
-        ()
-        if isinstance(server, str | None)
-        else (listed.key_name for listed in server.servers)
-    )
+    keys = () if isinstance(server, str | None) else (listed.key_name for listed in server.servers)
     named = {*settings.script_env, *keys}
     return {
         name: text
@@ -272,9 +264,7 @@ def _ended(running: Future[None], news: ShardNews) -> ShardNews:
 class _ShardJudging:
     """Judges a shard in a thread, for another one that takes the news."""
 
-    def __init__(
-        self, order: RunOrder, shard: Shard, done: frozenset[tuple[str, str]]
-    ) -> None:
+    def __init__(self, order: RunOrder, shard: Shard, done: frozenset[tuple[str, str]]) -> None:
         self._order = order
         self._shard = shard
         self._done = done
@@ -286,9 +276,7 @@ class _ShardJudging:
 
     async def judge(self) -> None:
         """Judge all answers of the shard, and take away what object stores are to have."""
-        asyncio.get_running_loop().set_default_executor(
-            ThreadPoolExecutor(_MAX_THREADS)
-        )
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_MAX_THREADS))
         paths = await asyncio.to_thread(paths_of, self._order.settings)
         work = self._work(paths)
         with tempfile.TemporaryDirectory(prefix="mind2web2-shard-") as folder:
@@ -311,9 +299,7 @@ class _ShardJudging:
         return [self._undone(task) for task in work]
 
     def _undone(self, task: TaskWork) -> TaskWork:
-        answers = [
-            each for each in task.answers if (task.task_id, each.name) not in self._done
-        ]
+        answers = [each for each in task.answers if (task.task_id, each.name) not in self._done]
         return replace(task, answers=tuple(answers))
 
     def _bring_earlier(
@@ -353,21 +339,15 @@ class _ShardJudging:
             own = OwnParts(
                 store=store,
                 budget=budget,
-                other_pages=PagesOfOthers(
-                    with_private_network=settings.allow_private_network
-                ),
+                other_pages=PagesOfOthers(with_private_network=settings.allow_private_network),
                 judge_check=order.judge_check,
             )
             async with open_run(settings, None, own=own) as session:
                 self._parts = session.parts
-                keeping_up = asyncio.create_task(
-                    self._keep_up(session.client, store.database)
-                )
+                keeping_up = asyncio.create_task(self._keep_up(session.client, store.database))
                 try:
                     async with session.at_work() as concurrency:
-                        await evaluate_work(
-                            work, folders, self, concurrency, RunProgress()
-                        )
+                        await evaluate_work(work, folders, self, concurrency, RunProgress())
                 finally:
                     keeping_up.cancel()
                     self._note_use()

@@ -49,9 +49,7 @@ _SUMMARY_NAMES = ("summary.json", "unscored.json", "shards.json", "usage.json")
 # Checks of judges, beside the agents' results.
 _CHECKS = ".judge_checks"
 # Judgments have stores of their own, and open batches belong to the machine that waits for them.
-_LOCAL_FILE = re.compile(
-    r"(^|/)(judgments\.sqlite3[^/]*|batches/.*|\.[^/]*)$|\.damaged-[0-9]+$"
-)
+_LOCAL_FILE = re.compile(r"(^|/)(judgments\.sqlite3[^/]*|batches/.*|\.[^/]*)$|\.damaged-[0-9]+$")
 _LOG_FILE = re.compile(r"(^|/)logs/|\.log$")
 
 
@@ -115,16 +113,12 @@ class WorkingCopy:
             StorageError: the store fails, or another machine has changed the same file.
         """
         with self._locked():
-            changed = sorted(
-                {each for name in self._brought for each in self._changed(name)}
-            )
+            changed = sorted({each for name in self._brought for each in self._changed(name)})
             pages = [each for each in changed if _is_page_file(each)]
             self._put_pages(pages)
             rest = [each for each in changed if not _is_page_file(each)]
             for rank in range(3):
-                self._in_parallel(
-                    self._take_away, [each for each in rest if _rank(each) == rank]
-                )
+                self._in_parallel(self._take_away, [each for each in rest if _rank(each) == rank])
 
     # To here
 
@@ -138,9 +132,7 @@ class WorkingCopy:
             if not self._has_changed(gone):
                 self._path(gone).unlink(missing_ok=True)
             del self._copies[gone]
-        stale = [
-            each for each, etag in found.items() if not self._is_current(each, etag)
-        ]
+        stale = [each for each, etag in found.items() if not self._is_current(each, etag)]
         self._in_parallel(self._receive, stale)
 
     def _is_current(self, name: str, etag: str) -> bool:
@@ -190,9 +182,7 @@ class WorkingCopy:
                 )
             self._note(name, edition, state)
 
-    def _exchanged(
-        self, name: str, content: bytes, seen: _Copy | None
-    ) -> Edition | None:
+    def _exchanged(self, name: str, content: bytes, seen: _Copy | None) -> Edition | None:
         """Write in place of the edition that was seen, or of none; ``None`` if there is another."""
         if seen is None:
             return self._bucket.create(name, content)
@@ -260,9 +250,7 @@ class WorkingCopy:
         ours = index_entries(self._content(name) or b"{}")
         if theirs is None or ours is None:
             place = self._path(name) if ours is None else f"{self._bucket.url}/{name}"
-            raise StorageError(
-                f"{place} is damaged: replace it by a whole one, or delete it"
-            )
+            raise StorageError(f"{place} is damaged: replace it by a whole one, or delete it")
         if name == _ALL_RESULTS:
             agents = {brought.partition("/")[0] for brought in self._brought}
             if "" in agents:
@@ -287,11 +275,7 @@ class WorkingCopy:
                     yield each
 
     def _copies_in(self, name: str) -> list[str]:
-        return [
-            each
-            for each in self._copies
-            if name in ("", each) or each.startswith(f"{name}/")
-        ]
+        return [each for each in self._copies if name in ("", each) or each.startswith(f"{name}/")]
 
     def _has_changed(self, name: str) -> bool:
         copy = self._copies.get(name)
@@ -397,9 +381,7 @@ class ObjectFolders:
             "cache_root": pages or agents or [""],
         }
         return {
-            option: self._brought(root, wanted[option])
-            if isinstance(root, str)
-            else root
+            option: self._brought(root, wanted[option]) if isinstance(root, str) else root
             for option, root in roots.items()
         }
 
@@ -448,9 +430,7 @@ def _entries(content: str | bytes) -> IndexEntries:
     return index_entries(raw) or {}
 
 
-def _merged(
-    base: IndexEntries, ours: IndexEntries, theirs: IndexEntries
-) -> IndexEntries:
+def _merged(base: IndexEntries, ours: IndexEntries, theirs: IndexEntries) -> IndexEntries:
     """Return a published index with our changes to ``base``, except of entries that others changed too."""
     merged = dict(theirs)
     for key in {**base, **ours}:
@@ -462,9 +442,7 @@ def _merged(
     return merged
 
 
-def _with_agents(
-    theirs: IndexEntries, ours: IndexEntries, agents: Collection[str]
-) -> IndexEntries:
+def _with_agents(theirs: IndexEntries, ours: IndexEntries, agents: Collection[str]) -> IndexEntries:
     """Return the published results of all agents, with ours of those whose results are here."""
     merged: dict[str, object] = {}
     for task in {**theirs, **ours}:

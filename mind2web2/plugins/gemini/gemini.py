@@ -14,8 +14,6 @@ GEMINI = OpenAILike(
 )
 
 PROVIDER = Provider(
-    connect=lambda base_url, api_key: OpenAITransport(
-        openai_connection(base_url, api_key, GEMINI)
-    ),
+    connect=lambda base_url, api_key: OpenAITransport(openai_connection(base_url, api_key, GEMINI)),
     endpoint=lambda base_url: named_endpoint("gemini", GEMINI.address(base_url)),
 )

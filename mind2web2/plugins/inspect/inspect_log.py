@@ -35,9 +35,7 @@ def write_inspect_log(path: Path, agent: str, eval_results_root: Path) -> int:
         UsageError: there are no results, the file's name has another ending, or Inspect is missing.
     """
     if path.suffix not in FORMATS:
-        raise UsageError(
-            f"cannot write {path}: name a file that ends in {' or '.join(FORMATS)}"
-        )
+        raise UsageError(f"cannot write {path}: name a file that ends in {' or '.join(FORMATS)}")
     try:
         from inspect_ai.log import (
             EvalConfig,
@@ -48,9 +46,7 @@ def write_inspect_log(path: Path, agent: str, eval_results_root: Path) -> int:
             write_eval_log,
         )
     except ModuleNotFoundError as error:
-        raise UsageError(
-            "Inspect is missing: run `pip install 'mind2web2[inspect]'`"
-        ) from error
+        raise UsageError("Inspect is missing: run `pip install 'mind2web2[inspect]'`") from error
     found = results(agent, eval_results_root)
     samples = list(_samples(found, eval_results_root))
     tasks = list(dict.fromkeys(record.task_id for record in found.answers))
@@ -63,9 +59,7 @@ def write_inspect_log(path: Path, agent: str, eval_results_root: Path) -> int:
             task="mind2web2",
             task_version=__version__,
             model=agent,
-            dataset=EvalDataset(
-                name="mind2web2", samples=len(tasks), sample_ids=list(tasks)
-            ),
+            dataset=EvalDataset(name="mind2web2", samples=len(tasks), sample_ids=list(tasks)),
             config=EvalConfig(epochs=max(sample.epoch for sample in samples)),
             metadata={"judges": judges},
             packages={"mind2web2": __version__},
@@ -124,9 +118,7 @@ def _with_epochs(
         yield record, epoch
 
 
-def _score(
-    record: AnswerRecord, leaves: Sequence[LeafRecord], result: ResultFile | None
-) -> Score:
+def _score(record: AnswerRecord, leaves: Sequence[LeafRecord], result: ResultFile | None) -> Score:
     from inspect_ai.scorer import Score
 
     if record.score is None or result is None:
@@ -174,8 +166,7 @@ def _figures(records: Sequence[AnswerRecord]) -> EvalResults:
                 scored_samples=scored,
                 unscored_samples=len(records) - scored,
                 metrics={
-                    name: EvalMetric(name=name, value=value)
-                    for name, value in metrics.items()
+                    name: EvalMetric(name=name, value=value) for name, value in metrics.items()
                 },
             )
         ],

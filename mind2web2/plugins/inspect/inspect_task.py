@@ -50,9 +50,7 @@ def mind2web2(
         missing_pages: ``capture``, ``unavailable`` or ``no_score``, as ``mind2web2.Scorer`` has it.
         max_cost: dollars for the judge.
     """
-    paths = PathConfig(".").apply_overrides(
-        eval_scripts_root=scripts, eval_version=eval_version
-    )
+    paths = PathConfig(".").apply_overrides(eval_scripts_root=scripts, eval_version=eval_version)
     listed = None if task_list is None else Path(task_list)
     wanted = [name.strip() for name in tasks.split(",") if name.strip()]
     known = select_tasks(find_tasks(paths, Path("tasks"), listed), wanted)
@@ -137,8 +135,6 @@ def rubric_tree(
             "leaves": [asdict(leaf) for leaf in leaves],
             "cost_usd": outcome.cost_usd,
         }
-        return InspectScore(
-            value=outcome.score, explanation=explained(result), metadata=metadata
-        )
+        return InspectScore(value=outcome.score, explanation=explained(result), metadata=metadata)
 
     return score

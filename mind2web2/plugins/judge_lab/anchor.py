@@ -141,11 +141,7 @@ def anchor_of(check: JudgeCheck, votes: int) -> AnchorRecord:
         divided=None
         if votes == 1
         else sum(any(len(set(own)) > 1 for own in one.votes) for one in check.outcomes),
-        right={
-            one.case.id: one.is_right
-            for one in check.outcomes
-            if one.is_right is not None
-        },
+        right={one.case.id: one.is_right for one in check.outcomes if one.is_right is not None},
         checked=datetime.now(UTC).isoformat(timespec="seconds"),
     )
 

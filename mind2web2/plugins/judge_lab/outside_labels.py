@@ -51,9 +51,7 @@ def read_labels(named: str) -> tuple[LabelledSet, float | None]:
     path = Path(rest if row_kind else named)
     content = _content(path)
     rows = [
-        row
-        for number, line in _lines(content, path)
-        for row in _rows(row_kind, line, path, number)
+        row for number, line in _lines(content, path) for row in _rows(row_kind, line, path, number)
     ]
     if not rows:
         raise UsageError(
@@ -132,9 +130,7 @@ def annotators_agree(labels: Sequence[Sequence[bool]]) -> float | None:
 def _content(path: Path) -> bytes:
     try:
         if path.stat().st_size > _MOST_BYTES:
-            raise UsageError(
-                f"{path} is larger than {_MOST_BYTES // 1024**3} GB: split it"
-            )
+            raise UsageError(f"{path} is larger than {_MOST_BYTES // 1024**3} GB: split it")
         return path.read_bytes()
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from error
@@ -194,9 +190,7 @@ def _check_fields(given: Mapping[str, Any], model: type[BaseModel], where: str) 
         near = nearest_name(name, missing, _SAME_WORD)
         # "urls" and "label_by" are fields of their own.
         if near is not None and not name.startswith(near):
-            raise UsageError(
-                f"{where}: unknown field {name[:40]!r}: did you mean {near}?"
-            )
+            raise UsageError(f"{where}: unknown field {name[:40]!r}: did you mean {near}?")
 
 
 class _DataSetRow(BaseModel):
@@ -244,9 +238,7 @@ class _AggreFactRow(_DataSetRow):
     dataset: str
 
     def labels(self) -> Iterator[OutsideLabel]:
-        yield OutsideLabel(
-            claim=self.claim, label=self.label, text=self.doc, category=self.dataset
-        )
+        yield OutsideLabel(claim=self.claim, label=self.label, text=self.doc, category=self.dataset)
 
 
 class _MemeragSentence(BaseModel):

@@ -87,9 +87,7 @@ def draft_probes(cases: Sequence[Case], seed: int) -> Draft:
     for case in order:
         made = [change_page(case.page, kind, random) for kind in CHANGES]
         discarded += [change for change in made if isinstance(change, Discarded)]
-        waiting.append(
-            [Probe(case, change) for change in made if isinstance(change, Change)]
-        )
+        waiting.append([Probe(case, change) for change in made if isinstance(change, Change)])
     counts: dict[str, int] = dict.fromkeys(CHANGES, 0)
     probes: list[Probe] = []
     while any(waiting):
@@ -155,9 +153,7 @@ async def ask_probes(
     Raises:
         JudgmentStoreError: replies could not be stored.
     """
-    replies = await all_or_first_error(
-        _ask(judge, probe, limit, on_reply) for probe in probes
-    )
+    replies = await all_or_first_error(_ask(judge, probe, limit, on_reply) for probe in probes)
     await judge.write_rest()
     return replies
 

@@ -65,17 +65,13 @@ def passed_claims(
     """Return the claims of an agent's newest results that passed by a quotation found on a page."""
     return [
         claim
-        for task_id, answer_name, loaded in latest_results(
-            eval_results_root, agent_name
-        )
+        for task_id, answer_name, loaded in latest_results(eval_results_root, agent_name)
         if not task_ids or task_id in task_ids
         for claim in _claims_of(task_id, answer_name, loaded.content)
     ]
 
 
-def _claims_of(
-    task_id: str, answer_name: str, result: ResultFile
-) -> Iterator[PassedClaim]:
+def _claims_of(task_id: str, answer_name: str, result: ResultFile) -> Iterator[PassedClaim]:
     for root in result.trees:
         for leaf in root.leaves():
             if leaf.is_passed and leaf.evidence is not None:
@@ -120,9 +116,7 @@ class CaseReader:
         library: prepares pages as an evaluation does.
     """
 
-    def __init__(
-        self, cache_root: Path, answers_root: Path, library: PageLibrary
-    ) -> None:
+    def __init__(self, cache_root: Path, answers_root: Path, library: PageLibrary) -> None:
         self._cache_root = cache_root
         self._answers_root = answers_root
         self._library = library
@@ -153,9 +147,7 @@ class CaseReader:
         text = str(page.text)
         quote = claim.quote
         if claim.page_sha256 not in (None, page.sha256):
-            log.warning(
-                "left out %s: its page has changed since it was judged", claim.place
-            )
+            log.warning("left out %s: its page has changed since it was judged", claim.place)
             return None
         if quote.start is None or quote.end is None or quote.end > len(text):
             return None

@@ -61,9 +61,7 @@ class Discarded:
     reason: str
 
 
-def change_page(
-    page: JudgedPage, kind: Kind, random: Random
-) -> Change | Discarded | None:
+def change_page(page: JudgedPage, kind: Kind, random: Random) -> Change | Discarded | None:
     """Change all places of a page that support the claim; ``None`` if the kind does not apply to it."""
     return _MAKERS[kind](page, random)
 
@@ -107,9 +105,7 @@ def _page_facts(text: str) -> tuple[Fact, ...]:
     return tuple(facts_in(text))
 
 
-def _quoted_facts(
-    page: JudgedPage, kind: Literal["number", "date", "name"]
-) -> list[Fact]:
+def _quoted_facts(page: JudgedPage, kind: Literal["number", "date", "name"]) -> list[Fact]:
     """Return the claim's facts of a kind that the quoted sentences have as well."""
     quoted_values = {
         fact.value
@@ -119,8 +115,7 @@ def _quoted_facts(
     return [
         fact
         for fact in facts_in(page.claim)
-        if fact.kind == kind
-        and any(_says(value, fact.value) for value in quoted_values)
+        if fact.kind == kind and any(_says(value, fact.value) for value in quoted_values)
     ]
 
 
@@ -143,9 +138,7 @@ def _change_number(page: JudgedPage, random: Random) -> Change | Discarded | Non
     if not facts:
         return None
     if _BOUND.search(page.claim):
-        return Discarded(
-            "number", "the claim is a bound, which another number may meet"
-        )
+        return Discarded("number", "the claim is a bound, which another number may meet")
     fact = random.choice(facts)
     if _is_in_address(page, fact.text):
         return Discarded("number", "the page's address has the number")
@@ -158,10 +151,7 @@ def _change_number(page: JudgedPage, random: Random) -> Change | Discarded | Non
         return Discarded("number", "the page has the number everywhere")
     known = {each.value for each in (*_page_facts(page.text), *facts_in(page.claim))}
     new_value = _other_number(fact.value, known, random)
-    edits = [
-        _Edit(each.start, each.end, _written_like(each.text, new_value))
-        for each in places
-    ]
+    edits = [_Edit(each.start, each.end, _written_like(each.text, new_value)) for each in places]
     return _unless_supported("number", page, edits, fact)
 
 
@@ -272,9 +262,7 @@ def _change_name(page: JudgedPage, random: Random) -> Change | Discarded | None:
         return None
     fact = random.choice(facts)
     words = [word for word in fact.text.split() if word[0].isupper() and len(word) > 2]
-    own_words = [
-        word for word in words if not _is_in_other_name(page, word, fact.value)
-    ]
+    own_words = [word for word in words if not _is_in_other_name(page, word, fact.value)]
     if not own_words:
         return Discarded("name", "other names on the page have each word of the name")
     if any(_is_in_address(page, word) for word in own_words):
@@ -341,9 +329,7 @@ def _unless_supported(
 
 def _near(change: Change) -> str:
     """Return what surrounds the changed places; elsewhere no place has the value."""
-    return "\n".join(
-        change.text[max(0, start - 40) : end + 40] for start, end in change.places
-    )
+    return "\n".join(change.text[max(0, start - 40) : end + 40] for start, end in change.places)
 
 
 def _without(change: Change) -> str:
@@ -423,9 +409,7 @@ def _change_comparison(page: JudgedPage, random: Random) -> Change | Discarded |
     """Turn a comparison of the claim around in each sentence that has it with the claim's other words."""
     claimed = {match[0].lower() for match in _COMPARATIVE.finditer(page.claim)}
     quoted = " ".join(page.text[each.start : each.end] for each in page.quoted)
-    shared = sorted(
-        claimed & {match[0].lower() for match in _COMPARATIVE.finditer(quoted)}
-    )
+    shared = sorted(claimed & {match[0].lower() for match in _COMPARATIVE.finditer(quoted)})
     if not shared:
         return None
     word = random.choice(shared)
@@ -458,9 +442,7 @@ def _remove_passage(page: JudgedPage, random: Random) -> Change | Discarded | No
     change = _edited("passage", page, edits)
     facts = [*_quoted_facts(page, "number"), *_quoted_facts(page, "date")]
     values = {fact.value for fact in facts}
-    rest = [
-        each for each in _page_facts(page.text) if not _is_within(each, page.supporting)
-    ]
+    rest = [each for each in _page_facts(page.text) if not _is_within(each, page.supporting)]
     if any(fact.value in values for fact in rest):
         return Discarded("passage", "the page has a value of the claim elsewhere")
     if speaks_of(page.claim_words, page.address):
@@ -493,10 +475,7 @@ def _change_unrelated(page: JudgedPage, random: Random) -> Change | None:
         for fact in _page_facts(page.text)
         if fact.kind == "number"
         and fact.value not in claim_values
-        and (
-            fact.end < page.start - _UNRELATED_CHARS
-            or fact.start > page.end + _UNRELATED_CHARS
-        )
+        and (fact.end < page.start - _UNRELATED_CHARS or fact.start > page.end + _UNRELATED_CHARS)
     ]
     random.shuffle(facts)
     for fact in facts[:MAX_PLACES]:
@@ -518,9 +497,7 @@ def _change_white_space(page: JudgedPage, random: Random) -> Change | None:  # n
     if not quoted:
         return None
     start, end = quoted[0].start, quoted[-1].end
-    return _edited(
-        "white space", page, [_Edit(start, start, "\n\n"), _Edit(end, end, "\n\n")]
-    )
+    return _edited("white space", page, [_Edit(start, start, "\n\n"), _Edit(end, end, "\n\n")])
 
 
 _Maker = Callable[[JudgedPage, Random], Change | Discarded | None]

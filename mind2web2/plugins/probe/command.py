@@ -101,7 +101,5 @@ def _size(text: str) -> int | str:
     if text == AUTO:
         return AUTO
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is neither a number of probes nor {AUTO}"
-        )
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a number of probes nor {AUTO}")
     return int(text)

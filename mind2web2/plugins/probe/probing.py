@@ -73,11 +73,7 @@ def run(options: argparse.Namespace) -> int:
         options.target,
         options.seed,
     )
-    work = (
-        _estimated(plan, console)
-        if options.estimate
-        else _probed(plan, console, options)
-    )
+    work = _estimated(plan, console) if options.estimate else _probed(plan, console, options)
     return run_to_exit(work, lambda: line(console, _STOPPED))
 
 
@@ -125,9 +121,7 @@ class _Plan:
 
     def folder(self, model: str) -> Path:
         """Return where a judge's replies and report are kept."""
-        name = "".join(
-            sign if sign.isalnum() or sign in ".-_" else "_" for sign in model
-        )
+        name = "".join(sign if sign.isalnum() or sign in ".-_" else "_" for sign in model)
         return Path(PROBES_FOLDER) / self.agent / name
 
 
@@ -166,22 +160,16 @@ async def _probed(plan: _Plan, console: Console, options: argparse.Namespace) ->
         if not options.json:
             line(console, f"The verdicts that stayed: {options.output}")
     if options.json:
-        sys.stdout.write(
-            f"[{','.join(report.model_dump_json() for report in reports)}]\n"
-        )
+        sys.stdout.write(f"[{','.join(report.model_dump_json() for report in reports)}]\n")
     else:
         for report in reports:
             _print_report(console, report, plan, shows_all=options.survivors)
         for other, replies in zip(reports[1:], replies_of[1:], strict=True):
-            line(
-                console, compared(reports[0].judge, replies_of[0], other.judge, replies)
-            )
+            line(console, compared(reports[0].judge, replies_of[0], other.judge, replies))
     return 1 if any(report.failed for report in reports) else 0
 
 
-async def _asked(
-    plan: _Plan, settings: RunSettings, draft: Draft, console: Console
-) -> list[Reply]:
+async def _asked(plan: _Plan, settings: RunSettings, draft: Draft, console: Console) -> list[Reply]:
     """Ask one judge: all probes of the sample, or by steps until the interval is narrow enough."""
     folder = plan.folder(settings.model)
     folder.mkdir(parents=True, exist_ok=True)
@@ -216,9 +204,7 @@ def _progress(console: Console, probes: int) -> Iterator[Callable[[], object]]:
         yield lambda: bar.advance(task)
 
 
-def _print_report(
-    console: Console, report: ProbeReport, plan: _Plan, *, shows_all: bool
-) -> None:
+def _print_report(console: Console, report: ProbeReport, plan: _Plan, *, shows_all: bool) -> None:
     line(
         console,
         f"{report.judge} on {plan.agent}: {counted(report.probes, 'probe')} "

@@ -118,9 +118,7 @@ def probe_report(
     alarms = [reply for reply in controls if not reply.supported]
     by_kind = {
         kind: _share(
-            (reply, not reply.supported)
-            for reply in probes
-            if reply.probe.change.kind == kind
+            (reply, not reply.supported) for reply in probes if reply.probe.change.kind == kind
         )
         for kind in kinds_asked(probes)
     }
@@ -135,9 +133,7 @@ def probe_report(
         by_kind=by_kind,
         false_alarms=_share((reply, not reply.supported) for reply in controls),
         leaves=_by_leaf(probes),
-        discarded=dict(
-            Counter(f"{each.kind}: {each.reason}" for each in draft.discarded)
-        ),
+        discarded=dict(Counter(f"{each.kind}: {each.reason}" for each in draft.discarded)),
         failed=len(replies) - len(answered),
         survivors=tuple(map(_survivor, survivors)),
         alarms=tuple(map(_survivor, alarms)),

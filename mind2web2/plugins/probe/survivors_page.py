@@ -37,9 +37,7 @@ def _section(report: ProbeReport) -> str:
         f"<p>{alarms} of {report.false_alarms.count} controls changed, "
         "where the verdict should have stayed.</p>"
     )
-    return f"<h1>{escape(title)}</h1>{controls}" + "".join(
-        map(_article, report.survivors)
-    )
+    return f"<h1>{escape(title)}</h1>{controls}" + "".join(map(_article, report.survivors))
 
 
 def _article(survivor: Survivor) -> str:
@@ -49,9 +47,7 @@ def _article(survivor: Survivor) -> str:
         f"<code>{escape(survivor.url)}</code></p>"
         '<div class="pages">'
         + _side("The page as it was", survivor.page_before, survivor.reason_before)
-        + _side(
-            "The page as it was changed", survivor.page_after, survivor.reason_after
-        )
+        + _side("The page as it was changed", survivor.page_after, survivor.reason_after)
         + "</div></article>\n"
     )
 

@@ -116,9 +116,7 @@ async def exported(
             "OpenTelemetry's packages are missing: run `pip install 'mind2web2[otel]'`, or set "
             "OTEL_SDK_DISABLED=true"
         ) from error
-    resource = Resource.create(
-        {"service.name": "mind2web2", "service.version": __version__}
-    )
+    resource = Resource.create({"service.name": "mind2web2", "service.version": __version__})
     # Our own, rather than the process's: a program that calls this one may have set up its own.
     traces = TracerProvider(resource=resource, shutdown_on_exit=False)
     logs = LoggerProvider(resource=resource, shutdown_on_exit=False)
@@ -234,9 +232,7 @@ class Telemetry(Listener):
             scored: Attributes = {"gen_ai.evaluation.score.value": outcome.score}
             self._emit(ANSWER_EVALUATION, named | scored, context)
             span.set_attribute("mind2web2.score", outcome.score)
-            leaves = leaf_records(
-                job.agent_name, job.task_id, job.answer.name, outcome.result
-            )
+            leaves = leaf_records(job.agent_name, job.task_id, job.answer.name, outcome.result)
             for leaf in leaves:
                 about = _leaf_attributes(leaf) | self._texts(leaf)
                 self._emit(leaf.leaf, named | about, context)

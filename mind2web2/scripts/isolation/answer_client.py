@@ -93,8 +93,7 @@ class SentLedger:
         """Return the ledger."""
         counts = (self.served, self.first_served)
         served, first = (
-            Counter({(model, system): count for model, system, count in each})
-            for each in counts
+            Counter({(model, system): count for model, system, count in each}) for each in counts
         )
         return replace(self.rest, served=served, first_served=first)
 
@@ -231,9 +230,7 @@ class AnswerClient(AsyncCalls):
         """Return usage and notes."""
         if isinstance(self.questions, PassQuestions) and self.questions.is_open:
             self.questions.end()
-        sent: SentLedger = self._run.ask_now(
-            "ledger", SentLedger, used=self.questions.used
-        )
+        sent: SentLedger = self._run.ask_now("ledger", SentLedger, used=self.questions.used)
         return sent.ledger()
 
     @property
@@ -252,9 +249,7 @@ class AnswerClient(AsyncCalls):
 
     def response(self, **_keywords: Any) -> Any:
         """Refuse: this client is asynchronous (eval-scripts.md)."""
-        raise ValueError(
-            "this client is asynchronous: use await client.async_response(...)"
-        )
+        raise ValueError("this client is asynchronous: use await client.async_response(...)")
 
     def fail(self, failure: Failure) -> Failure:
         """Record a permanent failure, after which the run asks nothing more for this answer."""
@@ -270,9 +265,7 @@ class AnswerClient(AsyncCalls):
         """Ask nothing more, for tasks that the script left running after its evaluation."""
         self._latch.fail(EvalScriptError("the evaluation is over"))
 
-    def recorded_skip(
-        self, subject: QuestionContext, skip_reason: str | None
-    ) -> str | None:
+    def recorded_skip(self, subject: QuestionContext, skip_reason: str | None) -> str | None:
         """Return why a verification is skipped, as ``Judge.recorded_skip`` promises."""
         same = (subject.node, subject.claim)
         self._gates[same] += 1
@@ -341,13 +334,9 @@ class AnswerClient(AsyncCalls):
         verdict: Any = unread_verdict(questions.end)
         return verdict, Undecided(blocks=True, on_read=questions.end)
 
-    async def judged(
-        self, claim: AskedClaim, given: Given
-    ) -> tuple[bool, Evidence | Undecided]:
+    async def judged(self, claim: AskedClaim, given: Given) -> tuple[bool, Evidence | Undecided]:
         """Return what ``ClaimJudging.judged`` returns."""
-        found = await self._reply(
-            "judged", Judged, claim=claim, given=self._given(given)
-        )
+        found = await self._reply("judged", Judged, claim=claim, given=self._given(given))
         if isinstance(found, UnknownReply):
             return self.left_open()
         supported, evidence = found
@@ -388,9 +377,7 @@ class AnswerClient(AsyncCalls):
 
     async def page_info(self, url: str, given: Given) -> PageInfo:
         """Return a page's images as data URLs and its text. Raises CaptureError: it is unavailable."""
-        found = await self._reply(
-            "page_info", PageInfo, url=url, given=self._given(given)
-        )
+        found = await self._reply("page_info", PageInfo, url=url, given=self._given(given))
         if isinstance(found, UnknownReply):
             self._end_unless_shown()
             return [], marked_text("page")
@@ -410,10 +397,7 @@ class AnswerClient(AsyncCalls):
 
     def _end_unless_shown(self) -> None:
         """End the pass if nobody may look into stand-ins."""
-        if (
-            isinstance(self.questions, PassQuestions)
-            and self.questions.ahead == "nothing"
-        ):
+        if isinstance(self.questions, PassQuestions) and self.questions.ahead == "nothing":
             self.questions.end()
 
     def _in_program_order(self, reason: str) -> None:
@@ -459,9 +443,7 @@ class AnswerClient(AsyncCalls):
             # What the script gives cannot be sent.
             raise self.fail(unexpected(error)) from error
 
-    def _with_value(
-        self, reply: ChatReply, request: ChatRequest, name: str | None
-    ) -> ChatReply:
+    def _with_value(self, reply: ChatReply, request: ChatRequest, name: str | None) -> ChatReply:
         """Return a reply with the template that it fills."""
         if request.template is None or reply.declined is not None:
             return reply

@@ -17,9 +17,7 @@ _CONNECTIONS = "opens connections"
 _FILES = "changes files"
 # Audit events by what they mean.
 _EFFECTS = {
-    **dict.fromkeys(
-        ("os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"), _PROGRAMS
-    ),
+    **dict.fromkeys(("os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"), _PROGRAMS),
     **dict.fromkeys(("subprocess.Popen", "pty.spawn"), _PROGRAMS),
     **dict.fromkeys(("socket.bind", "socket.connect", "socket.sendto"), _CONNECTIONS),
     **dict.fromkeys(("socket.getaddrinfo", "socket.gethostbyname"), _CONNECTIONS),
@@ -54,9 +52,7 @@ def watch_effects(note: Callable[[str], object]) -> None:
             setattr(module, name, _noting(start, note))
 
 
-def _noting(
-    start: Callable[..., Any], note: Callable[[str], object]
-) -> Callable[..., Any]:
+def _noting(start: Callable[..., Any], note: Callable[[str], object]) -> Callable[..., Any]:
     def started(*arguments: Any, **keywords: Any) -> Any:
         note("starts threads")
         return start(*arguments, **keywords)

@@ -196,9 +196,7 @@ class AnswerProcesses:
     ) -> None:
         async with script_process(self._home, self._limits.memory_bytes) as process:
             connection = RpcConnection(process.reader, process.writer)
-            service = PassService(
-                passes, self.answers, job.cache_dir, self._logger, connection
-            )
+            service = PassService(passes, self.answers, job.cache_dir, self._logger, connection)
             pieces: list[bytes] = []
             printing = asyncio.create_task(_read_printed(process, pieces))
             try:
@@ -240,9 +238,7 @@ class AnswerProcesses:
             log.debug("pass failed script=%s", job.call.script_path, exc_info=error)
             return None
 
-    async def _in_program_order(
-        self, service: PassService, job: PassJob
-    ) -> Done | None:
+    async def _in_program_order(self, service: PassService, job: PassJob) -> Done | None:
         name = job.call.script_path.name
         try:
             return await service.connection.served(service)
@@ -267,9 +263,7 @@ class AnswerProcesses:
                 task.exception()  # retrieved, so that asyncio does not log it
 
 
-def _pass_on_failure(
-    task: asyncio.Task[None], ended: asyncio.Future[Done | None]
-) -> None:
+def _pass_on_failure(task: asyncio.Task[None], ended: asyncio.Future[Done | None]) -> None:
     if ended.done():
         return
     failure = None if task.cancelled() else task.exception()
@@ -292,9 +286,7 @@ async def _check_replies(service: PassService) -> None:
     serving = asyncio.create_task(service.connection.served(service))
     left: set[asyncio.Task[object]] = set(service.works)
     while left and not serving.done():
-        _, left = await asyncio.wait(
-            {serving, *left}, return_when=asyncio.FIRST_COMPLETED
-        )
+        _, left = await asyncio.wait({serving, *left}, return_when=asyncio.FIRST_COMPLETED)
         left.discard(serving)
     await _give_up(service)
     serving.cancel()

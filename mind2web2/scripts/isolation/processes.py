@@ -30,7 +30,8 @@ from typing import NoReturn, Protocol
 from mind2web2.errors import MachineError, UsageError
 from mind2web2.utils.aio import to_the_end
 
-# Real scripts take a few seconds of processor time and less than 100 MB, most of it for Python itself.
+# Real scripts take a few seconds of processor time and less than 100 MB, most of it for Python
+# itself.
 DEFAULT_MEMORY_BYTES = 1024**3
 DEFAULT_PROCESSOR_S = 600
 # A full disk costs every answer of the run.
@@ -141,9 +142,7 @@ class ForkLoop:
     def _start_one(self) -> bool:
         """Start the requested process; ``False`` where the run has closed the control socket."""
         try:
-            request, fds, _, _ = socket.recv_fds(
-                self._control, START.size, FDS_PER_START
-            )
+            request, fds, _, _ = socket.recv_fds(self._control, START.size, FDS_PER_START)
         except ConnectionError:
             return False
         if not request:
@@ -172,7 +171,8 @@ class ForkLoop:
             os.setsid()
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            # Where the machine runs out of memory, the system is to kill a script rather than the run.
+            # Where the machine runs out of memory, the system is to kill a script rather than the
+            # run.
             with contextlib.suppress(OSError):
                 Path("/proc/self/oom_score_adj").write_text("1000")
             _keep_only(connection_fd, output_fd)
@@ -184,9 +184,7 @@ class ForkLoop:
 
     def _note_unwanted(self, child: _Child) -> None:
         """Note that the run closed a process's liveness socket."""
-        if (
-            child.pid in self._children
-        ):  # else it ended at the same moment and is reaped already
+        if child.pid in self._children:  # else it ended at the same moment and is reaped already
             self._selector.unregister(child.liveness)
             child.unwanted_s = time.monotonic()
             self._kill_unwanted()
@@ -229,9 +227,7 @@ class ForkLoop:
         _kill_group(child.pid)
         with contextlib.suppress(KeyError):  # unwanted
             self._selector.unregister(child.liveness)
-        _report(
-            child.liveness, f"ended {status} {TOO_LARGE if child.is_too_large else ''}"
-        )
+        _report(child.liveness, f"ended {status} {TOO_LARGE if child.is_too_large else ''}")
         child.liveness.close()
 
 
@@ -241,9 +237,7 @@ def _memory_taken(pid: int) -> int:
         lines = Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines()
     except OSError:
         return 0
-    return sum(
-        int(line.split()[1]) * 1024 for line in lines if line.startswith(_COUNTED)
-    )
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(_COUNTED))
 
 
 def _report(liveness: socket.socket, event: str) -> None:
@@ -381,11 +375,7 @@ class ForkServer:
                 "each eval script runs in a process of its own, and this system cannot fork processes: "
                 "use Linux, macOS or, on Windows, WSL"
             )
-        if (
-            self._process is None
-            or self._control is None
-            or self._process.poll() is not None
-        ):
+        if self._process is None or self._control is None or self._process.poll() is not None:
             self._end()
             self._control = self._start()
         return self._control
@@ -503,15 +493,14 @@ async def script_process(
 async def _started(
     server: ProcessStarter, memory_bytes: int, exits: AsyncExitStack
 ) -> ScriptProcess:
-    ours, theirs = zip(
-        *(socket.socketpair() for _ in range(FDS_PER_START)), strict=True
-    )
+    ours, theirs = zip(*(socket.socketpair() for _ in range(FDS_PER_START)), strict=True)
     # Closing a socket that its stream has closed does nothing.
     for end in ours:
         exits.callback(end.close)
     fds = [end.fileno() for end in theirs]
     try:
-        # Also after a cancellation: the thread cannot be stopped, and the descriptors might be reused.
+        # Also after a cancellation: the thread cannot be stopped, and the descriptors might be
+        # reused.
         await to_the_end(asyncio.to_thread(server.start_script, fds, memory_bytes))
     except OSError as error:
         raise MachineError(_not_started(str(error))) from error

@@ -21,10 +21,11 @@ from mind2web2.scripts.isolation.rpc import (
 )
 from mind2web2.verification.stand_ins import has_mark
 
-# How far a script goes on with stand-ins for replies that are not known yet: it may pass them on, it may look
-# into them, or it goes on as if every claim held.
+# How far a script goes on with stand-ins for replies that are not known yet: it may pass them on,
+# it may look into them, or it goes on as if every claim held.
 Ahead = Literal["nothing", "values", "gates"]
-# By the clock of a pass, which costs no time: what a script does beside its questions goes on meanwhile.
+# By the clock of a pass, which costs no time: what a script does beside its questions goes on
+# meanwhile.
 _REPLY_S = 0.1
 # A pass asks for no more stand-ins than this: it may loop until a reply comes.
 MAX_STAND_INS = 2_000
@@ -113,9 +114,7 @@ class PassQuestions:
         content = self._known.get(question.key)
         if content is None:
             self._first_open = self._first_open or question.key
-            if question.key not in self._begun and not (
-                self.is_open and has_mark(text)
-            ):
+            if question.key not in self._begun and not (self.is_open and has_mark(text)):
                 self._begun.add(question.key)
                 self._client.send(Message("note", {"question": question}, "begin"))
             self.is_open = True

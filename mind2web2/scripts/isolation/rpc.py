@@ -29,8 +29,8 @@ from mind2web2.scripts.inputs import ClockReading
 
 # Of a message to the run: thirty screenshots, or a tree of a hundred thousand nodes.
 MAX_MESSAGE_BYTES = 64 * 1024**2
-# Of questions that are not answered yet, each with this much for its task; and of replies that a script's
-# process does not read.
+# Of questions that are not answered yet, each with this much for its task; and of replies that a
+# script's process does not read.
 MAX_WAITING_BYTES = 1_000_000_000
 _TASK_BYTES = 10_000
 # Of an error's text, and of a validation error in a judge's reply.
@@ -200,7 +200,8 @@ _served: set[Callable[..., Any]] = set()
 
 def served(method: Method) -> Method:
     """Let a script's process call a method of the run; its arguments are validated."""
-    # Made ready at the first call: that takes milliseconds, and a run that reuses its results calls none.
+    # Made ready at the first call: that takes milliseconds, and a run that reuses its results calls
+    # none.
     checked = validate_call(config={"defer_build": True})(method)
     _served.add(checked)
     return checked
@@ -299,7 +300,8 @@ class RpcClient(_End):
                 elif message.kind == "ask":
                     self.send(_replied(answer, message))
             except BaseException:
-                # The run is gone, or a reply is lost and the task that awaits it would never continue.
+                # The run is gone, or a reply is lost and the task that awaits it would never
+                # continue.
                 os._exit(1)
 
         loop = asyncio.get_running_loop()
@@ -359,9 +361,7 @@ class RpcClient(_End):
         content = encoded(message)
         if len(content) > MAX_MESSAGE_BYTES:
             limit_mb = MAX_MESSAGE_BYTES // 1024**2
-            raise ValueError(
-                f"a message of {len(content)} bytes; the limit is {limit_mb} MB"
-            )
+            raise ValueError(f"a message of {len(content)} bytes; the limit is {limit_mb} MB")
         with self._sending, _not_interrupted():
             if not self._connection.closed:
                 self._connection.send_bytes(content)
@@ -375,7 +375,9 @@ class RpcClient(_End):
 def _replied(answer: Callable[..., Any], message: Message) -> Message:
     try:
         return Message("reply", answer(**message.content), number=message.number)
-    except Exception as error:  # a template's own code may raise anything: the question fails with that
+    except (
+        Exception
+    ) as error:  # a template's own code may raise anything: the question fails with that
         return Message("failure", Failure.of(error), number=message.number)
 
 
@@ -389,9 +391,7 @@ class Service(Protocol):
 class RpcConnection(_End):
     """The run's end of the connection to one script's process."""
 
-    def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         super().__init__()
         self._reader = reader
         self._writer = writer

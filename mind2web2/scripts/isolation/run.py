@@ -88,9 +88,7 @@ def prices_of(judge: CachingJudge) -> dict[str, OwnPrice]:
         judges = [judge]
     else:
         judges = [judge, judge.first]
-    return {
-        each.settings.model: each.price for each in judges if each.price is not None
-    }
+    return {each.settings.model: each.price for each in judges if each.price is not None}
 
 
 async def isolated_result(
@@ -135,15 +133,9 @@ async def isolated_result(
         as_of=run.as_of,
         zone=run.zone,
     )
-    async with answer_processes(
-        isolation.homes, home_job, job, answers, logger
-    ) as starter:
-        passes = ScriptPasses(
-            answers, starter, run.ahead, waits_for_all=run.judge.settings.batch
-        )
-        done = await done_in_time(
-            passes, starter, call, isolation.limits, run.timeout_s, run.clock
-        )
+    async with answer_processes(isolation.homes, home_job, job, answers, logger) as starter:
+        passes = ScriptPasses(answers, starter, run.ahead, waits_for_all=run.judge.settings.batch)
+        done = await done_in_time(passes, starter, call, isolation.limits, run.timeout_s, run.clock)
     cache.note_lookups(done.looked_up, done.captured, is_listed=done.is_listed)
     answers.settle(done.used)
     result = checked_result(done.result, call.script_path)
@@ -212,9 +204,7 @@ def exit_reason(
 ) -> EvalScriptError | MachineError:
     """Return why a process ended without a result; the sender of a signal is not known."""
     if process is None or process.status is None:
-        return MachineError(
-            "the process that starts scripts has ended: run the same command again"
-        )
+        return MachineError("the process that starts scripts has ended: run the same command again")
     if process.was_too_large:
         return EvalScriptError(
             f"script {path.name} took more than {limits.memory_bytes // 1024**2} MB of memory "
@@ -227,11 +217,7 @@ def exit_reason(
             "evaluation uses?"
         )
     number = os.WTERMSIG(process.status)
-    name = (
-        signal.Signals(number).name
-        if number in set(signal.Signals)
-        else f"signal {number}"
-    )
+    name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
     why = "not by the evaluation: does it call os.kill or os.killpg, or did another program?"
     if name == "SIGXCPU":
         why = f"which the system sends after {limits.processor_s} s of processor time: an endless loop?"
@@ -244,6 +230,4 @@ def exit_reason(
         )
     elif name in _CRASHES:
         why = "a crash: check the compiled code that it calls"
-    return EvalScriptError(
-        f"script {path.name}: its process was ended by {name}, {why}"
-    )
+    return EvalScriptError(f"script {path.name}: its process was ended by {name}, {why}")

@@ -75,18 +75,14 @@ def schema_proxy(name: str, schema: object) -> type[BaseModel]:
 
 @lru_cache(maxsize=256)
 def _proxy(name: str, schema_text: str) -> type[BaseModel]:
-    return type(
-        name, (_SchemaProxy,), {"schema_text": schema_text, "__module__": __name__}
-    )
+    return type(name, (_SchemaProxy,), {"schema_text": schema_text, "__module__": __name__})
 
 
 @dataclass(frozen=True)
 class _RunContext(EvaluationContext):
     """An answer whose pages are the run's: an unforeseen error at one of them costs one leaf."""
 
-    async def page_within(
-        self, url: str, with_images: bool, limit: ImageLimit
-    ) -> PreparedPage:
+    async def page_within(self, url: str, with_images: bool, limit: ImageLimit) -> PreparedPage:
         """Return a page as ``EvaluationContext`` does. Raises PageBugError: an unforeseen error."""
         try:
             return await super().page_within(url, with_images, limit)
@@ -141,7 +137,9 @@ class RunService:
         """
         self.logger.error("the run failed at %r", question, exc_info=error)
         if isinstance(error, ValidationError):
-            text = f"the script's process sent an invalid question {question!r}: {problem_of(error)}"
+            text = (
+                f"the script's process sent an invalid question {question!r}: {problem_of(error)}"
+            )
             return EvalScriptError(one_line(text))
         text = f"the run failed at {question!r}: {type(error).__name__}: {error}"
         return MachineError(one_line(text))
@@ -153,9 +151,7 @@ class RunService:
         return await judging.judged(claim.verification, claim.urls, claim.had_sources)
 
     @served
-    async def filled(
-        self, form: AskedForm, template: SentTemplate, given: Given
-    ) -> Filled:
+    async def filled(self, form: AskedForm, template: SentTemplate, given: Given) -> Filled:
         """Fill a form from the answer or a page."""
         reply, record = await filled(
             self._context(given), form, _class_of(template), self._check_of(template)
@@ -309,9 +305,7 @@ class RunAnswers:
             self._source,
             self._answer,
             settings.votes,
-            AnswerCache(
-                cache.task_cache, cache.page_library, cache.page_limit, cache.captures
-            ),
+            AnswerCache(cache.task_cache, cache.page_library, cache.page_limit, cache.captures),
             self._logger,
             check,
         )

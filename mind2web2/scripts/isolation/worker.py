@@ -73,7 +73,8 @@ from mind2web2.utils.api_misuse import ScriptReports, script_reports
 from mind2web2.utils.deep_trees import allow_deep_trees
 from mind2web2.utils.files import file_sha256
 
-# Modules that scripts import (eval-scripts.md) or that others import late: loaded once for all scripts.
+# Modules that scripts import (eval-scripts.md) or that others import late: loaded once for all
+# scripts.
 _PRELOADED = (
     "mind2web2.evaluator",
     "mind2web2.eval_runner",
@@ -155,8 +156,9 @@ def serve(control_fd: int) -> None:
     """Load the modules that scripts need, and be the fork server of a run."""
     _load_all()
     gc.enable()
-    # Pages of memory that the collector does not touch stay shared with the children. Nothing is collected
-    # first: that takes longer than any child would need for the little garbage of loading.
+    # Pages of memory that the collector does not touch stay shared with the children. Nothing is
+    # collected first: that takes longer than any child would need for the little garbage of
+    # loading.
     gc.freeze()
     ForkLoop(socket.socket(fileno=control_fd), be_home, HOME_GRACE_S).run()
 
@@ -166,9 +168,7 @@ def _load_all() -> None:
         import_module(name)
     prepare(HomeJob, PassJob, Reply, *REPLIES)
     price_usd(Usage(), "o4-mini")  # reads the price list
-    address_flags(
-        ""
-    )  # compiles the signs, which takes a third of a short script's time
+    address_flags("")  # compiles the signs, which takes a third of a short script's time
     # time_machine loads pytest where it is installed, which takes longer than all the rest.
     sys.modules.setdefault("pytest", None)  # type: ignore[arg-type]  # as the import system has it
     import_module("time_machine")
@@ -278,9 +278,7 @@ class ScriptHome:
         # If this process ended with replies unread, the run could lose the result message.
         client.answer_until_closed(judge.check)
 
-    async def _evaluated(
-        self, job: PassJob, client: RpcClient, judge: AnswerClient
-    ) -> None:
+    async def _evaluated(self, job: PassJob, client: RpcClient, judge: AnswerClient) -> None:
         client.listen(judge.check)
         try:
             done = await self._outcome(job, client, judge)
@@ -305,15 +303,11 @@ class ScriptHome:
             )
             client.send(Message("done", Done(failure=Failure.of(failure))))
 
-    async def _outcome(
-        self, job: PassJob, client: RpcClient, judge: AnswerClient
-    ) -> Done:
+    async def _outcome(self, job: PassJob, client: RpcClient, judge: AnswerClient) -> Done:
         captures = captured_by_run() if job.with_captures else None
         task_cache, pages = CacheFileSys(job.cache_dir), RunPages(client)
         pages.set_stored_at_first(task_cache, job.stored_at_first)
-        cache = AnswerCache(
-            task_cache, pages, asyncio.Semaphore(_OWN_CAPTURES), captures
-        )
+        cache = AnswerCache(task_cache, pages, asyncio.Semaphore(_OWN_CAPTURES), captures)
         logger = _logger(job, client)
         log_unseen_errors(logger)
 
@@ -346,9 +340,7 @@ class ScriptHome:
         logger: logging.Logger,
     ) -> dict[str, Any]:
         guard = (
-            LoopGuard(self._job.limits.block_s, self._stops)
-            if job.ahead is None
-            else nullcontext()
+            LoopGuard(self._job.limits.block_s, self._stops) if job.ahead is None else nullcontext()
         )
         async with guard:
             evaluate = self._evaluate or self._load()
@@ -358,9 +350,7 @@ class ScriptHome:
                 judge.note("ignored_arguments", name)
             for fault in self._faults:
                 judge.note("script_faults", fault)
-            return await script_result(
-                evaluate, job.call, judge, cache, logger, self._stops
-            )
+            return await script_result(evaluate, job.call, judge, cache, logger, self._stops)
 
 
 def _open_files() -> int:
@@ -374,9 +364,7 @@ def _logger(job: PassJob, client: RpcClient) -> logging.Logger:
     package.propagate = False
     package.addHandler(RelayHandler(client.note, "package"))
     # A manager of its own, as the run's loggers have.
-    logger = logging.Manager(logging.RootLogger(logging.DEBUG)).getLogger(
-        job.logger_name
-    )
+    logger = logging.Manager(logging.RootLogger(logging.DEBUG)).getLogger(job.logger_name)
     logger.propagate = False
     logger.setLevel(logging.DEBUG)
     logger.addHandler(RelayHandler(client.note, "answer"))

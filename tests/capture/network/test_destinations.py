@@ -107,12 +107,10 @@ async def test_a_name_that_is_rebound_is_not_asked_again():
     """The address that was checked is the one that is used, whatever the name server says next."""
     resolve, asked = names("8.8.8.8", "127.0.0.1")
     finder = Destinations(PUBLIC, resolve)
-    both = await asyncio.gather(
-        finder.find("Site.example", 80), finder.find("site.example.", 443)
-    )
-    assert [
-        str(address) for destination in both for address in destination.addresses
-    ] == ["8.8.8.8"] * 2
+    both = await asyncio.gather(finder.find("Site.example", 80), finder.find("site.example.", 443))
+    assert [str(address) for destination in both for address in destination.addresses] == [
+        "8.8.8.8"
+    ] * 2
     assert asked == ["site.example"]
 
 
@@ -236,9 +234,7 @@ PRIVATE_NETWORKS = """
 """
 
 
-@pytest.mark.parametrize(
-    "network", list(map(ip_network, PRIVATE_NETWORKS.split())), ids=str
-)
+@pytest.mark.parametrize("network", list(map(ip_network, PRIVATE_NETWORKS.split())), ids=str)
 def test_networks_are_refused_from_end_to_end(network):
     """The first and the last address of what is not public are refused."""
     assert refusal_reason(network[0])
@@ -317,10 +313,7 @@ def test_forms_of_an_address_are_as_public_as_it_is(address):
 def test_what_python_calls_private_is_refused(address):
     """Nothing passes that Python's own tables know to be special."""
     is_special = (
-        address.is_private
-        or address.is_loopback
-        or address.is_link_local
-        or address.is_multicast
+        address.is_private or address.is_loopback or address.is_link_local or address.is_multicast
     )
     assert not is_special or refusal_reason(address)
 

@@ -31,9 +31,7 @@ async def proxied(network=ANYWHERE, max_bytes=PLENTY_BYTES, **options):
 @asynccontextmanager
 async def raw(session):
     """Open a connection to a session's port."""
-    reader, writer = await asyncio.open_connection(
-        "127.0.0.1", urlsplit(session.server_url).port
-    )
+    reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(session.server_url).port)
     try:
         yield reader, writer
     finally:
@@ -45,13 +43,7 @@ async def tunnel(session, host, port):
     """Ask for a connection; yields the reply's code, a reader and a writer."""
     async with raw(session) as (reader, writer):
         name = host.encode()
-        writer.write(
-            b"\5\1\0"
-            + b"\5\1\0\3"
-            + bytes([len(name)])
-            + name
-            + port.to_bytes(2, "big")
-        )
+        writer.write(b"\5\1\0" + b"\5\1\0\3" + bytes([len(name)]) + name + port.to_bytes(2, "big"))
         assert await reader.readexactly(2) == b"\5\0"
         reply = await reader.readexactly(10)
         yield reply[1], reader, writer
@@ -217,9 +209,7 @@ async def test_closing_a_session_cuts_its_connections_and_its_port():
         writer.transport.abort()
         await hung_up.wait()
         with pytest.raises(ConnectionRefusedError):
-            await asyncio.open_connection(
-                "127.0.0.1", urlsplit(session.server_url).port
-            )
+            await asyncio.open_connection("127.0.0.1", urlsplit(session.server_url).port)
 
 
 async def test_sessions_have_ports_and_records_of_their_own():
@@ -247,16 +237,10 @@ async def test_repeated_attempts_are_recorded_once_and_records_are_bounded():
         await asyncio.gather(*(code(session, "10.0.0.1", 80) for _ in range(3)))
         assert len(session.refused) == 1
         await asyncio.gather(
-            *(
-                code(session, f"10.0.1.{number % 256}", 80 + number)
-                for number in range(150)
-            )
+            *(code(session, f"10.0.1.{number % 256}", 80 + number) for number in range(150))
         )
         await asyncio.gather(
-            *(
-                code(session, f"10.0.2.{number % 256}", 80 + number)
-                for number in range(100)
-            )
+            *(code(session, f"10.0.2.{number % 256}", 80 + number) for number in range(100))
         )
         assert len(session.refused) == 200
 
@@ -279,9 +263,7 @@ async def overloaded(_):
         (resolve_to_loopback, "connection_refused", True, REFUSED),
     ],
 )
-async def test_failures_are_recorded_with_their_kind(
-    resolve, kind, is_transient, reply
-):
+async def test_failures_are_recorded_with_their_kind(resolve, kind, is_transient, reply):
     """A host that cannot be reached is told from one that must not be."""
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))  # and not listening

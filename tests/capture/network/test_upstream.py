@@ -103,9 +103,7 @@ async def test_private_addresses_and_names_stay_refused(host):
     with pytest.raises(PrivateDestinationError):
         await Destinations(NetworkSettings(proxies=proxies)).find(host, 443)
     allowed = NetworkSettings(proxies=proxies, allow_private_network=True)
-    assert (
-        await Destinations(allowed).find(host, 443)
-    ).upstream.host == "proxy.example"
+    assert (await Destinations(allowed).find(host, 443)).upstream.host == "proxy.example"
 
 
 @pytest.mark.parametrize("tunnels_to", [None, 443])
@@ -127,9 +125,7 @@ async def test_a_page_is_captured_through_a_proxy(browser, tunnels_to, caplog):
     assert any(request.startswith(f"http://{HOST}/") for request in proxy.requests) is (
         tunnels_to == 443
     )
-    assert (
-        "answered HTTP 502 when asked for unknown.example:443" in unknown.record.failure
-    )
+    assert "answered HTTP 502 when asked for unknown.example:443" in unknown.record.failure
     assert unknown.record.is_transient
     assert PASSWORD not in caplog.text + "".join(
         page.record.model_dump_json() for page in (*pages, unknown)
@@ -145,12 +141,8 @@ async def test_a_download_takes_the_proxy_of_the_environment(monkeypatch):
             monkeypatch.setenv("HTTP_PROXY", proxy.url_with_credentials)
             assert await download("http://files.example/file") == b"whole"
             assert proxy.tunnels == ["files.example:80"]
-            monkeypatch.setenv(
-                "HTTP_PROXY", proxy.url.replace("http://", "http://u:secret@")
-            )
-            with pytest.raises(
-                CaptureError, match=r"HTTP 407.*check its user"
-            ) as error:
+            monkeypatch.setenv("HTTP_PROXY", proxy.url.replace("http://", "http://u:secret@"))
+            with pytest.raises(CaptureError, match=r"HTTP 407.*check its user") as error:
                 await download("http://files.example/file", first_delay_s=0)
             assert "secret" not in str(error.value)
 

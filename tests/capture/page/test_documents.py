@@ -15,9 +15,7 @@ HTML = b"<!doctype html><title>Landing page</title><p>Download the report below.
 
 def document(body, content_type="", file_name=""):
     """Return a response to a made-up address."""
-    return FetchedDocument(
-        "https://a.example/x.pdf", 200, content_type, body, file_name
-    )
+    return FetchedDocument("https://a.example/x.pdf", 200, content_type, body, file_name)
 
 
 @pytest.mark.parametrize(
@@ -56,10 +54,7 @@ def test_content_decides_what_a_file_is(body, content_type, kind):
 
 def test_a_name_for_saving_tells_a_text():
     """Servers give tables odd types, and a name that programs open them by."""
-    assert (
-        document(b"a;b\n1;2\n", "application/vnd.ms-excel", "table.csv").kind()
-        == "text"
-    )
+    assert document(b"a;b\n1;2\n", "application/vnd.ms-excel", "table.csv").kind() == "text"
 
 
 @pytest.mark.parametrize(
@@ -80,9 +75,7 @@ def test_text_is_read_in_its_charset(body, content_type, text):
 
 def test_a_text_without_a_charset_is_guessed():
     """Old text files say nothing of theirs."""
-    words = (
-        "Перевозчик ходит каждый день, кроме воскресенья, и стоит два гульдена. " * 5
-    )
+    words = "Перевозчик ходит каждый день, кроме воскресенья, и стоит два гульдена. " * 5
     assert document(words.encode("cp1251"), "text/plain").text() == words
 
 

@@ -6,8 +6,7 @@ from capture.loaded import cases, load
 from mind2web2.capture.page.hidden_content import close_banners, pass_consent_wall
 
 ARTICLE = (
-    "<h1>Lighthouse</h1>"
-    + "<p>It was built in 1853 of granite and stands 40 metres tall.</p>" * 8
+    "<h1>Lighthouse</h1>" + "<p>It was built in 1853 of granite and stands 40 metres tall.</p>" * 8
 )
 COVER = "position:fixed;inset:0;z-index:9999;background:#fff"
 BAR = "position:fixed;bottom:0;left:0;right:0;z-index:9999;background:#fff"
@@ -32,9 +31,7 @@ def banner(*buttons, style=BAR, text=ASKS, attributes="id=b"):
 @pytest.mark.parametrize(("buttons", "text", "pressed"), cases("banner_cases"))
 async def test_banners_are_refused_else_accepted(page, buttons, text, pressed):
     """The button that refuses is pressed, and only where there is none the one that agrees."""
-    loaded, result = await cleared(
-        page, ARTICLE + banner(*buttons.split("|"), text=text)
-    )
+    loaded, result = await cleared(page, ARTICLE + banner(*buttons.split("|"), text=text))
     assert await loaded.value("document.title") == pressed
     assert text not in await loaded.seen()
     assert len(result.done) == 1
@@ -82,9 +79,7 @@ async def test_banners_in_frames_are_answered(page):
     loaded, result = await cleared(page, html)
     assert await loaded.value("document.title", frame=1) == "1"
     assert (
-        await loaded.value(
-            "document.elementFromPoint(300, 300).closest('#sp_message_container_1')"
-        )
+        await loaded.value("document.elementFromPoint(300, 300).closest('#sp_message_container_1')")
         is None
     )
     assert result.done
@@ -101,10 +96,7 @@ async def test_banners_without_a_way_out_are_removed(page):
     assert result.done == ("consent banner (generic): removed",)
     assert ASKS not in await loaded.seen()
     assert await loaded.value("getComputedStyle(document.body).overflowY") == "visible"
-    assert (
-        await loaded.value("getComputedStyle(document.querySelector('main')).filter")
-        == "none"
-    )
+    assert await loaded.value("getComputedStyle(document.querySelector('main')).filter") == "none"
 
 
 @pytest.mark.parametrize(
@@ -137,9 +129,7 @@ async def test_a_page_with_nothing_but_a_banner_is_a_consent_wall(page):
     assert result.consent_wall.startswith("We use cookies")
 
 
-@pytest.mark.parametrize(
-    "content", [ARTICLE, "<p>The lighthouse is 41 metres tall.</p>"]
-)
+@pytest.mark.parametrize("content", [ARTICLE, "<p>The lighthouse is 41 metres tall.</p>"])
 async def test_a_page_behind_its_banner_is_no_wall(page, content):
     """The text that is left once the banner is answered is the page, were it one sentence."""
     _, result = await cleared(page, content + banner("Accept", style=COVER))

@@ -32,12 +32,8 @@ def is_near(pixel, colour):
 
 def share(image, colour, box=None):
     """Return the share of a colour in a part of an image."""
-    part = (image.crop(box) if box else image).resize(
-        (110, 200), Image.Resampling.NEAREST
-    )
-    pixels = [
-        part.getpixel((x, y)) for x in range(part.width) for y in range(part.height)
-    ]
+    part = (image.crop(box) if box else image).resize((110, 200), Image.Resampling.NEAREST)
+    pixels = [part.getpixel((x, y)) for x in range(part.width) for y in range(part.height)]
     return sum(is_near(pixel, colour) for pixel in pixels) / len(pixels)
 
 
@@ -61,9 +57,7 @@ async def test_the_height_is_bounded(page):
 
 @pytest.mark.parametrize("html", named_cases("pane_cases"))
 async def test_panes_show_all_they_hold(page, html):
-    image = await shot(
-        page, html.replace("{panes}", patch("red", 2000) + patch("blue"))
-    )
+    image = await shot(page, html.replace("{panes}", patch("red", 2000) + patch("blue")))
     assert image.height >= 1700
     assert share(image, BLUE) > 0.03
 
@@ -120,11 +114,7 @@ async def test_sticky_rows_stay_where_they_belong(page):
 
 async def test_wide_tables_are_shown_to_their_right_edge(page):
     """A table somewhat wider than the window is scaled until it fits."""
-    row = (
-        "<tr>"
-        + "".join(f"<td style='min-width:200px'>Cell {n}</td>" for n in range(7))
-        + "</tr>"
-    )
+    row = "<tr>" + "".join(f"<td style='min-width:200px'>Cell {n}</td>" for n in range(7)) + "</tr>"
     last = "<tr><td colspan=6>Sum</td><td style='background:red;min-width:200px'>Total</td></tr>"
     html = f"<div style='overflow-x:auto'><table>{row * 20}{last}</table></div>"
     image = await shot(page, html)
@@ -172,9 +162,7 @@ async def test_sharp_screens_and_wide_windows_make_no_difference(chromium):
     context = await chromium.new_context(
         viewport={"width": 2200, "height": 1400}, device_scale_factor=2
     )
-    image = await shot(
-        await context.new_page(), patch("red", 1000) + patch("blue", 2000)
-    )
+    image = await shot(await context.new_page(), patch("red", 1000) + patch("blue", 2000))
     await context.close()
     assert image.size == (1100, 1500)
     assert share(image, BLUE, (1000, 600, 1100, 1500)) > 0.9
@@ -183,7 +171,5 @@ async def test_sharp_screens_and_wide_windows_make_no_difference(chromium):
 async def test_large_screenshots_come_each_time(page):
     """The browser does not wait for its own timers while the page's clock is stopped."""
     loaded = await load(page, "<p>Some text that goes on for a while</p>" * 300)
-    shots = [
-        await take_screenshot(loaded.session, loaded.worlds, SETTINGS) for _ in range(7)
-    ]
+    shots = [await take_screenshot(loaded.session, loaded.worlds, SETTINGS) for _ in range(7)]
     assert None not in shots

@@ -59,21 +59,16 @@ async def test_scripts_that_listen_for_scrolling_are_heard(page):
 async def test_lazy_images_are_loaded(page, site):
     """Images marked as lazy have been asked for and are there."""
     site.pages["/"] = "".join(
-        f"<div style='height:4000px'><img loading=lazy src=/{n}.png></div>"
-        for n in range(4)
+        f"<div style='height:4000px'><img loading=lazy src=/{n}.png></div>" for n in range(4)
     )
     site.pages |= {f"/{n}.png": PIXEL for n in range(4)}
     loaded, _ = await scrolled(page, "", f"{site.url}/")
-    assert await loaded.value(
-        "[...document.images].every((image) => image.naturalWidth === 1)"
-    )
+    assert await loaded.value("[...document.images].every((image) => image.naturalWidth === 1)")
     assert {f"/{n}.png" for n in range(4)} <= set(site.asked)
 
 
 async def test_placeholders_that_go_are_not_gathered(page):
-    parts = "".join(
-        f"<div style='height:700px'><i>Loading {n}</i></div>" for n in range(8)
-    )
+    parts = "".join(f"<div style='height:700px'><i>Loading {n}</i></div>" for n in range(8))
     script = (
         "<script>const watch = new IntersectionObserver((all) => { for (const one of all)"
         "if (one.isIntersecting) one.target.innerHTML = '<b>Part</b>' });"
@@ -95,13 +90,8 @@ async def test_lists_within_frames_are_followed(page):
             "- 200) setTimeout(more, 300) })</script>"
         )
     )
-    loaded, _ = await scrolled(
-        page, f'<iframe width=600 height=500 srcdoc="{inner}"></iframe>'
-    )
-    assert (
-        await loaded.value("document.querySelector('#list').children.length", frame=1)
-        >= 80
-    )
+    loaded, _ = await scrolled(page, f'<iframe width=600 height=500 srcdoc="{inner}"></iframe>')
+    assert await loaded.value("document.querySelector('#list').children.length", frame=1) >= 80
 
 
 async def test_endless_pages_are_bounded(page):
@@ -115,9 +105,7 @@ async def test_endless_pages_are_bounded(page):
 
 async def test_long_pages_are_not_endless(page):
     """A page that is merely long is scrolled up to a bound, and is not called endless."""
-    _, result = await scrolled(
-        page, f"<p>Text</p><div style='height:70000px'></div>{LISTENS}"
-    )
+    _, result = await scrolled(page, f"<p>Text</p><div style='height:70000px'></div>{LISTENS}")
     assert result.rounds > 40
     assert not result.is_endless
 
@@ -180,10 +168,7 @@ async def test_a_step_that_is_cut_off_is_taken_back(page):
 
     (world,) = loaded.worlds
     cut_off = CutOff(
-        **{
-            field.name: getattr(world, field.name)
-            for field in dataclasses.fields(world)
-        }
+        **{field.name: getattr(world, field.name) for field in dataclasses.fields(world)}
     )
     result = await scroll_through([cut_off], 20, loaded.rest)
     assert (result.is_cut, result.rounds) == (True, 0)
@@ -225,9 +210,7 @@ NEAR_THE_END = "scrollY + innerHeight > document.documentElement.scrollHeight - 
 @pytest.mark.parametrize("delay_ms", [0, 1000])
 async def test_a_list_whose_first_rows_fill_a_common_window(page, delay_ms):
     """Twenty rows that fit 1,400 px are more than a window of 900 px shows, so the list gets its events."""
-    await page.set_viewport_size(
-        {"width": 1100, "height": CaptureSettings().viewport_height_px}
-    )
+    await page.set_viewport_size({"width": 1100, "height": CaptureSettings().viewport_height_px})
     script = f"<script>onscroll = () => {{ if ({NEAR_THE_END}) grow({delay_ms}, 200) }}</script>"
     loaded, result = await scrolled(page, ROWS_OF_70_PX + script)
     seen = await loaded.seen()
@@ -280,9 +263,7 @@ async def test_rows_that_go_out_of_view_are_gathered(page, rows, is_pane):
 
 async def test_a_clock_is_no_list(page):
     """Text that changes by itself while the page is scrolled is not gathered."""
-    script = (
-        "<script>setInterval(() => { for (const one of document.querySelectorAll('li'))"
-    )
+    script = "<script>setInterval(() => { for (const one of document.querySelectorAll('li'))"
     script += " one.textContent = `${Math.round(performance.now())} ms` }, 50)</script>"
     clocks = "<ul><li>a</li><li>b</li><li>c</li><li>d</li></ul>"
     loaded, result = await scrolled(
@@ -312,9 +293,7 @@ FADES = {
 async def test_text_that_fades_in_while_scrolling_is_visible(page, name):
     """By a script or a style sheet, whether it stays or fades out once it has left the window."""
     parts = "".join(f"<p style='margin:900px 0'>Part {n}.</p>" for n in range(9))
-    loaded, _ = await scrolled(
-        page, FADES[name] + parts + "<div style='opacity:0'>Hidden</div>"
-    )
+    loaded, _ = await scrolled(page, FADES[name] + parts + "<div style='opacity:0'>Hidden</div>")
     seen = await loaded.seen()
     assert [n for n in range(9) if f"Part {n}." not in seen] == []
     assert "Hidden" not in seen

@@ -73,9 +73,7 @@ async def test_a_card_shows_the_side_that_is_turned_to_us(page):
         f"<p style='{side}'>front<p style='{side}; transform: rotateY(180deg)'>back</div>"
     )
     assert await text_of(page, html) == "front"
-    assert (
-        await text_of(page, html, "card.style.transform = 'rotateY(180deg)'") == "back"
-    )
+    assert await text_of(page, html, "card.style.transform = 'rotateY(180deg)'") == "back"
 
 
 @pytest.mark.parametrize("html", lines("hidden_markup"))
@@ -109,11 +107,10 @@ async def test_shadow_roots_show_their_slots_in_order(page):
         closed.innerHTML = '<p>closed <x-inner></x-inner></p>';
         closed.querySelector('x-inner').attachShadow({ mode: 'closed' }).innerHTML = 'inner';
     }"""
-    html = "<div id=open><b slot=b>bee</b><i slot=none>unseen</i>rest</div><x-outer>unseen</x-outer>"
-    assert (
-        await text_of(page, html, script)
-        == "A: rest\n\nB: bee\n\nfallback\n\nclosed inner"
+    html = (
+        "<div id=open><b slot=b>bee</b><i slot=none>unseen</i>rest</div><x-outer>unseen</x-outer>"
     )
+    assert await text_of(page, html, script) == "A: rest\n\nB: bee\n\nfallback\n\nclosed inner"
 
 
 @pytest.mark.parametrize("light", ["unseen", "<!-- --><p>unseen</p>", ""])
@@ -168,10 +165,7 @@ async def test_markup_that_hides_dom_properties_hides_no_text(page):
         for name in ["documentElement", "body", "title", "styleSheets", "compatMode"]
     )
     maps = "<p id=frameIds>x</p><p id=closedRoots>y</p>"
-    assert (
-        await text_of(page, f"<form>{fields}kept</form>{images}{maps}")
-        == "kept\n\nx\n\ny"
-    )
+    assert await text_of(page, f"<form>{fields}kept</form>{images}{maps}") == "kept\n\nx\n\ny"
 
 
 async def test_page_scripts_cannot_forge_the_text(page):
@@ -186,9 +180,7 @@ async def test_page_scripts_cannot_forge_the_text(page):
 async def test_text_cannot_pass_for_a_frame(page):
     """The marks of frames are made of characters that are dropped from text."""
     assert (
-        await text_of(
-            page, "<p>&#1;x&#1;", "() => document.body.append('\\u0001y\\u0001')"
-        )
+        await text_of(page, "<p>&#1;x&#1;", "() => document.body.append('\\u0001y\\u0001')")
         == "x\n\ny"
     )
 

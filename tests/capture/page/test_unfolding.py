@@ -91,9 +91,7 @@ FEB = "Feb | City | Fee | Paris | 11 | Rome | 20 | Oslo | 31"
 TABS = {
     "a panel for each": (PANELS, ["Monthly | 12 euros | Yearly | 99 euros"]),
     "one panel": (
-        taking_turns({"Monthly": "12 euros", "Yearly": "99 euros"}).replace(
-            " role=tabpanel", ""
-        ),
+        taking_turns({"Monthly": "12 euros", "Yearly": "99 euros"}).replace(" role=tabpanel", ""),
         ["Yearly | 99 euros | Monthly | 12 euros"],
     ),
     "tables with common cells": (FEES, [FEB]),
@@ -112,8 +110,7 @@ TABS = {
         [f"{day} | {hours}" for day, hours in DAYS.items()],
     ),
     "two sets of tabs": (
-        taking_turns(DAYS)
-        + taking_turns({"Adults": "7 euros", "Children": "3 euros"}, into="q"),
+        taking_turns(DAYS) + taking_turns({"Adults": "7 euros", "Children": "3 euros"}, into="q"),
         [
             "Monday | 9 to 5",
             "Tuesday | closed",
@@ -155,15 +152,9 @@ async def test_many_sections_and_tabs_are_opened(page):
         f"<p><button aria-expanded=false aria-controls=s{n}>A</button></p><p id=s{n} hidden>Secret {n}.</p>"
         for n in range(400)
     )
-    tabs = "".join(
-        f"<button role=tab aria-controls=t{n}>{n}</button>" for n in range(60)
-    )
-    panels = "".join(
-        f"<p id=t{n} {'hidden' if n else ''}>Panel {n}.</p>" for n in range(60)
-    )
-    loaded, result = await unfolded(
-        page, f"{sections}<div role=tablist>{tabs}</div>{panels}"
-    )
+    tabs = "".join(f"<button role=tab aria-controls=t{n}>{n}</button>" for n in range(60))
+    panels = "".join(f"<p id=t{n} {'hidden' if n else ''}>Panel {n}.</p>" for n in range(60))
+    loaded, result = await unfolded(page, f"{sections}<div role=tablist>{tabs}</div>{panels}")
     seen = await loaded.seen()
     assert [n for n in range(400) if f"Secret {n}." not in seen] == []
     assert [n for n in range(60) if f"Panel {n}." not in seen] == []
@@ -172,12 +163,8 @@ async def test_many_sections_and_tabs_are_opened(page):
 
 async def test_tabs_beyond_the_bound_are_reported(page):
     """Where there are more tabs than are opened, the result says how many were not."""
-    tabs = "".join(
-        f"<button role=tab aria-controls=t{n}>{n}</button>" for n in range(90)
-    )
-    panels = "".join(
-        f"<p id=t{n} {'hidden' if n else ''}>Panel {n}.</p>" for n in range(90)
-    )
+    tabs = "".join(f"<button role=tab aria-controls=t{n}>{n}</button>" for n in range(90))
+    panels = "".join(f"<p id=t{n} {'hidden' if n else ''}>Panel {n}.</p>" for n in range(90))
     loaded, result = await unfolded(page, f"<div role=tablist>{tabs}</div>{panels}")
     assert "Panel 79." in await loaded.seen()
     assert result.is_cut
@@ -249,7 +236,9 @@ async def test_what_changes_by_itself_is_not_kept(page):
     assert await loaded.value("document.body.innerText.split('Tick').length") == 2
 
 
-HIDE_BEHIND_BOX = "<style>.s { display: none } :checked ~ .s { display: block } .box { opacity: 0 }</style>"
+HIDE_BEHIND_BOX = (
+    "<style>.s { display: none } :checked ~ .s { display: block } .box { opacity: 0 }</style>"
+)
 SLIDE = (
     "<style>.s { max-height: 0; overflow: hidden; transition: max-height .4s }"
     " :checked ~ .s { max-height: 500px } .box { display: none }</style>"
@@ -264,9 +253,7 @@ async def test_sections_that_a_hidden_box_shows_are_opened(page, style):
         f"<div class=s>Answer {n}.</div>"
         for n in range(3)
     )
-    loaded, result = await unfolded(
-        page, f"{style}<ul>{items}</ul><p class=s>Never shown.</p>"
-    )
+    loaded, result = await unfolded(page, f"{style}<ul>{items}</ul><p class=s>Never shown.</p>")
     seen = await loaded.seen()
     assert all(f"Answer {n}." in seen for n in range(3))
     assert "Never shown." not in seen
@@ -285,7 +272,9 @@ async def test_a_box_that_is_to_be_seen_keeps_its_state(page):
 async def test_tabs_of_radio_buttons_are_all_shown(page):
     """Each tab that a radio button shows is there, the open one in its place."""
     style = "<style>.s { display: none } #r0:checked ~ .s0, #r1:checked ~ .s1 { display: block }"
-    style += " #r2:checked ~ .s2 { display: block } input { position: absolute; left: -99px }</style>"
+    style += (
+        " #r2:checked ~ .s2 { display: block } input { position: absolute; left: -99px }</style>"
+    )
     radios = "".join(
         f"<input type=radio name=r id=r{n} {'' if n else 'checked'}><label for=r{n}>Tab {n}</label>"
         for n in range(3)

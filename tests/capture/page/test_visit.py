@@ -67,9 +67,7 @@ async def test_what_comes_late_is_waited_for(visit, tooth):
         assert visited.is_complete
 
 
-@pytest.mark.parametrize(
-    "tooth", ["redirect", "meta-refresh", "js-redirect", "challenge"]
-)
+@pytest.mark.parametrize("tooth", ["redirect", "meta-refresh", "js-redirect", "challenge"])
 async def test_a_page_on_the_way_to_another_is_not_stayed_on(visit, tooth):
     async with visit(tooth) as visited:
         assert BEHIND in (await visited.state()).text
@@ -92,15 +90,11 @@ async def test_a_page_is_held_in_place(visit, tooth, held_back):
         assert f"/teeth/{tooth}" in visited.navigation.document.url
         assert visited.page.context.pages == [visited.page]
         if held_back:
-            assert [
-                url.rpartition("/")[2] for url in visited.navigation.held_back
-            ] == held_back
+            assert [url.rpartition("/")[2] for url in visited.navigation.held_back] == held_back
 
 
 @pytest.mark.parametrize("tooth", ["alerts", "busy", "busy-at-once", "print-loop"])
-async def test_a_page_that_never_rests_is_stopped_and_read(
-    visit, tools, tooth, monkeypatch
-):
+async def test_a_page_that_never_rests_is_stopped_and_read(visit, tools, tooth, monkeypatch):
     """Its content is there; a page whose script was stopped counts as incomplete."""
     monkeypatch.setattr(visit_module, "_BLOCKED_AFTER_S", 1.5)
     limits = replace(tools[1], settle_timeout_s=2.0)
@@ -108,10 +102,7 @@ async def test_a_page_that_never_rests_is_stopped_and_read(
         assert FACT in (await visited.state()).text
         if tooth == "busy":
             assert not visited.is_complete
-            assert (
-                "the page's scripts were stopped, since they did not rest"
-                in visited.notes
-            )
+            assert "the page's scripts were stopped, since they did not rest" in visited.notes
 
 
 @pytest.mark.parametrize("tooth", ["silent-body", "endless-stream"])

@@ -74,12 +74,8 @@ def test_a_program_answers_each_question_in_each_run(folder):
     run = call(main, "answer", "bot", *command("good"), "--runs", "2")
     assert (run.returncode, run.stderr) == (0, "")
     assert "4 runs: 4 answered; $2.00 in all" in run.stdout
-    assert (
-        folder / "answers/bot/mill/answer_2.md"
-    ).read_text() == "run 2: Where is it?"
-    assert (
-        folder / "answers/bot/mill/answer_2.run.log"
-    ).read_text() == "thinking about mill\n"
+    assert (folder / "answers/bot/mill/answer_2.md").read_text() == "run 2: Where is it?"
+    assert (folder / "answers/bot/mill/answer_2.run.log").read_text() == "thinking about mill\n"
     assert read_json(folder / "answers/bot/mill/answer_2.meta.json")["time_seconds"] > 0
     found = record(folder)
     assert (found["status"], found["cost_usd"], found["attempts"]) == (
@@ -93,10 +89,7 @@ def test_a_program_answers_each_question_in_each_run(folder):
 
 def test_standard_output_is_the_answer_where_no_file_is_named(folder):
     words = f"{sys.executable} -c 'import sys; print(sys.argv[1])' {{question}}"
-    assert (
-        call(main, "answer", "bot", "--command", words, "--task_id", "mill").returncode
-        == 0
-    )
+    assert call(main, "answer", "bot", "--command", words, "--task_id", "mill").returncode == 0
     assert (folder / "answers/bot/mill/answer_1.md").read_text() == "Where is it?\n"
 
 
@@ -137,24 +130,18 @@ def test_a_failed_run_is_asked_again_only_on_demand(folder):
     """By --retry_failed."""
     call(main, "answer", "bot", *command("empty"))
     assert call(main, "answer", "bot", *command("good")).returncode == 1
-    assert (
-        call(main, "answer", "bot", *command("good"), "--retry_failed").returncode == 0
-    )
+    assert call(main, "answer", "bot", *command("good"), "--retry_failed").returncode == 0
     assert record(folder)["status"] == "answered"
 
 
 def test_the_budget_stops_before_it_is_passed(folder):
     """A run starts if the dearest so far still fits; a larger budget continues."""
-    run = call(
-        main, "answer", "bot", *command("good"), "--runs", "2", "--max_cost", "1.2"
-    )
+    run = call(main, "answer", "bot", *command("good"), "--runs", "2", "--max_cost", "1.2")
     assert run.returncode == 1
     assert "2 answered, 2 out of budget; $1.00 in all" in run.stdout
     assert record(folder, "mill/answer_2")["status"] == "out_of_budget"
     assert (
-        call(
-            main, "answer", "bot", *command("good"), "--runs", "2", "--max_cost", "2"
-        ).returncode
+        call(main, "answer", "bot", *command("good"), "--runs", "2", "--max_cost", "2").returncode
         == 0
     )
     assert len(starts(folder)) == 4
@@ -178,8 +165,7 @@ async def test_failed_runs_count_as_zero_and_stopped_ones_have_no_score(folder):
     }
     [warning] = [text for text in numbers["warnings"] if "agent failed" in text]
     assert (
-        "2, counted as 0: lake/answer_2 (the agent failed: exit status 3); lake/answer_3"
-        in warning
+        "2, counted as 0: lake/answer_2 (the agent failed: exit status 3); lake/answer_3" in warning
     )
     [missing] = numbers["missing"]
     assert (missing["answer_name"], "budget" in missing["reason"]) == (
@@ -243,10 +229,7 @@ def test_braces_of_the_program_remain(folder):
     """JSON, awk and shell words are no placeholders."""
     own = """{"a": 1} {x: y} { print } ${HOME} {{name}} {}"""
     words = f"{sys.executable} -c 'import sys; print(sys.argv[2])' {{question}} {shlex.quote(own)}"
-    assert (
-        call(main, "answer", "bot", "--command", words, "--task_id", "mill").returncode
-        == 0
-    )
+    assert call(main, "answer", "bot", "--command", words, "--task_id", "mill").returncode == 0
     assert (folder / "answers/bot/mill/answer_1.md").read_text() == own + "\n"
 
 
@@ -297,9 +280,7 @@ def test_a_key_is_needed_where_no_server_is_named(folder, monkeypatch):
         "no key for the agent's model: set OPENAI_API_KEY" in run.stderr,
     ) == (2, True)
     with AgentServer() as server:
-        run = call(
-            main, "answer", "bot", "--chat", "own-model", "--base_url", server.url
-        )
+        run = call(main, "answer", "bot", "--chat", "own-model", "--base_url", server.url)
     assert (run.returncode, run.stderr) == (0, "")
     assert (folder / "answers/bot/lake/answer_1.md").read_text() == "The lake is deep."
 
@@ -322,9 +303,7 @@ def test_a_response_is_polled_and_its_citations_become_links(folder):
     notes = [cited | {"start_index": 0, "end_index": 10}, own]
     with AgentServer(text, notes) as server:
         options = ("--openai_responses", "gpt-5-mini", "--base_url", server.url)
-        assert (
-            call(main, "answer", "bot", *options, "--task_id", "lake").returncode == 0
-        )
+        assert call(main, "answer", "bot", *options, "--task_id", "lake").returncode == 0
     assert (folder / "answers/bot/lake/answer_1.md").read_text() == (
         "It is deep ([The (lake)](https://lake.example/a%28b%29)). See [map](https://map.example)."
     )
@@ -347,9 +326,7 @@ def test_a_failed_response_is_an_error_of_the_agent(folder):
             "--retries",
             "1",
         )
-        assert (
-            call(main, "answer", "bot", *options, "--task_id", "lake").returncode == 1
-        )
+        assert call(main, "answer", "bot", *options, "--task_id", "lake").returncode == 1
     assert server.created == ["resp_1", "resp_2"]
     assert record(folder)["reason"] == "response failed: tool broke"
 
@@ -366,12 +343,7 @@ def test_a_response_that_takes_too_long_is_cancelled(folder):
             "0",
         )
         limit = ("--time_limit", "0.5")
-        assert (
-            call(
-                main, "answer", "bot", *options, *limit, "--task_id", "lake"
-            ).returncode
-            == 1
-        )
+        assert call(main, "answer", "bot", *options, *limit, "--task_id", "lake").returncode == 1
     assert server.cancelled == ["resp_1"]
     assert record(folder)["reason"] == "no answer within 0.5 s"
 
@@ -389,9 +361,7 @@ def test_a_killed_command_continues_its_response(folder):
             "lake",
         )
         words = [sys.executable, "-m", "mind2web2", "answer", "bot", *options]
-        process = subprocess.Popen(
-            words, cwd=folder, env=clean_environment(OPENAI_API_KEY="dummy")
-        )
+        process = subprocess.Popen(words, cwd=folder, env=clean_environment(OPENAI_API_KEY="dummy"))
         assert server.polled.wait(60)
         process.send_signal(signal.SIGKILL)
         process.wait()

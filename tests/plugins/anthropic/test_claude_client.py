@@ -69,9 +69,7 @@ class Names(RootModel[list[str]]):
 
 def question(**changes):
     """Return a request for a verdict, with these fields changed."""
-    return ChatRequest(
-        **{"model": MODEL, "messages": MESSAGES, "template": Verdict, **changes}
-    )
+    return ChatRequest(**{"model": MODEL, "messages": MESSAGES, "template": Verdict, **changes})
 
 
 @pytest.fixture(params=["anthropic", "bedrock"])
@@ -103,9 +101,7 @@ def claude(quick, provider):
                 api_key="wJalr-secret",
                 retry=quick,
             )
-        return LLMClient(
-            "bedrock_anthropic", is_async=True, base_url=server.url, retry=quick
-        )
+        return LLMClient("bedrock_anthropic", is_async=True, base_url=server.url, retry=quick)
 
     return build
 
@@ -249,9 +245,7 @@ async def test_parameters_are_passed_on(ask):
         ),
     ],
 )
-async def test_refused_parameters_are_left_out_and_remembered(
-    claude, message, is_left_out
-):
+async def test_refused_parameters_are_left_out_and_remembered(claude, message, is_left_out):
     """Newer models refuse a temperature, older ones cache marks: each is learned once."""
     reply = '{"reasoning": "r", "result": true}'
     with JudgeServer(reply, faults=[claude_error(400, message)]) as server:
@@ -302,9 +296,7 @@ async def test_temporary_failures_are_retried(ask, fault):
             "too long",
         ),
         (
-            claude_error(
-                400, "Your credit balance is too low to access the Anthropic API."
-            ),
+            claude_error(400, "Your credit balance is too low to access the Anthropic API."),
             JudgeAccessError,
             "quota of .* is spent",
         ),
@@ -339,9 +331,7 @@ async def test_a_request_without_a_connection_is_not_counted(ask):
     assert (request.sent.requests, request.sent.reported) == (0, 0)
 
 
-@pytest.mark.parametrize(
-    "fault", [content({"reasoning": "r"}), truncated(), content("I think so")]
-)
+@pytest.mark.parametrize("fault", [content({"reasoning": "r"}), truncated(), content("I think so")])
 async def test_invalid_output_is_repaired_and_then_asked_afresh(ask, fault):
     """The first valid reply counts; three invalid ones are no verdict."""
     with JudgeServer(faults=[fault]) as server:
@@ -375,16 +365,12 @@ def test_a_refusal_without_text_has_the_explanation():
 
 async def test_anthropic_lists_its_models(quick):
     """So that an error names the model that was meant."""
-    with JudgeServer(
-        faults=[claude_error(404, "model: claude-9")], models=["claude-8"]
-    ) as server:
+    with JudgeServer(faults=[claude_error(404, "model: claude-9")], models=["claude-8"]) as server:
         async with LLMClient(
             "anthropic", is_async=True, base_url=server.url, api_key="k", retry=quick
         ) as client:
             await client.check_reachable()
-            with pytest.raises(
-                JudgeAccessError, match="no model claude-9; did you mean claude-8"
-            ):
+            with pytest.raises(JudgeAccessError, match="no model claude-9; did you mean claude-8"):
                 await client.chat(question(model="claude-9"))
 
 
@@ -395,9 +381,7 @@ async def test_an_unreachable_server_is_found_before_the_first_request(quick):
     async with LLMClient(
         "anthropic", is_async=True, base_url=server.url, api_key="k", retry=quick
     ) as client:
-        with pytest.raises(
-            JudgeUnusableError, match="cannot connect to the judge at http"
-        ):
+        with pytest.raises(JudgeUnusableError, match="cannot connect to the judge at http"):
             await client.check_reachable()
 
 

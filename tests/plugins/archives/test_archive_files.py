@@ -28,9 +28,7 @@ def project(tmp_path, monkeypatch):
     for task, names in (("lake", NAMES), ("moon", ("weir",))):
         folder = tmp_path / "answers" / "bot" / task
         folder.mkdir(parents=True)
-        (folder / "answer_1.md").write_text(
-            " ".join(f"[{name}]({SITE}/{name})" for name in names)
-        )
+        (folder / "answer_1.md").write_text(" ".join(f"[{name}]({SITE}/{name})" for name in names))
     return CacheFileSys(tmp_path / "cache" / "bot" / "lake")
 
 
@@ -44,9 +42,7 @@ def warc(*records):
     file = io.BytesIO()
     writer = WARCWriter(file, gzip=True)
     for url, status, headers, body in records:
-        head = StatusAndHeaders(
-            f"{status} X", list(headers.items()), protocol="HTTP/1.1"
-        )
+        head = StatusAndHeaders(f"{status} X", list(headers.items()), protocol="HTTP/1.1")
         dated = {"WARC-Date": "2025-03-14T09:30:00Z"}
         record = writer.create_warc_record(
             url,
@@ -93,10 +89,7 @@ def test_a_warc_file(project, tmp_path):
     assert TEXT in project.get_web(f"{SITE}/weir")[0]
     assert project.get_web(f"{SITE}/moved")[0] == TEXT
     assert project.get_pdf(f"{SITE}/paper") == pdf(["Depth: 80 m"])
-    assert (
-        project.capture_record(f"{SITE}/paper").captured_at
-        == "2025-03-14T09:30:00+00:00"
-    )
+    assert project.capture_record(f"{SITE}/paper").captured_at == "2025-03-14T09:30:00+00:00"
     path.write_bytes(content[: len(content) // 2])
     assert "damaged after record" in pages("import", "bot", path).stderr
 
@@ -106,28 +99,18 @@ def test_an_mhtml_file_and_a_pdf(project, tmp_path):
     saved = EmailMessage()
     saved["Snapshot-Content-Location"] = f"{SITE}/weir"
     saved["Date"] = "Fri, 14 Mar 2025 10:30:00 +0100"
-    saved.set_content(
-        f"{HTML}<iframe src='cid:frame-1@mhtml.blink'></iframe>", subtype="html"
-    )
+    saved.set_content(f"{HTML}<iframe src='cid:frame-1@mhtml.blink'></iframe>", subtype="html")
     saved.make_related()
-    saved.add_related(
-        "<p>Framed words.</p>", subtype="html", cid="<frame-1@mhtml.blink>"
-    )
+    saved.add_related("<p>Framed words.</p>", subtype="html", cid="<frame-1@mhtml.blink>")
     (tmp_path / "weir.mhtml").write_bytes(saved.as_bytes())
     run = pages("import", "bot", tmp_path / "weir.mhtml")
     assert run.returncode == 0, run.stderr
     assert TEXT in project.get_web(f"{SITE}/weir")[0]
     assert "Framed words." in project.get_web(f"{SITE}/weir")[0]
-    assert (
-        project.capture_record(f"{SITE}/weir").captured_at
-        == "2025-03-14T09:30:00+00:00"
-    )
+    assert project.capture_record(f"{SITE}/weir").captured_at == "2025-03-14T09:30:00+00:00"
     (tmp_path / "a.pdf").write_bytes(pdf(["Depth: 80 m"]))
     assert "add --url URL" in pages("import", "bot", tmp_path / "a.pdf").stderr
-    assert (
-        pages("import", "bot", tmp_path / "a.pdf", "--url", f"{SITE}/paper").returncode
-        == 0
-    )
+    assert pages("import", "bot", tmp_path / "a.pdf", "--url", f"{SITE}/paper").returncode == 0
     assert project.has_pdf(f"{SITE}/paper")
     assert project.capture_record(f"{SITE}/paper").imported_from == "a.pdf"
 
@@ -136,12 +119,10 @@ def test_an_mhtml_file_of_thousands_of_parts_is_read_at_once(tmp_path):
     """Each part's address is found in one pass, not in one for each other part."""
     html = "".join(f"<img src='cid:part-{n}@x'>" for n in range(6000))
     parts = "".join(
-        f"\n--b\nContent-Type: text/html\nContent-ID: <part-{n}@x>\n\n{html}"
-        for n in range(60)
+        f"\n--b\nContent-Type: text/html\nContent-ID: <part-{n}@x>\n\n{html}" for n in range(60)
     )
     parts += "".join(
-        f"\n--b\nContent-Type: text/css\nContent-ID: <part-{n}@x>\n\na"
-        for n in range(60, 6000)
+        f"\n--b\nContent-Type: text/css\nContent-ID: <part-{n}@x>\n\na" for n in range(60, 6000)
     )
     head = f"MIME-Version: 1.0\nSnapshot-Content-Location: {SITE}/weir\n"
     head += "Content-Type: multipart/related;boundary=b\n"
@@ -150,9 +131,7 @@ def test_an_mhtml_file_of_thousands_of_parts_is_read_at_once(tmp_path):
     started = time.process_time()
     (page,) = reader_of(path, None)()
     assert time.process_time() - started < 20
-    assert (
-        b"'https://cid.invalid/part-5999%40x'" in page.stored.get(f"{SITE}/weir").body
-    )
+    assert b"'https://cid.invalid/part-5999%40x'" in page.stored.get(f"{SITE}/weir").body
 
 
 @pytest.mark.usefixtures("project")

@@ -36,9 +36,7 @@ def test_each_claim_has_a_verdict_and_the_same_command_asks_nothing_again(
     judge: JudgeServer,
 ) -> None:
     outputs = [
-        option
-        for name in ("found.json", "found.xml", "found.html")
-        for option in ("-o", name)
+        option for name in ("found.json", "found.xml", "found.html") for option in ("-o", name)
     ]
     check(*outputs)
     found = json.loads(Path("found.json").read_text())
@@ -73,9 +71,7 @@ def test_a_changed_report_asks_only_about_what_changed(judge: JudgeServer) -> No
     check()
     asked = len(judge.requests)
     report = Path("dams.md").read_text()
-    Path("dams.md").write_text(
-        report.replace("Rain fell.", "Hail fell. [1] Rain fell.")
-    )
+    Path("dams.md").write_text(report.replace("Rain fell.", "Hail fell. [1] Rain fell."))
     check()
     # The claims of the statements nearby, and two votes on the new one.
     assert len(judge.requests) - asked <= 2 + 2
@@ -98,9 +94,7 @@ def test_a_figure_below_its_bound_fails() -> None:
 def test_a_replay_needs_no_judge(judge: JudgeServer) -> None:
     first = check()
     asked = len(judge.requests)
-    assert (
-        check("--llm_provider", "replay").splitlines()[-12:] == first.splitlines()[-12:]
-    )
+    assert check("--llm_provider", "replay").splitlines()[-12:] == first.splitlines()[-12:]
     assert len(judge.requests) == asked
 
 
@@ -115,10 +109,7 @@ def test_without_a_key_the_command_prints_hints(
     monkeypatch.delenv("OPENAI_API_KEY")
     check("-o", "hints.json")
     hints = json.loads(Path("hints.json").read_text())
-    assert [
-        (each["kind"], each["statement"], each["detail"].split(":")[0])
-        for each in hints
-    ] == [
+    assert [(each["kind"], each["statement"], each["detail"].split(":")[0]) for each in hints] == [
         *(("dead source", None, "dead"), ("invented address", None, "invented")),
         *(("date not on the page", 1, "1940"), ("no source", 5, "")),
     ]

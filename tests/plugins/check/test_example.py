@@ -12,9 +12,7 @@ from mind2web2.cli import main
 def test_the_example_has_one_of_each_outcome(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shutil.copytree(
-        REPOSITORY / "checks/report/cache", tmp_path / "checks/report/cache"
-    )
+    shutil.copytree(REPOSITORY / "checks/report/cache", tmp_path / "checks/report/cache")
     monkeypatch.chdir(tmp_path)
     judgments = REPOSITORY / "examples/report_judgments.jsonl"
     done = call(

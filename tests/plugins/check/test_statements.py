@@ -57,9 +57,7 @@ def pairs(report: ReadReport) -> list[tuple[str, list[str]]]:
         ),
     ],
 )
-def test_marks_cite_the_entries_of_the_list(
-    text: str, expected: list[list[str]]
-) -> None:
+def test_marks_cite_the_entries_of_the_list(text: str, expected: list[list[str]]) -> None:
     assert [sources for _, sources in pairs(read_report(text + LIST))] == expected
 
 
@@ -182,8 +180,7 @@ def test_rows_of_a_table_cite_by_their_columns_and_the_line_below() -> None:
 def test_each_part_has_its_own_list() -> None:
     part = "# {0}\n\nThe {0} is old [1].\n\n## Sources\n[1] https://{0}.example/a\n\n"
     assert [
-        sources
-        for _, sources in pairs(read_report(part.format("dam") + part.format("mill")))
+        sources for _, sources in pairs(read_report(part.format("dam") + part.format("mill")))
     ] == [["dam"], ["mill"]]
 
 
@@ -249,11 +246,5 @@ def test_broken_markdown_is_read(text: str) -> None:
 
 
 def test_offsets_are_those_of_the_text() -> None:
-    text = (
-        "- **Dam:** it is *old* ([Post](https://a.example/x)).  \n> Quoted, and tall [1]."
-        + LIST
-    )
-    assert all(
-        text[each.start : each.end] == each.text
-        for each in read_report(text).statements
-    )
+    text = "- **Dam:** it is *old* ([Post](https://a.example/x)).  \n> Quoted, and tall [1]." + LIST
+    assert all(text[each.start : each.end] == each.text for each in read_report(text).statements)

@@ -86,12 +86,8 @@ def lay_out(project: Project, answers: int, checks: int) -> None:
     """Write answers to tasks of three each."""
     for number in range(answers):
         task = f"task_{number // 3}"
-        project.add_answer(
-            f"answer_{number % 3 + 1}", f"The lake is {number} m deep.", task
-        )
-        claims = {
-            f"leaf_{check}": (f"Point {check} is met.", None) for check in range(checks)
-        }
+        project.add_answer(f"answer_{number % 3 + 1}", f"The lake is {number} m deep.", task)
+        claims = {f"leaf_{check}": (f"Point {check} is met.", None) for check in range(checks)}
         project.add_script(claims, task)
     project.cache("task_0").put_web("https://lake.example/", "The lake", None)
 
@@ -160,9 +156,7 @@ def store_fault(number: int, *_: str) -> str | None:
 
 
 @contextmanager
-def roots_in(
-    store: ObjectStore, project: Project, *, is_faulty: bool
-) -> Iterator[tuple[str, ...]]:
+def roots_in(store: ObjectStore, project: Project, *, is_faulty: bool) -> Iterator[tuple[str, ...]]:
     """Yield the options for roots in an object store; download the results in the end."""
     name = project.root.name
     for folder in ("answers", "eval_scripts", "cache"):
@@ -220,13 +214,9 @@ def faulty_run(
     return judge.asked.total(), ended_s - (ended_s if fault_s is None else fault_s)
 
 
-def compared(
-    project: Project, plain: Project, database: PostgresServer
-) -> tuple[int, int]:
+def compared(project: Project, plain: Project, database: PostgresServer) -> tuple[int, int]:
     """Return how many answers have another result than in the plain run, and how many judgments are lost."""
-    results = [
-        list(latest_results(each.results.parent, AGENT)) for each in (plain, project)
-    ]
+    results = [list(latest_results(each.results.parent, AGENT)) for each in (plain, project)]
     pairs = zip(*results, strict=True)
     wrong = sum(
         one[:2] != other[:2] or not one[2].content.is_same_but_run(other[2].content)
@@ -238,9 +228,7 @@ def compared(
     if (project.results / FILE_NAME).exists():
         with JudgmentStore(project.results / FILE_NAME) as own:
             stored &= {judgment.key for judgment in own.all()}
-    lost = (
-        judgments_named([found.content.document for *_, found in results[1]]) - stored
-    )
+    lost = judgments_named([found.content.document for *_, found in results[1]]) - stored
     return wrong, len(lost)
 
 
@@ -278,9 +266,7 @@ def parsed_options() -> argparse.Namespace:
     )
     options = parser.parse_args()
     if _ON_A_MACHINE & set(options.faults) and os.geteuid():
-        parser.error(
-            "machines of their own need root: name the other faults with --faults"
-        )
+        parser.error("machines of their own need root: name the other faults with --faults")
     return options
 
 
@@ -312,9 +298,7 @@ def main() -> int:
             for name in ("answers", "eval_scripts", "cache"):
                 shutil.copytree(plain.root / name, project.root / name)
             with psycopg.connect(database.url, autocommit=True) as connection:
-                connection.execute(
-                    "DROP TABLE IF EXISTS mind2web2_judgments, mind2web2_schema"
-                )
+                connection.execute("DROP TABLE IF EXISTS mind2web2_judgments, mind2web2_schema")
             fault = options.faults[number % len(options.faults)]
             after = random.randrange(1, requests)
             began_s = time.monotonic()

@@ -74,11 +74,7 @@ def project(tmp_path, monkeypatch, store):
 def roots(prefix, scheme="s3"):
     """Return the options of a project in the bucket."""
     url = f"{scheme}://{BUCKET}/{prefix}"
-    return [
-        word
-        for option, name in ROOTS.items()
-        for word in (f"--{option}", f"{url}/{name}")
-    ]
+    return [word for option, name in ROOTS.items() for word in (f"--{option}", f"{url}/{name}")]
 
 
 def upload(store, project, prefix):
@@ -113,9 +109,7 @@ def scores(store, prefix):
 def content(path):
     """Return a result without the way it was made."""
     return {
-        name: value
-        for name, value in read_json(path).items()
-        if name not in ("run", "judge_usage")
+        name: value for name, value in read_json(path).items() if name not in ("run", "judge_usage")
     }
 
 
@@ -127,9 +121,7 @@ def test_a_run_in_a_bucket_equals_one_on_disk(project, store, server, tmp_path, 
     plain = evaluate(server)
     cloud = evaluate(server, *roots(prefix, scheme))
 
-    assert (
-        (cloud.returncode, cloud.stderr) == (plain.returncode, plain.stderr) == (0, "")
-    )
+    assert (cloud.returncode, cloud.stderr) == (plain.returncode, plain.stderr) == (0, "")
     copy = Project(tmp_path / "copy")
     store.download(prefix, copy.root)
     for stem in ("answer_1", "answer_2"):
@@ -142,20 +134,14 @@ def test_a_run_in_a_bucket_equals_one_on_disk(project, store, server, tmp_path, 
         "answer_1.md",
     }
     asked = len(server.requests)
-    words = [
-        word
-        for option, name in ROOTS.items()
-        for word in (f"--{option}", copy.root / name)
-    ]
+    words = [word for option, name in ROOTS.items() for word in (f"--{option}", copy.root / name)]
     again = evaluate(server, *words)
     assert again.returncode == 0
     assert len(server.requests) == asked
     assert len(copy.result_paths()) == 1
 
 
-def test_another_machine_verifies_the_results(
-    project, store, server, tmp_path, monkeypatch
-):
+def test_another_machine_verifies_the_results(project, store, server, tmp_path, monkeypatch):
     """It reads the summaries of the bucket, and needs the judgments of the first machine."""
     upload(store, project, "verified")
     own_roots = roots("verified")
@@ -210,25 +196,19 @@ def test_every_tenth_request_fails(project, store, server):
     """Scores are right; each kind of failure comes up several times."""
     upload(store, project, "faults")
     kinds = ("refused", "dropped", "lost")
-    with store.failing(
-        lambda number, *_: kinds[number // 10 % 3] if number % 10 == 3 else None
-    ):
+    with store.failing(lambda number, *_: kinds[number // 10 % 3] if number % 10 == 3 else None):
         run = evaluate(server, *roots("faults"))
     assert (run.returncode, run.stderr) == (0, "")
     assert scores(store, "faults") == pytest.approx([2 / 3, 2 / 3], abs=0.35)
 
 
-def test_the_next_command_publishes_after_an_outage(
-    project, store, server, monkeypatch
-):
+def test_the_next_command_publishes_after_an_outage(project, store, server, monkeypatch):
     """It asks nothing again."""
     monkeypatch.setattr(bucket, "_MOST_TRIES", 1)
     monkeypatch.setattr(bucket, "_MOST_RETRIES", 0)
     upload(store, project, "outage")
     with store.failing(
-        lambda _, method, path: (
-            "refused" if method == "PUT" and "/results/" in path else None
-        )
+        lambda _, method, path: "refused" if method == "PUT" and "/results/" in path else None
     ):
         run = evaluate(server, *roots("outage"))
     assert run.returncode == 1
@@ -287,9 +267,7 @@ def test_two_machines_may_evaluate_at_the_same_time(project, store, tmp_path):
             there = {name: os.environ[name] for name in store.variables}
             there["XDG_CACHE_HOME"] = str(tmp_path / "another_machine")
             others.append(
-                run_process(
-                    *words, "--judge_base_url", server.base_url, cwd=tmp_path, **there
-                )
+                run_process(*words, "--judge_base_url", server.base_url, cwd=tmp_path, **there)
             )
         return {
             "reasoning": "read",
@@ -347,9 +325,7 @@ def test_a_root_that_cannot_be_used_ends_the_run_at_once(server, url, words):
     ],
 )
 @pytest.mark.usefixtures("project")
-def test_the_environment_of_a_store_is_checked(
-    server, monkeypatch, url, variables, words
-):
+def test_the_environment_of_a_store_is_checked(server, monkeypatch, url, variables, words):
     """One line names the variable."""
     for name, value in variables.items():
         monkeypatch.setenv(name, value)

@@ -83,9 +83,7 @@ async def test_a_judgment_that_was_read_is_replaced_once(machines, url, tmp_path
         )
     assert await one.get("k1", ENDPOINT) == await other.get("k1", ENDPOINT) == old
     assert await other.keep(second, instead_of=second) == old
-    kept = await asyncio.gather(
-        one.keep(first, instead_of=old), other.keep(second, instead_of=old)
-    )
+    kept = await asyncio.gather(one.keep(first, instead_of=old), other.keep(second, instead_of=old))
     assert kept[0] == kept[1] in (first, second)
     assert await one.database.find("k1", ENDPOINT) == kept[0]
     for name in ("a", "b"):
@@ -197,9 +195,7 @@ def test_two_machines_ask_each_question_once(url, tmp_path, monkeypatch):
     """The same answers, evaluated with two result folders: the second run asks nothing and has the scores."""
     project = Project(tmp_path)
     project.add_answer()
-    project.add_script(
-        {"deep": ("The lake is deep.", None), "cold": ("The lake is cold.", None)}
-    )
+    project.add_script({"deep": ("The lake is deep.", None), "cold": ("The lake is cold.", None)})
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPENAI_API_KEY", "dummy")
     words = ("--agent_name", "bot", "--judgments", url, "--eval_results_root")
@@ -218,8 +214,7 @@ def test_two_machines_ask_each_question_once(url, tmp_path, monkeypatch):
         assert len(judge.requests) == asked > 0
     assert "0 judgments asked" in run.stdout
     one, two = (
-        read_json(tmp_path / f"results{n}" / "bot" / "lake" / "summary.json")
-        for n in (1, 2)
+        read_json(tmp_path / f"results{n}" / "bot" / "lake" / "summary.json") for n in (1, 2)
     )
     assert one == two
 
@@ -228,19 +223,14 @@ def test_export_and_import_reach_the_database(url, tmp_path, monkeypatch):
     """From one agent's file to the database and into another's."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "eval_results" / "bot").mkdir(parents=True)
-    with JudgmentStore(
-        tmp_path / "eval_results" / "bot" / "judgments.sqlite3"
-    ) as store:
+    with JudgmentStore(tmp_path / "eval_results" / "bot" / "judgments.sqlite3") as store:
         store.add([judgment(key=f"k{number:04}") for number in range(1200)])
     run = call(main, "judgments", "export", "bot", url)
     assert (run.returncode, run.stdout) == (
         0,
         "new judgments: 1,200 of 1,200, added to the database\n",
     )
-    assert (
-        call(main, "judgments", "import", "rob", url).stdout
-        == "new judgments: 1,200 of 1,200\n"
-    )
+    assert call(main, "judgments", "import", "rob", url).stdout == "new judgments: 1,200 of 1,200\n"
     run = call(
         evaluate_main,
         "--agent_name",
@@ -279,9 +269,7 @@ def test_a_worker_that_is_killed_or_stands_still_holds_nothing(url, monkeypatch,
     monkeypatch.setattr(postgres, "_SIGN_OF_LIFE_EVERY_S", 0.1)
     monkeypatch.setattr(postgres, "_LONGEST_SILENCE_S", 0.5)
     command = [sys.executable, "-c", HOLDER, url]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, env=clean_environment()
-    ) as holder:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=clean_environment()) as holder:
         try:
             assert holder.stdout.readline() == b"held\n"
             holder.send_signal(sign)

@@ -79,10 +79,7 @@ def project(tmp_path, monkeypatch):
     for number in range(ANSWERS):
         project.add_answer(f"answer_{number + 1}", f"The lake is {number} m deep.")
     project.add_script(
-        {
-            f"leaf_{number}": (f"It is {number} m deep.", None)
-            for number in range(CHECKS)
-        }
+        {f"leaf_{number}": (f"It is {number} m deep.", None) for number in range(CHECKS)}
     )
     project.cache().put_web("https://lake.example/", "The lake", None)
     shutil.copytree(project.root, tmp_path / "there")
@@ -91,14 +88,8 @@ def project(tmp_path, monkeypatch):
 
 def evaluate(root, judge, *more):
     """Evaluate answers below a root by a judge."""
-    folders = [
-        word
-        for option, name in ROOTS.items()
-        for word in (f"--{option}", f"{root}/{name}")
-    ]
-    return call(
-        evaluate_main, *OPTIONS, "--judge_base_url", judge.base_url, *folders, *more
-    )
+    folders = [word for option, name in ROOTS.items() for word in (f"--{option}", f"{root}/{name}")]
+    return call(evaluate_main, *OPTIONS, "--judge_base_url", judge.base_url, *folders, *more)
 
 
 def verdict(body):
@@ -160,9 +151,7 @@ def test_a_node_that_dies_changes_no_result(
     assert re.fullmatch(f"({lost})+", run.stderr)
     # Only what was in flight, or not yet stored, is asked again.
     assert requests <= len(judge.calls) < requests + KILLED_AFTER // 4
-    results = [
-        list(latest_results(each.results.parent, AGENT)) for each in (plain, project)
-    ]
+    results = [list(latest_results(each.results.parent, AGENT)) for each in (plain, project)]
     assert len(results[0]) == ANSWERS
     for (task_id, name, one), (*same, other) in zip(*results, strict=True):
         assert [task_id, name] == same
@@ -172,9 +161,7 @@ def test_a_node_that_dies_changes_no_result(
         JudgmentStore(working_copies[0] / FILE_NAME) as own,
         closing(JudgmentDatabase(database.url)) as shared,
     ):
-        assert all(
-            named <= {judgment.key for judgment in each.all()} for each in (own, shared)
-        )
+        assert all(named <= {judgment.key for judgment in each.all()} for each in (own, shared))
     log = (working_copies[0] / "run.log").read_text()
     assert len(set(re.findall(r"shard begins .* node=.* (\w+)", log))) == 2
     assert cluster.entrypoints() == {"mind2web2"}
@@ -200,9 +187,7 @@ def test_a_cluster_that_does_not_answer_is_named(database, project):
 async def test_actors_that_end_are_replaced(cluster):
     """Pages are captured on, also if all nodes lost theirs."""
     page = Answer(b"<h1>Lake</h1><p>It is deep, and has a ferry and a museum.</p>")
-    setup = BrowserSetup(
-        CaptureSettings(network=NetworkSettings(allow_private_network=True)), 2, 0
-    )
+    setup = BrowserSetup(CaptureSettings(network=NetworkSettings(allow_private_network=True)), 2, 0)
     with LocalHttp(lambda _: page) as site:
         async with ray_capturer(cluster.address, setup) as capturer:
             assert (await capturer.capture(f"{site.url}/deep")).record.kind == "web"
@@ -235,13 +220,9 @@ def test_pages_are_captured_on_nodes(cluster, project):
     """The command stores them; a page that is missing is listed as failed."""
     page = b"<!doctype html><title>Lake</title><h1>Lake</h1><p>It is deep, and has a ferry and a museum.</p>"
     replies = {"/lake": Answer(page, headers={"Content-Type": "text/html"})}
-    with LocalHttp(
-        lambda request: replies.get(request.path, Answer(status=404))
-    ) as site:
+    with LocalHttp(lambda request: replies.get(request.path, Answer(status=404))) as site:
         urls = [f"{site.url}/lake", f"{site.url}/none"]
-        project.add_answer(
-            "answer_1", " ".join(f"[here]({url})" for url in urls), "one"
-        )
+        project.add_answer("answer_1", " ".join(f"[here]({url})" for url in urls), "one")
         answers = (
             "--answer_folder",
             project.root / "answers",

@@ -156,9 +156,7 @@ def test_judgments_and_locks_stay_here(machine, store, request):
     ):
         write_whole(one.folder / name, "x")
     one.take_away()
-    assert list(store.objects(request.node.name)) == [
-        f"{request.node.name}/bot/usage.json"
-    ]
+    assert list(store.objects(request.node.name)) == [f"{request.node.name}/bot/usage.json"]
 
 
 @IN_BOTH
@@ -181,13 +179,11 @@ def test_a_write_that_is_answered_too_late_is_found_done(machine, store, monkeyp
     one = machine("one")
     late = iter(["late"])
     write_result(one.folder / "bot/lake/answer_1/results", "answer_1.md", ResultFile())
-    with store.failing(
-        lambda _, __, path: next(late, None) if path.endswith(".json") else None
-    ):
+    with store.failing(lambda _, __, path: next(late, None) if path.endswith(".json") else None):
         one.take_away()
-    assert [
-        method for method, path in store.requests if path.endswith("answer_1.md.json")
-    ][-3:] == ["PUT", "PUT", "GET"]
+    assert [method for method, path in store.requests if path.endswith("answer_1.md.json")][
+        -3:
+    ] == ["PUT", "PUT", "GET"]
     assert len(list(machine("two").folder.rglob("*.md.json"))) == 1
 
 
@@ -220,9 +216,7 @@ def test_azure_lists_the_edition_that_it_sends(monkeypatch):
         root = Bucket("az://pages")
         content, edition = root.get("a.txt")
         assert (content, root.listing("")) == (b"a", {"a.txt": edition.etag})
-        with pytest.raises(
-            StorageError, match=r"^az://missing/x: the bucket does not exist"
-        ):
+        with pytest.raises(StorageError, match=r"^az://missing/x: the bucket does not exist"):
             Bucket("az://missing/x").listing("")
 
 
@@ -235,9 +229,7 @@ def test_azure_lists_the_edition_that_it_sends(monkeypatch):
         ("az://lab/x", "AZURE_STORAGE_ACCOUNT_NAME"),
     ],
 )
-def test_buckets_of_one_name_have_working_copies_of_their_own(
-    monkeypatch, url, variable
-):
+def test_buckets_of_one_name_have_working_copies_of_their_own(monkeypatch, url, variable):
     """The name is another bucket on another server, and in another account of Azure."""
     folders = set()
     for value in ("https://one.example", "https://two.example"):

@@ -65,23 +65,14 @@ def test_a_run_is_an_epoch_and_a_leaf_is_in_the_metadata(log):
     [figures] = read.results.scores
     assert (figures.scored_samples, figures.unscored_samples) == (9, 0)
     assert figures.metrics["mean"].value == pytest.approx(0.6034, abs=1e-3)
-    scores = {
-        (sample.id, sample.epoch): sample.scores["rubric_tree"]
-        for sample in read.samples
-    }
+    scores = {(sample.id, sample.epoch): sample.scores["rubric_tree"] for sample in read.samples}
     score = scores["museum_saturday", 1]
     assert score.value == pytest.approx(0.4444, abs=1e-3)
     assert "**failed** `" in score.explanation
-    leaf = next(
-        leaf
-        for leaf in score.metadata["leaves"]
-        if leaf["leaf"] == "tour_start_supported"
-    )
+    leaf = next(leaf for leaf in score.metadata["leaves"] if leaf["leaf"] == "tour_start_supported")
     assert leaf["verdict"] == "passed"
     assert "guided tour" in leaf["claim"]
-    [sample] = [
-        one for one in read.samples if (one.id, one.epoch) == ("museum_saturday", 1)
-    ]
+    [sample] = [one for one in read.samples if (one.id, one.epoch) == ("museum_saturday", 1)]
     assert sample.output.completion == ANSWER.read_text(encoding="utf-8")
 
 
@@ -100,9 +91,7 @@ def test_an_answer_without_a_result_is_unscored(root, tmp_path):
     read = read_log(path)
     [figures] = read.results.scores
     assert (figures.scored_samples, figures.unscored_samples) == (8, 1)
-    [sample] = [
-        one for one in read.samples if one.id == "museum_saturday" and one.epoch == 1
-    ]
+    [sample] = [one for one in read.samples if one.id == "museum_saturday" and one.epoch == 1]
     score = sample.scores["rubric_tree"]
     assert score.value != score.value  # Inspect's sign for a score that there is not
     assert score.explanation == "the judge was away"
@@ -160,9 +149,7 @@ def test_inspect_runs_the_task_by_its_name(tmp_path):
         judged = (server, "judge_model=own", "max_cost=5", "task_list=tasks.csv")
         for given in judged:
             command += ["-T", given]
-        (tmp_path / "mind2web2.toml").write_text(
-            "[prices.own]\ninput = 1\noutput = 2\n"
-        )
+        (tmp_path / "mind2web2.toml").write_text("[prices.own]\ninput = 1\noutput = 2\n")
         outcome = subprocess.run(
             command,
             cwd=tmp_path,
@@ -222,7 +209,5 @@ async def test_inspect_view_opens_the_log(log):
             )
             page = await browser.new_page()
             await page.goto(f"{address}#/logs/{log.name}")
-            await expect(page.get_by_text("museum_saturday").first).to_be_visible(
-                timeout=60_000
-            )
+            await expect(page.get_by_text("museum_saturday").first).to_be_visible(timeout=60_000)
             await browser.close()

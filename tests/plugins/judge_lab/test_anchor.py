@@ -12,7 +12,8 @@ from mind2web2.judge.store import JudgeIdentity
 from mind2web2.judge_check.labelled_set import shipped_set
 from mind2web2.plugins.judge_lab.anchor import AnchorRecord, drift, drifts
 
-# The categories on which the model errs; a test changes them, as a provider does behind a model's name.
+# The categories on which the model errs; a test changes them, as a provider does behind a model's
+# name.
 WEAK: set[str] = set()
 
 

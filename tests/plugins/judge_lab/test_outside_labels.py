@@ -80,14 +80,11 @@ def test_a_judge_is_measured_on_given_labels(tmp_path, judge):
     # Five labels have two others that agree, and three of the five say the same.
     assert "Annotators agree with the others on 60.0%" in outcome.stdout
     assert (
-        "Wrong: 3: It has been open since 1911. Right is true, given was false."
-        in outcome.stdout
+        "Wrong: 3: It has been open since 1911. Right is true, given was false." in outcome.stdout
     )
     assert not list(tmp_path.rglob("*check*.json"))
     assert all("image_url" not in json.dumps(body) for body in judge.requests)
-    found = json.loads(
-        call(main, "check-judge", "--labels", "labels.jsonl", "--json").stdout
-    )
+    found = json.loads(call(main, "check-judge", "--labels", "labels.jsonl", "--json").stdout)
     [measured] = found["judges"]
     assert (measured["overall"]["right"], measured["balanced_accuracy"]) == (
         3,
@@ -274,9 +271,7 @@ def test_a_wrong_row_is_named(tmp_path, content, message):
     (tmp_path / "rows.jsonl").write_text(content, encoding="utf-8")
     with pytest.raises(UsageError, match=message):
         read_labels(str(tmp_path / "rows.jsonl"))
-    with pytest.raises(
-        UsageError, match=r"not a row of this data set|has no labels|no JSON"
-    ):
+    with pytest.raises(UsageError, match=r"not a row of this data set|has no labels|no JSON"):
         read_labels(f"attributionbench:{tmp_path / 'rows.jsonl'}")
 
 
@@ -284,9 +279,9 @@ def test_agreement_counts_clear_majorities_of_others():
     """Two annotators alone, or others who are divided, say nothing."""
     assert annotators_agree([[True, False]]) is None
     assert annotators_agree([[True, True, False]]) == 0.0
-    assert annotators_agree(
-        [[True, True, True], [False, False, False, True]]
-    ) == pytest.approx(6 / 7)
+    assert annotators_agree([[True, True, True], [False, False, False, True]]) == pytest.approx(
+        6 / 7
+    )
 
 
 @pytest.mark.parametrize(

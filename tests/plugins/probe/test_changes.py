@@ -90,9 +90,7 @@ def test_a_control_keeps_each_word_of_the_quotation(kind):
             "address",
         ),
         (
-            judged(
-                "The Kettle Bridge is old.", "The Kettle Bridge", PAGE + "Kettlebridge."
-            ),
+            judged("The Kettle Bridge is old.", "The Kettle Bridge", PAGE + "Kettlebridge."),
             "name",
             "part of the name",
         ),

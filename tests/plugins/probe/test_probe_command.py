@@ -62,9 +62,7 @@ def test_a_judge_that_refuses_everything_fails_each_control(example):
         outcome = probe(example, server, "--sample", "10", "--seed", "3")
     assert outcome.returncode == 0, outcome.stderr
     assert "100.0%" in outcome.stdout
-    assert (
-        "Controls, where the verdict must stay: 100.0% of 2 changed." in outcome.stdout
-    )
+    assert "Controls, where the verdict must stay: 100.0% of 2 changed." in outcome.stdout
 
 
 def test_an_estimate_asks_nothing(example):

@@ -137,9 +137,7 @@ def test_a_failure_is_sent_without_texts_unless_asked(receiver, monkeypatch, has
     assert "JudgeRequestError" in errors
     assert set(errors) <= {"JudgeRequestError", "CancelledError"}
     answers = spans_of(receiver, "evaluate_answer")
-    explanations = [
-        event.attributes["gen_ai.evaluation.explanation"] for event in receiver.events
-    ]
+    explanations = [event.attributes["gen_ai.evaluation.explanation"] for event in receiver.events]
     assert {event.attributes["error.type"] for event in receiver.events} == {"no_score"}
     texts = [errors["JudgeRequestError"], *explanations]
     texts += [span.error for span in answers]

@@ -24,7 +24,8 @@ from mind2web2.scripts.isolation.processes import (
 )
 from mind2web2.scripts.isolation.run import Isolation
 
-# Says which processes there are, its own, its parent (the fork server) and one that it starts; then asks.
+# Says which processes there are, its own, its parent (the fork server) and one that it starts; then
+# asks.
 TELLING = """
 import os, subprocess
 child = subprocess.Popen(["sleep", "1000"])
@@ -105,15 +106,11 @@ async def test_a_killed_fork_server_costs_no_answer(project, homes):
     assert (outcome.score, outcome.reason) == (1.0, None)
     asked = len(judge.claims)
     await asyncio.to_thread(wait_for_end, pids)
-    [outcome] = await evaluate(
-        project, judge, isolation=Isolation(homes=homes), reuse=False
-    )
+    [outcome] = await evaluate(project, judge, isolation=Isolation(homes=homes), reuse=False)
     assert (outcome.score, len(judge.claims)) == (1.0, asked)
 
 
-async def test_a_judge_that_fails_while_the_fork_server_dies_is_the_reason(
-    project, homes
-):
+async def test_a_judge_that_fails_while_the_fork_server_dies_is_the_reason(project, homes):
     """Not the end of the fork server."""
 
     def kill_and_fail(_claim):
@@ -121,9 +118,7 @@ async def test_a_judge_that_fails_while_the_fork_server_dies_is_the_reason(
             os.kill(pid, signal.SIGKILL)
         raise JudgeUnavailableError("the judge is out")
 
-    [outcome] = await evaluate(
-        project, ClaimJudge(kill_and_fail), isolation=Isolation(homes=homes)
-    )
+    [outcome] = await evaluate(project, ClaimJudge(kill_and_fail), isolation=Isolation(homes=homes))
     assert outcome.reason == "the judge is out"
 
 
@@ -153,9 +148,7 @@ async def test_a_loaded_script_serves_several_event_loops(homes, project):
     assert len(pids) == 1
 
 
-async def test_a_start_that_is_given_up_keeps_its_descriptors_till_the_end(
-    server, monkeypatch
-):
+async def test_a_start_that_is_given_up_keeps_its_descriptors_till_the_end(server, monkeypatch):
     """The thread that sends them cannot be stopped; they might be others' by then."""
     is_sending, may_send, sent = threading.Event(), threading.Event(), []
     start_script = server.start_script
@@ -199,9 +192,7 @@ async def test_a_fork_server_runs_no_thread(server):
 def threads_of_parent(pid):
     """Return the threads of a process's parent."""
     status = Path(f"/proc/{pid}/status").read_text()
-    parent = next(
-        line.split()[1] for line in status.splitlines() if line.startswith("PPid:")
-    )
+    parent = next(line.split()[1] for line in status.splitlines() if line.startswith("PPid:"))
     return list(Path(f"/proc/{parent}/task").iterdir())
 
 

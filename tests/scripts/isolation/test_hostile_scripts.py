@@ -170,9 +170,7 @@ async def test_a_question_that_fails_in_the_run_is_no_verdict(project, line, rea
     ],
     ids=["one number", "too much"],
 )
-async def test_questions_are_told_apart_and_bounded(
-    project, monkeypatch, questions, reason
-):
+async def test_questions_are_told_apart_and_bounded(project, monkeypatch, questions, reason):
     """A second one of a number would get the first one's reply; many fill the run's memory."""
     monkeypatch.setattr(rpc, "MAX_WAITING_BYTES", 100_000)
     body = (
@@ -211,13 +209,9 @@ RECORD = {
 async def test_a_record_that_no_logger_made_ends_the_evaluation(project, to, field):
     """It would break the run's log, or pose as another's line."""
     content = {"to": to, "record": {**RECORD, **field}}
-    body = (
-        f"run.send(rpc.Message('note', {content!r}, 'log'))\nawait asyncio.sleep(1000)"
-    )
+    body = f"run.send(rpc.Message('note', {content!r}, 'log'))\nawait asyncio.sleep(1000)"
     forged, other = await outcomes_of(project, body)
-    assert forged.reason.startswith(
-        "script lake.py: its process sent an invalid message"
-    )
+    assert forged.reason.startswith("script lake.py: its process sent an invalid message")
     assert other.score == 1.0
 
 
@@ -281,10 +275,7 @@ async def test_a_bug_that_a_page_meets_costs_one_leaf(tmp_path):
     """Its error is the leaf's evidence, and the answer's log has its traceback in the run."""
     project = Project(tmp_path)
     project.add_answer()
-    claims = {
-        name: ("The lake is deep.", f"https://{name}.example/")
-        for name in ("odd", "even")
-    }
+    claims = {name: ("The lake is deep.", f"https://{name}.example/") for name in ("odd", "even")}
     project.add_script(claims)
     captures = SharedCaptures.by(BrokenBrowser())
     [outcome] = await evaluate(project, ClaimJudge(), captures=captures)

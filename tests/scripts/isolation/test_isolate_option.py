@@ -95,9 +95,7 @@ def test_variables_are_handed_on_by_name(project, monkeypatch):
     monkeypatch.setenv("LAKE_REGION", "north")
     with JudgeServer() as server:
         assert seen_by(project, server)["region"] is None
-        assert (
-            seen_by(project, server, "--script_env", "LAKE_REGION")["region"] == "north"
-        )
+        assert seen_by(project, server, "--script_env", "LAKE_REGION")["region"] == "north"
 
 
 def test_scripts_that_wait_for_batches_are_isolated_too(project, own_pid):

@@ -118,9 +118,7 @@ class SeededJudge:
         if request.template.__name__ in ("Town", "Checked"):
             text = json.dumps({"name": f"Town {draw.random()}"})
             return ChatReply(text=text, usage=usage)
-        verdict = request.template(
-            reasoning=f"read {request.name}", result=draw.random() < 0.6
-        )
+        verdict = request.template(reasoning=f"read {request.name}", result=draw.random() < 0.6)
         return ChatReply(
             text=verdict.model_dump_json(),
             value=verdict,
@@ -144,9 +142,7 @@ class Browser:
 
 async def results_of(project, judge, *, captures=None):
     """Evaluate a project and return what became of each answer, without what differs from run to run."""
-    folders = RunFolders(
-        AGENT, project.paths.cache_root, project.paths.eval_results_root
-    )
+    folders = RunFolders(AGENT, project.paths.cache_root, project.paths.eval_results_root)
     with JudgmentStore(project.results / FILE_NAME) as store:
         run_judge = CachingJudge(JudgeSettings("openai", "o4-mini"), judge, store)
         run = RunParts(
@@ -160,9 +156,7 @@ async def results_of(project, judge, *, captures=None):
             ahead="nothing",
         )
         work = select_work(project.paths, AGENT)
-        outcomes = await evaluate_work(
-            work, folders, run, Concurrency(4, 3), RunProgress()
-        )
+        outcomes = await evaluate_work(work, folders, run, Concurrency(4, 3), RunProgress())
     return {
         (each.task_id, each.answer_name): told(each) for each in outcomes
     }, run_judge.usage.total()
@@ -183,9 +177,7 @@ def told(outcome):
         **result["judge_usage"],
         "cost_usd": round(outcome.result.document["judge_usage"]["cost_usd"], 3),
     }
-    return json.loads(
-        re.sub(r'"captured_at": "[^"]*"', '"captured_at": "now"', json.dumps(result))
-    )
+    return json.loads(re.sub(r'"captured_at": "[^"]*"', '"captured_at": "now"', json.dumps(result)))
 
 
 async def test_made_up_scripts_come_to_the_same(tmp_path):
@@ -296,9 +288,7 @@ async def test_a_script_may_bring_a_browser_of_its_own(tmp_path):
         )
         judge = SeededJudge(3)
         with where():
-            results, _ = await results_of(
-                project, judge, captures=SharedCaptures.by(Browser())
-            )
+            results, _ = await results_of(project, judge, captures=SharedCaptures.by(Browser()))
         seen.append((results, judge.asked))
         assert project.cache().get_web(OTHER)[0] == f"captured by the script: {OTHER}"
     assert seen[0] == seen[1]
@@ -335,9 +325,7 @@ async def test_a_script_may_bring_a_cache_of_its_own(tmp_path):
     assert sum(seen[0][1].values()) == 3
 
 
-@pytest.mark.parametrize(
-    "body", ["", "except Exception: pass", "except BaseException: pass"]
-)
+@pytest.mark.parametrize("body", ["", "except Exception: pass", "except BaseException: pass"])
 async def test_a_judge_that_fails_leaves_no_result(tmp_path, body):
     """Whatever the script makes of it; what was asked before is kept, and nothing is asked afterwards."""
     reasons = []
@@ -458,9 +446,6 @@ def test_the_example_comes_to_the_same_results(tmp_path, monkeypatch):
         }
         assert len(results) == 9
         found.append(
-            {
-                name: {**result, "run": None, "seal": None}
-                for name, result in results.items()
-            }
+            {name: {**result, "run": None, "seal": None} for name, result in results.items()}
         )
     assert found[0] == found[1]

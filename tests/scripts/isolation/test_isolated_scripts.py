@@ -48,8 +48,7 @@ async def outcomes_of(project, body, isolation=TIGHT, **options):
 def log_of(project, stem="answer_1"):
     """Return the text of an answer's log."""
     return "".join(
-        path.read_text()
-        for path in sorted((project.folder(stem) / "logs").glob("*.log"))
+        path.read_text() for path in sorted((project.folder(stem) / "logs").glob("*.log"))
     )
 
 
@@ -118,9 +117,7 @@ def log_of(project, stem="answer_1"):
         ),
     ],
 )
-async def test_a_script_that_misbehaves_costs_its_own_answer_only(
-    project, body, reason
-):
+async def test_a_script_that_misbehaves_costs_its_own_answer_only(project, body, reason):
     """Each of them with one line that names the script, and the cure as far as there is one."""
     broken, other = await outcomes_of(project, body)
     assert broken.result is None
@@ -138,12 +135,8 @@ async def test_a_script_that_cannot_be_interrupted_ends_at_its_time_limit(tmp_pa
         "import signal\nsignal.signal(signal.SIGALRM, signal.SIG_IGN)\n"
         "import select\nselect.select([], [], [], 1000)\n"
     )
-    [outcome] = await evaluate(
-        project, ClaimJudge(), isolation=TIGHT, answer_timeout_s=1
-    )
-    assert (
-        outcome.reason == "script lake.py did not return within 1 s (--answer_timeout)"
-    )
+    [outcome] = await evaluate(project, ClaimJudge(), isolation=TIGHT, answer_timeout_s=1)
+    assert outcome.reason == "script lake.py did not return within 1 s (--answer_timeout)"
 
 
 SMALL = Isolation(ScriptLimits(memory_bytes=150 * 1024**2, block_s=20))
@@ -151,9 +144,7 @@ SMALL = Isolation(ScriptLimits(memory_bytes=150 * 1024**2, block_s=20))
 FILLING = "held = []\nwhile len(held) < 300: held.append(b'x' * 2**20)\n"
 
 
-TOO_MUCH = (
-    "script lake.py took more than 150 MB of memory (script_memory in mind2web2.toml)"
-)
+TOO_MUCH = "script lake.py took more than 150 MB of memory (script_memory in mind2web2.toml)"
 
 
 @pytest.mark.parametrize(
@@ -185,9 +176,7 @@ TOO_MUCH = (
     ],
     ids=["used", "used, whatever it catches", "reserved", "of threads"],
 )
-async def test_a_script_that_uses_too_much_memory_has_no_result(
-    project, body, score, reason
-):
+async def test_a_script_that_uses_too_much_memory_has_no_result(project, body, score, reason):
     """Nothing is refused, which it might catch: no score rests on our limit. Unused memory does not count."""
     broken, other = await outcomes_of(project, body, SMALL)
     assert (broken.score if broken.result else None, broken.reason) == (score, reason)
@@ -285,13 +274,9 @@ async def test_what_a_script_prints_goes_to_its_log(project, capfd):
 
 async def test_what_a_script_prints_without_end_is_cut(project):
     """A megabyte is kept, with a note; the log stays readable and the disk free."""
-    broken, _ = await outcomes_of(
-        project, "for _ in range(3000): print('x' * 999)", PATIENT
-    )
+    broken, _ = await outcomes_of(project, "for _ in range(3000): print('x' * 999)", PATIENT)
     assert broken.score == 1.0
-    assert "script prints more than 1048576 bytes; the rest is left out" in log_of(
-        project
-    )
+    assert "script prints more than 1048576 bytes; the rest is left out" in log_of(project)
     assert len(log_of(project)) < 1.5 * 1024**2
 
 
@@ -313,9 +298,7 @@ async def test_logs_of_passes_are_those_of_program_order(project):
             key=lambda path: (path.stat().st_mtime, path.name),
         )
         entries = [read_json_line(line) for line in newest.read_text().splitlines()]
-        logged.append(
-            [entry for entry in entries if "result written" not in entry["message"]]
-        )
+        logged.append([entry for entry in entries if "result written" not in entry["message"]])
     # Extras are texts on the way.
     assert [{**entry, "metres": str(entry.get("metres"))} for entry in logged[0]] == [
         {**entry, "metres": str(entry.get("metres"))} for entry in logged[1]
@@ -358,7 +341,9 @@ async def test_no_secret_is_inherited(project, monkeypatch):
 
 async def test_what_a_script_changes_stays_in_its_process(project):
     """Modules, settings and the random state are as they were for the next answer."""
-    body = "import json, os\njson.separators_seen = True\nos.environ['LEFT'] = 'behind'\nos.chdir('/')"
+    body = (
+        "import json, os\njson.separators_seen = True\nos.environ['LEFT'] = 'behind'\nos.chdir('/')"
+    )
     broken, _ = await outcomes_of(project, body)
     assert broken.score == 1.0
     seen = "import json, os\nevaluator.add_custom_info({'seen': [hasattr(json, 'separators_seen'), "
@@ -374,9 +359,7 @@ async def test_a_result_of_any_size_is_bounded(project):
     broken, other = await outcomes_of(
         project, "summary['more'] = 'x' * 2**26", Isolation(ScriptLimits(block_s=30))
     )
-    assert broken.reason.startswith(
-        "script lake.py returned an unusable result: a message of 67"
-    )
+    assert broken.reason.startswith("script lake.py returned an unusable result: a message of 67")
     assert other.score == 1.0
 
 

@@ -140,9 +140,7 @@ LEDGER = JudgeLedger(
     services=[ServiceAnswer(request="r", key="k", sha256="s")],
 )
 CLOCK = ClockReading(moment="now", zone="UTC", is_read=True)
-SHOWN = PageShown(
-    kind="web", sha256="0", text_chars=1, text_chars_stored=2, images=0, notes=("n",)
-)
+SHOWN = PageShown(kind="web", sha256="0", text_chars=1, text_chars_stored=2, images=0, notes=("n",))
 VOTE = Vote(trial=1, supported=True, reasoning="read \ud83d", judgment="k")
 EVIDENCE = Evidence(
     decided_by="judge",
@@ -402,9 +400,7 @@ async def test_replies_that_are_not_read_are_bounded(script, monkeypatch):
     end.ask(2, "much")
     assert (await end.reply()).kind == "reply"
     failed = validated(Failure, (await end.reply()).content)
-    assert failed == Failure(
-        "EvalScriptError", "the script left 1 MB of replies unread"
-    )
+    assert failed == Failure("EvalScriptError", "the script left 1 MB of replies unread")
 
 
 async def test_only_methods_that_serve_are_called(script):

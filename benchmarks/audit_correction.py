@@ -11,11 +11,11 @@ from statistics import fmean
 
 from measuring import title
 
+from mind2web2.analysis.audited import AuditedAnswer, JudgedLeaf
+from mind2web2.analysis.labelled_answers import score_by_labels, wanted_leaves
+from mind2web2.analysis.labels import LeafName, Verdicts
 from mind2web2.rubric.verdicts import Evidence, Outcome, aggregate
 from mind2web2.rubric.written_tree import WrittenNode
-from mind2web2.runs.audited import AuditedAnswer, JudgedLeaf
-from mind2web2.runs.labelled_answers import score_by_labels, wanted_leaves
-from mind2web2.runs.labels import LeafName, Verdicts
 from mind2web2.statistics.sampled_answers import (
     JudgedTwice,
     corrected_by_answers,

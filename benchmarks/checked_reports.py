@@ -34,8 +34,8 @@ from mind2web2.plugins.check.checking import TASK, Check
 from mind2web2.plugins.check.hints import hints_of
 from mind2web2.plugins.check.sources import source_page
 from mind2web2.plugins.check.statements import ReadReport
+from mind2web2.results.answers import RunFolders, select_work
 from mind2web2.runs.answer import RunParts
-from mind2web2.runs.answers import RunFolders, select_work
 from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.run import RunProgress, evaluate_work
 

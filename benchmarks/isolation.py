@@ -29,8 +29,8 @@ from mind2web2.judge.store import JudgmentStore
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.library import PageLibrary
+from mind2web2.results.answers import RunFolders, select_work
 from mind2web2.runs.answer import RunParts
-from mind2web2.runs.answers import RunFolders, select_work
 from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.run import RunProgress, evaluate_work
 from mind2web2.scripts.isolation.processes import fork_server

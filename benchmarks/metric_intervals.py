@@ -6,10 +6,10 @@ import random
 
 from measuring import median_s, show, title
 
-from mind2web2.runs.comparison import compared
-from mind2web2.runs.sampled_metrics import metric_intervals
-from mind2web2.runs.score_matrix import score_grid
-from mind2web2.runs.scored_answer import ScoredAnswer
+from mind2web2.analysis.comparison import compared
+from mind2web2.analysis.sampled_metrics import metric_intervals
+from mind2web2.analysis.score_matrix import score_grid
+from mind2web2.results.scored_answer import ScoredAnswer
 from mind2web2.statistics.uncertainty import RESAMPLES
 
 TASKS = 130

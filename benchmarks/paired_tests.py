@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 
 from measuring import show, title
 
-from mind2web2.runs.comparison import ranking
-from mind2web2.runs.scored_answer import ScoredAnswer
+from mind2web2.analysis.comparison import ranking
+from mind2web2.results.scored_answer import ScoredAnswer
 from mind2web2.statistics.paired import paired_test
 
 SIMULATIONS = 2000

@@ -37,8 +37,8 @@ from mind2web2.judge.transfer import open_for_replay
 from mind2web2.llm_client.chat import ChatRequest
 from mind2web2.llm_client.prices import image_tokens
 from mind2web2.pages.library import PageLibrary
+from mind2web2.results.answers import RunFolders, select_work
 from mind2web2.runs.answer import RunParts
-from mind2web2.runs.answers import RunFolders, select_work
 from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.run import RunProgress, evaluate_work
 from mind2web2.utils.path_config import PathConfig

@@ -8,9 +8,9 @@ from statistics import fmean
 
 from measuring import title
 
-from mind2web2.runs.sampled_metrics import sampled_metrics
-from mind2web2.runs.score_matrix import score_grid
-from mind2web2.runs.scored_answer import ScoredAnswer
+from mind2web2.analysis.sampled_metrics import sampled_metrics
+from mind2web2.analysis.score_matrix import score_grid
+from mind2web2.results.scored_answer import ScoredAnswer
 from mind2web2.statistics.uncertainty import bootstrap_intervals, nested_variance
 
 SIMULATIONS = 2000

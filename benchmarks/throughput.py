@@ -24,8 +24,8 @@ from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.llm_client import LLMClient
 from mind2web2.pages.library import PageLibrary
+from mind2web2.results.answers import RunFolders, select_work
 from mind2web2.runs.answer import RunParts
-from mind2web2.runs.answers import RunFolders, select_work
 from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.run import RunProgress, evaluate_work
 from mind2web2.utils.garbage_collection import gc_frozen

@@ -30,7 +30,7 @@ from mind2web2.pages.crawl import (
     crawl,
     find_citations,
 )
-from mind2web2.runs.answers import read_answer
+from mind2web2.results.answers import read_answer
 
 EXAMPLES = Path(__file__).resolve().parent
 LEAFLET_SOURCE = EXAMPLES / "leaflet" / "summer-timetable.html"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mind2web2.api_tools import ArxivTool, GoogleMapsTool, PDFParser
-    from mind2web2.bridges.tables import results
+    from mind2web2.bridges.tables import load_results
     from mind2web2.evaluator import Evaluator
     from mind2web2.llm_client import LLMClient, calculate_api_cost
     from mind2web2.pages.cache import CacheFileSys
@@ -44,7 +44,7 @@ _HOMES = {
     "calculate_api_cost": "mind2web2.llm_client",
     "create_evaluator": "mind2web2.verification.extractor",
     "load_eval_script": "mind2web2.scripts.load",
-    "results": "mind2web2.bridges.tables",
+    "load_results": "mind2web2.bridges.tables",
 }
 
 __all__ = [
@@ -66,7 +66,7 @@ __all__ = [
     "calculate_api_cost",
     "create_evaluator",
     "load_eval_script",
-    "results",
+    "load_results",
 ]
 
 

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 from mind2web2.judge.admission import DualSemaphore
 
 if TYPE_CHECKING:
-    from mind2web2.runs.summaries import generate_result_summary, merge_all_results
+    from mind2web2.analysis.summaries import generate_result_summary, merge_all_results
     from mind2web2.runs.task import evaluate_task
 
 # Loaded when first asked for: eval scripts import the semaphore alone, and their processes would
 # all wait.
 _HOMES = {
     "evaluate_task": "mind2web2.runs.task",
-    "generate_result_summary": "mind2web2.runs.summaries",
-    "merge_all_results": "mind2web2.runs.summaries",
+    "generate_result_summary": "mind2web2.analysis.summaries",
+    "merge_all_results": "mind2web2.analysis.summaries",
 }
 
 __all__ = [

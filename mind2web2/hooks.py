@@ -16,8 +16,8 @@ from mind2web2.capture.models import CaptureSettings
 from mind2web2.errors import UsageError
 from mind2web2.judge.protocol import AskedQuestion
 from mind2web2.pages.crawl import PageCapturer
+from mind2web2.results.answers import AnswerJob, TaskWork
 from mind2web2.runs.answer import AnswerOutcome
-from mind2web2.runs.answers import AnswerJob, TaskWork
 from mind2web2.runs.run import AnswerRunner
 from mind2web2.runs.session import Session
 from mind2web2.runs.settings import RunSettings
@@ -174,5 +174,5 @@ class Export(Protocol):
 
 
 # Figures: further rows of ``mind2web2 metrics``. The records are those of
-# ``mind2web2.results(agent)``.
+# ``mind2web2.load_results(agent)``.
 FigureMaker = Callable[[Any], Mapping[str, float | int | str | None]]

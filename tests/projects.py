@@ -36,8 +36,8 @@ from mind2web2.llm_client.retries import RetryPolicy
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
+from mind2web2.results.answers import RunFolders, select_work
 from mind2web2.runs.answer import AnswerOutcome, RunParts
-from mind2web2.runs.answers import RunFolders, select_work
 from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.run import RunProgress, evaluate_work
 from mind2web2.scripts.clock import AsOf

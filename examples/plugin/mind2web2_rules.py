@@ -53,7 +53,9 @@ class MarkdownExport:
 
     def write(self, output: Path, agents: Sequence[str], results_root: Path) -> str:
         """Write the list and return the line that says so."""
-        leaves = [leaf for name in agents for leaf in mind2web2.results(name, results_root).leaves]
+        leaves = [
+            leaf for name in agents for leaf in mind2web2.load_results(name, results_root).leaves
+        ]
         lines = [f"- {leaf.verdict}: {leaf.path}\n" for leaf in leaves]
         output.write_text("".join(lines), encoding="utf-8")
         return f"{len(leaves)} verdicts written to {output}"

@@ -23,7 +23,7 @@ from mind2web2.authoring.rehearsal_run import (
     rehearsed,
 )
 from mind2web2.errors import EvalScriptError, UsageError
-from mind2web2.runs.answers import uniform_text
+from mind2web2.results.answers import uniform_text
 from mind2web2.scripts.yaml_lines import (
     Owner,
     Place,

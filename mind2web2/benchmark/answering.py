@@ -11,14 +11,14 @@ from typing import IO
 
 from mind2web2.benchmark.tasks import Task, csv_rows
 from mind2web2.errors import AnswerError, ResultWriteError, UsageError
-from mind2web2.runs.answers import (
+from mind2web2.results.answers import (
     MAX_ANSWER_BYTES,
     RunRecord,
     read_answer,
     read_run_record,
     run_record_path,
 )
-from mind2web2.runs.result_file import is_time_s
+from mind2web2.results.result_file import is_time_s
 from mind2web2.utils.files import write_whole
 from mind2web2.utils.json_fields import JsonObject
 from mind2web2.utils.names import check_name, name_list

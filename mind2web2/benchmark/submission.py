@@ -13,24 +13,24 @@ from typing import NamedTuple, TypedDict
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from mind2web2 import __version__
+from mind2web2.analysis.score_matrix import NO_ANSWER, NO_RUNS
+from mind2web2.analysis.summaries import stored_metrics
 from mind2web2.errors import AnswerError, UsageError
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.transfer import export_judgments
 from mind2web2.pages.citations import cited_urls
-from mind2web2.runs.answers import (
+from mind2web2.results.answers import (
     is_empty_answer,
     is_expected,
     read_answer,
     read_run_record,
     run_record_path,
 )
-from mind2web2.runs.freshness import results_now
-from mind2web2.runs.known_answers import agent_answers
-from mind2web2.runs.result_file import is_time_s
-from mind2web2.runs.results import latest_results
-from mind2web2.runs.score_matrix import NO_ANSWER, NO_RUNS
-from mind2web2.runs.shard_states import shard_caution
-from mind2web2.runs.summaries import stored_metrics
+from mind2web2.results.freshness import results_now
+from mind2web2.results.known_answers import agent_answers
+from mind2web2.results.result_file import is_time_s
+from mind2web2.results.shard_states import shard_caution
+from mind2web2.results.stored_results import latest_results
 from mind2web2.utils.files import (
     check_replaceable,
     first_link,

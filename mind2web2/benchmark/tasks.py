@@ -20,7 +20,7 @@ from pydantic import BaseModel, Field
 
 from mind2web2.errors import Mind2Web2Error, UsageError
 from mind2web2.llm_client.settings import check_address, check_keys
-from mind2web2.runs.dataset_record import (
+from mind2web2.results.dataset_record import (
     DATASET_RECORD,
     DatasetRecord,
     dataset_record,

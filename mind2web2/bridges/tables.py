@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mind2web2.errors import UsageError
+from mind2web2.results.claim_facts import claim_facts, is_claim, vote_groups
+from mind2web2.results.known_answers import agent_answers
+from mind2web2.results.result_file import ResultFile
+from mind2web2.results.scored_answer import ScoredAnswer
+from mind2web2.results.stored_results import latest_results
 from mind2web2.rubric.written_tree import WrittenNode
-from mind2web2.runs.claim_facts import claim_facts, is_claim, vote_groups
-from mind2web2.runs.known_answers import agent_answers
-from mind2web2.runs.result_file import ResultFile
-from mind2web2.runs.results import latest_results
-from mind2web2.runs.scored_answer import ScoredAnswer
 from mind2web2.utils.files import write_whole
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class AgentResults:
     leaves: tuple[LeafRecord, ...]
 
 
-def results(agent: str, eval_results_root: str | Path = "eval_results") -> AgentResults:
+def load_results(agent: str, eval_results_root: str | Path = "eval_results") -> AgentResults:
     """Return the newest results of an agent as typed records.
 
     Args:

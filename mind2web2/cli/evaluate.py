@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
 
         BarredList.read(settings.barred)
     with gc_paused():
-        from mind2web2.runs.answers import select_work
+        from mind2web2.results.answers import select_work
         from mind2web2.runs.paths import paths_of
     paths = paths_of(settings)
     # Captures fill a new folder; without them, a typing error would fail every claim.

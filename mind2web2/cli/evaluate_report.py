@@ -21,13 +21,13 @@ from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.usage import RunUsage, TaskUsage
 from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.settings import endpoint_of
+from mind2web2.results.agent_summary import AgentSummary
+from mind2web2.results.answers import RunFolders, TaskWork
+from mind2web2.results.caution_facts import CautionFacts
+from mind2web2.results.freshness import Conditions, newest_judge
+from mind2web2.results.provenance import JudgeRecord
 from mind2web2.rubric.verdicts import CASCADE_RULE
-from mind2web2.runs.agent_summary import AgentSummary
 from mind2web2.runs.answer import AnswerOutcome
-from mind2web2.runs.answers import RunFolders, TaskWork
-from mind2web2.runs.caution_facts import CautionFacts
-from mind2web2.runs.freshness import Conditions, newest_judge
-from mind2web2.runs.provenance import JudgeRecord
 from mind2web2.runs.session import first_endpoint_of, judge_settings
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.dollars import dollars, dollars_as_given

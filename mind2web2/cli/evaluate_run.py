@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from mind2web2.analysis.summaries import merge_all_results, summarised_answers
 from mind2web2.cli.console import ConsoleHandler, line, plain_console
 from mind2web2.cli.displays import RunDisplay
 from mind2web2.cli.evaluate_report import (
@@ -41,18 +42,25 @@ from mind2web2.judge.usage import RunUsage
 from mind2web2.judge_check.fitness import failure
 from mind2web2.llm_client.settings import endpoint_of
 from mind2web2.pages.other_agents import PagesOfOthers
-from mind2web2.runs.agent_summary import AgentSummary
-from mind2web2.runs.answer import AnswerOutcome
-from mind2web2.runs.answers import RunFolders, TaskWork
-from mind2web2.runs.concurrency import Concurrency
-from mind2web2.runs.freshness import changed_scripts
-from mind2web2.runs.paths import paths_of
-from mind2web2.runs.results import (
+from mind2web2.results.agent_summary import AgentSummary
+from mind2web2.results.answers import RunFolders, TaskWork
+from mind2web2.results.freshness import changed_scripts
+from mind2web2.results.shard_states import (
+    SHARDS_NAME,
+    ShardState,
+    shard_states,
+    shards_text,
+)
+from mind2web2.results.stored_results import (
     PROGRESS_NAME,
     answer_results_dir,
     latest_result,
     write_file,
 )
+from mind2web2.results.usage_file import write_usage
+from mind2web2.runs.answer import AnswerOutcome
+from mind2web2.runs.concurrency import Concurrency
+from mind2web2.runs.paths import paths_of
 from mind2web2.runs.run import (
     AnswerRunner,
     ProgressFile,
@@ -70,14 +78,6 @@ from mind2web2.runs.session import (
     open_run,
 )
 from mind2web2.runs.settings import RunSettings
-from mind2web2.runs.shard_states import (
-    SHARDS_NAME,
-    ShardState,
-    shard_states,
-    shards_text,
-)
-from mind2web2.runs.summaries import merge_all_results, summarised_answers
-from mind2web2.runs.usage_file import write_usage
 from mind2web2.utils.garbage_collection import gc_frozen
 from mind2web2.utils.logging_setup import LogFile
 from mind2web2.utils.path_config import PathConfig

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
         PageCapturer,
         TaskPages,
     )
-    from mind2web2.runs.answers import AnswerFile
+    from mind2web2.results.answers import AnswerFile
 
 
 if TYPE_CHECKING:
@@ -255,7 +255,7 @@ class _Caching:
 
 def run(options: argparse.Namespace) -> int:
     """Cache the cited pages and return the exit status."""
-    from mind2web2.runs.answers import agent_names, select_answers
+    from mind2web2.results.answers import agent_names, select_answers
 
     given = given_settings(options)
     _check(given, options.no_llm, options.archive, options.archive_url)
@@ -365,7 +365,7 @@ async def _imported(
     from mind2web2.pages.citations import FOLDER_NAME, LinkJudge
     from mind2web2.pages.crawl import AgentCache, CrawlProgress, find_citations
     from mind2web2.pages.importing import import_file, import_folder
-    from mind2web2.runs.answers import select_answers
+    from mind2web2.results.answers import select_answers
 
     paths = paths_of(settings, agent)
     cache = AgentCache(paths.cache_root / agent)
@@ -669,7 +669,7 @@ def _answer_texts(
     answers: Mapping[str, Sequence[AnswerFile]],
 ) -> tuple[dict[str, dict[str, str]], list[str]]:
     """Return the answers' texts by task and file name, and the names of those that cannot be read."""
-    from mind2web2.runs.answers import read_answer, without_empty
+    from mind2web2.results.answers import read_answer, without_empty
 
     texts: dict[str, dict[str, str]] = {}
     unread: list[str] = []

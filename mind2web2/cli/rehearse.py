@@ -191,7 +191,7 @@ def _judged(scorer: Scorer, plan: RehearsalPlan, report: TaskRehearsal) -> TaskR
 
 
 def _first_shortfall(score: Score) -> str:
-    from mind2web2.runs.result_file import ResultFile
+    from mind2web2.results.result_file import ResultFile
 
     leaves = ResultFile.of(score.result).leaves()
     short = next((leaf for leaf in leaves if leaf.status != "passed"), None)

@@ -12,7 +12,7 @@ from mind2web2.runs.settings import JUDGE_SETTINGS, REPLAY, RunSettings
 from mind2web2.utils.program import program_words
 
 if TYPE_CHECKING:
-    from mind2web2.runs.provenance import JudgeRecord, Provenance
+    from mind2web2.results.provenance import JudgeRecord, Provenance
 
 _FOLDERS = {
     "cache": ("answer_folder", "cache_root"),

@@ -26,13 +26,12 @@ from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.citations import BarredList
 from mind2web2.pages.library import PageLibrary
 from mind2web2.prompts import flags_of
-from mind2web2.rubric.written_tree import TREE_FORMAT
-from mind2web2.runs.answers import AnswerJob, AnswerSetting, read_answer
-from mind2web2.runs.caution_facts import CautionFacts
-from mind2web2.runs.freshness import Conditions, held_result, moment_of, provenance_now
-from mind2web2.runs.overwriting import list_overwritten
-from mind2web2.runs.provenance import JudgeRecord, Provenance, served_by
-from mind2web2.runs.result_file import (
+from mind2web2.results.answers import AnswerJob, AnswerSetting, read_answer
+from mind2web2.results.caution_facts import CautionFacts
+from mind2web2.results.freshness import Conditions, held_result, moment_of, provenance_now
+from mind2web2.results.overwriting import list_overwritten
+from mind2web2.results.provenance import JudgeRecord, Provenance, served_by
+from mind2web2.results.result_file import (
     Barred,
     BarredSource,
     JudgeUsage,
@@ -40,7 +39,7 @@ from mind2web2.runs.result_file import (
     ResultMaking,
     RunRecord,
 )
-from mind2web2.runs.results import (
+from mind2web2.results.stored_results import (
     LoadedResult,
     latest_result,
     newest_result_name,
@@ -48,6 +47,7 @@ from mind2web2.runs.results import (
     write_file,
     write_result,
 )
+from mind2web2.rubric.written_tree import TREE_FORMAT
 from mind2web2.scripts.clock import AsOf, known_zone, recorded_moment
 from mind2web2.scripts.inputs import ClockReading
 from mind2web2.scripts.isolation.questions import Ahead

@@ -23,15 +23,15 @@ from mind2web2.judge.transfer import judgments_named, reading
 from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE, image_tokens, price_usd
 from mind2web2.pages.citations import cited_urls
-from mind2web2.runs.answers import AnswerJob, RunFolders, TaskWork, read_answer
-from mind2web2.runs.freshness import Conditions, held_result, why_judged_again
+from mind2web2.results.answers import AnswerJob, RunFolders, TaskWork, read_answer
+from mind2web2.results.freshness import Conditions, held_result, why_judged_again
+from mind2web2.results.result_file import JudgeUsage, ResultFile
+from mind2web2.results.stored_results import LoadedResult, latest_result, loaded_results
 from mind2web2.runs.planned_votes import (
     GUESSED_SHARE_OF_SECOND,
     guessed_votes,
     planned_votes,
 )
-from mind2web2.runs.result_file import JudgeUsage, ResultFile
-from mind2web2.runs.results import LoadedResult, latest_result, loaded_results
 from mind2web2.runs.run import answer_jobs
 from mind2web2.runs.wasted_lookahead import wasted_requests
 from mind2web2.scripts.load import script_problem

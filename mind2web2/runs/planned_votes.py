@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from mind2web2.judge.settings import JudgeSettings
+from mind2web2.results.result_file import ResultFile
 from mind2web2.rubric.verdicts import (
     DEFAULT_TRIALS,
     FIRST_VOTES,
@@ -15,7 +16,6 @@ from mind2web2.rubric.verdicts import (
     second_judge_decides,
 )
 from mind2web2.rubric.vote_rule import ALWAYS
-from mind2web2.runs.result_file import ResultFile
 
 # With two judges, the share of the claims that the strong one decides, where no result tells.
 GUESSED_SHARE_OF_SECOND = 0.2

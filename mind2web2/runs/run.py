@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, Protocol
 
+from mind2web2.analysis.summaries import write_task_summary
 from mind2web2.errors import (
     CacheReadError,
     JudgeUnusableError,
@@ -24,16 +25,15 @@ from mind2web2.errors import (
 from mind2web2.judge.usage import RunUsage, rounded_usd
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.citations import listed_urls
+from mind2web2.results.answers import AnswerJob, RunFolders, TaskWork
+from mind2web2.results.overwriting import list_overwritten, restore_entries
+from mind2web2.results.stored_results import answer_dir, answer_results_dir, newest_result_name
+from mind2web2.results.task_summary import TaskEntry
 from mind2web2.runs.answer import (
     AnswerOutcome,
     until_unlocked,
 )
-from mind2web2.runs.answers import AnswerJob, RunFolders, TaskWork
 from mind2web2.runs.concurrency import Concurrency
-from mind2web2.runs.overwriting import list_overwritten, restore_entries
-from mind2web2.runs.results import answer_dir, answer_results_dir, newest_result_name
-from mind2web2.runs.summaries import write_task_summary
-from mind2web2.runs.task_summary import TaskEntry
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.utils.files import write_whole
 from mind2web2.utils.json_fields import JsonObject

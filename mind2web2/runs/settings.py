@@ -23,6 +23,7 @@ from mind2web2.llm_client.settings import (
     PoolSource,
     check_address,
 )
+from mind2web2.results.shards import Shard
 from mind2web2.rubric.vote_rule import ALWAYS
 from mind2web2.runs.setting import (
     Flag,
@@ -33,7 +34,6 @@ from mind2web2.runs.setting import (
     plugin_settings,
     setting,
 )
-from mind2web2.runs.shards import Shard
 from mind2web2.utils import values
 from mind2web2.utils.entry_points import hook_names, removed_plugin
 from mind2web2.utils.json_fields import JsonObject

@@ -13,7 +13,7 @@ from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.client_judge import as_provider
 from mind2web2.judge.store import FILE_NAME
 from mind2web2.pages.cache import CacheFileSys
-from mind2web2.runs.answers import RunFolders, TaskWork, answer_files, without_empty
+from mind2web2.results.answers import RunFolders, TaskWork, answer_files, without_empty
 from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.run import (
     RunProgress,

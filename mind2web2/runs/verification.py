@@ -15,6 +15,8 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel
 
+from mind2web2.analysis.metrics import agent_metrics
+from mind2web2.analysis.summaries import ALL_RESULTS_NAME
 from mind2web2.errors import Mind2Web2Error, UsageError
 from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.caching import REPLAY_ENDPOINT
@@ -23,35 +25,33 @@ from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.transfer import copied_store, open_for_replay
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.library import PageLibrary
-from mind2web2.rubric.written_tree import WrittenNode
-from mind2web2.runs.answer import RunParts, ScriptTime, run_script_on_answer
-from mind2web2.runs.answers import (
+from mind2web2.results.answers import (
     AnswerSetting,
     answer_file,
     answer_paths,
     failed_runs,
     read_answer,
 )
-from mind2web2.runs.freshness import NO_PROVENANCE, FilesNow
-from mind2web2.runs.known_answers import agent_answers, task_answers
-from mind2web2.runs.metrics import agent_metrics
-from mind2web2.runs.provenance import JudgeRecord, Provenance
-from mind2web2.runs.result_file import ResultFile
-from mind2web2.runs.results import (
+from mind2web2.results.freshness import NO_PROVENANCE, FilesNow
+from mind2web2.results.known_answers import agent_answers, task_answers
+from mind2web2.results.provenance import JudgeRecord, Provenance
+from mind2web2.results.result_file import ResultFile
+from mind2web2.results.stored_results import (
     LoadedResult,
     answer_dir,
     latest_result,
     newest_result_name,
 )
-from mind2web2.runs.session import OwnParts, replaying_judge, run_parts
-from mind2web2.runs.settings import REPLAY, RunSettings
-from mind2web2.runs.summaries import ALL_RESULTS_NAME
-from mind2web2.runs.task_summary import (
+from mind2web2.results.task_summary import (
     SUMMARY_NAME,
     overwritten_results,
     read_entries,
     task_summary,
 )
+from mind2web2.rubric.written_tree import WrittenNode
+from mind2web2.runs.answer import RunParts, ScriptTime, run_script_on_answer
+from mind2web2.runs.session import OwnParts, replaying_judge, run_parts
+from mind2web2.runs.settings import REPLAY, RunSettings
 from mind2web2.scripts.sources import script_sources
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.utils.files import read_regular_file

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mind2web2.results.result_file import ResultFile
+from mind2web2.results.score_bounds import blocked_by, is_skipped
 from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.runs.planned_votes import PlannedVotes
-from mind2web2.runs.result_file import ResultFile
-from mind2web2.runs.score_bounds import blocked_by, is_skipped
 
 
 def wasted_requests(result: ResultFile, votes: PlannedVotes) -> float:

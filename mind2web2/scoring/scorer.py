@@ -46,17 +46,17 @@ from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import OpenBrowser, SharedCaptures
 from mind2web2.pages.other_agents import PagesOfOthers
 from mind2web2.pages.page_cache import PageCache
-from mind2web2.rubric.vote_rule import ALWAYS
-from mind2web2.runs.answer import DEFAULT_JUDGE_LIMIT, run_script_on_answer
-from mind2web2.runs.answers import (
+from mind2web2.results.answers import (
     EMPTY_ANSWER,
     MAX_ANSWER_BYTES,
     AnswerFile,
     AnswerSetting,
     uniform_text,
 )
+from mind2web2.results.result_file import ResultFile
+from mind2web2.rubric.vote_rule import ALWAYS
+from mind2web2.runs.answer import DEFAULT_JUDGE_LIMIT, run_script_on_answer
 from mind2web2.runs.file_prices import file_prices
-from mind2web2.runs.result_file import ResultFile
 from mind2web2.runs.session import OwnParts, Session, open_run
 from mind2web2.runs.settings import (
     RunSettings,

@@ -11,17 +11,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from mind2web2.errors import UsageError
-from mind2web2.rubric.verdicts import Evidence
-from mind2web2.rubric.written_tree import WrittenNode
-from mind2web2.runs.audited import (
+from mind2web2.analysis.audited import (
     JudgedLeaf,
     audited_answers,
     label_verdicts,
 )
-from mind2web2.runs.corrections import population_of
-from mind2web2.runs.labelled_answers import wanted_leaves
-from mind2web2.runs.labels import LabelFile, LeafName, Verdict
+from mind2web2.analysis.corrections import population_of
+from mind2web2.analysis.labelled_answers import wanted_leaves
+from mind2web2.analysis.labels import LabelFile, LeafName, Verdict
+from mind2web2.errors import UsageError
+from mind2web2.rubric.verdicts import Evidence
+from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.viewer.catalog import Catalog
 from mind2web2.viewer.keys import AnswerKey, Json, NoSuchResultError
 from mind2web2.viewer.markdown import markdown_tree

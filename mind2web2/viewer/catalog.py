@@ -12,24 +12,25 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from mind2web2.judge.store import CHECKS_FOLDER
-from mind2web2.rubric.arithmetic import explanations
-from mind2web2.rubric.written_tree import WrittenNode
-from mind2web2.runs.agent_summary import AgentSummary
-from mind2web2.runs.comparison import NoSharedTaskError, ranking
-from mind2web2.runs.corrections import (
+from mind2web2.analysis.comparison import NoSharedTaskError, ranking
+from mind2web2.analysis.corrections import (
     CorrectionFigures,
     CorrectionRoots,
     correcting_files,
     correction_of,
 )
-from mind2web2.runs.judge_checks import failed_check
-from mind2web2.runs.judgings import CAUSES, judged_leaf, own_cause
-from mind2web2.runs.known_answers import agent_answers
-from mind2web2.runs.leaf_report import JudgedResult, task_report
-from mind2web2.runs.result_facts import result_facts
-from mind2web2.runs.result_file import ResultFile
-from mind2web2.runs.results import (
+from mind2web2.analysis.judge_checks import failed_check
+from mind2web2.analysis.judgings import CAUSES, judged_leaf, own_cause
+from mind2web2.analysis.leaf_report import JudgedResult, task_report
+from mind2web2.analysis.summaries import stored_metrics
+from mind2web2.analysis.unreviewed import unreviewed_warning
+from mind2web2.judge.store import CHECKS_FOLDER
+from mind2web2.results.agent_summary import AgentSummary
+from mind2web2.results.known_answers import agent_answers
+from mind2web2.results.result_facts import result_facts
+from mind2web2.results.result_file import ResultFile
+from mind2web2.results.scored_answer import ResultFacts, ScoredAnswer
+from mind2web2.results.stored_results import (
     PROGRESS_NAME,
     LoadedResult,
     answer_dir,
@@ -38,10 +39,9 @@ from mind2web2.runs.results import (
     loaded_results,
     newest_result_name,
 )
-from mind2web2.runs.scored_answer import ResultFacts, ScoredAnswer
-from mind2web2.runs.summaries import stored_metrics
-from mind2web2.runs.task_summary import SUMMARY_NAME
-from mind2web2.runs.unreviewed import unreviewed_warning
+from mind2web2.results.task_summary import SUMMARY_NAME
+from mind2web2.rubric.arithmetic import explanations
+from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX
 from mind2web2.scripts.rubric_outline import tree_lines
 from mind2web2.scripts.rubric_reading import read_rubric

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mind2web2.errors import UsageError
-from mind2web2.runs.scored_answer import ScoredAnswer
+from mind2web2.results.scored_answer import ScoredAnswer
 
 Json = dict[str, Any]
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from mind2web2 import __version__
 from mind2web2.errors import ResultWriteError
-from mind2web2.runs.claim_facts import page_checks
-from mind2web2.runs.results import LoadedResult
+from mind2web2.results.claim_facts import page_checks
+from mind2web2.results.stored_results import LoadedResult
 from mind2web2.utils.files import check_replaceable, staged_file
 from mind2web2.viewer.catalog import Catalog
 from mind2web2.viewer.front_end import DEFAULT_TITLE, file_html, json_bytes

@@ -31,7 +31,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mind2web2.errors import Mind2Web2Error, UsageError
-from mind2web2.runs.results import PROGRESS_NAME
+from mind2web2.results.stored_results import PROGRESS_NAME
 from mind2web2.viewer.catalog import Catalog
 from mind2web2.viewer.front_end import content_policy, index_html, json_bytes
 from mind2web2.viewer.keys import Json, NoSuchResultError

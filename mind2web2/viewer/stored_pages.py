@@ -18,8 +18,8 @@ from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.crawl import AgentCache
 from mind2web2.pages.library import PageLibrary, PageRequest
 from mind2web2.pages.prepared_page import PreparedPage
+from mind2web2.results.result_file import ResultFile
 from mind2web2.rubric.verdicts import Evidence, PageCheck, Vote
-from mind2web2.runs.result_file import ResultFile
 from mind2web2.utils.names import is_file_name
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.verification.config import EvaluatorConfig

@@ -114,7 +114,7 @@ FORMULAS = [
 
 @pytest.mark.parametrize(("text", "cell"), FORMULAS)
 def test_a_text_is_not_a_formula_in_csv(root, tmp_path, text, cell):
-    [leaf, *_] = mind2web2.results("example", root).leaves
+    [leaf, *_] = mind2web2.load_results("example", root).leaves
     record = replace(leaf, leaf=text, claim=text, tags=(text,), cost_usd=-0.5)
     write_table(tmp_path / "leaves.csv", [record], LeafRecord)
     with (tmp_path / "leaves.csv").open(encoding="utf-8", newline="") as file:
@@ -138,7 +138,7 @@ def test_an_anonymous_table_has_no_texts(root, tmp_path):
 
 
 def test_an_anonymous_answer_has_no_reason(root):
-    found = mind2web2.results("example", root)
+    found = mind2web2.load_results("example", root)
     [first, *_] = found.answers
     failed = replace(first, score=None, reason="script raised ValueError: secret")
     anonymous = without_texts(replace(found, answers=(failed,)))
@@ -147,11 +147,11 @@ def test_an_anonymous_answer_has_no_reason(root):
 
 def test_results_have_types(root):
     """From Python, the same records."""
-    found = mind2web2.results("example", root)
+    found = mind2web2.load_results("example", root)
     assert {type(record) for record in found.leaves} == {LeafRecord}
     assert len(found.answers) == 9
     with pytest.raises(UsageError, match="no results of agent nobody under"):
-        mind2web2.results("nobody", root)
+        mind2web2.load_results("nobody", root)
 
 
 @pytest.mark.parametrize("option", ["-o", "--inspect"])

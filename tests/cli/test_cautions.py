@@ -6,9 +6,9 @@ from result_parts import made_from, shown, vote
 from mind2web2.cli import evaluate_report
 from mind2web2.cli.console import plain_console
 from mind2web2.cli.evaluate_report import cautions
+from mind2web2.results.answers import TaskWork
+from mind2web2.results.result_file import ResultFile
 from mind2web2.runs.answer import AnswerOutcome
-from mind2web2.runs.answers import TaskWork
-from mind2web2.runs.result_file import ResultFile
 
 TORN = "the script has set a score that contradicts the status"
 

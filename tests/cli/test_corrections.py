@@ -9,10 +9,10 @@ from judged_agent import judged_agent, stand_in
 from projects import ANSWER, Project, call, claim_in, entered
 from servers.judge_server import JudgeServer, prompt_text
 
+from mind2web2.analysis.audited import audited_answers
+from mind2web2.analysis.labels import LabelFile, LeafName
 from mind2web2.cli import evaluate_main, main
-from mind2web2.runs.audited import audited_answers
-from mind2web2.runs.labels import LabelFile, LeafName
-from mind2web2.runs.result_file import with_checksum
+from mind2web2.results.result_file import with_checksum
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.viewer.audit import AuditSession, AuditSettings, NewLabel
 from mind2web2.viewer.catalog import Catalog

@@ -10,8 +10,8 @@ from rich.console import Console
 from mind2web2.cli.displays import RunDisplay, duration_text, totals_text
 from mind2web2.judge.usage import RunUsage, TaskUsage
 from mind2web2.llm_client.chat import Usage
+from mind2web2.results.result_file import ResultFile
 from mind2web2.runs.answer import AnswerOutcome
-from mind2web2.runs.result_file import ResultFile
 from mind2web2.runs.run import RunProgress
 
 

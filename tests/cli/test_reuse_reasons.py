@@ -7,7 +7,7 @@ from projects import call, entered, read_json
 from servers.judge_server import JudgeServer
 
 from mind2web2.cli import evaluate_main, main
-from mind2web2.runs.result_file import ResultFile
+from mind2web2.results.result_file import ResultFile
 
 PAGE = "https://lake.example/depth"
 CLAIMS = {"deep": ("The lake is deep.", PAGE)}

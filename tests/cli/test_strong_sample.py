@@ -10,10 +10,10 @@ from judged_agent import judged_agent, stand_in
 from projects import Project, call, claim_in
 from servers.judge_server import JudgeServer, prompt_text
 
+from mind2web2.analysis.audited import audited_answers
+from mind2web2.analysis.corrections import population_of
+from mind2web2.analysis.labels import LabelFile
 from mind2web2.cli import main
-from mind2web2.runs.audited import audited_answers
-from mind2web2.runs.corrections import population_of
-from mind2web2.runs.labels import LabelFile
 
 TASKS = [f"lake_{number}" for number in range(8)]
 STRONG = ("rejudge", "bot", "--judge_model", "strong")

@@ -13,8 +13,8 @@ from servers.recorded_replies import RecordedReplies
 
 from mind2web2.cli import evaluate_main, main
 from mind2web2.judge.store import FILE_NAME
+from mind2web2.results.result_file import with_checksum
 from mind2web2.runs import verification
-from mind2web2.runs.result_file import with_checksum
 
 RECORDED = REPOSITORY / "examples" / "judgments.jsonl"
 FOLDERS = ("answers", "eval_scripts", "cache")

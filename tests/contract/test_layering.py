@@ -29,6 +29,8 @@ ROOMS = (
         "evaluator",
         "judge_check",
         "scripts",
+        "results",
+        "analysis",
         "runs",
         "scoring",
         "viewer",

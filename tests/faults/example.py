@@ -19,8 +19,8 @@ from mind2web2.judge.store import FILE_NAME, Judgment, JudgmentStore
 from mind2web2.judge.transfer import open_for_replay
 from mind2web2.llm_client.chat import ChatProvider
 from mind2web2.pages.library import PageLibrary
+from mind2web2.results.answers import RunFolders, select_work
 from mind2web2.runs.answer import AnswerOutcome, RunParts
-from mind2web2.runs.answers import RunFolders, select_work
 from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.run import RunProgress, evaluate_work
 from mind2web2.scripts.isolation.questions import Ahead

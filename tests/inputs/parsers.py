@@ -16,6 +16,11 @@ from fixtures.pdf_files import pdf as sound_pdf
 from inputs.hostile_files import png, small_image
 from pydantic import BaseModel
 
+from mind2web2.analysis.summaries import (
+    generate_result_summary,
+    merge_all_results,
+    write_task_summary,
+)
 from mind2web2.api_tools.tool_arxiv import (
     feed_problem,
     id_from_pdf_link,
@@ -48,13 +53,8 @@ from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.citations import cited_urls, listed_urls
 from mind2web2.pages.crawl import AgentCache, TaskCitations
 from mind2web2.plugins.anthropic import claude
-from mind2web2.runs.answers import answer_files, read_answer
+from mind2web2.results.answers import answer_files, read_answer
 from mind2web2.runs.estimate import stored_judgments, task_results
-from mind2web2.runs.summaries import (
-    generate_result_summary,
-    merge_all_results,
-    write_task_summary,
-)
 from mind2web2.urls.markdown import regex_find_urls
 from mind2web2.urls.parts import (
     likely_keys,

@@ -12,7 +12,7 @@ from mind2web2.judge.transfer import open_for_replay
 from mind2web2.llm_client.structured_output import InvalidOutputError, read_template
 from mind2web2.llm_client.transport import Completion
 from mind2web2.pages.cache import CacheFileSys
-from mind2web2.runs.known_answers import task_answers
+from mind2web2.results.known_answers import task_answers
 from mind2web2.urls.markdown import URLs
 
 STEM = "0123456789abcdef0123456789abcdef"

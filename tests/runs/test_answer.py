@@ -21,7 +21,7 @@ from projects import (
 from mind2web2 import __version__
 from mind2web2.errors import JudgeDeclinedError, JudgeUnavailableError
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
-from mind2web2.runs.provenance import Provenance
+from mind2web2.results.provenance import Provenance
 from mind2web2.utils.files import file_sha256, text_sha256
 
 PAGE = "https://www.lake.example/depth"

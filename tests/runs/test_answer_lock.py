@@ -6,9 +6,9 @@ import pytest
 from projects import ClaimJudge, Project, evaluate, outcomes_by_name, read_json
 
 from mind2web2.errors import JudgeUnavailableError, ResultWriteError
+from mind2web2.results.known_answers import agent_answers
 from mind2web2.runs.answer import answer_locked, until_unlocked
 from mind2web2.runs.concurrency import Concurrency
-from mind2web2.runs.known_answers import agent_answers
 from mind2web2.runs.run import RunProgress
 
 LOCK = ".judging.lock"

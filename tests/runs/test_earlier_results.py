@@ -9,9 +9,9 @@ from projects import call
 from result_parts import made_from
 
 from mind2web2.cli import main
-from mind2web2.runs.result_facts import result_facts
-from mind2web2.runs.result_file import ResultFile, ResultMaking
-from mind2web2.runs.results import latest_result, write_result
+from mind2web2.results.result_facts import result_facts
+from mind2web2.results.result_file import ResultFile, ResultMaking
+from mind2web2.results.stored_results import latest_result, write_result
 from mind2web2.viewer.catalog import tree_rows
 
 # Written by a version with dictionaries in place of the model, from the example's stored judgments.

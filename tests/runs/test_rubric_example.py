@@ -9,8 +9,8 @@ from projects import REPOSITORY
 from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.pages.library import PageLibrary
+from mind2web2.results.answers import RunFolders, select_work
 from mind2web2.runs.answer import RunParts
-from mind2web2.runs.answers import RunFolders, select_work
 from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.run import RunProgress, evaluate_work
 from mind2web2.utils.path_config import PathConfig

@@ -20,12 +20,12 @@ from projects import (
 )
 from servers.judge_server import JudgeServer, prompt_text, status
 
+from mind2web2.analysis.summaries import generate_result_summary, merge_all_results
 from mind2web2.errors import UsageError
 from mind2web2.llm_client import LLMClient
-from mind2web2.runs.answers import RunFolders
+from mind2web2.results.answers import RunFolders
 from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.run import RunProgress, uncached_pages
-from mind2web2.runs.summaries import generate_result_summary, merge_all_results
 from mind2web2.runs.task import evaluate_task
 
 PAGE = "https://www.lake.example/depth"

@@ -12,8 +12,8 @@ from servers.judge_server import JudgeServer, prompt_text
 
 from mind2web2.cli import main
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
-from mind2web2.runs.result_file import with_checksum
-from mind2web2.runs.shards import Shard
+from mind2web2.results.result_file import with_checksum
+from mind2web2.results.shards import Shard
 
 SHARDS = ("1/3", "2/3", "3/3")
 CLAIMS = {"deep": ("The lake is deep.", None), "flat": ("The lake is flat.", None)}

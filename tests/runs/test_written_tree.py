@@ -6,9 +6,9 @@ import pytest
 from rubrics import vectors
 
 from mind2web2 import VerificationNode
+from mind2web2.results.result_file import ResultFile
 from mind2web2.rubric.tree_writing import tree_as_dict
 from mind2web2.rubric.verdicts import Outcome, aggregate
-from mind2web2.runs.result_file import ResultFile
 
 LEAF = {
     "id": "a",

@@ -18,7 +18,7 @@ from mind2web2.capture.models import CapturedPage, CaptureRecord
 from mind2web2.errors import AnswerError, UsageError
 from mind2web2.llm_client.settings import PoolSource
 from mind2web2.pages.cache import CacheFileSys
-from mind2web2.runs.answers import read_answer
+from mind2web2.results.answers import read_answer
 from mind2web2.scoring import scorer as scorer_module
 
 DEEP = "The lake is deep."

@@ -13,7 +13,7 @@ from servers.judge_server import JudgeServer
 from servers.local_http import Answer, LocalHttp
 
 from mind2web2.api_tools import tool_arxiv
-from mind2web2.runs.result_file import with_checksum
+from mind2web2.results.result_file import with_checksum
 from mind2web2.scripts.isolation.processes import fork_server
 from mind2web2.scripts.isolation.run import Isolation
 

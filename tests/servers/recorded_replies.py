@@ -8,7 +8,7 @@ from servers.judge_server import prompt_text
 
 from mind2web2.judge.store import Judgment
 from mind2web2.judge.transfer import read_judgments
-from mind2web2.runs.answers import read_answer
+from mind2web2.results.answers import read_answer
 
 RECORDED = REPOSITORY / "examples" / "judgments.jsonl"
 

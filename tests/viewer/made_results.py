@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
+from mind2web2.analysis.summaries import generate_result_summary
 from mind2web2.pages.cache import CacheFileSys
-from mind2web2.runs.summaries import generate_result_summary
 from mind2web2.utils.path_config import PathConfig
 
 URL = "https://lake.example/facts"

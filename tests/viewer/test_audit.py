@@ -8,10 +8,10 @@ from result_parts import made_from
 from viewer.conftest import served
 from viewer.made_results import Results, leaf, result
 
+from mind2web2.analysis.corrections import CorrectionRoots
+from mind2web2.analysis.labels import LabelFile, LeafName
 from mind2web2.cli import main
 from mind2web2.errors import UsageError
-from mind2web2.runs.corrections import CorrectionRoots
-from mind2web2.runs.labels import LabelFile, LeafName
 from mind2web2.utils.program import program
 from mind2web2.viewer.audit import AuditSession, AuditSettings, NewLabel
 from mind2web2.viewer.catalog import Catalog

@@ -24,9 +24,9 @@ from mind2web2.capture.models import (
 )
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.crawl import AgentCache, TaskCitations
-from mind2web2.runs.claim_facts import page_checks
-from mind2web2.runs.freshness import FilesNow
-from mind2web2.runs.results import latest_result
+from mind2web2.results.claim_facts import page_checks
+from mind2web2.results.freshness import FilesNow
+from mind2web2.results.stored_results import latest_result
 from mind2web2.viewer.catalog import Catalog
 from mind2web2.viewer.page_review import (
     KEPT_NAME,

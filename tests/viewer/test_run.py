@@ -7,8 +7,8 @@ from patchright.async_api import expect
 from viewer.conftest import served
 
 from mind2web2.judge.usage import RunUsage
+from mind2web2.results.stored_results import PROGRESS_NAME
 from mind2web2.runs.answer import AnswerOutcome
-from mind2web2.runs.results import PROGRESS_NAME
 from mind2web2.runs.run import ProgressFile, RunProgress
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.viewer.catalog import Catalog

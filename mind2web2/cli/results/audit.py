@@ -19,9 +19,9 @@ from mind2web2.utils.text import counted
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from mind2web2.runs.audit_report import AuditorFigures
-    from mind2web2.runs.audited import JudgeQuality
-    from mind2web2.runs.exported_labels import LabelExport
+    from mind2web2.analysis.audit_report import AuditorFigures
+    from mind2web2.analysis.audited import JudgeQuality
+    from mind2web2.analysis.exported_labels import LabelExport
     from mind2web2.statistics.agreement import Figures
     from mind2web2.statistics.paired import Estimate
 
@@ -55,9 +55,9 @@ def add_command(commands: Subcommands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the figures and return the exit status."""
+    from mind2web2.analysis.audit_report import audit_report
+    from mind2web2.analysis.exported_labels import LabelExport
     from mind2web2.cli.console import line, plain_console
-    from mind2web2.runs.audit_report import audit_report
-    from mind2web2.runs.exported_labels import LabelExport
 
     agent = check_name("agent", options.agent.rstrip("/"))
     settings = settings_of(options)

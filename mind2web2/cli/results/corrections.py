@@ -12,7 +12,7 @@ from mind2web2.errors import UsageError
 from mind2web2.utils.text import counted
 
 if TYPE_CHECKING:
-    from mind2web2.runs.corrections import (
+    from mind2web2.analysis.corrections import (
         CorrectedPair,
         CorrectionFigures,
         CorrectionRoots,
@@ -80,7 +80,7 @@ def corrected_pairs(
     Raises:
         UsageError: an agent has neither labels nor a strong judge's sample that correct its score.
     """
-    from mind2web2.runs.corrections import NoCorrection, corrected_pair, correction_of
+    from mind2web2.analysis.corrections import NoCorrection, corrected_pair, correction_of
 
     found = {}
     for name, folder in folders.items():

@@ -20,7 +20,7 @@ Write the newest results of agents as a table: a row for each leaf, or for each 
   mind2web2 export my_agent other_agent --answers -o answers.parquet
   mind2web2 export my_agent --anonymous -o leaves.jsonl    without texts of tasks, answers and pages
 
-docs/tables.md explains the columns. In Python: mind2web2.results("my_agent")
+docs/tables.md explains the columns. In Python: mind2web2.load_results("my_agent")
 """
 
 
@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     from mind2web2.bridges.tables import (
         AnswerRecord,
         LeafRecord,
-        results,
+        load_results,
         without_texts,
         write_table,
     )
@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
             line(console, export.write(output, names, root))
         return 0
     with warnings_on(console):
-        agents = [results(name, root) for name in names]
+        agents = [load_results(name, root) for name in names]
     if options.anonymous:
         agents = [without_texts(agent) for agent in agents]
     if options.answers:

@@ -24,7 +24,7 @@ from mind2web2.utils.text import counted
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from mind2web2.runs.leaf_report import LeafReport, LeafRow, Share, TaskReport
+    from mind2web2.analysis.leaf_report import LeafReport, LeafRow, Share, TaskReport
     from mind2web2.runs.settings import RunSettings
 
 DESCRIPTION = """\
@@ -95,8 +95,8 @@ def run(options: argparse.Namespace) -> int:
 def _of_results(
     settings: RunSettings, agents: Sequence[str], judge: str | None, console: Console
 ) -> LeafReport:
+    from mind2web2.analysis.leaf_report import leaf_report, stored_results
     from mind2web2.cli.console import warnings_on
-    from mind2web2.runs.leaf_report import leaf_report, stored_results
 
     names = [check_name("agent", name) for name in agents]
     root = paths_of(settings, *names).eval_results_root

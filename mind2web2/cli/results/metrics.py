@@ -44,17 +44,17 @@ from mind2web2.utils.text import counted
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from mind2web2.runs.agent_summary import AgentSummary
-    from mind2web2.runs.comparison import AgentComparison
-    from mind2web2.runs.corrections import (
+    from mind2web2.analysis.comparison import AgentComparison
+    from mind2web2.analysis.corrections import (
         Correction,
         CorrectionRoots,
         NoCorrection,
     )
-    from mind2web2.runs.freshness import ResultsNow
-    from mind2web2.runs.result_file import ResultFile
-    from mind2web2.runs.results import LoadedResult
-    from mind2web2.runs.scored_answer import ScoredAnswer
+    from mind2web2.results.agent_summary import AgentSummary
+    from mind2web2.results.freshness import ResultsNow
+    from mind2web2.results.result_file import ResultFile
+    from mind2web2.results.scored_answer import ScoredAnswer
+    from mind2web2.results.stored_results import LoadedResult
     from mind2web2.utils.path_config import PathConfig
 
 METRICS = """\
@@ -143,10 +143,10 @@ class _Agent(NamedTuple):
 
 def run(options: argparse.Namespace) -> int:
     """Print the metrics and return the exit status: 5 below ``--fail_under``, 1 where a result is missing."""
+    from mind2web2.analysis.comparison import compared_with_first
+    from mind2web2.analysis.corrections import CorrectionRoots
     from mind2web2.cli.console import line, plain_console, warnings_on
     from mind2web2.cli.results.tables import print_comparison
-    from mind2web2.runs.comparison import compared_with_first
-    from mind2web2.runs.corrections import CorrectionRoots
 
     names = [check_name("agent", name) for name in options.agents]
     if len(set(names)) < len(names):
@@ -220,14 +220,14 @@ def _summed_up(
     task_ids: list[str] | None,
     roots: CorrectionRoots,
 ) -> _Agent:
+    from mind2web2.analysis.corrections import correction_of
+    from mind2web2.analysis.summaries import SummedUp, stored_metrics, summarised_answers
+    from mind2web2.analysis.unreviewed import unreviewed_warning
     from mind2web2.cli.evaluate_report import lasting_cautions
-    from mind2web2.runs.caution_facts import CautionFacts
-    from mind2web2.runs.corrections import correction_of
-    from mind2web2.runs.freshness import results_now
-    from mind2web2.runs.known_answers import agent_answers
-    from mind2web2.runs.results import latest_results
-    from mind2web2.runs.summaries import SummedUp, stored_metrics, summarised_answers
-    from mind2web2.runs.unreviewed import unreviewed_warning
+    from mind2web2.results.caution_facts import CautionFacts
+    from mind2web2.results.freshness import results_now
+    from mind2web2.results.known_answers import agent_answers
+    from mind2web2.results.stored_results import latest_results
 
     root = paths.eval_results_root
     not_written = None
@@ -288,7 +288,7 @@ def _sentence(
     correction: Correction | NoCorrection | None,
 ) -> str | None:
     """Return the sentence for a paper, ``None`` without a score."""
-    from mind2web2.runs.citation import paper_sentence
+    from mind2web2.analysis.citation import paper_sentence
     from mind2web2.statistics.uncertainty import Interval
 
     score = summary.shown_score
@@ -330,7 +330,7 @@ def _removed_folder(paths: PathConfig, names: Sequence[str], task_id: str) -> Pa
 
 def _deleted(paths: PathConfig, folder: Path) -> str:
     """Delete the results of a task, and return one line about it."""
-    from mind2web2.runs.summaries import merge_all_results
+    from mind2web2.analysis.summaries import merge_all_results
 
     results = len(list(folder.glob("*/results/*.md.json")))
     try:
@@ -349,7 +349,7 @@ def _print_json(
     *,
     by_tag: bool,
 ) -> None:
-    from mind2web2.runs.tag_figures import domain_figures, tag_figures
+    from mind2web2.analysis.tag_figures import domain_figures, tag_figures
 
     contents = [
         {
@@ -385,8 +385,8 @@ def _print_json(
 
 
 def _print_domains(console: Console, agent: _Agent, domains: Mapping[str, str]) -> None:
+    from mind2web2.analysis.tag_figures import domain_figures
     from mind2web2.cli.console import line
-    from mind2web2.runs.tag_figures import domain_figures
 
     for figure in domain_figures(agent.summary.tasks, domains):
         line(
@@ -397,8 +397,8 @@ def _print_domains(console: Console, agent: _Agent, domains: Mapping[str, str]) 
 
 
 def _print_tags(console: Console, agent: _Agent) -> None:
+    from mind2web2.analysis.tag_figures import tag_figures
     from mind2web2.cli.console import line
-    from mind2web2.runs.tag_figures import tag_figures
 
     figures = tag_figures(agent.results)
     if not figures:
@@ -416,10 +416,10 @@ def _print_tags(console: Console, agent: _Agent) -> None:
 
 
 def _print_agent(console: Console, settings: RunSettings, agent: _Agent) -> None:
+    from mind2web2.analysis.score_matrix import NO_ANSWER, NO_RUNS
     from mind2web2.cli.console import line
     from mind2web2.cli.results.tables import print_metrics, print_now
-    from mind2web2.runs.score_matrix import NO_ANSWER, NO_RUNS
-    from mind2web2.runs.shard_states import shard_test
+    from mind2web2.results.shard_states import shard_test
 
     summary = agent.summary
     has_scores = summary.avg_score is not None
@@ -453,10 +453,10 @@ def _print_agent(console: Console, settings: RunSettings, agent: _Agent) -> None
 
 def _print_grounds(console: Console, settings: RunSettings, agent: _Agent) -> None:
     """Print what the scores rest on: corrections, verdicts, variation and checks of the judge."""
+    from mind2web2.analysis.judge_checks import failed_check
+    from mind2web2.analysis.tag_figures import weighted_figure
     from mind2web2.cli.console import line
     from mind2web2.cli.results.tables import print_variation, print_verdicts
-    from mind2web2.runs.judge_checks import failed_check
-    from mind2web2.runs.tag_figures import weighted_figure
 
     summary = agent.summary
     if agent.correction is not None:
@@ -539,13 +539,13 @@ def _add_compare(commands: Subcommands) -> None:
 
 def run_compare(options: argparse.Namespace) -> int:
     """Print the comparison and return the exit status: 4 where ``--fail_if_worse`` applies."""
+    from mind2web2.analysis.comparison import ranking
+    from mind2web2.analysis.corrections import CorrectionRoots
+    from mind2web2.analysis.judge_checks import failed_check
+    from mind2web2.analysis.judgings import Judging, leaf_flips
     from mind2web2.cli.console import line, plain_console
     from mind2web2.cli.results.tables import print_ranking, print_verdict
-    from mind2web2.runs.comparison import ranking
-    from mind2web2.runs.corrections import CorrectionRoots
-    from mind2web2.runs.judge_checks import failed_check
-    from mind2web2.runs.judgings import Judging, leaf_flips
-    from mind2web2.runs.shard_states import shard_caution
+    from mind2web2.results.shard_states import shard_caution
 
     names = [name.rstrip("/") for name in options.agents]
     if len(set(names)) < max(2, len(names)):

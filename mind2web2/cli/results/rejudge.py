@@ -51,15 +51,15 @@ from mind2web2.utils.text import counted
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from mind2web2.runs.answers import TaskWork
-    from mind2web2.runs.judgings import (
+    from mind2web2.analysis.judgings import (
         Figure,
         JudgeAgreement,
         Judging,
         RankingCheck,
         Repeatability,
     )
-    from mind2web2.runs.results import LoadedResult
+    from mind2web2.results.answers import TaskWork
+    from mind2web2.results.stored_results import LoadedResult
 
 DESCRIPTION = """\
 Judge the answers of agents again, as often as --times says, each time with fresh judgments, and show how far
@@ -150,8 +150,8 @@ class _Agent(NamedTuple):
 
 def run(options: argparse.Namespace) -> int:
     """Judge again, print the figures and return the exit status."""
+    from mind2web2.analysis.judgings import Judging
     from mind2web2.cli.console import plain_console
-    from mind2web2.runs.judgings import Judging
 
     if options.sample is not None and options.times is not None:
         raise UsageError("--sample judges answers once: leave --times out")
@@ -208,12 +208,12 @@ def run(options: argparse.Namespace) -> int:
 def _agent(order: _Order, name: str) -> _Agent:
     import hashlib
 
+    from mind2web2.analysis.judgings import Judging
     from mind2web2.cli.evaluate import prepared
     from mind2web2.llm_client.settings import endpoint_of
-    from mind2web2.runs.answers import select_work
-    from mind2web2.runs.judgings import Judging
-    from mind2web2.runs.provenance import JudgeRecord
-    from mind2web2.runs.results import latest_results
+    from mind2web2.results.answers import select_work
+    from mind2web2.results.provenance import JudgeRecord
+    from mind2web2.results.stored_results import latest_results
     from mind2web2.runs.session import first_endpoint_of, judge_settings
 
     given = order.settings
@@ -404,7 +404,7 @@ def _print_samples(
 
 
 def _sample_of(agent: _Agent, sampling: Sampling) -> StrongSample:
-    from mind2web2.runs.provenance import JudgeRecord
+    from mind2web2.results.provenance import JudgeRecord
     from mind2web2.runs.session import judge_settings
 
     judge = JudgeRecord.of(judge_settings(agent.settings), "").model
@@ -456,7 +456,7 @@ class _Figures:
 
 
 def _compared(agent: _Agent, judgings: Sequence[Judging]) -> _Figures:
-    from mind2web2.runs.judgings import judge_agreement, repeatability
+    from mind2web2.analysis.judgings import judge_agreement, repeatability
 
     judges = (_judges(agent.counted), _judges(judgings[0]))
     has_other = judges[0] != judges[1] or len(judgings) == 1
@@ -477,9 +477,9 @@ def _ranking(
     judged: dict[str, list[Judging]],
     found: dict[str, _Figures],
 ) -> RankingCheck | None:
+    from mind2web2.analysis.comparison import NoSharedTaskError
+    from mind2web2.analysis.judgings import ranking_check
     from mind2web2.cli.console import line, plain_console
-    from mind2web2.runs.comparison import NoSharedTaskError
-    from mind2web2.runs.judgings import ranking_check
 
     if len(agents) < 2 or any(own.agreement is None for own in found.values()):
         return None

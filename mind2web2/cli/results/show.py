@@ -22,6 +22,9 @@ from mind2web2.utils.text import counted
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from mind2web2.results.result_file import ResultFile
+    from mind2web2.results.scored_answer import ScoredAnswer
+    from mind2web2.results.stored_results import LoadedResult
     from mind2web2.rubric.verdicts import (
         Evidence,
         ExtractionRecord,
@@ -32,9 +35,6 @@ if TYPE_CHECKING:
         VotedBy,
     )
     from mind2web2.rubric.written_tree import WrittenNode
-    from mind2web2.runs.result_file import ResultFile
-    from mind2web2.runs.results import LoadedResult
-    from mind2web2.runs.scored_answer import ScoredAnswer
 
 DESCRIPTION = """\
 Show results as text: which tasks an agent has scores for, the answers to one task, or one answer with its
@@ -78,7 +78,7 @@ def add_command(commands: Subcommands) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print an agent, a task or an answer, and return the exit status."""
     from mind2web2.cli.console import plain_console, warnings_on
-    from mind2web2.runs.known_answers import agent_answers
+    from mind2web2.results.known_answers import agent_answers
 
     agent_name = check_name("agent", options.agent.rstrip("/"))
     if options.failed and options.answer is None:
@@ -102,7 +102,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _of_task(root: Path, agent_name: str, task_id: str) -> list[ScoredAnswer]:
-    from mind2web2.runs.known_answers import folder_names, task_answers
+    from mind2web2.results.known_answers import folder_names, task_answers
 
     known = folder_names(root / agent_name)
     found = task_answers(root, agent_name, task_id) if task_id in known else []
@@ -163,7 +163,7 @@ def _print_task(
     from rich.table import Table
 
     from mind2web2.cli.console import line, number
-    from mind2web2.runs.results import answer_results_dir, latest_result
+    from mind2web2.results.stored_results import answer_results_dir, latest_result
 
     task_id = answers[0].task_id
     table = Table(title=f"{agent_name}: {task_id}")
@@ -217,7 +217,7 @@ class _AnswerPage:
     def print(self, *, has_passed: bool) -> None:
         """Print everything, with the parts of the tree that passed or without."""
         from mind2web2.cli.console import number
-        from mind2web2.runs.results import answer_dir, latest_result
+        from mind2web2.results.stored_results import answer_dir, latest_result
 
         answer = self._answer
         root = self._paths.eval_results_root
@@ -245,7 +245,7 @@ class _AnswerPage:
             self._print_values(found.content)
 
     def _print_origin(self, result: ResultFile) -> None:
-        from mind2web2.runs.result_facts import result_facts
+        from mind2web2.results.result_facts import result_facts
 
         facts = result_facts(result)
         created = (result.run.created or "")[:16].replace("T", " ")

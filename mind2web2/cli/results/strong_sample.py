@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict
 
+from mind2web2.analysis.corrections import CorrectionFigures
 from mind2web2.cli.options import share
 from mind2web2.cli.results.corrections import correction_lines
 from mind2web2.errors import UsageError
-from mind2web2.runs.corrections import CorrectionFigures
 from mind2web2.statistics.paired import Estimate
 from mind2web2.utils.text import counted
 
 if TYPE_CHECKING:
-    from mind2web2.runs.answers import TaskWork
-    from mind2web2.runs.audited import AuditedAnswer
-    from mind2web2.runs.corrections import (
+    from mind2web2.analysis.audited import AuditedAnswer
+    from mind2web2.analysis.corrections import (
         Correction,
         NoCorrection,
         SampleRecord,
     )
-    from mind2web2.runs.sample_basis import AnswerName
+    from mind2web2.analysis.sample_basis import AnswerName
+    from mind2web2.results.answers import TaskWork
 
 AUTO = "auto"
 TARGET = 0.02
@@ -136,7 +136,7 @@ class StrongSample:
 
     def without_result(self, size: int) -> int:
         """Return how many of the first answers have no score by the strong judge."""
-        from mind2web2.runs.known_answers import agent_answers
+        from mind2web2.results.known_answers import agent_answers
 
         scored = {
             (one.task_id, one.answer_name.removesuffix(".md"))
@@ -204,7 +204,7 @@ def judge_sample(
         judge: judges work, and returns an exit status and whether the budget ended it; what was judged
             before costs nothing.
     """
-    from mind2web2.runs.corrections import Correction
+    from mind2web2.analysis.corrections import Correction
 
     earlier = _earlier_record(sample)
     asked = 0 if earlier is None else earlier.size
@@ -234,7 +234,7 @@ def judge_sample(
 
 def _earlier_record(sample: StrongSample) -> SampleRecord | None:
     """Return the record of what an earlier command judged of the same sample."""
-    from mind2web2.runs.corrections import read_sample
+    from mind2web2.analysis.corrections import read_sample
 
     found = read_sample(sample.folder / sample.agent)
     if found is None or found.seed != sample.sampling.seed:
@@ -248,8 +248,8 @@ def _write_record(sample: StrongSample, earlier: SampleRecord | None, asked: int
     It has all answers that were asked, or else those of the earlier sample, if they all have a result. It has
     no part between: the answers before the first failure are no random choice either.
     """
-    from mind2web2.runs.corrections import SampleRecord
-    from mind2web2.runs.sample_basis import SampledFrom
+    from mind2web2.analysis.corrections import SampleRecord
+    from mind2web2.analysis.sample_basis import SampledFrom
 
     sampling = sample.sampling
     target = sampling.target if sampling.size == AUTO else None
@@ -271,7 +271,7 @@ def _write_record(sample: StrongSample, earlier: SampleRecord | None, asked: int
 
 
 def _answers(sample: StrongSample) -> list[AuditedAnswer]:
-    from mind2web2.runs.audited import audited_answers
+    from mind2web2.analysis.audited import audited_answers
 
     found = audited_answers(sample.eval_results_root, sample.agent)
     wanted = set(sample.order)
@@ -280,7 +280,7 @@ def _answers(sample: StrongSample) -> list[AuditedAnswer]:
 
 def correction(sample: StrongSample) -> Correction | NoCorrection | None:
     """Return the corrected score or why there is none; ``None`` where no answer is in the sample."""
-    from mind2web2.runs.corrections import correction_by_sample
+    from mind2web2.analysis.corrections import correction_by_sample
 
     return correction_by_sample(_answers(sample), sample.folder, sample.agent)
 
@@ -328,7 +328,7 @@ Figures = SampleFigures | NoSampleFigures
 
 def sample_figures(sample: StrongSample, judged: JudgedSample) -> Figures:
     """Return the figures of a sample."""
-    from mind2web2.runs.corrections import Correction, NoCorrection, cost_of_sample
+    from mind2web2.analysis.corrections import Correction, NoCorrection, cost_of_sample
     from mind2web2.statistics.agreement import figures_of
 
     found = correction(sample)

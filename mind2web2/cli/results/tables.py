@@ -14,25 +14,25 @@ from rich.console import Console
 from rich.table import Table
 
 from mind2web2.cli.console import line, number
+from mind2web2.results.result_file import ResultFile
+from mind2web2.results.scored_answer import ScoredAnswer
 from mind2web2.rubric.written_tree import WrittenNode
-from mind2web2.runs.result_file import ResultFile
-from mind2web2.runs.scored_answer import ScoredAnswer
 from mind2web2.statistics.uncertainty import LEVEL, RESAMPLES
 from mind2web2.utils.names import name_list, natural_key
 from mind2web2.utils.text import counted
 
 if TYPE_CHECKING:
-    from mind2web2.runs.agent_summary import (
+    from mind2web2.analysis.comparison import AgentComparison, PairResult, Power, Ranking
+    from mind2web2.analysis.judgings import LeafFlips
+    from mind2web2.results.agent_summary import (
         AgentSummary,
         ClaimCounts,
         MissingBounds,
         TheseTasks,
         VerdictCounts,
     )
-    from mind2web2.runs.claim_facts import Reservation
-    from mind2web2.runs.comparison import AgentComparison, PairResult, Power, Ranking
-    from mind2web2.runs.freshness import ResultsNow
-    from mind2web2.runs.judgings import LeafFlips
+    from mind2web2.results.claim_facts import Reservation
+    from mind2web2.results.freshness import ResultsNow
     from mind2web2.statistics.uncertainty import IntervalFigures
 
 _TASKS_SHOWN = 3
@@ -475,7 +475,7 @@ def _for_observed(pair: PairResult, power: Power, tasks: int) -> str:
 
 
 def _print_flips(console: Console, first: str, other: str, flips: LeafFlips) -> None:
-    from mind2web2.runs.judgings import CAUSES
+    from mind2web2.analysis.judgings import CAUSES
 
     if not flips.matched:
         line(

@@ -65,7 +65,7 @@ def run_export(options: argparse.Namespace) -> int:
     from mind2web2.cli.console import line, plain_console
     from mind2web2.judge.store import JudgmentStore
     from mind2web2.judge.transfer import export_judgments, judgments_named
-    from mind2web2.runs.results import latest_results
+    from mind2web2.results.stored_results import latest_results
 
     settings = settings_of(options)
     store_path = _store_path(settings, options.agent)
@@ -194,9 +194,9 @@ def _add_merge(commands: Subcommands) -> None:
 
 def run_merge(options: argparse.Namespace) -> int:
     """Merge and return the exit status: 1 where there are conflicts."""
+    from mind2web2.analysis.merging import merge_results
     from mind2web2.cli.console import line, plain_console, warnings_on
     from mind2web2.cli.results.tables import print_metrics
-    from mind2web2.runs.merging import merge_results
 
     console = plain_console()
     with warnings_on(console):

@@ -229,7 +229,7 @@ def _catalog(
     correctors: tuple[Path, Path],
 ) -> Catalog:
     """Return the results to show; the last paths have the labels and the samples by a strong judge."""
-    from mind2web2.runs.corrections import CorrectionRoots
+    from mind2web2.analysis.corrections import CorrectionRoots
     from mind2web2.viewer.catalog import Catalog
 
     agents = [check_name("agent", name.rstrip("/")) for name in named]

@@ -33,7 +33,7 @@ from mind2web2.llm_client.settings import (
     check_keys,
     variable,
 )
-from mind2web2.runs.answers import MAX_ANSWER_BYTES
+from mind2web2.results.answers import MAX_ANSWER_BYTES
 from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.retry_after import retry_after_s
 

@@ -19,7 +19,7 @@ from mind2web2.plugins.agents.agents import (
     AgentUnavailableError,
     Question,
 )
-from mind2web2.runs.answers import (
+from mind2web2.results.answers import (
     MAX_ANSWER_BYTES,
     RunRecord,
     is_empty_answer,

@@ -14,7 +14,7 @@ from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.errors import UsageError
 from mind2web2.plugins.agents.agents import Agent, CommandAgent, ModelAgent
 from mind2web2.plugins.agents.asking import Plan, answer_questions
-from mind2web2.runs.answers import RunRecord
+from mind2web2.results.answers import RunRecord
 from mind2web2.utils.names import check_name
 from mind2web2.utils.text import counted
 

@@ -32,8 +32,8 @@ from mind2web2.plugins.check.outputs import (
 from mind2web2.plugins.check.scoring import SCRIPTS, TASK
 from mind2web2.plugins.check.sources import Capturing, source_page
 from mind2web2.plugins.check.statements import ReadReport, read_report
-from mind2web2.runs.answers import select_work
-from mind2web2.runs.results import answer_results_dir, latest_result
+from mind2web2.results.answers import select_work
+from mind2web2.results.stored_results import answer_results_dir, latest_result
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.files import write_whole
 from mind2web2.utils.path_config import PathConfig

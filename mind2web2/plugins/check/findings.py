@@ -7,7 +7,7 @@ from pydantic import BaseModel
 from mind2web2.plugins.check.figures import Figure, FigureName, figures_of
 from mind2web2.plugins.check.statements import ReadReport
 from mind2web2.plugins.check.verdicts import StatementVerdict, verdicts_of
-from mind2web2.runs.result_file import ResultFile
+from mind2web2.results.result_file import ResultFile
 
 # As the capture words them: the name does not exist.
 _NEVER_RESOLVED = "there is no host"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from mind2web2.plugins.check.findings import CheckedReport, checked_report
 from mind2web2.plugins.check.statements import read_report
-from mind2web2.runs.answers import uniform_text
-from mind2web2.runs.result_file import ResultFile
+from mind2web2.results.answers import uniform_text
+from mind2web2.results.result_file import ResultFile
 from mind2web2.utils.path_config import ScriptFile
 
 TASK = "report"

@@ -10,9 +10,9 @@ from pydantic import BaseModel
 from mind2web2.plugins.check.claims import StatementClaims
 from mind2web2.plugins.check.rubric import CLAIMS, leaf_id, page_address
 from mind2web2.plugins.check.statements import ReadReport, Statement
+from mind2web2.results.result_file import ResultFile
 from mind2web2.rubric.verdicts import Evidence, PageCheck, Vote
 from mind2web2.rubric.written_tree import WrittenNode
-from mind2web2.runs.result_file import ResultFile
 
 Verdict = Literal["supported", "contradicted", "not there", "page unavailable", "no source given"]
 # A claim with several sources has the first of these that one of them gives it.

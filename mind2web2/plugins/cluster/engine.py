@@ -34,10 +34,10 @@ from mind2web2.plugins.cluster.shard import (
     ShardNews,
     judge_shard,
 )
+from mind2web2.results.answers import AnswerJob, TaskWork
+from mind2web2.results.shards import MOST_SHARDS, Shard
+from mind2web2.results.stored_results import latest_result, write_file
 from mind2web2.runs.answer import AnswerOutcome, answer_locked
-from mind2web2.runs.answers import AnswerJob, TaskWork
-from mind2web2.runs.results import latest_result, write_file
-from mind2web2.runs.shards import MOST_SHARDS, Shard
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from mind2web2.plugins.cluster.engine import ShardEngine
 from mind2web2.plugins.cluster.postgres import SharedJudgmentStore
 from mind2web2.plugins.cluster.settings import ClusterSettings, engine_conflicts
 from mind2web2.plugins.cluster.shard import RunOrder
-from mind2web2.runs.answers import TaskWork
+from mind2web2.results.answers import TaskWork
 from mind2web2.runs.session import Session
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.path_config import PathConfig

@@ -34,15 +34,15 @@ from mind2web2.plugins.cluster.postgres import (
     JudgmentDatabase,
     SharedJudgmentStore,
 )
+from mind2web2.results.answers import AnswerJob, RunFolders, TaskWork, select_work
+from mind2web2.results.shards import Shard
+from mind2web2.results.stored_results import answer_dir
+from mind2web2.results.task_summary import UNSCORED_NAME
 from mind2web2.runs.answer import AnswerOutcome, RunParts
-from mind2web2.runs.answers import AnswerJob, RunFolders, TaskWork, select_work
 from mind2web2.runs.paths import paths_of, take_away_changes
-from mind2web2.runs.results import answer_dir
 from mind2web2.runs.run import RunProgress, evaluate_work
 from mind2web2.runs.session import OwnParts, open_run
 from mind2web2.runs.settings import FOLDER_NAMES, PLAIN, SETTINGS, RunSettings
-from mind2web2.runs.shards import Shard
-from mind2web2.runs.task_summary import UNSCORED_NAME
 from mind2web2.scripts.aliases import own_script_aliases, set_script_aliases
 from mind2web2.utils.garbage_collection import gc_frozen
 from mind2web2.utils.path_config import PathConfig

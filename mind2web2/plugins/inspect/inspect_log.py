@@ -12,11 +12,11 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
 from mind2web2 import __version__
-from mind2web2.bridges.tables import AgentResults, AnswerRecord, LeafRecord, results
+from mind2web2.bridges.tables import AgentResults, AnswerRecord, LeafRecord
 from mind2web2.errors import UsageError
 from mind2web2.plugins.inspect.inspect_texts import explained
-from mind2web2.runs.result_file import ResultFile
-from mind2web2.runs.results import answer_dir, latest_results
+from mind2web2.results.result_file import ResultFile
+from mind2web2.results.stored_results import answer_dir, latest_results
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalResults, EvalSample
@@ -47,7 +47,7 @@ def write_inspect_log(path: Path, agent: str, eval_results_root: Path) -> int:
         )
     except ModuleNotFoundError as error:
         raise UsageError("Inspect is missing: run `pip install 'mind2web2[inspect]'`") from error
-    found = results(agent, eval_results_root)
+    found = load_results(agent, eval_results_root)
     samples = list(_samples(found, eval_results_root))
     tasks = list(dict.fromkeys(record.task_id for record in found.answers))
     created = max((record.created or "" for record in found.answers), default="")

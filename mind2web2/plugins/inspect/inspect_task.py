@@ -21,7 +21,7 @@ from inspect_ai.solver import TaskState
 from mind2web2.benchmark.tasks import find_tasks, questions_of, select_tasks
 from mind2web2.bridges.tables import leaf_records
 from mind2web2.plugins.inspect.inspect_texts import explained
-from mind2web2.runs.result_file import ResultFile
+from mind2web2.results.result_file import ResultFile
 from mind2web2.scoring.scorer import Judge, MissingPages, NoScore, Scorer
 from mind2web2.utils.path_config import PathConfig
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mind2web2.results.result_file import ResultFile
 from mind2web2.rubric.verdicts import Evidence, Vote
 from mind2web2.rubric.written_tree import WrittenNode
-from mind2web2.runs.result_file import ResultFile
 
 
 def explained(result: ResultFile) -> str:

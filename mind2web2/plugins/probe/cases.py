@@ -13,10 +13,10 @@ from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.library import PageLibrary, PageRequest
 from mind2web2.pages.prepared_page import PageSettings
 from mind2web2.plugins.probe.passages import JudgedPage
+from mind2web2.results.result_file import ResultFile
+from mind2web2.results.stored_results import latest_results
 from mind2web2.rubric.verdicts import PageCheck, Quote
 from mind2web2.rubric.written_tree import WrittenNode
-from mind2web2.runs.result_file import ResultFile
-from mind2web2.runs.results import latest_results
 from mind2web2.utils.files import read_regular_file
 
 log = logging.getLogger(__name__)

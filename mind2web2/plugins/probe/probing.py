@@ -35,8 +35,8 @@ from mind2web2.plugins.probe.report import (
     probe_report,
 )
 from mind2web2.plugins.probe.survivors_page import survivors_page
+from mind2web2.results.stored_results import latest_results
 from mind2web2.runs.paths import paths_of
-from mind2web2.runs.results import latest_results
 from mind2web2.runs.session import open_run
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.dollars import dollars

@@ -49,7 +49,7 @@ from servers.ray_cluster import RayCluster
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.transfer import judgments_named
 from mind2web2.plugins.cluster.postgres import JudgmentDatabase
-from mind2web2.runs.results import latest_results
+from mind2web2.results.stored_results import latest_results
 
 FAULTS = (
     *("node", "worker", "driver", "paused", "database", "store"),

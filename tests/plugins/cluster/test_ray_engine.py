@@ -26,7 +26,7 @@ from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.transfer import judgments_named
 from mind2web2.plugins.cluster.crawl import BrowserSetup, ray_capturer
 from mind2web2.plugins.cluster.postgres import JudgmentDatabase
-from mind2web2.runs.results import latest_results
+from mind2web2.results.stored_results import latest_results
 
 ANSWERS, CHECKS = 16, 5
 # Of 160 requests, two for each check.

@@ -12,8 +12,8 @@ from mind2web2.pages.cache import CacheFileSys
 from mind2web2.plugins.cluster import bucket, working_copy
 from mind2web2.plugins.cluster.bucket import Bucket
 from mind2web2.plugins.cluster.working_copy import WorkingCopy
-from mind2web2.runs.result_file import ResultFile
-from mind2web2.runs.results import write_result
+from mind2web2.results.result_file import ResultFile
+from mind2web2.results.stored_results import write_result
 from mind2web2.utils.files import write_whole
 
 # They name editions in conditional writes in different ways.

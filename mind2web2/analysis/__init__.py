@@ -1,0 +1,1 @@
+"""Analysis: figures of agents, comparisons, audits and corrected scores, from stored results."""

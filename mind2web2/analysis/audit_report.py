@@ -1,0 +1,95 @@
+"""All that the labels of an agent's audit say: each auditor, pairs of auditors, and the corrected score."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from mind2web2.analysis.audited import (
+    JudgeQuality,
+    audited_answers,
+    between_auditors,
+    judge_quality,
+    label_verdicts,
+)
+from mind2web2.analysis.corrections import CorrectionFigures, correction_by_labels
+from mind2web2.analysis.labels import LabelFile, auditors
+from mind2web2.statistics.agreement import Figures
+
+# Nobody reads a claim and a page in less time.
+QUICK_S = 0.5
+
+
+class AuditorFigures(BaseModel):
+    """One auditor's blind labels and the judge.
+
+    Args:
+        quick: leaves that were labelled within ``QUICK_S`` seconds, as ``task/answer/leaf``.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    auditor: str
+    quality: JudgeQuality
+    quick: tuple[str, ...]
+
+
+class AuditorPair(BaseModel):
+    """How far two auditors agree on the leaves that both decided."""
+
+    model_config = ConfigDict(frozen=True)
+
+    auditors: tuple[str, str]
+    leaves: int
+    figures: Figures
+
+
+class AuditReport(BaseModel):
+    """The figures of a judge by labels, as ``mind2web2 audit --json`` prints them.
+
+    Args:
+        score: corrected by the whole answers that auditors labelled.
+        second_pass: with the labels of the second pass in place of the blind ones; ``None`` without any.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    agent: str
+    auditors: tuple[AuditorFigures, ...]
+    between_auditors: tuple[AuditorPair, ...]
+    score: CorrectionFigures | None
+    second_pass: JudgeQuality | None
+
+
+def audit_report(eval_results_root: Path, audits_root: Path, agent: str) -> AuditReport | None:
+    """Return what the labels of an agent say, ``None`` where there are none."""
+    files = {name: LabelFile(audits_root, agent, name) for name in auditors(audits_root, agent)}
+    blind = {name: file.blind() for name, file in files.items()}
+    if not any(blind.values()):
+        return None
+    answers = audited_answers(eval_results_root, agent)
+    by_auditor = []
+    for name, labels in blind.items():
+        verdicts = label_verdicts(answers, [labels])
+        quick = ["/".join(one.name) for one in labels.values() if one.seconds < QUICK_S]
+        quality = judge_quality(answers, verdicts, len(labels))
+        by_auditor.append(AuditorFigures(auditor=name, quality=quality, quick=tuple(quick)))
+    pairs = []
+    for one, other in combinations(files, 2):
+        leaves, figures = between_auditors(answers, files[one], files[other])
+        pairs.append(AuditorPair(auditors=(one, other), leaves=leaves, figures=figures))
+    second = {name: file.second() for name, file in files.items()}
+    settled = None
+    if any(second.values()):
+        labels_now = [{**blind[name], **second[name]} for name in files]
+        settled = judge_quality(answers, label_verdicts(answers, labels_now))
+    correction = correction_by_labels(answers, audits_root, agent) if answers else None
+    return AuditReport(
+        agent=agent,
+        auditors=tuple(by_auditor),
+        between_auditors=tuple(pairs),
+        score=None if correction is None else correction.figures(),
+        second_pass=settled,
+    )

@@ -1,0 +1,545 @@
+"""The corrected score of an agent: by whole answers that people labelled, else that a strong judge judged."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import fmean
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from mind2web2.analysis.audited import AuditedAnswer, audited_answers, label_verdicts
+from mind2web2.analysis.labelled_answers import LabelledScore, score_by_labels
+from mind2web2.analysis.labels import LabelFile, auditors
+from mind2web2.analysis.sample_basis import (
+    AnswerBasis,
+    AnswerName,
+    SampledFrom,
+    difference,
+    listed_differences,
+)
+from mind2web2.results.stored_results import latest_results, write_file
+from mind2web2.statistics.agreement import Cells, figures_of
+from mind2web2.statistics.correction import (
+    CorrectedDifference,
+    CorrectedMean,
+    corrected_difference,
+)
+from mind2web2.statistics.paired import Estimate, share_difference
+from mind2web2.statistics.sampled_answers import (
+    JudgedTwice,
+    corrected_by_answers,
+    sampling_order,
+)
+from mind2web2.statistics.uncertainty import Interval
+from mind2web2.utils.files import read_regular_file
+from mind2web2.utils.program import program
+from mind2web2.utils.text import counted
+
+SAMPLE_NAME = "sample.json"
+# People make mistakes as well: the figure shows what so many wrong labels do.
+WRONG_LABELS = 0.05
+# Auditors take answers in one order, so that their labels are of the same answers.
+_AUDIT_SEED = 0
+_DIGITS = 6
+
+
+def population_of(answers: Sequence[AuditedAnswer], seed: int = _AUDIT_SEED) -> SampledFrom:
+    """Return all these answers in the order in which a sample takes them."""
+    basis = {one.name: one.basis for one in answers}
+    order = sampling_order([*basis], seed)
+    return SampledFrom(order=tuple(order), basis=tuple(basis[name] for name in order))
+
+
+class SampleRecord(SampledFrom):
+    """A strong judge's sample of an agent's answers, ``rejudged/<judge>/1/<agent>/sample.json``.
+
+    Args:
+        size: how many are in the sample.
+        target: the reach at which the sample was to end; ``None`` where its size was chosen.
+    """
+
+    judge: str
+    seed: int
+    created: str
+    size: int
+    target: float | None = None
+
+    @classmethod
+    def made_now(
+        cls,
+        judge: str,
+        seed: int,
+        population: SampledFrom,
+        size: int,
+        target: float | None = None,
+    ) -> SampleRecord:
+        """Return the record of a sample that is drawn now."""
+        return cls(
+            order=population.order,
+            basis=population.basis,
+            judge=judge,
+            seed=seed,
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            size=size,
+            target=target,
+        )
+
+    def write(self, agent_folder: Path) -> None:
+        """Write it beside the strong judge's results. Raises ResultWriteError: it cannot be written."""
+        agent_folder.mkdir(parents=True, exist_ok=True)
+        write_file(agent_folder / SAMPLE_NAME, self.model_dump_json(indent=2) + "\n")
+
+
+class Ends(BaseModel):
+    """The ends of an interval as ``--json`` prints them."""
+
+    model_config = ConfigDict(frozen=True)
+
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, found: Interval | None) -> Ends | None:
+        """Return the ends of an interval."""
+        if found is None:
+            return None
+        return cls(low=round(found.low, _DIGITS), high=round(found.high, _DIGITS))
+
+
+class CorrectionFigures(BaseModel):
+    """An agent's corrected score, or the reason why there is none, as ``--json`` prints it.
+
+    Args:
+        by: who corrects.
+        raw: partial completion by the judge.
+        sampled: the number of answers in the sample, of so many.
+        to_halve: how many more answers halve the interval of these tasks.
+        weight_of_judge: of the judge's scores in the corrected one.
+        if_undecidable: the corrected score with undecidable leaves as not supported, and as supported.
+        if_labels_are_wrong: the corrected score if one label in twenty is wrong; ``None`` without labels.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    by: str
+    raw: float
+    corrected: float | None = None
+    these_tasks: Ends | None = None
+    tasks_at_large: Ends | None = None
+    sampled: int = 0
+    of: int
+    to_halve: int | None = None
+    weight_of_judge: float | None = None
+    if_undecidable: tuple[float, float] | None = None
+    if_labels_are_wrong: float | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """An agent's score, corrected by whole answers that people labelled or a strong judge judged.
+
+    Args:
+        by: who corrects.
+        low: with leaves that nobody decides as not supported, and ``high`` with these as supported.
+        weight: of the judge's scores.
+        cells: the verdicts of the judge and of who corrects, by task.
+        wrong_labels: what the score changes by if ``WRONG_LABELS`` of the labels are wrong.
+    """
+
+    by: str
+    mean: CorrectedMean
+    low: CorrectedMean
+    high: CorrectedMean
+    weight: float
+    cells: Mapping[str, Cells]
+    wrong_labels: float | None = None
+
+    @property
+    def value(self) -> float | None:
+        """Return the corrected score, ``None`` where the sample has too few tasks."""
+        return self.mean.estimate if self.mean.is_enough else None
+
+    @property
+    def these_tasks(self) -> Interval | None:
+        """Return the interval of the score that the whole sample frame would give."""
+        return _spanned(self.low.these_tasks, self.high.these_tasks)
+
+    @property
+    def tasks_at_large(self) -> Interval | None:
+        """Return the interval of that score over all tasks of the kind."""
+        return _spanned(self.low.tasks_at_large, self.high.tasks_at_large)
+
+    def figures(self) -> CorrectionFigures:
+        """Return it as it is published."""
+        value = self.value
+        extremes = None
+        if self.low is not self.high:
+            extremes = (
+                round(self.low.estimate, _DIGITS),
+                round(self.high.estimate, _DIGITS),
+            )
+        if_wrong = None
+        if self.wrong_labels is not None and value is not None:
+            if_wrong = round(min(1.0, max(0.0, value + self.wrong_labels)), _DIGITS)
+        return CorrectionFigures(
+            by=self.by,
+            raw=round(self.mean.raw, _DIGITS),
+            corrected=None if value is None else round(value, _DIGITS),
+            these_tasks=Ends.of(self.these_tasks),
+            tasks_at_large=Ends.of(self.tasks_at_large),
+            sampled=self.mean.labels,
+            of=self.mean.population,
+            to_halve=self.mean.to_halve if self.mean.is_enough else None,
+            weight_of_judge=round(self.weight, 4),
+            if_undecidable=extremes,
+            if_labels_are_wrong=if_wrong,
+        )
+
+
+def _spanned(low: Interval | None, high: Interval | None) -> Interval | None:
+    """Return the interval from the low end of one to the high end of the other."""
+    if low is None or high is None:
+        return None
+    return Interval(low.low, high.high)
+
+
+@dataclass(frozen=True, slots=True)
+class NoCorrection:
+    """Labels or a sample that exist, but do not correct an agent's score.
+
+    Args:
+        by: who would correct.
+        raw: the score by the judge.
+        of: the number of answers.
+        reason: why not, and what to do.
+    """
+
+    by: str
+    raw: float
+    of: int
+    reason: str
+
+    @classmethod
+    def for_reason(cls, by: str, answers: Sequence[AuditedAnswer], reason: str) -> NoCorrection:
+        """Return it for these answers."""
+        scores: dict[str, list[float]] = defaultdict(list)
+        for one in answers:
+            scores[one.task].append(one.score)
+        return cls(by, fmean(map(fmean, scores.values())), len(answers), reason)
+
+    def figures(self) -> CorrectionFigures:
+        """Return it as it is published."""
+        raw = round(self.raw, _DIGITS)
+        return CorrectionFigures(by=self.by, raw=raw, of=self.of, reason=self.reason)
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectionRoots:
+    """The folders of results, labels and answers that were judged again."""
+
+    eval_results: Path
+    audits: Path
+    rejudged: Path
+
+
+def correction_of(
+    roots: CorrectionRoots, agent: str, tasks: Collection[str] | None = None
+) -> Correction | NoCorrection | None:
+    """Return the corrected score over some tasks; ``None`` without labels and without a strong sample.
+
+    Labels of people count before a strong judge, as far as they are enough for any statement.
+    """
+    names = auditors(roots.audits, agent)
+    samples = _sample_folders(roots.rejudged, agent)
+    if not names and not samples:
+        return None
+    answers = audited_answers(roots.eval_results, agent, tasks)
+    if not answers:
+        return None
+    found = [correction_by_labels(answers, roots.audits, agent)]
+    found += [correction_by_sample(answers, folder, agent) for folder in samples]
+    corrections = [one for one in found if isinstance(one, Correction)]
+    enough = [one for one in corrections if one.mean.is_enough]
+    # A reason says what to do, which too small a sample does not.
+    reasons = [one for one in found if isinstance(one, NoCorrection)]
+    in_order: list[Correction | NoCorrection] = [*enough, *reasons, *corrections]
+    return in_order[0] if in_order else None
+
+
+# By labels of people
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledAnswers:
+    """The whole answers that auditors labelled, which are a sample of all answers.
+
+    Args:
+        by: the auditors.
+        scores: by the labels; none where the labels are no sample.
+        reason: why they correct nothing, ``None`` where they do.
+    """
+
+    by: str
+    scores: Mapping[AnswerName, LabelledScore]
+    reason: str | None = None
+
+
+def labelled_answers(
+    answers: Sequence[AuditedAnswer], audits: Path, agent: str
+) -> LabelledAnswers | None:
+    """Return the answers that people labelled as a whole, ``None`` where nobody has labelled any leaf."""
+    files = {name: LabelFile(audits, agent, name) for name in auditors(audits, agent)}
+    labels = {name: file.blind() for name, file in files.items()}
+    if not any(labels.values()):
+        return None
+    by = f"labels of {', '.join(name for name, own in labels.items() if own)}"
+    go_on = f"go on with `{program()} view {agent} --audit {next(iter(files))}`"
+    populations = [one for file in files.values() if (one := file.sampled_from()) is not None]
+    if not populations:
+        reason = f"the labels are of single leaves, and count for agreement alone: {go_on}"
+        return LabelledAnswers(by, {}, reason)
+    now = _basis_of(answers)
+    changes = [one.changed(now) for one in populations]
+    if None not in changes:
+        return LabelledAnswers(by, {}, f"{changes[0]}: {go_on}")
+    order = populations[changes.index(None)].order
+    verdicts = label_verdicts(answers, [*labels.values()])
+    by_name = {one.name: one for one in answers}
+    scores: dict[AnswerName, LabelledScore] = {}
+    for name in order:
+        if name not in by_name:
+            continue
+        score = score_by_labels(by_name[name], verdicts)
+        if score is None:
+            break
+        scores[name] = score
+    if not scores:
+        reason = f"no answer has labels of all its leaves: {go_on}"
+        return LabelledAnswers(by, {}, reason)
+    return LabelledAnswers(by, scores)
+
+
+def correction_by_labels(
+    answers: Sequence[AuditedAnswer], audits: Path, agent: str
+) -> Correction | NoCorrection | None:
+    """Return the score corrected by whole answers that people labelled; ``None`` without labels."""
+    found = labelled_answers(answers, audits, agent)
+    if found is None:
+        return None
+    if found.reason is not None:
+        return NoCorrection.for_reason(found.by, answers, found.reason)
+    scores = found.scores
+    mean, weight = _corrected(answers, {name: one.middle for name, one in scores.items()})
+    low = high = mean
+    if any(one.low != one.high for one in scores.values()):
+        low, _ = _corrected(answers, {name: one.low for name, one in scores.items()})
+        high, _ = _corrected(answers, {name: one.high for name, one in scores.items()})
+    changes: dict[str, list[float]] = defaultdict(list)
+    for (task, _), one in scores.items():
+        changes[task].append(WRONG_LABELS * one.if_all_wrong)
+    on = f"on {mean.labels} of {counted(mean.population, 'answer')}"
+    return Correction(
+        by=f"{found.by} {on}",
+        mean=mean,
+        low=low,
+        high=high,
+        weight=weight,
+        cells=_cells_by_labels(answers, audits, agent),
+        wrong_labels=fmean(map(fmean, changes.values())),
+    )
+
+
+def _corrected(
+    answers: Sequence[AuditedAnswer], exact: Mapping[AnswerName, float]
+) -> tuple[CorrectedMean, float]:
+    twice = [JudgedTwice(one.task, one.score, exact.get(one.name)) for one in answers]
+    return corrected_by_answers(twice)
+
+
+def _basis_of(answers: Iterable[AuditedAnswer]) -> dict[AnswerName, AnswerBasis | None]:
+    return {one.name: one.basis for one in answers}
+
+
+def _cells_by_labels(
+    answers: Sequence[AuditedAnswer], audits: Path, agent: str
+) -> dict[str, Cells]:
+    labels = [LabelFile(audits, agent, name).blind() for name in auditors(audits, agent)]
+    passes = label_verdicts(answers, labels).passes
+    found: dict[str, Cells] = {}
+    for answer in answers:
+        for leaf in answer.leaves:
+            if leaf.name in passes and not leaf.is_skipped:
+                found.setdefault(answer.task, Cells()).add(leaf.passed, passes[leaf.name])
+    return found
+
+
+# By a strong judge
+
+
+def correcting_files(roots: CorrectionRoots, agent: str) -> list[Path]:
+    """Return the files on which an agent's corrected score rests beside its results."""
+    samples = [folder / agent / SAMPLE_NAME for folder in _sample_folders(roots.rejudged, agent)]
+    return [*sorted((roots.audits / agent).glob("*.jsonl")), *samples]
+
+
+def _sample_folders(rejudged_root: Path, agent: str) -> list[Path]:
+    """Return the result folders of strong judges that have a sample of an agent, the newest first."""
+    dated = []
+    for path in rejudged_root.glob(f"*/1/*/{SAMPLE_NAME}"):
+        record = read_sample(path.parent)
+        if path.parent.name == agent and record is not None:
+            dated.append((record.created, path.parent.parent))
+    return [folder for _, folder in sorted(dated, reverse=True)]
+
+
+def read_sample(agent_folder: Path) -> SampleRecord | None:
+    """Return the record of a sample, ``None`` where there is none that can be read."""
+    try:
+        return SampleRecord.model_validate_json(read_regular_file(agent_folder / SAMPLE_NAME))
+    except (OSError, ValidationError):
+        return None
+
+
+def correction_by_sample(
+    answers: Sequence[AuditedAnswer], folder: Path, agent: str
+) -> Correction | NoCorrection | None:
+    """Return the score corrected by a strong judge's sample; ``None`` where no answer is in it.
+
+    There is no correction if the sample is not a random one of these answers as they are now.
+
+    Args:
+        folder: the results root of the strong judge.
+    """
+    record = read_sample(folder / agent)
+    if record is None:
+        return None
+    drawn = set(record.order[: record.size])
+    if not any(one.name in drawn for one in answers):
+        return None
+    strong = {one.name: one for one in audited_answers(folder, agent) if one.name in drawn}
+    sampled = [(one, strong[one.name]) for one in answers if one.name in strong]
+    reason = _not_random(answers, record, sampled)
+    if reason is not None:
+        repeat = f"`{program()} rejudge {agent} --judge_model STRONG --sample N`"
+        return NoCorrection.for_reason(record.judge, answers, f"{reason} repeat {repeat}")
+    exact = {name: one.score for name, one in strong.items()}
+    mean, weight = _corrected(answers, exact)
+    if record.target is not None and mean.labels < mean.population:
+        mean = replace(mean, least_reach=record.target)
+    return Correction(
+        by=f"{record.judge} on {mean.labels} of {counted(mean.population, 'answer')}",
+        mean=mean,
+        low=mean,
+        high=mean,
+        weight=weight,
+        cells=_cells(sampled),
+    )
+
+
+def _not_random(
+    answers: Sequence[AuditedAnswer],
+    record: SampleRecord,
+    sampled: Sequence[tuple[AuditedAnswer, AuditedAnswer]],
+) -> str | None:
+    """Return why a sample is no random one of all answers as they are now, ``None`` where it is.
+
+    The command to repeat follows the reason.
+    """
+    changed = record.changed(_basis_of(answers))
+    if changed is not None:
+        return f"{changed}:"
+    drawn = set(record.order[: record.size])
+    size = sum(one.name in drawn for one in answers)
+    if len(sampled) < size:
+        of_sample = f"of {counted(size, 'sampled answer')}"
+        return f"{size - len(sampled)} {of_sample} have no score by {record.judge}:"
+    outdated = listed_differences(
+        ((one.name, difference(one.basis, other.basis)) for one, other in sampled), size
+    )
+    if outdated is None:
+        return None
+    return f"by {record.judge}, {outdated}: evaluate results that are out of date, then"
+
+
+def _cells(pairs: Iterable[tuple[AuditedAnswer, AuditedAnswer]]) -> dict[str, Cells]:
+    found: dict[str, Cells] = {}
+    for one, other in pairs:
+        strong = {leaf.name: leaf.passed for leaf in other.leaves if not leaf.is_skipped}
+        for leaf in one.leaves:
+            if leaf.name in strong and not leaf.is_skipped:
+                found.setdefault(one.task, Cells()).add(leaf.passed, float(strong[leaf.name]))
+    return found
+
+
+def cost_of_sample(folder: Path, agent: str, names: Collection[AnswerName]) -> float | None:
+    """Return what a judge's results of some answers have cost in dollars, ``None`` where that is unknown."""
+    usages = [
+        found.content.judge_usage
+        for task, answer, found in latest_results(folder, agent)
+        if (task, answer.removesuffix(".md")) in names
+    ]
+    costs = [None if usage is None else usage.cost_usd for usage in usages]
+    known = [cost for cost in costs if cost is not None]
+    if known and len(known) == len(costs):
+        return sum(known)
+    return None
+
+
+# Two agents
+
+
+class CorrectedPair(BaseModel):
+    """Two agents' corrected scores over the same tasks, as ``compare --corrected --json`` prints them.
+
+    Differences are the second minus the first.
+
+    Args:
+        wrong_passes: the difference of the judge's error rates by agent: a bias that could turn a ranking.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    agents: tuple[str, str]
+    first: CorrectionFigures
+    second: CorrectionFigures
+    raw_difference: float
+    corrected_difference: float | None
+    these_tasks: Ends | None
+    tasks_at_large: Ends | None
+    wrong_passes: Estimate
+    wrong_failures: Estimate
+
+
+def corrected_pair(agents: tuple[str, str], first: Correction, second: Correction) -> CorrectedPair:
+    """Compare two agents. Raises ValueError: their tasks differ."""
+    one, other = figures_of(first.cells), figures_of(second.cells)
+    found = _difference(first, second)
+    value = found.value
+    return CorrectedPair(
+        agents=agents,
+        first=first.figures(),
+        second=second.figures(),
+        raw_difference=round(found.raw, _DIGITS),
+        corrected_difference=None if value is None else round(value, _DIGITS),
+        these_tasks=Ends.of(found.these_tasks),
+        tasks_at_large=Ends.of(found.tasks_at_large),
+        wrong_passes=share_difference(one.wrong_passes, other.wrong_passes),
+        wrong_failures=share_difference(one.wrong_failures, other.wrong_failures),
+    )
+
+
+def _difference(first: Correction, second: Correction) -> CorrectedDifference:
+    """Return the difference; its intervals allow for either verdict on leaves that nobody decides."""
+    found = corrected_difference(first.mean, second.mean)
+    least = corrected_difference(first.high, second.low)
+    most = corrected_difference(first.low, second.high)
+    return replace(
+        found,
+        these_tasks=_spanned(least.these_tasks, most.these_tasks),
+        tasks_at_large=_spanned(least.tasks_at_large, most.tasks_at_large),
+    )

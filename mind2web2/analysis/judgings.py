@@ -1,0 +1,386 @@
+"""The leaves of two results of the same answers: flips by cause, and how far judgments and judges agree."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from statistics import fmean
+from typing import Literal
+
+from mind2web2.analysis.comparison import ranking
+from mind2web2.results.claim_facts import claim_facts, unavailable_pages
+from mind2web2.results.known_answers import agent_answers
+from mind2web2.results.result_file import ResultFile
+from mind2web2.results.scored_answer import ScoredAnswer
+from mind2web2.results.stored_results import latest_results
+from mind2web2.rubric.written_tree import WrittenNode
+from mind2web2.statistics.agreement import CELLS, agreement, coefficient
+from mind2web2.statistics.paired import cohen_kappa, gwet_ac1
+from mind2web2.statistics.uncertainty import (
+    Limits,
+    Statistic,
+    VarianceFigures,
+    bootstrap_intervals,
+    nested_variance,
+    sums_of,
+)
+
+Cause = Literal["skip", "page_missing", "extraction", "vote", "answer", "judge"]
+CAUSES: Mapping[Cause, str] = {
+    "skip": "skipped, as a prerequisite failed",
+    "page_missing": "page unavailable",
+    "extraction": "value not extracted, or extracted differently",
+    "vote": "votes differ",
+    "answer": "the answers claim different things",
+    "judge": "same claim, other verdict",
+}
+_EXAMPLES_OF_CAUSE = 3
+_EXAMPLES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedLeaf:
+    """One leaf's own verdict and the facts that tell why two of them differ."""
+
+    passed: bool
+    decided_by: str | None
+    claim: str | None
+    answer_sha256: str | None
+    is_split: bool
+    lacks_page: bool
+
+
+# By task, answer name and leaf.
+Leaves = Mapping[tuple[str, str, str], JudgedLeaf]
+
+
+def _judged_leaves(task_id: str, answer_name: str, result: ResultFile) -> Leaves:
+    """Return the leaves of a result; of leaves with one id the last counts."""
+    return {(task_id, answer_name, leaf.id): judged_leaf(leaf, result) for leaf in result.leaves()}
+
+
+def judged_leaf(leaf: WrittenNode, result: ResultFile) -> JudgedLeaf:
+    """Return the verdict on a leaf of a result, and the facts that tell why another one may differ."""
+    decided_by = None if leaf.evidence is None else leaf.evidence.decided_by
+    return JudgedLeaf(
+        passed=leaf.verdict.status == "passed",
+        decided_by=decided_by,
+        claim=None if leaf.evidence is None else leaf.evidence.claim,
+        answer_sha256=None if result.provenance is None else result.provenance.answer_sha256,
+        is_split=claim_facts(leaf).is_split,
+        lacks_page=bool(unavailable_pages(leaf)) or decided_by == "page",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """An agent's answers as they were judged once, and the leaves of those with a score."""
+
+    answers: Sequence[ScoredAnswer]
+    leaves: Leaves
+
+    @classmethod
+    def read(cls, eval_results_root: Path, agent_name: str) -> Judging:
+        """Return an agent's newest results."""
+        answers = agent_answers(eval_results_root, agent_name)
+        scored = {
+            (answer.task_id, answer.answer_name) for answer in answers if answer.score is not None
+        }
+        leaves: dict[tuple[str, str, str], JudgedLeaf] = {}
+        for task_id, answer_name, result in latest_results(eval_results_root, agent_name):
+            if (task_id, answer_name) in scored:
+                leaves |= _judged_leaves(task_id, answer_name, result.content)
+        return cls(answers, leaves)
+
+    def scores(self) -> dict[tuple[str, str], float]:
+        """Return the scores by task and answer."""
+        return {
+            (one.task_id, one.answer_name): one.score
+            for one in self.answers
+            if one.score is not None
+        }
+
+
+# Flips between agents
+
+
+@dataclass(frozen=True, slots=True)
+class FlipsOfCause:
+    """Leaves that only one of two agents passes, for one cause.
+
+    Args:
+        gained: leaves that only the second agent passes.
+        lost: leaves that only the first agent passes.
+        examples: some of them, as ``task/answer/leaf``.
+    """
+
+    gained: int
+    lost: int
+    examples: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class LeafFlips:
+    """Leaves of two agents, as ``mind2web2 compare --json`` prints them.
+
+    Args:
+        unmatched: leaves of answers of both agents that only one of them has.
+        behind: leaves that one of them skipped behind a gate and the other passed; the gate counts in their
+            place.
+    """
+
+    matched: int
+    unmatched: int
+    behind: int
+    by_cause: dict[Cause, FlipsOfCause]
+
+
+def leaf_flips(first: Leaves, second: Leaves) -> LeafFlips:
+    """Return the leaves that pass in one agent's result only.
+
+    Leaves are matched by task, answer name and leaf id, and grouped by the cause on the side that fails.
+    """
+    answers = {name[:2] for name in first} & {name[:2] for name in second}
+    shared = [name for name in first if name in second]
+    gained: Counter[Cause] = Counter()
+    lost: Counter[Cause] = Counter()
+    examples: dict[Cause, list[str]] = {cause: [] for cause in CAUSES}
+    behind = 0
+    for name in shared:
+        one, other = first[name], second[name]
+        if one.passed != other.passed:
+            cause = _cause(
+                failed=one if other.passed else other,
+                passed=other if other.passed else one,
+            )
+            if cause == "skip":
+                behind += 1
+                continue
+            (gained if other.passed else lost)[cause] += 1
+            examples[cause].append(_leaf_name(name))
+    sides = sum(name[:2] in answers for leaves in (first, second) for name in leaves)
+    by_cause: dict[Cause, FlipsOfCause] = {
+        cause: FlipsOfCause(gained[cause], lost[cause], examples[cause][:_EXAMPLES_OF_CAUSE])
+        for cause in CAUSES
+        if cause != "skip"
+    }
+    return LeafFlips(len(shared), sides - 2 * len(shared), behind, by_cause)
+
+
+def _leaf_name(place: tuple[str, str, str]) -> str:
+    task_id, answer_name, leaf = place
+    return "/".join((task_id, answer_name.removesuffix(".md"), leaf))
+
+
+def _cause(failed: JudgedLeaf, passed: JudgedLeaf) -> Cause:
+    if (own := own_cause(failed)) is not None:
+        return own
+    is_same_answer = (
+        failed.answer_sha256 is not None and failed.answer_sha256 == passed.answer_sha256
+    )
+    if failed.claim != passed.claim:
+        return "extraction" if is_same_answer else "answer"
+    return "vote" if failed.is_split or passed.is_split else "judge"
+
+
+def own_cause(failed: JudgedLeaf) -> Cause | None:
+    """Return why a leaf did not pass, where that is known without the one that passed."""
+    if failed.decided_by == "prerequisite":
+        return "skip"
+    if failed.lacks_page:
+        return "page_missing"
+    # A script decides a leaf by the values that it extracted.
+    return "extraction" if failed.decided_by in ("script", None) else None
+
+
+# Judgments of the same answers
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A statistic with its interval over tasks, ``None`` where it is unknown."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Repeatability:
+    """How far one judge agrees with itself, as ``mind2web2 rejudge --json`` prints it.
+
+    Args:
+        answers: how many have a score in each judgment.
+        means: partial completion by each judgment.
+        leaves: how many were decided every time.
+        flip_rate: the chance that two judgments of a leaf differ.
+        ever_flipped: leaves whose judgments are not alike.
+    """
+
+    answers: int
+    means: list[float]
+    variance: VarianceFigures | None
+    judge_share_of_variance: float | None
+    leaves: int
+    flip_rate: Figure
+    ever_flipped: int
+
+
+def repeatability(judgings: Sequence[Judging]) -> Repeatability:
+    """Return how far the judgings of one judge agree."""
+    scores = [judging.scores() for judging in judgings]
+    shared = [place for place in scores[0] if all(place in own for own in scores)]
+    by_task: dict[str, list[list[float]]] = {}
+    for place in shared:
+        by_task.setdefault(place[0], []).append([own[place] for own in scores])
+    places = _decided_in_all([judging.leaves for judging in judgings])
+    rows: dict[str, list[float]] = {}
+    ever = 0
+    for leaf in places:
+        passed = sum(judging.leaves[leaf].passed for judging in judgings)
+        ever += 0 < passed < len(judgings)
+        # The share of pairs of judgments that differ.
+        flipped = passed * (len(judgings) - passed) / (len(judgings) * (len(judgings) - 1) / 2)
+        row = rows.setdefault(leaf[0], [0.0, 0.0])
+        row[0] += flipped
+        row[1] += 1
+    variance = nested_variance(list(by_task.values()))
+    share = None if variance is None else variance.judge_share()
+    means = [fmean(own[place] for place in shared) for own in scores if shared]
+    return Repeatability(
+        answers=len(shared),
+        means=[round(mean, 4) for mean in means],
+        variance=None if variance is None else variance.figures(),
+        judge_share_of_variance=None if share is None else round(share, 6),
+        leaves=len(places),
+        flip_rate=_figure(rows, lambda sums: sums[0] / sums[1], (0.0, 1.0)),
+        ever_flipped=ever,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeAgreement:
+    """Two judges on the leaves that both decided, as ``mind2web2 rejudge --json`` prints it.
+
+    Args:
+        only_first: leaves that only the first judge passes.
+        means: partial completion by either judge, ``None`` without an answer that both scored.
+        examples: leaves with different verdicts, as ``task/answer/leaf``.
+    """
+
+    leaves: int
+    only_first: int
+    only_second: int
+    agreement: Figure
+    kappa: Figure
+    ac1: Figure
+    means: list[float] | None
+    examples: list[str]
+
+
+def judge_agreement(first: Judging, second: Judging) -> JudgeAgreement:
+    """Compare two judges on the leaves that both decided."""
+    cells: Counter[tuple[bool, bool]] = Counter()
+    rows: dict[str, list[float]] = {}
+    examples = []
+    places = _decided_in_all([first.leaves, second.leaves])
+    for place in places:
+        verdicts = first.leaves[place].passed, second.leaves[place].passed
+        cells[verdicts] += 1
+        rows.setdefault(place[0], [0.0] * 4)[CELLS.index(verdicts)] += 1
+        if verdicts[0] != verdicts[1]:
+            examples.append(_leaf_name(place))
+    one, other = first.scores(), second.scores()
+    shared = [place for place in one if place in other]
+    means = [fmean(own[place] for place in shared) for own in (one, other) if shared]
+    return JudgeAgreement(
+        leaves=len(places),
+        only_first=cells[True, False],
+        only_second=cells[False, True],
+        agreement=_figure(rows, agreement, (0.0, 1.0)),
+        kappa=_figure(rows, coefficient(cohen_kappa)),
+        ac1=_figure(rows, coefficient(gwet_ac1)),
+        means=means or None,
+        examples=examples[:_EXAMPLES],
+    )
+
+
+def _decided_in_all(judgings: Sequence[Leaves]) -> list[tuple[str, str, str]]:
+    return [
+        place
+        for place in judgings[0]
+        if all(place in own and own[place].decided_by == "judge" for own in judgings)
+    ]
+
+
+def _figure(
+    rows: Mapping[str, Sequence[float]], statistic: Statistic, limits: Limits = None
+) -> Figure:
+    """Return a statistic of sums over tasks with its interval; leaves of one task are not independent."""
+    if not rows:
+        return Figure(None, None, None)
+    columns = list(rows.values())
+    (interval,) = bootstrap_intervals(columns, [(statistic, limits)])
+    value = round(statistic(sums_of(columns)), 6)
+    if interval is None:
+        return Figure(value, None, None)
+    return Figure(value, round(interval.low, 6), round(interval.high, 6))
+
+
+@dataclass(frozen=True, slots=True)
+class SwappedPair:
+    """Two agents of which two judges prefer different ones, with the second's mean minus the first's."""
+
+    first: str
+    second: str
+    by_first_judge: float
+    by_second_judge: float
+
+
+@dataclass(frozen=True, slots=True)
+class RankingCheck:
+    """Agents ranked by either judge, as ``mind2web2 rejudge --json`` prints it.
+
+    Args:
+        orders: from the best agent down, by the first and by the second judge.
+        tied: the agents that are tied with the best one, by the first and by the second judge.
+        survives: no pair is swapped.
+    """
+
+    orders: list[list[str]]
+    tied: list[list[str]]
+    swapped: list[SwappedPair]
+    survives: bool
+
+
+def ranking_check(agents: Sequence[tuple[str, Judging, Judging]]) -> RankingCheck:
+    """Rank at least two agents by either judge.
+
+    Raises:
+        NoSharedTaskError: no task has scores of all agents by both judges.
+    """
+    rankings = []
+    for side in (1, 2):
+        own = [(name, _shared_answers((first, second), side - 1)) for name, first, second in agents]
+        rankings.append(ranking(own, allow_unfair=True).metrics["avg_score"])
+    one, other = rankings
+    swapped = []
+    for first, second in combinations((name for name, *_ in agents), 2):
+        before = one.values[second] - one.values[first]
+        after = other.values[second] - other.values[first]
+        if before * after < 0:
+            swapped.append(SwappedPair(first, second, round(before, 6), round(after, 6)))
+    return RankingCheck(
+        orders=[list(one.values), list(other.values)],
+        tied=[list(one.tied), list(other.tied)],
+        swapped=swapped,
+        survives=not swapped,
+    )
+
+
+def _shared_answers(judgings: tuple[Judging, Judging], side: int) -> list[ScoredAnswer]:
+    both = set.intersection(*(set(judging.scores()) for judging in judgings))
+    return [each for each in judgings[side].answers if (each.task_id, each.answer_name) in both]

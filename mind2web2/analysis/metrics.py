@@ -1,0 +1,432 @@
+"""An agent's metrics: partial completion, success rate, pass@k, answer length and time; pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean, pstdev, variance
+
+from mind2web2.analysis.sampled_metrics import (
+    intervals_of,
+    metric_intervals,
+    sampled_metrics,
+)
+from mind2web2.analysis.score_matrix import (
+    ScoreGrid,
+    judge_models,
+    mixture_warnings,
+    score_grid,
+)
+from mind2web2.analysis.verdict_counts import verdict_counts
+from mind2web2.results.agent_summary import (
+    AgentSummary,
+    BarredFigures,
+    Ends,
+    Intervals,
+    ListedAnswer,
+    MetricBounds,
+    MissingBounds,
+    RunFigures,
+    TaskFigures,
+    TaskMeans,
+    TheseTasks,
+)
+from mind2web2.results.scored_answer import ScoredAnswer
+from mind2web2.rubric.verdicts import is_success
+from mind2web2.statistics.uncertainty import (
+    LEVEL,
+    METHOD,
+    MIN_TASKS,
+    RESAMPLES,
+    SEED,
+    VarianceFigures,
+    nested_variance,
+    student_quantile,
+)
+from mind2web2.utils.names import name_list
+
+# Digits after the point as published (file-layouts.md).
+_SCORE_DIGITS = 6
+_WORD_DIGITS = 1
+_TIME_DIGITS = 1
+_OTHER_DIGITS = 4
+
+
+def agent_metrics(
+    agent_name: str,
+    answers: Iterable[ScoredAnswer],
+    task_ids: Iterable[str] | None = None,
+    caution: str | None = None,
+) -> AgentSummary:
+    """Return an agent's metrics as they stand in ``summary.json``.
+
+    A run is all answers of one name, over all tasks; averages are over the tasks of each run, then over the
+    runs. Where tasks have different numbers of answers:
+
+    - With ``task_ids``, every run spans exactly these tasks. Runs are all answer names found in them, and
+      an answer that a run lacks, or that has no score, counts as 0.
+    - Without, a run spans the tasks in which it has a score, and runs without any score are not counted,
+      so that pass@k never claims more attempts than were judged. Tasks without any score are not counted
+      either. Runs then differ in their tasks, and a warning says so.
+
+    Missing answers are listed by name in both cases, and the order of the answers does not matter. Word
+    counts and times average the known values. A ``caution`` becomes the first warning.
+
+    Raises:
+        ValueError: two answers have the same task and name.
+    """
+    grid = score_grid(answers, task_ids)
+    runs = {run: _run_means(grid, run) for run in grid.runs}
+    tasks = _task_figures(grid)
+    judged = [answer for answer in grid.scored_answers if answer.reason is None]
+    # A task list without a single answer is a failure at every task, not an unknown result.
+    nothing = 0.0 if grid.missing_counted_as_zero and grid.tasks else None
+    scores = _spread([run.score for run in runs.values()], nothing)
+    successes = _spread([run.success_rate for run in runs.values()], nothing)
+    words = _spread([run.words for run in runs.values()], None)
+    time_s = _mean(answer.time_s for answer in grid.table.values())
+    barred = _barred_figures(grid)
+    return AgentSummary(
+        agent_name=agent_name,
+        num_tasks=len(grid.tasks),
+        num_runs=len(grid.runs),
+        avg_score=_rounded(scores.mean, _SCORE_DIGITS),
+        avg_score_std=_rounded(scores.deviation),
+        success_rate=_rounded(successes.mean),
+        success_rate_std=_rounded(successes.deviation),
+        pass_at_k=_rounded(_mean(float(task.is_passed) for task in tasks.values())),
+        avg_answer_word_count=_rounded(words.mean, _WORD_DIGITS),
+        avg_answer_word_count_std=_rounded(words.deviation, _WORD_DIGITS),
+        avg_time_seconds=_rounded(time_s, _TIME_DIGITS),
+        per_run={name: run.figures() for name, run in runs.items()},
+        tasks=tasks,
+        judge_models=judge_models(judged),
+        missing=grid.missing,
+        missing_counted_as_zero=grid.missing_counted_as_zero,
+        warnings=_warnings(grid, judged, barred, caution),
+        intervals=_intervals(grid),
+        verdicts=verdict_counts(judged),
+        barred=barred,
+        bounds=_metric_bounds(grid),
+        over_tasks=_task_means(grid),
+        these_tasks=_these_tasks(grid),
+        missing_bounds=_missing_bounds(grid),
+        variation=_variation(grid),
+    )
+
+
+def _warnings(
+    grid: ScoreGrid,
+    judged: Sequence[ScoredAnswer],
+    barred: BarredFigures,
+    caution: str | None,
+) -> tuple[str, ...]:
+    warnings = [] if caution is None else [caution]
+    warnings += _barred_warnings(barred)
+    warnings += grid.warnings
+    warnings += _failed_run_warnings(grid)
+    warnings += mixture_warnings(judged)
+    return tuple(warnings)
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+def _rounded(value: float | None, digits: int = _OTHER_DIGITS) -> float | None:
+    return None if value is None else round(value, digits)
+
+
+# By run and by task
+
+
+@dataclass(frozen=True, slots=True)
+class _Means:
+    """The averages of one run over its tasks."""
+
+    num_tasks: int
+    score: float | None
+    success_rate: float | None
+    words: float | None
+
+    def figures(self) -> RunFigures:
+        """Return them as they are published."""
+        return RunFigures(
+            num_tasks=self.num_tasks,
+            avg_score=_rounded(self.score, _SCORE_DIGITS),
+            success_rate=_rounded(self.success_rate),
+            avg_word_count=_rounded(self.words, _WORD_DIGITS),
+        )
+
+
+def _run_means(grid: ScoreGrid, run: str) -> _Means:
+    scores = [score for (_, name), score in grid.scores.items() if name == run]
+    own = [answer for (_, name), answer in grid.table.items() if name == run]
+    return _Means(
+        len(scores),
+        _mean(scores),
+        _mean(float(is_success(score)) for score in scores),
+        _mean(answer.word_count for answer in own),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Spread:
+    mean: float | None
+    deviation: float | None
+
+
+def _spread(values: Iterable[float | None], nothing: float | None) -> _Spread:
+    """Return mean and deviation over runs, or what stands for them where no run has a value."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return _Spread(nothing, nothing)
+    return _Spread(fmean(known), pstdev(known))
+
+
+def _task_figures(grid: ScoreGrid) -> dict[str, TaskFigures]:
+    nothing = 0.0 if grid.missing_counted_as_zero else None
+    found = {}
+    for task in grid.tasks:
+        places = [(task, run) for run in grid.runs]
+        scores = [grid.scores[place] for place in places if place in grid.scores]
+        answers = [grid.table[place] for place in places if place in grid.table]
+        mean = fmean(scores) if scores else nothing
+        found[task] = TaskFigures(
+            answers=_listed(answers),
+            best_score=_rounded(max(scores, default=nothing)),
+            avg_score=_rounded(mean, _SCORE_DIGITS),
+            is_passed=any(map(is_success, scores)),
+        )
+    return found
+
+
+def _listed(answers: Iterable[ScoredAnswer]) -> tuple[ListedAnswer, ...]:
+    """Return the answers that have a score."""
+    return tuple(
+        ListedAnswer(
+            answer_name=answer.answer_name,
+            score=answer.score,
+            success=is_success(answer.score),
+            word_count=answer.word_count,
+        )
+        for answer in answers
+        if answer.score is not None
+    )
+
+
+def _failed_run_warnings(grid: ScoreGrid) -> list[str]:
+    failed = [
+        f"{answer.task_id}/{answer.answer_name.removesuffix('.md')} ({answer.reason})"
+        for answer in grid.scored_answers
+        if answer.reason is not None
+    ]
+    counted = f"runs in which the agent failed: {len(failed)}, counted as 0: {'; '.join(failed)}"
+    return [counted] if failed else []
+
+
+# Barred sources
+
+
+def _barred_figures(grid: ScoreGrid) -> BarredFigures:
+    """Return the answers that rest on barred sources, and the scores without them."""
+    barred = [
+        place
+        for place, answer in grid.table.items()
+        if answer.facts.is_barred and place in grid.scores
+    ]
+    kept = grid.scores.keys() - set(barred)
+    scores = {place: one for place, one in grid.scores.items() if place in kept}
+    others = replace(grid, scores=scores)
+    runs = [_run_means(others, run) for run in grid.runs]
+    tasks = dict.fromkeys(task for task, _ in scores)
+    passed = {task for (task, _), score in scores.items() if is_success(score)}
+    return BarredFigures(
+        answers=tuple("/".join(place) for place in barred),
+        avg_score=_rounded(_mean(run.score for run in runs), _SCORE_DIGITS),
+        success_rate=_rounded(_mean(run.success_rate for run in runs)),
+        pass_at_k=_rounded(_mean(float(task in passed) for task in tasks)),
+    )
+
+
+def _barred_warnings(barred: BarredFigures) -> list[str]:
+    if not barred.answers:
+        return []
+    figures = {
+        "partial completion": barred.avg_score,
+        "success rate": barred.success_rate,
+        "pass@k": barred.pass_at_k,
+    }
+    listed = []
+    for label, value in figures.items():
+        shown = "unknown" if value is None else f"{value:.4f}"
+        listed.append(f"{label} {shown}")
+    return [
+        f"answers that rest on barred sources, which changes no score: {len(barred.answers)} "
+        f"({name_list(barred.answers)}); without them: {', '.join(listed)}"
+    ]
+
+
+# Ranges
+
+
+def _intervals(grid: ScoreGrid) -> Intervals:
+    found = metric_intervals(grid)
+    return Intervals(
+        level=LEVEL,
+        method=METHOD,
+        resamples=RESAMPLES,
+        seed=SEED,
+        metrics={name: own.figures() for name, own in found.items()},
+    )
+
+
+def _metric_bounds(grid: ScoreGrid) -> MetricBounds:
+    """Return the averages that are shown with each score at its lower and at its upper bound."""
+    lows = dict(grid.scores)
+    highs = dict(grid.scores)
+    without = 0
+    answers = grid.scored_answers
+    for answer in answers:
+        # A run in which the agent failed has no result that could have gone another way.
+        bounds = answer.facts.bounds if answer.reason is None else (0.0, 0.0)
+        if bounds is None:
+            without += 1
+        else:
+            place = (answer.task_id, answer.answer_name)
+            lows[place], highs[place] = bounds
+    if without or not answers:
+        return MetricBounds(avg_score=None, success_rate=None, without=without)
+    if _lacks_scores(grid):
+        ends = [_means_over_tasks(scores) for scores in (lows, highs)]
+    else:
+        ends = [_means_over_runs(grid, scores) for scores in (lows, highs)]
+    return MetricBounds(
+        avg_score=_ends(ends[0].score, ends[1].score),
+        success_rate=_ends(ends[0].success_rate, ends[1].success_rate),
+        without=0,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Averages:
+    score: float
+    success_rate: float
+
+
+def _means_over_runs(grid: ScoreGrid, scores: Mapping[tuple[str, str], float]) -> _Averages:
+    """Return the averages with other scores in place of the grid's."""
+    others = replace(grid, scores=scores)
+    runs = [_run_means(others, run) for run in grid.runs]
+    return _Averages(
+        _mean(run.score for run in runs) or 0.0,
+        _mean(run.success_rate for run in runs) or 0.0,
+    )
+
+
+def _means_over_tasks(scores: Mapping[tuple[str, str], float]) -> _Averages:
+    """Return the averages of scores by task and answer."""
+    by_task: dict[str, list[float]] = {}
+    for (task, _), score in scores.items():
+        by_task.setdefault(task, []).append(score)
+    rates = [[float(is_success(one)) for one in own] for own in by_task.values()]
+    return _Averages(_mean(map(fmean, by_task.values())) or 0.0, _mean(map(fmean, rates)) or 0.0)
+
+
+def _lacks_scores(grid: ScoreGrid) -> bool:
+    """Tell whether some run lacks a task, so that means over tasks differ from those over runs."""
+    return 0 < len(grid.scores) < len(grid.tasks) * len(grid.runs)
+
+
+def _ends(low: float, high: float) -> Ends:
+    return round(low, _OTHER_DIGITS), round(high, _OTHER_DIGITS)
+
+
+def _task_means(grid: ScoreGrid) -> TaskMeans | None:
+    """Return the means over tasks; ``None`` where every run has all tasks, as they are those over runs."""
+    if not _lacks_scores(grid):
+        return None
+    of_runs = sampled_metrics(grid)
+    metrics = {name: of_runs[name].by_task() for name in ("avg_score", "success_rate")}
+    means = {
+        name: round(metric.over_all().value, metric.digits) for name, metric in metrics.items()
+    }
+    intervals = intervals_of(metrics)
+    return TaskMeans(
+        avg_score=means["avg_score"],
+        success_rate=means["success_rate"],
+        intervals={name: found.figures() for name, found in intervals.items()},
+    )
+
+
+def _these_tasks(grid: ScoreGrid) -> TheseTasks | None:
+    """Return the interval for the same tasks, ``None`` where too few tasks have several answers."""
+    by_task: dict[str, list[float]] = {}
+    for (task, _), score in grid.scores.items():
+        by_task.setdefault(task, []).append(score)
+    degrees = sum(len(scores) - 1 for scores in by_task.values())
+    if degrees < MIN_TASKS - 1:
+        return None
+    # Tasks with one answer vary like the others.
+    several = [scores for scores in by_task.values() if len(scores) > 1]
+    squares = sum(variance(scores) * (len(scores) - 1) for scores in several)
+    of_answer = squares / degrees
+    shares = sum(1 / len(scores) for scores in by_task.values())
+    of_mean = of_answer * shares / len(by_task) ** 2
+    reach = student_quantile((1 + LEVEL) / 2, degrees) * math.sqrt(of_mean)
+    mean = fmean(fmean(scores) for scores in by_task.values())
+    return TheseTasks(
+        low=round(max(0.0, mean - reach), _OTHER_DIGITS),
+        high=round(min(1.0, mean + reach), _OTHER_DIGITS),
+    )
+
+
+def _missing_bounds(grid: ScoreGrid) -> MissingBounds | None:
+    """Return the means with missing scores as 0 and as 1, ``None`` where none is missing."""
+    if not grid.missing or not grid.runs:
+        return None
+    lacking = {answer.task_id for answer in grid.missing}
+    tasks = list(dict.fromkeys([*grid.tasks, *(answer.task_id for answer in grid.missing)]))
+    own = {place: answer.score for place, answer in grid.table.items() if answer.score is not None}
+    # Also of runs that have no score at any task.
+    runs = list(dict.fromkeys(run for _, run in grid.table))
+    low, high = (_filled(own, tasks, runs, filler) for filler in (0.0, 1.0))
+    at_missing: list[float] = []
+    at_others: list[float] = []
+    for task in tasks:
+        scores = [own[task, run] for run in runs if (task, run) in own]
+        if scores:
+            same = at_missing if task in lacking else at_others
+            same.append(fmean(scores))
+    return MissingBounds(
+        avg_score=_ends(low.score, high.score),
+        success_rate=_ends(low.success_rate, high.success_rate),
+        at_missing=_rounded(_mean(at_missing)),
+        at_others=_rounded(_mean(at_others)),
+    )
+
+
+def _filled(
+    scores: Mapping[tuple[str, str], float],
+    tasks: Iterable[str],
+    runs: Iterable[str],
+    filler: float,
+) -> _Averages:
+    """Return the means over tasks with each missing score as the filler."""
+    means = []
+    rates = []
+    for task in tasks:
+        row = [scores.get((task, run), filler) for run in runs]
+        means.append(fmean(row))
+        rates.append(fmean(float(is_success(score)) for score in row))
+    return _Averages(fmean(means), fmean(rates))
+
+
+def _variation(grid: ScoreGrid) -> VarianceFigures | None:
+    by_task: dict[str, list[list[float]]] = {}
+    for (task, _), score in grid.scores.items():
+        by_task.setdefault(task, []).append([score])
+    found = nested_variance(list(by_task.values()))
+    return None if found is None else found.figures()

@@ -1,0 +1,273 @@
+"""An agent's scores by task and run, the missing ones, and warnings about those made differently; pure."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from mind2web2.results.agent_summary import MissingAnswer
+from mind2web2.results.scored_answer import NO_RESULT, ScoredAnswer
+from mind2web2.results.served_names import served_names
+from mind2web2.utils.names import name_list, natural_key
+from mind2web2.utils.text import counted
+
+NO_ANSWER = "missing, though other tasks have an answer of this name"
+NO_RUNS = "no answer at all"
+
+UNKNOWN_JUDGE = "unknown"
+_MAX_KINDS_SHOWN = 6
+
+
+# By task and answer name, both in natural order.
+_Table = Mapping[tuple[str, str], ScoredAnswer]
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreGrid:
+    """The scores that count, by task and run.
+
+    Args:
+        table: all answers, with and without a score, by task and answer name.
+        scores: the scores in the averages, by task and run.
+        missing: every answer without a score.
+        missing_counted_as_zero: missing answers count as 0; otherwise the averages leave them out.
+        warnings: reservations about the averages, one line each.
+    """
+
+    table: _Table
+    scores: Mapping[tuple[str, str], float]
+    tasks: Sequence[str]
+    runs: Sequence[str]
+    missing: tuple[MissingAnswer, ...]
+    missing_counted_as_zero: bool
+    warnings: tuple[str, ...]
+
+    @property
+    def scored_answers(self) -> list[ScoredAnswer]:
+        """Return the answers that have a score of their own."""
+        return [answer for answer in self.table.values() if answer.score is not None]
+
+
+def score_grid(answers: Iterable[ScoredAnswer], task_ids: Iterable[str] | None = None) -> ScoreGrid:
+    """Lay out an agent's scores by tasks and runs, as ``agent_metrics`` averages them.
+
+    Raises:
+        ValueError: two answers have the same task and name.
+    """
+    table = _table(answers)
+    if task_ids is None:
+        return _grid_of_scored(table)
+    return _grid_of_tasks(table, _ordered(task_ids))
+
+
+def _table(answers: Iterable[ScoredAnswer]) -> _Table:
+    found: dict[tuple[str, str], ScoredAnswer] = {}
+    for answer in answers:
+        place = (answer.task_id, answer.answer_name)
+        if place in found:
+            raise ValueError(f"answer {answer.task_id}/{answer.answer_name} is given twice")
+        found[place] = answer
+    in_order = sorted(found, key=lambda place: tuple(map(natural_key, place)))
+    return {place: found[place] for place in in_order}
+
+
+def _grid_of_scored(table: _Table) -> ScoreGrid:
+    scores = _scores(table)
+    known_tasks = _ordered(task for task, _ in table)
+    known_runs = _ordered(run for _, run in table)
+    missing = _missing(table, known_tasks, known_runs)
+    tasks = _ordered(task for task, _ in scores)
+    sizes = Counter(run for _, run in scores)
+    runs = _ordered(sizes)
+    warnings = _missing_warnings(missing, "not counted in the averages", len(known_tasks))
+    incomplete = []
+    for run in runs:
+        if sizes[run] < len(tasks):
+            incomplete.append(f"{run} {sizes[run]}")
+    if incomplete:
+        listed = ", ".join(incomplete)
+        warnings.append(f"runs without a score for each of the {len(tasks)} tasks: {listed}")
+    warnings += _unequal_chances(table, tasks, runs)
+    return ScoreGrid(table, scores, tasks, runs, missing, False, tuple(warnings))
+
+
+def _grid_of_tasks(table: _Table, tasks: Sequence[str]) -> ScoreGrid:
+    wanted = set(tasks)
+    outside = _ordered(task for task, _ in table if task not in wanted)
+    table = {place: answer for place, answer in table.items() if place[0] in wanted}
+    runs = _ordered(run for _, run in table)
+    known_scores = _scores(table)
+    scores = {}
+    for task in tasks:
+        for run in runs:
+            # A missing answer counts as 0.
+            scores[task, run] = known_scores.get((task, run), 0.0)
+    missing = _missing(table, tasks, runs)
+    warnings = _missing_warnings(missing, "counted as 0", len(tasks))
+    if outside:
+        warnings.append(f"tasks that were not asked for, left out: {name_list(outside)}")
+    warnings += _unequal_chances(table, tasks, runs)
+    return ScoreGrid(table, scores, tasks, runs, missing, True, tuple(warnings))
+
+
+def _scores(table: _Table) -> dict[tuple[str, str], float]:
+    scores = {}
+    for place, answer in table.items():
+        if answer.score is not None:
+            scores[place] = answer.score
+    return scores
+
+
+def _unequal_chances(table: _Table, tasks: Sequence[str], runs: Sequence[str]) -> list[str]:
+    """Return a warning that names the tasks with fewer scores than runs."""
+    scored = Counter(task for task, _ in _scores(table))
+    count = len(runs)
+    fewer = []
+    for task in tasks:
+        if scored[task] < count:
+            fewer.append(f"{task} {scored[task]}")
+    if not fewer:
+        return []
+    return [f"pass@{count} rests on fewer than {count} answers at: {name_list(fewer)}"]
+
+
+def _missing(table: _Table, tasks: Sequence[str], runs: Sequence[str]) -> tuple[MissingAnswer, ...]:
+    answered = {task for task, _ in table}
+    found: list[MissingAnswer] = []
+    for task in tasks:
+        if task not in answered:
+            found.append(MissingAnswer(task, None, NO_RUNS))
+            continue
+        for run in runs:
+            answer = table.get((task, run))
+            if answer is None:
+                found.append(MissingAnswer(task, run, NO_ANSWER))
+            elif answer.score is None:
+                found.append(MissingAnswer(task, run, answer.reason or NO_RESULT))
+    return tuple(found)
+
+
+def _missing_warnings(missing: Iterable[MissingAnswer], treatment: str, tasks: int) -> list[str]:
+    absent: dict[str, list[str]] = {}
+    unanswered: list[str] = []
+    unscored = 0
+    for answer in missing:
+        if answer.reason == NO_ANSWER:
+            run = str(answer.answer_name).removesuffix(".md")
+            absent.setdefault(run, []).append(answer.task_id)
+        elif answer.reason == NO_RUNS:
+            unanswered.append(answer.task_id)
+        else:
+            unscored += 1
+    warnings = []
+    if unscored:
+        warnings.append(f"answers without a score: {unscored}, {treatment}")
+    answered = tasks - len(unanswered)
+    # A run that few tasks have is more likely a stray answer than many missing ones.
+    for run, lacking in list(absent.items()):
+        having = answered - len(lacking)
+        if len(lacking) > having:
+            del absent[run]
+            warnings.append(
+                f"{run} exists for only {having} of {answered} tasks, but counts as a run; "
+                "if it is there by mistake, remove it from answers and results"
+            )
+    names = [f"{task} {run}" for run, lacking in absent.items() for task in lacking]
+    if names:
+        warnings.append(f"missing answers: {len(names)} ({name_list(names)}), {treatment}")
+    if unanswered:
+        warnings.append(
+            f"tasks without any answer: {len(unanswered)} ({name_list(unanswered)}), {treatment}"
+        )
+    return warnings
+
+
+def _ordered(names: Iterable[str]) -> list[str]:
+    return sorted(set(names), key=natural_key)
+
+
+# Scores that were made differently
+
+
+def judge_models(answers: Iterable[ScoredAnswer]) -> dict[str, int]:
+    """Return how many answers each model has judged."""
+    counts = Counter(answer.judge_model or UNKNOWN_JUDGE for answer in answers)
+    return dict(sorted(counts.items()))
+
+
+def judges_of(answers: Iterable[ScoredAnswer]) -> set[str]:
+    """Return the judges of answers, with their parameters."""
+    return {answer.facts.judge or UNKNOWN_JUDGE for answer in answers}
+
+
+def mixture_warnings(answers: Sequence[ScoredAnswer], done: str = "averaged") -> Iterator[str]:
+    """Yield one line for each way in which scored answers were judged differently."""
+    models = judge_models(answers)
+    judges = judges_of(answers)
+    servers = {answer.facts.server for answer in answers} - {None}
+    if len(models) > 1:
+        listed = _counted(models)
+        yield f"scores of different judge models are {done}: {listed}; judge all answers with one model"
+    elif len(judges) > 1 or len(servers) > 1:
+        yield (
+            f"scores of one judge model with different parameters or servers are {done}: "
+            f"{_counted(Counter(map(_judge_in_words, answers)))}; judge all answers alike"
+        )
+    if len(models) == 1:
+        yield from _served_warnings(answers)
+    yield from _version_warnings(answers, done)
+    yield from script_warnings(answers)
+
+
+def _served_warnings(answers: Sequence[ScoredAnswer]) -> Iterator[str]:
+    served = served_names(answers)
+    kinds = [("the judge", served.judge), ("the first judge", served.first)]
+    # Each of both may have one.
+    if len(served.either) > 2:
+        kinds.append(("one of the two judges", served.either))
+    for judge, names in kinds:
+        if len(names) > 1:
+            yield f"{judge} was served in different versions, as its server reports: {_counted(names)}"
+
+
+def _version_warnings(answers: Sequence[ScoredAnswer], done: str) -> Iterator[str]:
+    versions: dict[str, Counter[str]] = defaultdict(Counter)
+    for answer in answers:
+        for name, version in answer.facts.versions.items():
+            versions[name][version] += 1
+    mixed = sorted(name for name, found in versions.items() if len(found) > 1)
+    # The version of this package comes first, since it decides how a judge is asked.
+    mixed.sort(key=lambda name: name != "mind2web2")
+    if mixed:
+        listed = "; ".join(f"{name} {_counted(versions[name])}" for name in mixed)
+        yield f"results of different versions are {done}: {listed}"
+
+
+def script_warnings(answers: Sequence[ScoredAnswer]) -> Iterator[str]:
+    """Yield a line that names the tasks whose answers were judged by different scripts, if any."""
+    scripts: dict[str, set[str]] = defaultdict(set)
+    for answer in answers:
+        if answer.facts.script_sha256 is not None:
+            scripts[answer.task_id].add(answer.facts.script_sha256)
+    mixed = [task_id for task_id, found in scripts.items() if len(found) > 1]
+    if mixed:
+        yield f"answers to one task were judged by different versions of its script: {name_list(mixed)}"
+
+
+def _judge_in_words(answer: ScoredAnswer) -> str:
+    server = answer.facts.server
+    judge = answer.facts.judge or UNKNOWN_JUDGE
+    return judge if server is None else f"{judge} at {server}"
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    """Return names with their counts in natural order, the most frequent alone where there are many."""
+    by_count = sorted(counts, key=lambda name: (-counts[name], natural_key(name)))
+    frequent = by_count[:_MAX_KINDS_SHOWN]
+    shown = []
+    for name in sorted(frequent, key=natural_key):
+        shown.append(f"{name} ({counted(counts[name], 'answer')})")
+    listed = ", ".join(shown)
+    hidden = len(counts) - len(frequent)
+    return f"{listed} and {hidden} more" if hidden else listed

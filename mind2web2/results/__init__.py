@@ -1,0 +1,1 @@
+"""Results: result files, whether they still hold, summaries of tasks and agents."""

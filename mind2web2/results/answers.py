@@ -1,0 +1,456 @@
+"""The work of a run: the agent's tasks, their answers, and the script of each task."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import stat
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from mind2web2.errors import AnswerError, UsageError
+from mind2web2.pages.cache import CacheFileSys
+from mind2web2.results.result_file import is_time_s
+from mind2web2.utils.files import read_regular_file
+from mind2web2.utils.names import check_name, name_list, natural_key
+from mind2web2.utils.path_config import PathConfig, ScriptFile
+from mind2web2.utils.program import program
+
+log = logging.getLogger(__name__)
+
+MAX_ANSWER_BYTES = 1_000_000
+EMPTY_ANSWER = "the agent gave an empty answer"
+
+_ANSWER_NAME = re.compile(r"answer_[1-9][0-9]*\.md", re.ASCII)
+_META_KEYS = ("time_seconds", "created")
+_META_NAME = re.compile(r"answer_[1-9][0-9]*\.(meta\.json|run\.json|run\.log)", re.ASCII)
+
+
+@dataclass(frozen=True)
+class RunFolders:
+    """The folders of an agent's pages and results."""
+
+    agent_name: str
+    cache_root: Path
+    eval_results_root: Path
+
+    def task_cache(self, task_id: str) -> Path:
+        """Return the folder of a task's pages."""
+        return self.cache_root / self.agent_name / task_id
+
+    @property
+    def agent_results(self) -> Path:
+        """Return the folder of the agent's results."""
+        return self.eval_results_root / self.agent_name
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerFile:
+    """One answer of the agent.
+
+    Args:
+        time_s: the agent's time, from its meta file.
+        created: when it was made, as its meta file says it.
+    """
+
+    name: str
+    path: Path
+    time_s: float | None = None
+    created: str | None = None
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def stem(self) -> str:
+        """Return the name without ``.md``, as result folders are called."""
+        return self.path.stem
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """How one run of the agent on a task ended, from ``answer_<k>.run.json``.
+
+    Args:
+        status: ``running``, ``answered``, ``empty``, ``error`` or ``out_of_budget``.
+        reason: one line, for an error.
+        cost_usd: of all attempts, where known.
+        agent: the program or model that was asked.
+        response_id: of a response that the server still works on.
+    """
+
+    status: str
+    reason: str | None = None
+    seconds: float | None = None
+    cost_usd: float | None = None
+    attempts: int = 0
+    agent: str | None = None
+    response_id: str | None = None
+
+
+def run_record_path(task_folder: Path, number: int) -> Path:
+    """Return the path of a run's record."""
+    return task_folder / f"answer_{number}.run.json"
+
+
+def read_run_record(path: Path) -> RunRecord | None:
+    """Return a run's record, ``None`` where there is none that can be read."""
+    try:
+        fields = json.loads(read_regular_file(path))
+        return RunRecord(
+            **{name: value for name, value in fields.items() if name in RunRecord.__slots__}
+        )
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError, TypeError, AttributeError) as error:
+        log.warning("ignored %s: %s", path, error)
+        return None
+
+
+def _runs_without_answer(task_folder: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """Return, by answer name, why runs failed, and why others did not take place."""
+    failed, stopped = {}, {}
+    for path in sorted(task_folder.glob("answer_*.run.json")):
+        name = path.name.removesuffix(".run.json") + ".md"
+        record = read_run_record(path)
+        if record is None or not _ANSWER_NAME.fullmatch(name) or (task_folder / name).exists():
+            continue
+        if record.status == "error":
+            failed[name] = f"the agent failed: {record.reason}"
+        elif record.status == "empty":
+            failed[name] = EMPTY_ANSWER
+        elif record.status == "out_of_budget":
+            stopped[name] = f"the agent's budget was used up: continue with {program()} answer"
+    return failed, stopped
+
+
+@dataclass(frozen=True, slots=True)
+class TaskWork:
+    """One task of the agent.
+
+    Args:
+        answers: its answers in natural order; a folder or a broken link named like an answer is among
+            them, so that it is reported instead of vanishing.
+        script_path: the script that judges them, ``None`` if there is none.
+        unscored_reason: why no answer of this task can be scored, in one line; ``None`` if they can.
+        failed_runs: why the agent has no answer, or an empty one, in runs that count as 0, by answer name.
+        stopped_runs: why runs of the agent did not take place, by answer name; they have no score.
+        elsewhere: names of further answers, which other shards judge.
+    """
+
+    task_id: str
+    answers: tuple[AnswerFile, ...]
+    script_path: Path | None
+    script_version: str | None
+    unscored_reason: str | None = None
+    problems: tuple[str, ...] = ()
+    failed_runs: Mapping[str, str] = field(default_factory=dict)
+    stopped_runs: Mapping[str, str] = field(default_factory=dict)
+    elsewhere: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class AnswerSetting:
+    """The answer with the script and the pages of its task."""
+
+    agent_name: str
+    task_id: str
+    answer: AnswerFile
+    script_path: Path
+    script_version: str
+    task_cache: CacheFileSys
+
+
+@dataclass(frozen=True)
+class AnswerJob(AnswerSetting):
+    """One answer to evaluate, whose result is written."""
+
+    folder: Path
+
+
+def select_work(paths: PathConfig, agent_name: str, task_ids: Sequence[str] = ()) -> list[TaskWork]:
+    """Return the agent's tasks in natural order, or only the named ones.
+
+    A task without a script is part of the list, with the reason, as long as any other has one.
+
+    Raises:
+        UsageError: a name is not a plain one, or there is no such agent, no answer or no script.
+    """
+    agent_folder = _agent_folder(paths, agent_name)
+    tasks = [_task_work(paths, agent_folder / name) for name in _task_ids(agent_folder, task_ids)]
+    if not any(task.answers or task.failed_runs for task in tasks):
+        if len(task_ids) == 1:
+            where = agent_folder / task_ids[0]
+        else:
+            where = agent_folder
+        expected = "answer_<k>.md" if len(task_ids) == 1 else "<task_id>/answer_<k>.md"
+        raise UsageError(f"no answers of agent {agent_name} under {where}: expected {expected}")
+    answered = [task for task in tasks if task.answers]
+    if answered and all(task.script_path is None for task in answered):
+        more = f" (nor is there one for {len(answered) - 1} more)" if len(answered) > 1 else ""
+        raise UsageError(f"{answered[0].unscored_reason}{more}")
+    return tasks
+
+
+def agent_names(paths: PathConfig) -> list[str]:
+    """Return all agents that have a folder with answers. Raises UsageError: there is none."""
+    root = paths.answers_root
+    names = sorted(_folders(root), key=natural_key) if root.is_dir() else []
+    names = [name for name in names if any(answer_paths(task) for task in (root / name).glob("*/"))]
+    if not names:
+        raise UsageError(f"no answers under {root}: expected <agent>/<task_id>/answer_<k>.md")
+    return names
+
+
+def select_answers(
+    paths: PathConfig, agent_name: str, task_ids: Sequence[str] = ()
+) -> dict[str, tuple[AnswerFile, ...]]:
+    """Return the answers to the agent's tasks in natural order, or only to the named ones, scripts or not.
+
+    Raises:
+        UsageError: a name is not a plain one, or there is no such agent, task or answer.
+    """
+    agent_folder = _agent_folder(paths, agent_name)
+    selected = {
+        name: answer_files(agent_folder / name)[0] for name in _task_ids(agent_folder, task_ids)
+    }
+    if not any(selected.values()):
+        where = name_list(task_ids) if task_ids else "any task"
+        raise UsageError(
+            f"no answers of agent {agent_name} to {where}: expected <task_id>/answer_<k>.md"
+        )
+    return {name: answers for name, answers in selected.items() if answers}
+
+
+_CASE_HEADER = re.compile(r"---[ \t]*\n(?:#.*\n)*expect: *[\d.]+ *\n")
+
+
+def read_answer(path: Path) -> str:
+    r"""Return an answer's text without a byte order mark and with ``\n`` as its only line break.
+
+    Line breaks are made uniform because checkouts and archives change them, while the same answer has
+    to give the same judge requests everywhere.
+
+    Raises:
+        AnswerError: the file is missing, not a file, a link out of the agent's folder, unreadable,
+            over 1,000,000 bytes, not UTF-8, without any text, or a case of a rehearsal.
+    """
+    try:
+        content = _answer_bytes(path)
+    except (
+        OSError,
+        RuntimeError,
+    ) as error:  # pathlib reports a loop of links as RuntimeError
+        reason = error.strerror if isinstance(error, OSError) else "its link leads back to itself"
+        raise AnswerError(f"answer {path} cannot be read: {reason}") from error
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise AnswerError(
+            f"answer {path} is not UTF-8 (byte 0x{content[error.start]:02x} at offset {error.start}): "
+            "save it as UTF-8"
+        ) from error
+    if not text.removeprefix("\ufeff").strip():
+        raise AnswerError(f"answer {path} is empty: it counts 0 as soon as it is evaluated again")
+    text = uniform_text(text)
+    if _CASE_HEADER.match(text):
+        raise AnswerError(
+            f"answer {path} begins with the header of a rehearsal's case, which tells the judge the score: "
+            "keep only what follows the second line of ---"
+        )
+    return text
+
+
+def is_empty_answer(path: Path) -> bool:
+    """Tell whether an answer's file holds no text: the run counts as 0, like one without a file."""
+    try:
+        content = _answer_bytes(path)
+    except (OSError, RuntimeError, AnswerError):
+        return False  # ``read_answer`` says why
+    return not content.decode("utf-8", "replace").removeprefix("\ufeff").strip()
+
+
+def failed_runs(task_folder: Path) -> dict[str, str]:
+    """Return why runs of the agent count as 0, by answer name."""
+    empty = {path.name: EMPTY_ANSWER for path in answer_paths(task_folder) if is_empty_answer(path)}
+    return _runs_without_answer(task_folder)[0] | empty
+
+
+def without_empty(
+    answers: Sequence[AnswerFile],
+) -> tuple[tuple[AnswerFile, ...], dict[str, str]]:
+    """Return the answers that hold text, and why the other ones count as 0, by name."""
+    empty = {answer.name: EMPTY_ANSWER for answer in answers if is_empty_answer(answer.path)}
+    return tuple(answer for answer in answers if answer.name not in empty), empty
+
+
+def uniform_text(text: str) -> str:
+    r"""Return an answer's text as ``read_answer`` does: no byte order mark, ``\n`` as its only line break."""
+    return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _answer_bytes(path: Path) -> bytes:
+    _refuse_foreign_link(path)
+    status = path.stat()
+    if stat.S_ISDIR(status.st_mode):
+        raise AnswerError(f"answer {path} is a folder: an answer is one markdown file")
+    if not stat.S_ISREG(status.st_mode):
+        raise AnswerError(f"answer {path} is not a regular file: an answer is one markdown file")
+    if status.st_size > MAX_ANSWER_BYTES:
+        raise AnswerError(
+            f"answer {path} has {status.st_size:,} bytes: an answer may have {MAX_ANSWER_BYTES:,} at most"
+        )
+    return read_regular_file(path, MAX_ANSWER_BYTES)
+
+
+def _refuse_foreign_link(path: Path) -> None:
+    # Answers are exchanged as archives: a link in one must not carry a file of this machine to a
+    # judge and into the results. Links of whole agent or task folders are the user's own and may
+    # lead anywhere.
+    if not path.is_symlink():
+        return
+    agent_folder = path.absolute().parent.parent
+    target = path.resolve(strict=True)
+    if not target.is_relative_to(agent_folder.resolve()) and target.parent != path.parent.resolve():
+        raise AnswerError(
+            f"answer {path} is a link out of the agent's folder: put a copy of the file there"
+        )
+
+
+def _agent_folder(paths: PathConfig, agent_name: str) -> Path:
+    folder = paths.answers_root / check_name("agent", agent_name)
+    if folder.is_dir():
+        return folder
+    if not paths.answers_root.is_dir():
+        raise UsageError(f"no answers folder {paths.answers_root}: make it, or name another one")
+    known = name_list(_folders(paths.answers_root))
+    raise UsageError(f"no agent {agent_name} under {paths.answers_root}: there is {known}")
+
+
+def _task_ids(agent_folder: Path, named: Sequence[str]) -> list[str]:
+    for task_id in named:
+        if not (agent_folder / check_name("task", task_id)).is_dir():
+            known = name_list(_folders(agent_folder))
+            raise UsageError(f"no answers to task {task_id} under {agent_folder}: there is {known}")
+    return list(dict.fromkeys(named)) or sorted(_folders(agent_folder), key=natural_key)
+
+
+def _folders(folder: Path) -> list[str]:
+    try:
+        return [
+            entry.name
+            for entry in folder.iterdir()
+            if entry.is_dir() and not entry.name.startswith(".")
+        ]
+    except OSError as error:
+        raise UsageError(f"cannot list {folder}: {error.strerror}") from error
+
+
+def _task_work(paths: PathConfig, task_folder: Path) -> TaskWork:
+    task_id = task_folder.name
+    script, unscored_reason = _script(paths, task_id)
+    answers, problems = answer_files(task_folder)
+    answers, empty = without_empty(answers)
+    failed_runs, stopped_runs = _runs_without_answer(task_folder)
+    for problem in problems:
+        log.warning("task %s: %s", task_id, problem)
+    return TaskWork(
+        task_id=task_id,
+        answers=answers,
+        script_path=script.path if script else None,
+        script_version=script.version if script else None,
+        unscored_reason=unscored_reason,
+        problems=problems,
+        failed_runs=failed_runs | empty,
+        stopped_runs=stopped_runs,
+    )
+
+
+def _script(paths: PathConfig, task_id: str) -> tuple[ScriptFile | None, str | None]:
+    try:
+        check_name("task", task_id)
+    except UsageError as error:
+        return None, str(error)  # an oddly named folder costs its own answers only
+    script = paths.find_script(task_id)
+    return script, None if script else paths.missing_script(task_id)
+
+
+def answer_files(task_folder: Path) -> tuple[tuple[AnswerFile, ...], tuple[str, ...]]:
+    """Return the answers in a task's folder, in natural order, and notes for the user."""
+    entries = _entries(task_folder)
+    answers = tuple(map(answer_file, _answers_of(entries)))
+    problems = []
+    if unknown := [
+        f"{answer.stem}: {name_list(answer.unknown)}" for answer in answers if answer.unknown
+    ]:
+        known = " and ".join(_META_KEYS)
+        problems.append(
+            f"ignored unknown keys in .meta.json files: {'; '.join(unknown)}; known are {known}"
+        )
+    others = [entry.name for entry in entries if not is_expected(entry.name)]
+    if others:
+        problems.append(
+            f"ignored {name_list(others)}: answers are called answer_<k>.md, k = 1, 2, 3"
+        )
+    if not answers:
+        problems.append(f"no answers in {task_folder}: expected answer_<k>.md")
+    return answers, tuple(problems)
+
+
+def answer_paths(task_folder: Path) -> list[Path]:
+    """Return the paths of the answers in a task's folder, in natural order; reads no file."""
+    return _answers_of(_entries(task_folder))
+
+
+def _entries(task_folder: Path) -> list[Path]:
+    try:
+        return sorted(task_folder.iterdir(), key=lambda entry: natural_key(entry.name))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise UsageError(f"cannot list {task_folder}: {error.strerror}") from error
+
+
+def _answers_of(entries: Sequence[Path]) -> list[Path]:
+    return [entry for entry in entries if _ANSWER_NAME.fullmatch(entry.name)]
+
+
+def is_expected(name: str) -> bool:
+    """Tell whether a file name belongs into a task's folder."""
+    return name.startswith(".") or any(kind.fullmatch(name) for kind in (_ANSWER_NAME, _META_NAME))
+
+
+class _AnswerMeta(BaseModel):
+    """The known fields of an answer's meta file, whatever is there."""
+
+    time_seconds: object = None
+    created: object = None
+
+
+def answer_file(answer_path: Path) -> AnswerFile:
+    """Return an answer with what its meta file says; what cannot be used of it is logged and ignored."""
+    meta_path = answer_path.with_suffix(".meta.json")
+    try:
+        meta = json.loads(read_regular_file(meta_path))
+    except FileNotFoundError:
+        return AnswerFile(answer_path.name, answer_path)
+    except (OSError, ValueError, RecursionError) as error:
+        log.warning("ignored %s: %s", meta_path, error)
+        return AnswerFile(answer_path.name, answer_path)
+    fields = meta if isinstance(meta, dict) else {"time_seconds": None}
+    stated = _AnswerMeta.model_validate(fields)
+    time_s = None
+    if is_time_s(stated.time_seconds):
+        time_s = float(stated.time_seconds)
+    elif "time_seconds" in fields:
+        log.warning("ignored %s: time_seconds is not a number of seconds", meta_path)
+    created = stated.created
+    return AnswerFile(
+        answer_path.name,
+        answer_path,
+        time_s,
+        None if created is None else str(created),
+        tuple(str(name) for name in fields if name not in _META_KEYS),
+    )

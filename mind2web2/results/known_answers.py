@@ -1,0 +1,146 @@
+"""Every answer that an agent's result folders know of, with its score or the reason why it has none."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+from mind2web2.results.result_facts import result_facts
+from mind2web2.results.scored_answer import NO_FACTS, NO_RESULT, ScoredAnswer
+from mind2web2.results.stored_results import (
+    answer_results_dir,
+    latest_result,
+    newest_result_name,
+)
+from mind2web2.results.task_summary import (
+    REMOVED,
+    SUMMARY_NAME,
+    UNSCORED_NAME,
+    TaskEntry,
+    read_entries,
+)
+from mind2web2.utils.files import read_regular_file
+from mind2web2.utils.garbage_collection import gc_paused
+from mind2web2.utils.names import natural_key
+
+log = logging.getLogger(__name__)
+
+
+def agent_answers(output_dir: Path, agent_name: str) -> list[ScoredAnswer]:
+    """Return every answer that an agent's result folders know of."""
+    tasks = folder_names(output_dir / agent_name)
+    # A benchmark's results are a million objects, none of them in a cycle.
+    with gc_paused():
+        return [
+            answer for task_id in tasks for answer in task_answers(output_dir, agent_name, task_id)
+        ]
+
+
+def task_answers(output_dir: Path, agent_name: str, task_id: str) -> list[ScoredAnswer]:
+    """Return every answer to a task that its folder knows of, in natural order.
+
+    The newest result file decides. The task's two summary files add scores of folders without result files,
+    and answers that were found unscored since.
+    """
+    folder = output_dir / agent_name / task_id
+    answers = judged_answers(folder)
+    for name in (SUMMARY_NAME, UNSCORED_NAME):
+        for entry in read_entries(folder / name):
+            _apply_entry(answers, entry, folder)
+    return [answers[name] for name in sorted(answers, key=natural_key)]
+
+
+def _apply_entry(answers: dict[str, ScoredAnswer], entry: TaskEntry, folder: Path) -> None:
+    name = entry.md_name
+    newest = newest_result_name(results_dir_of(folder, name))
+    known = answers.get(name, ScoredAnswer(folder.name, name))
+    if newest is not None and entry.earlier_result != newest:
+        return
+    if entry.status == REMOVED:
+        answers.pop(name, None)
+    elif entry.score is None:
+        answers[name] = without_score(known, entry.reason or NO_RESULT)
+    else:
+        answers[name] = replace(
+            known,
+            score=float(entry.score),
+            reason=entry.reason,
+            judge_model=None,
+            facts=NO_FACTS,
+        )
+
+
+def judged_answers(folder: Path) -> dict[str, ScoredAnswer]:
+    """Return the answers of a task that were ever judged, by name, as their newest results have them."""
+    return {
+        f"{stem}.md": _judged_answer(folder, stem)
+        for stem in folder_names(folder)
+        if (folder / stem / "results").is_dir() or (folder / stem / f"{stem}.md").is_file()
+    }
+
+
+def _judged_answer(folder: Path, stem: str) -> ScoredAnswer:
+    answer = ScoredAnswer(
+        folder.name, f"{stem}.md", word_count=_word_count(folder / stem / f"{stem}.md")
+    )
+    results_dir = results_dir_of(folder, stem)
+    result = latest_result(results_dir)
+    if result is None:
+        damaged = newest_result_name(results_dir)
+        why = f"its newest result {damaged} is damaged: evaluate it again" if damaged else NO_RESULT
+        return replace(answer, reason=why)
+    content = result.content
+    if content.is_edited:
+        _warn_once(result.path.absolute(), result.path, content.content_sha256)
+        why = f"its newest result {result.path.name} was changed after it was written: evaluate it again"
+        return replace(answer, reason=why)
+    if content.final_score is None:
+        log.warning("no score from 0 to 1 in result %s", result.path)
+        return replace(
+            answer,
+            reason=f"no score from 0 to 1 in its result {result.path.name}: evaluate it again",
+        )
+    return replace(
+        answer,
+        score=content.final_score,
+        judge_model=content.judge_model,
+        time_s=content.time_seconds,
+        facts=result_facts(content),
+    )
+
+
+@lru_cache(maxsize=4096)
+def _warn_once(_place: Path, path: Path, _content_sha256: str) -> None:
+    # A command sums results up several times, each time for another file.
+    log.warning("result was changed after it was written, counts as none path=%s", path)
+
+
+def results_dir_of(folder: Path, answer_name: str) -> Path:
+    """Return the folder of an answer's result files in the folder of its task."""
+    return answer_results_dir(folder.parent.parent, folder.parent.name, folder.name, answer_name)
+
+
+def _word_count(path: Path) -> int | None:
+    try:
+        return len(read_regular_file(path).decode("utf-8-sig", errors="replace").split())
+    except OSError:
+        return None
+
+
+def without_score(answer: ScoredAnswer, reason: str) -> ScoredAnswer:
+    """Return an answer as one that has no score."""
+    return replace(answer, score=None, judge_model=None, reason=reason, facts=NO_FACTS)
+
+
+def folder_names(folder: Path) -> list[str]:
+    """Return the names of the folders in a folder, in natural order."""
+    if not folder.is_dir():
+        return []
+    names = [
+        entry.name
+        for entry in folder.iterdir()
+        if entry.is_dir() and not entry.name.startswith(".")
+    ]
+    return sorted(names, key=natural_key)

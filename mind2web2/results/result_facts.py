@@ -1,0 +1,103 @@
+"""The facts of one result about its making and its verdicts, in short; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from mind2web2.results.claim_facts import (
+    claim_facts,
+    extraction_reservations,
+    is_claim,
+    page_checks,
+)
+from mind2web2.results.provenance import JudgeRecord, Provenance, Served
+from mind2web2.results.result_file import ResultFile
+from mind2web2.results.scored_answer import OWN_PACKAGE, FirstJudge, ResultFacts
+from mind2web2.rubric.written_tree import WrittenNode
+
+_JUDGE_PARAMETERS = {"temperature", "reasoning_effort", "max_images", "extra_body"}
+
+
+def result_facts(result: ResultFile) -> ResultFacts:
+    """Return the facts that a result states."""
+    made_from = result.provenance
+    leaves = list(result.leaves())
+    served = () if made_from is None else made_from.served
+    reservations = [extraction_reservations(record) for record in result.extractions]
+    return ResultFacts(
+        judge=_judge(result, made_from),
+        first=None if made_from is None else _first(made_from.judge),
+        server=None if made_from is None else _server(made_from.judge),
+        served=frozenset(_names(one for one in served if not one.is_first)),
+        first_served=frozenset(_names(one for one in served if one.is_first))
+        if any(one.is_first is not None for one in served)
+        else None,
+        versions=_versions(result, made_from),
+        script=None if made_from is None else made_from.script,
+        script_sha256=None if made_from is None else made_from.script_sha256,
+        in_doubt=bool(result.doubts),
+        capture_days=_capture_days(leaves),
+        is_explained=any(leaf.evidence is not None for leaf in leaves),
+        is_treeless=not leaves,
+        is_off_tree=result.other_score_by_tree is not None,
+        is_flagged=bool(result.answer_flags),
+        is_barred=bool(result.barred_sources()),
+        claims=tuple(claim_facts(leaf) for leaf in leaves if is_claim(leaf)),
+        extractions=tuple(found for found in reservations if found),
+        bounds=_bounds(result),
+    )
+
+
+def _judge(result: ResultFile, made_from: Provenance | None) -> str | None:
+    if made_from is None:
+        return f"{result.judge_model}, parameters not recorded" if result.judge_model else None
+    given = made_from.judge.model_dump(include=_JUDGE_PARAMETERS, exclude_none=True)
+    parameters = [f"{name}={value}" for name, value in given.items()]
+    if made_from.judge.votes != "always":
+        parameters.append(f"votes={made_from.judge.votes}")
+    first = _first(made_from.judge)
+    if first is not None:
+        parameters.append(first.parameters)
+    return " ".join([result.judge_model or made_from.judge.model, *parameters])
+
+
+def _first(judge: JudgeRecord) -> FirstJudge | None:
+    if judge.first_model is None:
+        return None
+    return FirstJudge(judge.first_model, judge.doubt)
+
+
+def _server(judge: JudgeRecord) -> str | None:
+    # A replay takes judgments of any server; a caller's own client has another name in each
+    # process.
+    is_unknown = judge.endpoint in ("", "replay") or judge.endpoint.startswith("client ")
+    return None if is_unknown else judge.endpoint
+
+
+def _names(served: Iterable[Served]) -> Iterator[str]:
+    for one in served:
+        if one.model or one.system_fingerprint:
+            model = one.model or "a model without a name"
+            yield (f"{model} ({one.system_fingerprint})" if one.system_fingerprint else model)
+
+
+def _versions(result: ResultFile, made_from: Provenance | None) -> dict[str, str]:
+    # Earlier versions record only their own version.
+    if result.run.version is None:
+        own = {}
+    else:
+        own = {OWN_PACKAGE: result.run.version}
+    if made_from is None:
+        return own
+    return own | dict(made_from.versions)
+
+
+def _capture_days(leaves: Iterable[WrittenNode]) -> tuple[str, ...]:
+    pages = [check.page for leaf in leaves for check in page_checks(leaf)]
+    days = [page.captured_at[:10] for page in pages if page is not None and page.captured_at]
+    return (min(days), max(days)) if days else ()
+
+
+def _bounds(result: ResultFile) -> tuple[float, float] | None:
+    bounds = result.score_bounds
+    return (bounds.low, bounds.high) if bounds is not None and bounds.low <= bounds.high else None

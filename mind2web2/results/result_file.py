@@ -1,0 +1,482 @@
+"""One result: the model that result files are written from and read into.
+
+A result file holds the summary that the eval script returned (eval-scripts.md, "Summary"), and how the result
+was made. The file's own JSON is kept as ``document``: a script may add any fields, and they stay as they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Annotated, Any, Self, TypeGuard
+
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
+
+from mind2web2.judge.protocol import JudgeLedger, Rejection
+from mind2web2.judge.store import CheckRecord
+from mind2web2.judge.usage import rounded_usd
+from mind2web2.results.claim_facts import QUOTE_MATCHES, page_checks, vote_groups
+from mind2web2.results.provenance import Provenance
+from mind2web2.results.score_bounds import ScoreBounds, score_bounds
+from mind2web2.rubric.verdicts import (
+    ExtractionRecord,
+    Flag,
+    QuoteMatch,
+    Vote,
+    aggregate,
+)
+from mind2web2.rubric.written_tree import WrittenNode, WrittenScore, read_tree
+from mind2web2.utils.json_fields import JsonObject, mapping
+from mind2web2.utils.lenient import read_leniently
+
+# Sums of the same numbers may differ by their last digits from one Python to the next.
+_TOLERANCE = 1e-9
+_MAX_TIME_S = 1e9
+
+Seconds = Annotated[float, Field(strict=True, ge=0, le=_MAX_TIME_S, allow_inf_nan=False)]
+
+
+def is_time_s(value: object) -> TypeGuard[float]:
+    """Tell whether a value from a file is a plausible number of seconds."""
+    return (
+        isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _MAX_TIME_S
+    )
+
+
+class JudgeUsage(BaseModel):
+    """The judge's use for one answer, reused judgments included.
+
+    Args:
+        cost_usd: ``None`` where the price is unknown.
+        rejections: questions that the judge declined twice.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    judgments: int = 0
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None
+    rejections: tuple[Rejection, ...] = ()
+
+    @classmethod
+    def of(cls, ledger: JudgeLedger) -> JudgeUsage:
+        """Return the use that a ledger counted."""
+        return cls(
+            judgments=ledger.usage.judgments,
+            input_tokens=ledger.usage.input_tokens,
+            cached_tokens=ledger.usage.cached_tokens,
+            output_tokens=ledger.usage.output_tokens,
+            cost_usd=rounded_usd(ledger.usage),
+            # Sorted: votes arrive in any order.
+            rejections=tuple(sorted(ledger.rejections, key=str)),
+        )
+
+
+class BarredSource(BaseModel):
+    """A page about the benchmark that the answer cites, or was judged on.
+
+    Args:
+        shown: the address or title that the rule names.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    url: str
+    rule: str
+    shown: str
+
+
+class Barred(BaseModel):
+    """The barred sources of an answer, by the list that was in use."""
+
+    model_config = ConfigDict(frozen=True)
+
+    list_sha256: str | None = None
+    sources: tuple[BarredSource, ...] = ()
+
+
+class RunRecord(BaseModel):
+    """The time at which a result was made, and how long that took.
+
+    Args:
+        created: UTC, ISO 8601, like ``judged_from`` and ``judged_to``, the first and last judgment.
+        judge_check: the judge's last check on the labelled set.
+        content_sha256: of the result without this field; it shows accidents and is no signature.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    version: str | None = None
+    tree_format: int | None = None
+    created: str | None = None
+    seconds: float | None = None
+    judge_requests: int | None = None
+    judge_retries: int | None = None
+    judged_from: str | None = None
+    judged_to: str | None = None
+    judge_check: CheckRecord | None = None
+    content_sha256: str | None = None
+
+    def as_json(self) -> JsonObject:
+        """Return the fields as they are written; the judge that was checked is in the provenance."""
+        left_out: set[str] = {
+            "content_sha256",
+            *(["judge_check"] if self.judge_check is None else []),
+        }
+        written = self.model_dump(mode="json", exclude=left_out)
+        if self.judge_check is None:
+            return written
+        check = self.judge_check.model_dump(mode="json", exclude={"judge"})
+        return {**written, "judge_check": check}
+
+
+class ResultMaking(BaseModel):
+    """How a result was made, as it is written after the script's summary, in this order.
+
+    Args:
+        time_seconds: the agent's time.
+        doubts: reasons why the next run judges the answer again.
+        ignored_arguments: keywords of the script that this toolkit does not know.
+        script_faults: the script's mistakes that may have cost the answer points, one line each.
+        answer_flags: passages of the answer that seem to address the judge.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    agent_name: str
+    answer_name: str
+    judge_model: str
+    task_id: str
+    time_seconds: float | None
+    provenance: Provenance
+    judge_usage: JudgeUsage
+    doubts: tuple[str, ...]
+    ignored_arguments: tuple[str, ...]
+    script_faults: tuple[str, ...]
+    answer_flags: tuple[Flag, ...]
+    barred: Barred | None
+    run: RunRecord
+
+
+class ResultPart(BaseModel):
+    """A part of what a script returned, as it gave it: a rubric tree, and what it extracted and recorded."""
+
+    model_config = ConfigDict(frozen=True)
+
+    verification_tree: object = None
+    info: object = None
+
+
+class _StatedVersions(BaseModel):
+    """Tells whether a provenance, sound or not, names library versions."""
+
+    versions: object = None
+
+
+class ResultFile(BaseModel):
+    """One result. Of files by other tools and earlier versions, each sound field is read.
+
+    Args:
+        final_score: ``None`` where the file has no score from 0 to 1.
+        weighted_score: the figure by the leaves' weights, beside the score; ``None`` without weights.
+        undecided_leaves: leaves that the script never judged.
+        script_faults: mistakes of the script, with its line; ``None`` in results of earlier versions.
+        score_bounds: ``None`` without exactly one sound rubric tree.
+        eval_breakdown: what the script returned, mostly one part; items that are no objects stay as they are.
+        stated_provenance: the file's own words on what the result was made from.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    agent_name: str | None = None
+    answer_name: str | None = None
+    task_id: str | None = None
+    final_score: WrittenScore | None = None
+    weighted_score: WrittenScore | None = None
+    judge_model: str | None = None
+    extract_model: str | None = None
+    undecided_leaves: tuple[str, ...] = ()
+    extractions: tuple[ExtractionRecord, ...] = ()
+    time_seconds: Seconds | None = None
+    judge_usage: JudgeUsage | None = None
+    doubts: tuple[str, ...] = ()
+    ignored_arguments: tuple[str, ...] = ()
+    script_faults: tuple[str, ...] | None = None
+    answer_flags: tuple[Flag, ...] = ()
+    barred: Barred | None = None
+    run: RunRecord = RunRecord()
+    score_bounds: ScoreBounds | None = None
+    eval_breakdown: tuple[
+        Annotated[ResultPart | object, Field(union_mode="left_to_right")], ...
+    ] = ()
+    stated_provenance: object = Field(default=None, alias="provenance")
+    _document: JsonObject = PrivateAttr(default_factory=dict)
+
+    @classmethod
+    def of(cls, document: JsonObject) -> ResultFile:
+        """Return the result that a file's JSON describes."""
+        result = read_leniently(cls, document)
+        result._document = document
+        return result
+
+    @classmethod
+    def made(cls, summary: JsonObject, making: ResultMaking) -> ResultFile:
+        """Return the result of a script's summary, complete with bounds and checksum."""
+        summary = _as_read(summary)
+        names = {"agent_name": making.agent_name, "answer_name": making.answer_name}
+        recorded = making.model_dump(mode="json", exclude={*names, "judge_model", "run"})
+        written = {
+            # First in the file; a script that leaves them out has "unknown_answer"
+            # (eval-scripts.md).
+            **names,
+            "judge_model": making.judge_model,
+            **summary,
+            **names,
+            **_with_quotes(recorded, ResultFile.of(summary)),
+            "run": making.run.as_json(),
+        }
+        written["score_bounds"] = ResultFile.of(written)._bounds_as_json()
+        return ResultFile.of(_as_read(with_checksum(written)))
+
+    def with_time_and_barred(self, time_s: float | None, barred: Barred | None) -> ResultFile:
+        """Return the same result with another time of the agent and other barred sources."""
+        shown = None if barred is None else barred.model_dump(mode="json")
+        return ResultFile.of(
+            with_checksum({**self.document, "time_seconds": time_s, "barred": shown})
+        )
+
+    @property
+    def document(self) -> JsonObject:
+        """Return the file's JSON, with the fields that scripts and other tools added."""
+        return self._document
+
+    @cached_property
+    def provenance(self) -> Provenance | None:
+        """Return what the result was made from; ``None`` where it does not say, or not everything."""
+        try:
+            return Provenance.model_validate(self.stated_provenance)
+        except ValidationError:
+            return None
+
+    @property
+    def has_provenance(self) -> bool:
+        """Tell whether the file says anything about what the result was made from."""
+        return self.stated_provenance is not None
+
+    # The rubric
+
+    @cached_property
+    def trees(self) -> tuple[WrittenNode, ...]:
+        """Return the rubric trees; a script may return none, or several."""
+        found = (read_tree(tree) for tree in self.tree_documents())
+        return tuple(tree for tree in found if tree is not None)
+
+    def tree_documents(self) -> list[JsonObject]:
+        """Return the rubric trees as JSON, as the script gave them."""
+        trees = [part.verification_tree for part in self._parts()]
+        return [tree for tree in trees if isinstance(tree, dict)]
+
+    @cached_property
+    def sound_tree(self) -> WrittenNode | None:
+        """Return the rubric tree if there is exactly one, and a score follows from it."""
+        if len(self.eval_breakdown) != 1 or len(self.trees) != 1:
+            return None
+        tree = self.trees[0]
+        if all(node.is_sound for node in tree.walk()):
+            return tree
+        return None
+
+    def leaves(self) -> Iterator[WrittenNode]:
+        """Yield the leaves of the rubric trees, in rubric order."""
+        return (leaf for tree in self.trees for leaf in tree.leaves())
+
+    def info(self) -> list[Any]:
+        """Return what the script extracted and recorded, part by part, as the script gave it."""
+        return [part.info for part in self._parts()]
+
+    def info_entries(self) -> Iterator[tuple[str, Any]]:
+        """Yield the names and values of ``info``, in the order of the file."""
+        for entries in self.info():
+            for entry in entries if isinstance(entries, list) else ():
+                if isinstance(entry, dict):
+                    yield from entry.items()
+
+    def _parts(self) -> list[ResultPart]:
+        return [part for part in self.eval_breakdown if isinstance(part, ResultPart)]
+
+    # Scores
+
+    @cached_property
+    def score_by_tree(self) -> float | None:
+        """Return the score that follows from the leaves, ``None`` where there is no sound tree."""
+        root = self.sound_tree
+        if root is None:
+            return None
+        return aggregate(root)[id(root)].score
+
+    @property
+    def other_score_by_tree(self) -> float | None:
+        """Return the score that follows from the leaves if it differs from the result's own score."""
+        score, by_tree = self.final_score, self.score_by_tree
+        if by_tree is None or score is None:
+            return None
+        return None if math.isclose(score, by_tree, rel_tol=0.0, abs_tol=_TOLERANCE) else by_tree
+
+    def computed_bounds(self) -> ScoreBounds | None:
+        """Return the bounds of the score, ``None`` where it does not follow from one rubric tree."""
+        if (
+            self.sound_tree is None
+            or self.final_score is None
+            or self.other_score_by_tree is not None
+        ):
+            return None
+        return score_bounds(self.sound_tree, self.final_score)
+
+    def _bounds_as_json(self) -> JsonObject | None:
+        bounds = self.computed_bounds()
+        if bounds is None:
+            return None
+        written = bounds.model_dump()
+        if bounds.weak_leaves:
+            return written
+        # The score as the script wrote it: 1 stays 1.
+        score = self._document["final_score"]
+        return {**written, "low": score, "high": score}
+
+    # Notes for readers of the score
+
+    def faults_of_script(self) -> list[str]:
+        """Return the script's mistakes that may have cost the answer points, one line each."""
+        if self.script_faults is not None:
+            return list(self.script_faults)
+        # Results of earlier versions name neither script nor line.
+        undecided = (
+            f"leaf '{name}' is never judged, and counts 0" for name in self.undecided_leaves
+        )
+        ignored = (f"unknown keyword '{name}' is ignored" for name in self.ignored_arguments)
+        return [*undecided, *ignored]
+
+    def refused_pages(self) -> tuple[str, ...]:
+        """Return the pages that were not captured because their addresses are private."""
+        return () if self.provenance is None else self.provenance.refused_pages
+
+    def refused_downloads(self) -> tuple[str, ...]:
+        """Return the files that the script did not get because their addresses are private."""
+        return () if self.provenance is None else self.provenance.refused_downloads
+
+    def barred_sources(self) -> tuple[BarredSource, ...]:
+        """Return the barred sources that the answer cites or was judged on."""
+        return () if self.barred is None else self.barred.sources
+
+    def unread_pages(self) -> list[str]:
+        """Return the page of each extraction that is empty because its page is unavailable."""
+        return [str(record.url) for record in self.extractions if record.unavailable]
+
+    def declined_counts(self) -> tuple[int, int]:
+        """Return the numbers of votes and of extractions that the judge declined."""
+        votes = sum(bool(vote.declined) for vote in self._votes())
+        return votes, sum(bool(record.declined) for record in self.extractions)
+
+    def quote_counts(self) -> dict[QuoteMatch, int]:
+        """Return how many quoted passages were found, approximately found, and not found."""
+        quotes = [vote.quote for vote in self._votes()]
+        found = Counter(quote.match for quote in quotes if quote is not None)
+        return {match: found[match] for match in QUOTE_MATCHES}
+
+    def _votes(self) -> Iterator[Vote]:
+        for leaf in self.leaves():
+            if leaf.evidence is not None:
+                for votes in vote_groups(leaf.evidence):
+                    yield from votes
+
+    def other_pages(self, pages: Mapping[str, str | None]) -> dict[str, tuple[str | None, ...]]:
+        """Return the digests of judged pages that differ from those in the task's cache, by address.
+
+        Args:
+            pages: digests of the pages that the script looked up in the cache.
+        """
+        found: dict[str, set[str | None]] = {}
+        checks = [check for leaf in self.leaves() for check in page_checks(leaf)]
+        for check in checks:
+            if not check.votes:
+                continue
+            sha256 = None if check.page is None else check.page.sha256
+            if check.url not in pages or pages[check.url] != sha256:
+                found.setdefault(check.url, set()).add(sha256)
+        return {url: tuple(sorted(digests, key=str)) for url, digests in sorted(found.items())}
+
+    # The checksum
+
+    @property
+    def content_sha256(self) -> str:
+        """Return the digest of the document without its checksum."""
+        return _digest(self._document)
+
+    @property
+    def has_checksum(self) -> bool:
+        """Tell whether there is a checksum; results of other tools have none."""
+        return self.run.content_sha256 is not None
+
+    @cached_property
+    def is_edited(self) -> bool:
+        """Tell whether the result changed after it was written, as far as its checksum tells.
+
+        A result that records library versions was written with a checksum: without one it was changed.
+        """
+        if self.run.content_sha256 is not None:
+            return self.run.content_sha256 != self.content_sha256
+        made_from = self.stated_provenance
+        if not isinstance(made_from, dict):
+            return False
+        return bool(_StatedVersions.model_validate(made_from).versions)
+
+    def is_same_but_run(self, other: Self) -> bool:
+        """Tell whether two results differ only in when and how fast they were made."""
+        one, another = (_without_run(each.document) for each in (self, other))
+        return _digest(one) == _digest(another)
+
+
+def _without_run(document: JsonObject) -> JsonObject:
+    """Return a document without when and how fast it was made, the moment that its script saw included."""
+    inputs = mapping(mapping(document.get("provenance")).get("inputs"))
+    clock = {**mapping(inputs.get("clock")), "moment": None}
+    made_from = {
+        **mapping(document.get("provenance")),
+        "inputs": {**inputs, "clock": clock},
+    }
+    return {**document, "run": None, "provenance": made_from}
+
+
+def _with_quotes(recorded: JsonObject, result: ResultFile) -> JsonObject:
+    """Return the record of a result's making with the counts of quotations in their place."""
+    names = list(recorded)
+    names.insert(names.index("judge_usage") + 1, "quotes")
+    fields = {**recorded, "quotes": result.quote_counts()}
+    return {name: fields[name] for name in names}
+
+
+def with_checksum(document: JsonObject) -> JsonObject:
+    """Return a result's document with the checksum of its content."""
+    checksum = _digest(_as_read(document))
+    return {**document, "run": {**document["run"], "content_sha256": checksum}}
+
+
+def _as_read(document: JsonObject) -> JsonObject:
+    """Return a document as it will be read from its file."""
+    read: JsonObject = json.loads(json.dumps(document))
+    return read
+
+
+def _digest(document: JsonObject) -> str:
+    content = document
+    if "run" in document and isinstance(document["run"], dict):
+        run = {**document["run"]}
+        run.pop("content_sha256", None)
+        content = {**document, "run": run}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

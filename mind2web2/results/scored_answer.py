@@ -1,0 +1,112 @@
+"""An answer with its score, and what its result says of its making and its verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from mind2web2.results.claim_facts import (
+    ClaimFacts,
+    Reservation,
+)
+from mind2web2.rubric.verdicts import is_score
+
+OWN_PACKAGE = "mind2web2"
+
+
+@dataclass(frozen=True, slots=True)
+class FirstJudge:
+    """The judge that is asked about claims before the other, and where that other decides in its place."""
+
+    model: str
+    doubt: str | None
+
+    @property
+    def parameters(self) -> str:
+        """Return how the judge's description names it."""
+        return f"first={self.model} doubt={self.doubt}"
+
+
+@dataclass(frozen=True, slots=True)
+class ResultFacts:
+    """The facts of one result about its making and its verdicts.
+
+    Args:
+        judge: model and parameters; ``None`` where it names no judge.
+        first: the judge asked before it; ``None`` where one judge decides.
+        server: the judge's server, as far as its name tells servers apart.
+        served: the models that the judge's server reported.
+        first_served: those of the first judge's; ``None`` where ``served`` has them, too, as in results of
+            earlier versions.
+        versions: of this package, Python and libraries, by name.
+        script: version folder and file name of the eval script.
+        in_doubt: something temporary may have changed the score; the next run judges the answer again.
+        capture_days: first and last day on which a judged page was captured, ISO 8601; empty if unknown.
+        is_explained: it has evidence for its verdicts.
+        is_treeless: its score comes from the script alone, without a rubric tree.
+        is_off_tree: its script returned another score than its rubric tree gives.
+        is_flagged: the answer's text tries to instruct the judge.
+        is_barred: the answer cites a barred source, or was judged on one.
+        claims: verdicts of the judge, and on unavailable pages.
+        extractions: the reservations of each extraction that has any.
+        bounds: of the score, by its weak verdicts; ``None`` where the result has none.
+    """
+
+    judge: str | None = None
+    first: FirstJudge | None = None
+    server: str | None = None
+    served: frozenset[str] = frozenset()
+    first_served: frozenset[str] | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
+    script: str | None = None
+    script_sha256: str | None = None
+    in_doubt: bool = False
+    capture_days: tuple[str, ...] = ()
+    is_explained: bool = False
+    is_treeless: bool = False
+    is_off_tree: bool = False
+    is_flagged: bool = False
+    is_barred: bool = False
+    claims: tuple[ClaimFacts, ...] = ()
+    extractions: tuple[frozenset[Reservation], ...] = ()
+    bounds: tuple[float, float] | None = None
+
+    @property
+    def own_version(self) -> str:
+        """Return the version of this package, empty where it is unknown."""
+        return self.versions.get(OWN_PACKAGE, "")
+
+
+NO_FACTS = ResultFacts()
+
+
+NO_RESULT = "no result"
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredAnswer:
+    """One answer; ``score`` is ``None`` where it has no result.
+
+    Args:
+        answer_name: the answer's file name; answers of one name are one run.
+        word_count: whitespace-separated words of the answer.
+        reason: why there is no score, in one line; with a score of 0, how the agent's run failed.
+
+    Raises:
+        ValueError: the score is not a number from 0 to 1.
+    """
+
+    task_id: str
+    answer_name: str
+    score: float | None = None
+    word_count: int | None = None
+    time_s: float | None = None
+    judge_model: str | None = None
+    reason: str | None = None
+    facts: ResultFacts = NO_FACTS
+
+    def __post_init__(self) -> None:
+        if self.score is not None and not is_score(self.score):
+            raise ValueError(
+                f"score {self.score} of {self.task_id}/{self.answer_name} is not within 0 and 1"
+            )

@@ -1,0 +1,77 @@
+"""Answers that were judged again, by the same judge or another: hand-computed cases."""
+
+import pytest
+
+from mind2web2.analysis.judgings import (
+    JudgedLeaf,
+    Judging,
+    SwappedPair,
+    judge_agreement,
+    ranking_check,
+    repeatability,
+)
+from mind2web2.results.scored_answer import ScoredAnswer
+
+
+def judging(verdicts, decided_by="judge"):
+    """Return a judging of one answer a task; verdicts are ``+`` and ``-``, one a leaf."""
+    answers = [
+        ScoredAnswer(f"t{task}", "answer_1.md", own.count("+") / len(own))
+        for task, own in enumerate(verdicts)
+    ]
+    leaves = {
+        (f"t{task}", "answer_1.md", f"l{place}"): JudgedLeaf(
+            verdict == "+", decided_by, "c", None, is_split=False, lacks_page=False
+        )
+        for task, own in enumerate(verdicts)
+        for place, verdict in enumerate(own)
+    }
+    return Judging(answers, leaves)
+
+
+def test_flips_between_judgments():
+    """One of eight leaves in one of two judgments, with an interval over tasks."""
+    found = repeatability([judging(["++", "+-"] * 4), judging(["++", "+-"] * 3 + ["++", "++"])])
+    assert (found.answers, found.leaves, found.ever_flipped) == (8, 16, 1)
+    assert found.flip_rate.value == pytest.approx(1 / 16)
+    assert 0 <= found.flip_rate.low < 1 / 16 < found.flip_rate.high
+    assert found.means == [0.75, 0.8125]
+    steady = repeatability([judging(["+-"] * 8)] * 3)
+    assert (steady.flip_rate.value, steady.flip_rate.low) == (0.0, 0.0)
+    assert steady.flip_rate.high == pytest.approx(0.369, abs=1e-3)
+
+
+def test_leaves_without_a_verdict_of_the_judge_do_not_count():
+    """As those that a script decided."""
+    found = judge_agreement(judging(["+-"]), judging(["-+"], "script"))
+    assert (found.leaves, found.agreement.value, found.kappa.value) == (
+        0,
+        None,
+        None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "other", "kappa", "ac1"),
+    [
+        ("+", "-", 0.0, -1.0),
+        ("+", "+", 1.0, 1.0),
+        ("-", "-", 1.0, 1.0),
+        ("+-", "-+", -1.0, -1.0),
+    ],
+)
+def test_coefficients_of_leaves_with_the_same_verdicts(verdicts, other, kappa, ac1):
+    """Judges that differ at every leaf do not agree, even where each gives one verdict throughout."""
+    found = judge_agreement(judging([verdicts] * 8), judging([other] * 8))
+    assert (found.kappa.value, found.ac1.value) == (kappa, ac1)
+
+
+def test_a_ranking_that_another_judge_turns_round():
+    """The pair is named with both differences."""
+    good, bad = judging(["++"] * 6), judging(["+-"] * 6)
+    found = ranking_check([("a", good, bad), ("b", bad, good)])
+    assert (found.survives, found.orders) == (False, [["a", "b"], ["b", "a"]])
+    (pair,) = found.swapped
+    assert pair == SwappedPair("a", "b", by_first_judge=-0.5, by_second_judge=0.5)
+    assert found.tied == [["a"], ["b"]]
+    assert ranking_check([("a", good, bad), ("b", bad, bad)]).survives

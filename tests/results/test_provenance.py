@@ -1,0 +1,147 @@
+"""The provenance of a result."""
+
+import hashlib
+import platform
+import subprocess
+import sys
+from collections import defaultdict
+from dataclasses import replace
+from importlib.metadata import version
+
+import pytest
+from projects import clean_environment
+from pydantic import create_model
+
+from mind2web2 import __version__
+from mind2web2.judge.settings import JudgeSettings
+from mind2web2.prompts import HashedText
+from mind2web2.results.provenance import JudgeRecord, Provenance, served_by
+from mind2web2.results.settings_digest import library_versions, settings_sha256
+from mind2web2.rubric.verdicts import CASCADE_RULE
+from mind2web2.utils.files import file_sha256, text_sha256
+
+JUDGE = JudgeRecord.of(JudgeSettings("openai", "judge-1"), "openai http://localhost/v1")
+MADE_FROM = Provenance(
+    answer_sha256="a",
+    script="example/t.py",
+    script_sha256="b",
+    settings_sha256="c",
+    judge=JUDGE,
+    pages={"https://a.example": None},
+)
+
+
+def test_digests_are_over_the_very_bytes(tmp_path):
+    """Text over its UTF-8."""
+    (tmp_path / "t.py").write_bytes(b"\xff\r\n")
+    assert file_sha256(tmp_path / "t.py") == hashlib.sha256(b"\xff\r\n").hexdigest()
+    assert text_sha256("日本") == hashlib.sha256("日本".encode()).hexdigest()
+
+
+def test_settings_are_the_same_in_another_process():
+    """Otherwise nothing would ever be reused."""
+    code = "from mind2web2.results.settings_digest import settings_sha256; print(settings_sha256())"
+    other = subprocess.run(
+        [sys.executable, "-c", code],
+        env=clean_environment(PYTHONHASHSEED="7"),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert other.stdout.strip() == settings_sha256()
+
+
+@pytest.mark.parametrize(
+    ("place", "text"),
+    [
+        ("verification.messages._ON_PAGE", "Is this claim in line with the page?"),
+        ("verification.messages._WITHOUT_PAGE", "Does this claim hold?"),
+        ("verification.messages._FROM_PAGE", "Fill in the form."),
+        ("verification.messages._FROM_ANSWER", "Fill in the form."),
+        ("verification.messages._NO_IMAGES", "There is nothing to see."),
+        ("verification.messages.instructions", "You are a judge: {}.".format),
+        ("prompts._REMOVED", "[gone]"),
+        ("prompts._CODE_LENGTH", 10),
+        ("results.settings_digest.NO_SCREENSHOT", "no picture"),
+        ("capture.models._IN_WORDS", defaultdict(lambda: "something is wrong")),
+        ("pages.prepared_page.cut_text", lambda text, *_: HashedText(f"{text} [cut]")),
+        ("results.settings_digest.schema_text", lambda _: "Reply in JSON."),
+        ("results.settings_digest.repair_messages", lambda *_: ["Once more."]),
+        (
+            "results.settings_digest.BinaryEvalResult",
+            create_model("Verdict", __doc__="A verdict.", result=(bool, ...)),
+        ),
+    ],
+)
+def test_every_text_that_a_judge_is_shown_is_part_of_the_settings(place, text, monkeypatch):
+    """Instructions, questions, blocks, notes and schemas: a result made with another is not reused."""
+    before = settings_sha256()
+    assert settings_sha256.__wrapped__() == before
+    monkeypatch.setattr(f"mind2web2.{place}", text)
+    assert settings_sha256.__wrapped__() != before
+
+
+def test_versions_cover_everything_that_shapes_a_question():
+    """This package, Python, and the libraries that ask, render and scale."""
+    versions = library_versions()
+    assert versions["mind2web2"] == __version__
+    assert versions["python"] == platform.python_version()
+    assert versions["pillow"] == version("pillow")
+    assert {
+        "aiohttp",
+        "pypdfium2",
+        "patchright",
+        "pydantic",
+    } <= versions.keys()
+
+
+def test_a_judges_record_says_all_that_determines_its_replies():
+    """Also of the judge that is asked before it; parameters that change no reply are left out."""
+    first = JudgeSettings("openai", "small-1")
+    settings = JudgeSettings(
+        "openai",
+        "judge-1",
+        temperature=0.5,
+        reasoning_effort="low",
+        max_images=3,
+        extra_body='{"top_k": 1, "user": "x"}',
+        votes="1",
+        first=first,
+    )
+    record = JudgeRecord.of(settings, "openai http://large/v1", "openai http://small/v1")
+    assert record.model_dump() == {
+        "provider": "openai",
+        "endpoint": "openai http://large/v1",
+        "model": "judge-1",
+        "temperature": 0.5,
+        "reasoning_effort": "low",
+        "max_images": 3,
+        "extra_body": '{"top_k":1}',
+        "votes": "1",
+        "first_model": "small-1",
+        "first_endpoint": "openai http://small/v1",
+        "doubt": CASCADE_RULE,
+    }
+    alone = JudgeRecord.of(replace(settings, first=None), "e", "openai http://small/v1")
+    assert (alone.first_model, alone.first_endpoint, alone.doubt) == (None, None, None)
+
+
+def test_served_models_are_counted():
+    """The most frequent first, in an order of its own."""
+    served = {("b", "fp"): 1, (None, None): 1, ("a", None): 5}
+    assert [
+        (each.model, each.system_fingerprint, each.judgments) for each in served_by(served)
+    ] == [
+        ("a", None, 5),
+        ("b", "fp", 1),
+        (None, None, 1),
+    ]
+
+
+def test_records_of_earlier_versions_stay_readable():
+    """They say nothing of versions, or of how the judge was served."""
+    earlier = MADE_FROM.model_dump(
+        exclude={"versions", "served", "with_captures", "listing_sha256"}
+    )
+    assert Provenance.model_validate(earlier) == MADE_FROM
+    assert Provenance.model_validate_json(MADE_FROM.model_dump_json()) == MADE_FROM

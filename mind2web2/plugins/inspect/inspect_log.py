@@ -12,7 +12,7 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
 from mind2web2 import __version__
-from mind2web2.bridges.tables import AgentResults, AnswerRecord, LeafRecord
+from mind2web2.bridges.tables import AgentResults, AnswerRecord, LeafRecord, load_results
 from mind2web2.errors import UsageError
 from mind2web2.plugins.inspect.inspect_texts import explained
 from mind2web2.results.result_file import ResultFile

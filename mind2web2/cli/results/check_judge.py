@@ -35,6 +35,7 @@ from mind2web2.utils.text import counted
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from mind2web2.analysis.changed_pages import ChangedPages
     from mind2web2.judge_check.check import (
         Checking,
         CountingProvider,
@@ -405,12 +406,15 @@ def _print_text(
     compared: Sequence[JudgeComparison],
     news: Mapping[str, CheckNews],
 ) -> None:
+    from mind2web2.analysis.changed_pages import report_lines
     from mind2web2.cli.console import line
 
     console = check.console
     for each in found:
         _print_quality(console, each)
         for text in news[each.check.name].lines if news else ():
+            line(console, text)
+        for text in report_lines(_on_changed_pages(each)):
             line(console, text)
     ceiling = check.chosen.ceiling
     if ceiling is not None:
@@ -431,6 +435,13 @@ def _news(check: _Check, found: Sequence[Quality]) -> dict[str, CheckNews]:
         return {}
     votes = check.checking.votes
     return {each.check.name: news(check.results_root, each.check, votes) for each in found}
+
+
+def _on_changed_pages(found: Quality) -> list[ChangedPages]:
+    """Return how the judge did on changed pages of agents, where it was asked about some."""
+    from mind2web2.analysis.changed_pages import changed_pages
+
+    return [report for report in changed_pages() if report.judge == found.check.judge.model]
 
 
 def _print_verdicts(console: Console, found: Sequence[Quality]) -> None:
@@ -483,7 +494,11 @@ def _print_json(
             "is_whole": labelled.is_whole,
         },
         "votes": check.checking.votes,
-        "judges": [each.summary() for each in found],
+        "judges": [
+            each.summary()
+            | {"changed_pages": [report.figures() for report in _on_changed_pages(each)]}
+            for each in found
+        ],
         "comparisons": [each.summary() for each in compared],
     }
     if news:

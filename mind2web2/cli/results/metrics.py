@@ -44,6 +44,7 @@ from mind2web2.utils.text import counted
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from mind2web2.analysis.changed_pages import ChangedPages
     from mind2web2.analysis.comparison import AgentComparison
     from mind2web2.analysis.corrections import (
         Correction,
@@ -139,6 +140,7 @@ class _Agent(NamedTuple):
     not_written: str | None
     correction: Correction | NoCorrection | None
     sentence: str | None
+    changed_pages: list[ChangedPages]
 
 
 def run(options: argparse.Namespace) -> int:
@@ -220,6 +222,7 @@ def _summed_up(
     task_ids: list[str] | None,
     roots: CorrectionRoots,
 ) -> _Agent:
+    from mind2web2.analysis.changed_pages import changed_pages
     from mind2web2.analysis.corrections import correction_of
     from mind2web2.analysis.summaries import SummedUp, stored_metrics, summarised_answers
     from mind2web2.analysis.unreviewed import unreviewed_warning
@@ -227,6 +230,7 @@ def _summed_up(
     from mind2web2.results.caution_facts import CautionFacts
     from mind2web2.results.freshness import results_now
     from mind2web2.results.known_answers import agent_answers
+    from mind2web2.results.model_families import own_family_caution
     from mind2web2.results.stored_results import latest_results
 
     root = paths.eval_results_root
@@ -261,6 +265,8 @@ def _summed_up(
         if (task_id, name) in scored and (task_ids is None or task_id in task_ids)
     ]
     shown = [answer for answer in answers if (answer.task_id, answer.answer_name) in scored]
+    judges = {answer.facts.judge for answer in shown if answer.facts.judge}
+    own_family = own_family_caution(paths.answers_root / agent_name, judges)
     unreviewed = unreviewed_warning(
         paths.eval_scripts_root, (answer.facts.script for answer in shown)
     )
@@ -274,10 +280,11 @@ def _summed_up(
         results={(task_id, name): each.content for task_id, name, each in results},
         now=results_now(paths, agent_name, answers, task_ids),
         newest=None if newest is None else newest.content,
-        cautions=lasting_cautions(cautious),
+        cautions=[*lasting_cautions(cautious), *([own_family] if own_family else [])],
         not_written=not_written,
         correction=correction,
         sentence=_sentence(summary, answers, results, correction),
+        changed_pages=changed_pages(agent_name),
     )
 
 
@@ -360,6 +367,7 @@ def _print_json(
             else agent.correction.figures().model_dump(mode="json"),
             "cautions": agent.cautions,
             "sentence": agent.sentence,
+            "changed_pages": [report.figures() for report in agent.changed_pages],
         }
         for agent in agents
     ]
@@ -453,6 +461,7 @@ def _print_agent(console: Console, settings: RunSettings, agent: _Agent) -> None
 
 def _print_grounds(console: Console, settings: RunSettings, agent: _Agent) -> None:
     """Print what the scores rest on: corrections, verdicts, variation and checks of the judge."""
+    from mind2web2.analysis.changed_pages import report_lines
     from mind2web2.analysis.judge_checks import failed_check
     from mind2web2.analysis.tag_figures import weighted_figure
     from mind2web2.cli.console import line
@@ -479,6 +488,8 @@ def _print_grounds(console: Console, settings: RunSettings, agent: _Agent) -> No
         line(console, f"The judge's check when these scores were made: {check}.")
     if judge := failed_check(paths_of(settings, agent.name).eval_results_root, agent.name):
         line(console, f"Warning: {judge}")
+    for text in report_lines(agent.changed_pages):
+        line(console, text)
     for caution in agent.cautions:
         line(console, f"Warning: {caution}")
 

@@ -367,7 +367,11 @@ def _print_json(
             else agent.correction.figures().model_dump(mode="json"),
             "cautions": agent.cautions,
             "sentence": agent.sentence,
-            "changed_pages": [report.figures() for report in agent.changed_pages],
+            **(
+                {"changed_pages": [report.figures() for report in agent.changed_pages]}
+                if agent.changed_pages
+                else {}
+            ),
         }
         for agent in agents
     ]

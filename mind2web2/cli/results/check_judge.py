@@ -35,7 +35,7 @@ from mind2web2.utils.text import counted
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from mind2web2.analysis.changed_pages import ChangedPages
+    from mind2web2.hooks import Figure
     from mind2web2.judge_check.check import (
         Checking,
         CountingProvider,
@@ -406,15 +406,16 @@ def _print_text(
     compared: Sequence[JudgeComparison],
     news: Mapping[str, CheckNews],
 ) -> None:
-    from mind2web2.analysis.changed_pages import report_lines
     from mind2web2.cli.console import line
 
     console = check.console
+    figures = _figures(check, found)
     for each in found:
         _print_quality(console, each)
+        for figure in figures[each.check.name].values():
+            for text in figure.lines:
+                line(console, text)
         for text in news[each.check.name].lines if news else ():
-            line(console, text)
-        for text in report_lines(_on_changed_pages(each)):
             line(console, text)
     ceiling = check.chosen.ceiling
     if ceiling is not None:
@@ -437,11 +438,12 @@ def _news(check: _Check, found: Sequence[Quality]) -> dict[str, CheckNews]:
     return {each.check.name: news(check.results_root, each.check, votes) for each in found}
 
 
-def _on_changed_pages(found: Quality) -> list[ChangedPages]:
-    """Return how the judge did on changed pages of agents, where it was asked about some."""
-    from mind2web2.analysis.changed_pages import changed_pages
+def _figures(check: _Check, found: Sequence[Quality]) -> dict[str, dict[str, Figure]]:
+    """Return the figures of plugins, by the judge's model and the plugin."""
+    from mind2web2.hooks import judge_figures
 
-    return [report for report in changed_pages() if report.judge == found.check.judge.model]
+    root = check.results_root
+    return {each.check.name: judge_figures(root, each.check.judge) for each in found}
 
 
 def _print_verdicts(console: Console, found: Sequence[Quality]) -> None:
@@ -494,12 +496,12 @@ def _print_json(
             "is_whole": labelled.is_whole,
         },
         "votes": check.checking.votes,
-        "judges": [
-            each.summary()
-            | {"changed_pages": [report.figures() for report in _on_changed_pages(each)]}
-            for each in found
-        ],
+        "judges": [each.summary() for each in found],
         "comparisons": [each.summary() for each in compared],
+    }
+    content["figures"] = {
+        model: {name: figure.content for name, figure in own.items()}
+        for model, own in _figures(check, found).items()
     }
     if news:
         content["news"] = {model: own.summary for model, own in news.items()}

@@ -44,13 +44,13 @@ from mind2web2.utils.text import counted
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from mind2web2.analysis.changed_pages import ChangedPages
     from mind2web2.analysis.comparison import AgentComparison
     from mind2web2.analysis.corrections import (
         Correction,
         CorrectionRoots,
         NoCorrection,
     )
+    from mind2web2.hooks import Figure
     from mind2web2.results.agent_summary import AgentSummary
     from mind2web2.results.freshness import ResultsNow
     from mind2web2.results.result_file import ResultFile
@@ -140,7 +140,7 @@ class _Agent(NamedTuple):
     not_written: str | None
     correction: Correction | NoCorrection | None
     sentence: str | None
-    changed_pages: list[ChangedPages]
+    of_plugins: Mapping[str, Figure]
 
 
 def run(options: argparse.Namespace) -> int:
@@ -222,11 +222,11 @@ def _summed_up(
     task_ids: list[str] | None,
     roots: CorrectionRoots,
 ) -> _Agent:
-    from mind2web2.analysis.changed_pages import changed_pages
     from mind2web2.analysis.corrections import correction_of
     from mind2web2.analysis.summaries import SummedUp, stored_metrics, summarised_answers
     from mind2web2.analysis.unreviewed import unreviewed_warning
     from mind2web2.cli.evaluate_report import lasting_cautions
+    from mind2web2.hooks import agent_figures
     from mind2web2.results.caution_facts import CautionFacts
     from mind2web2.results.freshness import results_now
     from mind2web2.results.known_answers import agent_answers
@@ -284,7 +284,7 @@ def _summed_up(
         not_written=not_written,
         correction=correction,
         sentence=_sentence(summary, answers, results, correction),
-        changed_pages=changed_pages(agent_name),
+        of_plugins=agent_figures(root, agent_name),
     )
 
 
@@ -367,11 +367,7 @@ def _print_json(
             else agent.correction.figures().model_dump(mode="json"),
             "cautions": agent.cautions,
             "sentence": agent.sentence,
-            **(
-                {"changed_pages": [report.figures() for report in agent.changed_pages]}
-                if agent.changed_pages
-                else {}
-            ),
+            "figures": {name: each.content for name, each in agent.of_plugins.items()},
         }
         for agent in agents
     ]
@@ -465,7 +461,6 @@ def _print_agent(console: Console, settings: RunSettings, agent: _Agent) -> None
 
 def _print_grounds(console: Console, settings: RunSettings, agent: _Agent) -> None:
     """Print what the scores rest on: corrections, verdicts, variation and checks of the judge."""
-    from mind2web2.analysis.changed_pages import report_lines
     from mind2web2.analysis.judge_checks import failed_check
     from mind2web2.analysis.tag_figures import weighted_figure
     from mind2web2.cli.console import line
@@ -492,10 +487,11 @@ def _print_grounds(console: Console, settings: RunSettings, agent: _Agent) -> No
         line(console, f"The judge's check when these scores were made: {check}.")
     if judge := failed_check(paths_of(settings, agent.name).eval_results_root, agent.name):
         line(console, f"Warning: {judge}")
-    for text in report_lines(agent.changed_pages):
-        line(console, text)
     for caution in agent.cautions:
         line(console, f"Warning: {caution}")
+    for figure in agent.of_plugins.values():
+        for text in figure.lines:
+            line(console, text)
 
 
 COMPARE = """\

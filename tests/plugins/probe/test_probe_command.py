@@ -65,7 +65,9 @@ def test_metrics_leaves_and_check_judge_show_the_figures(example):
         check = command(example, "check-judge", "--category", "fact in running text", *judge)
     assert sentence in check.stdout
     assert sentence in command(example, "metrics", "example").stdout
-    (shown,) = json.loads(command(example, "metrics", "example", "--json").stdout)["changed_pages"]
+    (shown,) = json.loads(command(example, "metrics", "example", "--json").stdout)["figures"][
+        "probe"
+    ]
     assert (shown["judge"], shown["probes"], shown["noticed"]["value"]) == ("rules", 20, 0)
     # The leaves of these results were decided by another judge.
     assert "changed pages" not in command(example, "leaves").stdout

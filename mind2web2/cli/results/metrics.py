@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         CorrectionRoots,
         NoCorrection,
     )
+    from mind2web2.hooks import Figure
     from mind2web2.results.agent_summary import AgentSummary
     from mind2web2.results.freshness import ResultsNow
     from mind2web2.results.result_file import ResultFile
@@ -139,6 +140,7 @@ class _Agent(NamedTuple):
     not_written: str | None
     correction: Correction | NoCorrection | None
     sentence: str | None
+    of_plugins: Mapping[str, Figure]
 
 
 def run(options: argparse.Namespace) -> int:
@@ -224,6 +226,7 @@ def _summed_up(
     from mind2web2.analysis.summaries import SummedUp, stored_metrics, summarised_answers
     from mind2web2.analysis.unreviewed import unreviewed_warning
     from mind2web2.cli.evaluate_report import lasting_cautions
+    from mind2web2.hooks import agent_figures
     from mind2web2.results.caution_facts import CautionFacts
     from mind2web2.results.freshness import results_now
     from mind2web2.results.known_answers import agent_answers
@@ -278,6 +281,7 @@ def _summed_up(
         not_written=not_written,
         correction=correction,
         sentence=_sentence(summary, answers, results, correction),
+        of_plugins=agent_figures(root, agent_name),
     )
 
 
@@ -360,6 +364,7 @@ def _print_json(
             else agent.correction.figures().model_dump(mode="json"),
             "cautions": agent.cautions,
             "sentence": agent.sentence,
+            "figures": {name: each.content for name, each in agent.of_plugins.items()},
         }
         for agent in agents
     ]
@@ -481,6 +486,9 @@ def _print_grounds(console: Console, settings: RunSettings, agent: _Agent) -> No
         line(console, f"Warning: {judge}")
     for caution in agent.cautions:
         line(console, f"Warning: {caution}")
+    for figure in agent.of_plugins.values():
+        for text in figure.lines:
+            line(console, text)
 
 
 COMPARE = """\

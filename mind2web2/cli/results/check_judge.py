@@ -35,6 +35,7 @@ from mind2web2.utils.text import counted
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from mind2web2.hooks import Figure
     from mind2web2.judge_check.check import (
         Checking,
         CountingProvider,
@@ -408,8 +409,12 @@ def _print_text(
     from mind2web2.cli.console import line
 
     console = check.console
+    figures = _figures(check, found)
     for each in found:
         _print_quality(console, each)
+        for figure in figures[each.check.name].values():
+            for text in figure.lines:
+                line(console, text)
         for text in news[each.check.name].lines if news else ():
             line(console, text)
     ceiling = check.chosen.ceiling
@@ -431,6 +436,14 @@ def _news(check: _Check, found: Sequence[Quality]) -> dict[str, CheckNews]:
         return {}
     votes = check.checking.votes
     return {each.check.name: news(check.results_root, each.check, votes) for each in found}
+
+
+def _figures(check: _Check, found: Sequence[Quality]) -> dict[str, dict[str, Figure]]:
+    """Return the figures of plugins, by the judge's model and the plugin."""
+    from mind2web2.hooks import judge_figures
+
+    root = check.results_root
+    return {each.check.name: judge_figures(root, each.check.judge) for each in found}
 
 
 def _print_verdicts(console: Console, found: Sequence[Quality]) -> None:
@@ -485,6 +498,10 @@ def _print_json(
         "votes": check.checking.votes,
         "judges": [each.summary() for each in found],
         "comparisons": [each.summary() for each in compared],
+    }
+    content["figures"] = {
+        model: {name: figure.content for name, figure in own.items()}
+        for model, own in _figures(check, found).items()
     }
     if news:
         content["news"] = {model: own.summary for model, own in news.items()}

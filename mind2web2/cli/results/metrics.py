@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         CorrectionRoots,
         NoCorrection,
     )
+    from mind2web2.hooks import Figure
     from mind2web2.results.agent_summary import AgentSummary
     from mind2web2.results.freshness import ResultsNow
     from mind2web2.results.result_file import ResultFile
@@ -139,6 +140,7 @@ class _Agent(NamedTuple):
     not_written: str | None
     correction: Correction | NoCorrection | None
     sentence: str | None
+    of_plugins: Mapping[str, Figure]
 
 
 def run(options: argparse.Namespace) -> int:
@@ -224,9 +226,11 @@ def _summed_up(
     from mind2web2.analysis.summaries import SummedUp, stored_metrics, summarised_answers
     from mind2web2.analysis.unreviewed import unreviewed_warning
     from mind2web2.cli.evaluate_report import lasting_cautions
+    from mind2web2.hooks import agent_figures
     from mind2web2.results.caution_facts import CautionFacts
     from mind2web2.results.freshness import results_now
     from mind2web2.results.known_answers import agent_answers
+    from mind2web2.results.model_families import own_family_caution
     from mind2web2.results.stored_results import latest_results
 
     root = paths.eval_results_root
@@ -261,6 +265,8 @@ def _summed_up(
         if (task_id, name) in scored and (task_ids is None or task_id in task_ids)
     ]
     shown = [answer for answer in answers if (answer.task_id, answer.answer_name) in scored]
+    judges = {answer.facts.judge for answer in shown if answer.facts.judge}
+    own_family = own_family_caution(paths.answers_root / agent_name, judges)
     unreviewed = unreviewed_warning(
         paths.eval_scripts_root, (answer.facts.script for answer in shown)
     )
@@ -274,10 +280,11 @@ def _summed_up(
         results={(task_id, name): each.content for task_id, name, each in results},
         now=results_now(paths, agent_name, answers, task_ids),
         newest=None if newest is None else newest.content,
-        cautions=lasting_cautions(cautious),
+        cautions=[*lasting_cautions(cautious), *([own_family] if own_family else [])],
         not_written=not_written,
         correction=correction,
         sentence=_sentence(summary, answers, results, correction),
+        of_plugins=agent_figures(root, agent_name),
     )
 
 
@@ -360,6 +367,7 @@ def _print_json(
             else agent.correction.figures().model_dump(mode="json"),
             "cautions": agent.cautions,
             "sentence": agent.sentence,
+            "figures": {name: each.content for name, each in agent.of_plugins.items()},
         }
         for agent in agents
     ]
@@ -481,6 +489,9 @@ def _print_grounds(console: Console, settings: RunSettings, agent: _Agent) -> No
         line(console, f"Warning: {judge}")
     for caution in agent.cautions:
         line(console, f"Warning: {caution}")
+    for figure in agent.of_plugins.values():
+        for text in figure.lines:
+            line(console, text)
 
 
 COMPARE = """\

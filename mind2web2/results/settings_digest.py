@@ -47,7 +47,6 @@ from mind2web2.verification.messages import (
 # Libraries that send requests to judges, or render and scale the pages that judges see.
 _SHAPING_LIBRARIES = (
     "aiohttp",
-    "anthropic",
     "patchright",
     "pillow",
     "pydantic",

@@ -85,6 +85,7 @@ async def _blocks(
         claims = [row if row[3] else [*row[:5], REDACTED] for row in claims]
     yield ["overview"], _packed(overview)
     yield ["claims"], _packed(claims)
+    yield ["doubts"], _packed(_doubts(catalog, content))
     for task in dict.fromkeys(key.task for key in keys):
         with suppress(NoSuchResultError):
             # Its answers may all be without a result.
@@ -146,6 +147,19 @@ def _redacted(answer: Json, content: ReportContent) -> Json:
         for tree in answer["trees"]
     ]
     return answer | {"trees": trees, "rubric": None}
+
+
+def _doubts(catalog: Catalog, content: ReportContent) -> Json:
+    """Return the doubts; without the passages of pages, if the file has no pages."""
+    found = catalog.doubts()
+    if content.pages:
+        return found
+    agents = [
+        one
+        | {"stayed": [each | {"page_before": None, "page_after": None} for each in one["stayed"]]}
+        for one in found["agents"]
+    ]
+    return found | {"agents": agents}
 
 
 def _cited(key: AnswerKey, found: LoadedResult | None) -> list[PageKey]:

@@ -208,6 +208,7 @@ def application(
             json_route("/api/overview", lambda _: catalog.overview()),
             json_route("/api/claims", lambda _: catalog.claims()),
             json_route("/api/leaves", leaves),
+            json_route("/api/doubts", lambda _: catalog.doubts()),
             json_route("/api/comparison", comparison),
             json_route("/api/answer", lambda request: catalog.answer(answer_key(request))),
             json_route("/api/page", page),

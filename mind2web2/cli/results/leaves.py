@@ -131,6 +131,8 @@ def _cells(row: LeafRow) -> Sequence[str]:
         notes.append(f"votes differ in {row.split}")
     if row.quotes_missing:
         notes.append(f"quotation not found in {row.quotes_missing}")
+    if row.stayed is not None and row.stayed.stayed:
+        notes.append(str(row.stayed))
     return (
         f"{row.name} (gate)" if row.critical else row.name,
         str(counts.passed),

@@ -53,6 +53,7 @@ from mind2web2.results.agent_summary import AgentSummary
 from mind2web2.results.caution_facts import CautionFacts
 from mind2web2.results.freshness import ResultsNow, results_now
 from mind2web2.results.known_answers import agent_answers
+from mind2web2.results.model_families import own_family_caution
 from mind2web2.results.result_file import ResultFile
 from mind2web2.results.scored_answer import ScoredAnswer
 from mind2web2.results.shard_states import shard_caution, shard_test
@@ -187,6 +188,8 @@ def _summed_up(
         if (task_id, name) in scored and (task_ids is None or task_id in task_ids)
     ]
     shown = [answer for answer in answers if (answer.task_id, answer.answer_name) in scored]
+    judges = {answer.facts.judge for answer in shown if answer.facts.judge}
+    own_family = own_family_caution(paths.answers_root / agent_name, judges)
     unreviewed = unreviewed_warning(
         paths.eval_scripts_root, (answer.facts.script for answer in shown)
     )
@@ -200,7 +203,7 @@ def _summed_up(
         results={(task_id, name): each.content for task_id, name, each in results},
         now=results_now(paths, agent_name, answers, task_ids),
         newest=None if newest is None else newest.content,
-        cautions=lasting_cautions(cautious),
+        cautions=[*lasting_cautions(cautious), *([own_family] if own_family else [])],
         not_written=not_written,
         correction=correction,
         sentence=_sentence(summary, answers, results, correction),

@@ -2,6 +2,7 @@
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { html, address, counted, KeyHelp, number, Score, Status, useData, useKeys, Waiting } from "viewer/parts";
+import { LeafDoubts } from "viewer/doubts";
 import { Markdown } from "viewer/markdown";
 import { Making } from "viewer/making";
 
@@ -117,6 +118,7 @@ function Row({ row, closed, toggle, steps, current }) {
     ><span class="desc">${row.desc.trim() || row.id}</span> <code><bdi>${row.id}</bdi></code>
     ${row.critical && html` <span class="critical" title="critical: if it scores below 1, its parent is 0">◆ critical</span>`}
     ${row.strategy === "sequential" && !row.is_leaf && html` <span class="kind">sequential</span>`}
+    <${LeafDoubts} doubts=${row.doubts} />
   </span>`;
   return html`<li
     id=${row.is_leaf ? `leaf-${row.id}` : undefined}

@@ -73,6 +73,10 @@ class RunQuestions(Protocol):
     the evidence or the record.
     """
 
+    @property
+    def most_open_gates(self) -> int:
+        """Return behind how many undecided leaves a claim may be asked."""
+
     def left_open(self) -> tuple[bool, Undecided]:
         """Return the stand-in for a verdict whose prerequisites are not decided yet."""
 

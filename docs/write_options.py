@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from mind2web2.cli.evaluate import evaluation_settings
 from mind2web2.cli.options import default_text
+from mind2web2.cli.parsers.evaluate import evaluation_settings
 from mind2web2.cli.settings_file import file_settings
 from mind2web2.runs.setting import Setting
 

@@ -15,12 +15,8 @@ from urllib.parse import urlsplit
 from weakref import WeakValueDictionary
 
 from mind2web2.capture.models import NetworkSettings
-from mind2web2.capture.network.upstream import (
-    Upstream,
-    is_private_name,
-    parsed_upstream,
-    upstream_for,
-)
+from mind2web2.capture.network.proxy_url import Upstream, parsed_upstream
+from mind2web2.capture.network.upstream import is_private_name, upstream_for
 
 IPAddress = IPv4Address | IPv6Address
 

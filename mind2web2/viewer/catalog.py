@@ -251,9 +251,9 @@ class Catalog:
         Raises:
             NoSuchResultError: there is no such answer.
         """
-        return self.shown(key, self.result(key))
+        return self.answer_with(key, self.result(key))
 
-    def shown(self, key: AnswerKey, found: LoadedResult | None) -> Json:
+    def answer_with(self, key: AnswerKey, found: LoadedResult | None) -> Json:
         """Return one answer with a result of it, as ``answer`` does."""
         answer = self._find(key)
         result = ResultFile() if found is None else found.content
@@ -275,7 +275,7 @@ class Catalog:
                 record.model_dump(mode="json", exclude_defaults=True)
                 for record in result.extractions
             ],
-            "facts": _making(result),
+            "facts": _provenance_facts(result),
         }
 
     def _rubric(self, result: ResultFile) -> list[str] | None:
@@ -509,7 +509,7 @@ def _marks(facts: ResultFacts) -> set[str]:
     return marks | {name for name, is_so in named.items() if is_so}
 
 
-def _making(result: ResultFile) -> Json:
+def _provenance_facts(result: ResultFile) -> Json:
     """Return how a result was made."""
     facts = result_facts(result)
     kept = (

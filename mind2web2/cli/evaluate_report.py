@@ -15,7 +15,6 @@ from rich.table import Table
 from mind2web2.capture.network.destinations import is_private_url
 from mind2web2.cli.console import line, number, plain_console, print_amounts
 from mind2web2.cli.displays import duration_text, totals_text
-from mind2web2.cli.suggestions import suggested_command
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.usage import RunUsage, TaskUsage
@@ -28,7 +27,7 @@ from mind2web2.results.freshness import Conditions, newest_judge
 from mind2web2.results.provenance import JudgeRecord
 from mind2web2.rubric.verdicts import CASCADE_RULE
 from mind2web2.runs.answer import AnswerOutcome
-from mind2web2.runs.session import first_endpoint_of, judge_settings
+from mind2web2.runs.session import first_endpoint_of, isolation_of, judge_settings
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.dollars import dollars, dollars_as_given
 from mind2web2.utils.names import name_list, natural_key
@@ -97,19 +96,7 @@ def print_estimate(
         print_amounts(console, "Estimate", "task", _ESTIMATE_COLUMNS, rows)
     for text in _estimate_lines(run, estimate, settings.max_cost):
         line(console, text)
-    guessed = [
-        task_id
-        for task_id, ranges in estimate.ranges.items()
-        if any(found.basis.is_guess for found in ranges)
-    ]
-    if guessed:
-        command = suggested_command(settings, "rehearse", guessed[0])
-        line(
-            console,
-            "A guess looks at no script. To count the questions that a script asks about a made-up answer "
-            f"in which all is right: {command}",
-        )
-    line(console, "Nothing was asked, run or written.")
+    line(console, "Nothing was asked or written.")
     return 0
 
 
@@ -137,8 +124,8 @@ def _planned(settings: RunSettings, folders: RunFolders, work: Sequence[TaskWork
         conditions,
         settings.overwrite,
         settings.keep_apart,
-        may_look_ahead=not settings.is_replay,
         looks_ahead=settings.goes_ahead == "gates",
+        isolation=isolation_of(settings),
     )
 
 
@@ -191,7 +178,7 @@ def _estimate_lines(
         yield f"Dollars: not known, as there is no price for {unpriced}: mind2web2.toml may give it."
     else:
         yield f"Dollars: {_between(*(dollars(part.cost_usd) for part in (low, expected, high)))}."
-    if run.may_look_ahead and expected.requests:
+    if expected.requests:
         yield _lookahead_line(run, without)
     captures = run.conditions.with_captures
     then = "captured when a claim needs them" if captures else "their claims fail (--no_capture)"

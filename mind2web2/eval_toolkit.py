@@ -1,6 +1,7 @@
 """Extractor, verifier and comparisons of values, under the names that eval scripts import."""
 
 from mind2web2.llm_client.base_client import LLMClient
+from mind2web2.rubric.blind import BlindQuestion
 from mind2web2.rubric.values import (
     all_different,
     all_given,
@@ -21,6 +22,7 @@ from mind2web2.verification.verifier import Verifier
 
 __all__ = [
     "BinaryEvalResult",
+    "BlindQuestion",
     "EvaluatorConfig",
     "Extractor",
     "LLMClient",

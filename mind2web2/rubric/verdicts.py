@@ -8,6 +8,8 @@ from typing import Literal, NamedTuple, Protocol, Self, TypeGuard
 
 from pydantic import BaseModel, ConfigDict
 
+from mind2web2.rubric.blind import BlindQuestion
+
 Status = Literal["initialized", "passed", "failed", "partial", "skipped"]
 # The rule of two judges, as results name it. Results of earlier versions have other rules.
 CASCADE_RULE = "split votes, failed gates"
@@ -370,6 +372,7 @@ class Evidence(BaseModel):
         reason: the cause in one line where no judge decided.
         flags: passages of the claim that seem to address the judge.
         prerequisites: ids of the nodes that the script named as ``extra_prerequisites``.
+        blind: what the judge was asked in place of the claim; ``None`` if it was shown the claim.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -386,6 +389,7 @@ class Evidence(BaseModel):
     reason: str | None = None
     flags: tuple[Flag, ...] = ()
     prerequisites: tuple[str, ...] = ()
+    blind: BlindQuestion | None = None
 
 
 class ExtractionRecord(BaseModel):

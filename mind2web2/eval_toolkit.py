@@ -1,7 +1,6 @@
 """Extractor, verifier and comparisons of values, under the names that eval scripts import."""
 
 from mind2web2.llm_client.base_client import LLMClient
-from mind2web2.rubric.blind import BlindQuestion
 from mind2web2.rubric.values import (
     all_different,
     all_given,
@@ -15,6 +14,7 @@ from mind2web2.rubric.values import (
     shown,
     total,
 )
+from mind2web2.rubric.verdicts import BlindQuestion
 from mind2web2.verification.config import EvaluatorConfig
 from mind2web2.verification.extractor import Extractor, create_evaluator
 from mind2web2.verification.messages import BinaryEvalResult

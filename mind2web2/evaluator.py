@@ -18,10 +18,9 @@ from mind2web2.judge.client_judge import as_judge
 from mind2web2.judge.protocol import Judge
 from mind2web2.pages.captures import PageCapture
 from mind2web2.prompts import NO_INSTRUCTION
-from mind2web2.rubric.blind import BlindQuestion
 from mind2web2.rubric.node import FIELDS, AggregationStrategy, VerificationNode
 from mind2web2.rubric.tree_writing import tree_as_dict
-from mind2web2.rubric.verdicts import Evidence, weighted_share
+from mind2web2.rubric.verdicts import BlindQuestion, Evidence, weighted_share
 from mind2web2.utils.api_misuse import (
     note_added,
     note_ignored_argument,

@@ -1,21 +1,14 @@
-"""Blind questions: a judge reads a value from a page without the claimed one, and code compares the two."""
+"""Blind questions: the value that a judge read without seeing the claimed one, compared with it; pure."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from typing import Annotated, Literal
-
-from pydantic import BaseModel, ConfigDict, Field
 
 from mind2web2.rubric.values import same_date, same_number, same_text
+from mind2web2.rubric.verdicts import BlindQuestion
 from mind2web2.utils.facts import facts_of_kind
 
-BlindComparison = Literal["number", "date", "name", "text"]
-Within = (
-    Annotated[float, Field(ge=0, allow_inf_nan=False)]
-    | Annotated[str, Field(pattern=r"^\d+(\.\d+)?%$")]
-)
 _WORD = re.compile(r"\w+")
 # Words of names that one spelling has and another has not.
 _IN_NAMES = frozenset(
@@ -23,33 +16,18 @@ _IN_NAMES = frozenset(
 )
 
 
-class BlindQuestion(BaseModel):
-    """What a judge is asked in place of a claim, and the value that the claim states.
-
-    Args:
-        ask: what to read from the page; it does not contain the value.
-        value: the claimed value, which the judge is not shown.
-        within: how far a number may be off.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    ask: str
-    value: str
-    compare: BlindComparison
-    within: Within = 0.0
-
-    def holds(self, reading: str | None) -> bool:
-        """Tell whether the value that was read is the claimed one."""
-        if reading is None or not reading.strip():
-            return False
-        if self.compare == "number":
-            return same_number(reading, self.value, self.within)
-        if self.compare == "date":
-            return same_date(reading, self.value) or _has_date(reading, self.value)
-        if self.compare == "name":
-            return same_name(reading, self.value)
-        return same_text(reading, self.value)
+def is_claimed(question: BlindQuestion, reading: str | None) -> bool:
+    """Tell whether the value that was read is the claimed one."""
+    if reading is None or not reading.strip():
+        return False
+    claimed = question.value
+    if question.compare == "number":
+        return same_number(reading, claimed, question.within)
+    if question.compare == "date":
+        return same_date(reading, claimed) or _has_date(reading, claimed)
+    if question.compare == "name":
+        return same_name(reading, claimed)
+    return same_text(reading, claimed)
 
 
 def _has_date(reading: str, claimed: str) -> bool:

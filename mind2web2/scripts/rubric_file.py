@@ -21,8 +21,8 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema
 
-from mind2web2.rubric.blind import BlindComparison, Within
 from mind2web2.rubric.values import number_of
+from mind2web2.rubric.verdicts import BlindComparison, Within
 from mind2web2.scripts.yaml_lines import nearest
 
 RUBRIC_SUFFIX = ".yaml"

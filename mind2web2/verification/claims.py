@@ -14,11 +14,12 @@ from mind2web2.judge.protocol import QuestionContext
 from mind2web2.llm_client.chat import Message
 from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.prompts import NO_INSTRUCTION, flags_of
-from mind2web2.rubric.blind import BlindQuestion
+from mind2web2.rubric.blind import is_claimed
 from mind2web2.rubric.verdicts import (
     DEFAULT_TRIALS,
     FIRST_VOTES,
     NO_PAGE_NAMED,
+    BlindQuestion,
     Evidence,
     PageCheck,
     Vote,
@@ -319,7 +320,7 @@ def _verdict(
     read = "no value" if reply.value is None else f"'{reply.value}'"
     return BinaryEvalResult(
         reasoning=f"Read {read} without the claimed '{blind.value}'; compared as {blind.compare}.",
-        result=blind.holds(reply.value),
+        result=is_claimed(blind, reply.value),
         quote=reply.quote,
     )
 

@@ -9,8 +9,7 @@ from pydantic import BaseModel
 from mind2web2.llm_client.chat import ImagePart, Message, TextPart
 from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.prompts import NO_INSTRUCTION, BlockChain, instructions, shown_text
-from mind2web2.rubric.blind import BlindQuestion
-from mind2web2.rubric.verdicts import QuoteSource
+from mind2web2.rubric.verdicts import BlindQuestion, QuoteSource
 from mind2web2.utils.api_misuse import script_api
 
 _ON_PAGE = "Does the page support this claim?"

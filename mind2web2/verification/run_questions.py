@@ -8,9 +8,8 @@ from typing import Annotated, Protocol, runtime_checkable
 from pydantic import AfterValidator, BaseModel
 
 from mind2web2.pages.prepared_page import PageSettings
-from mind2web2.rubric.blind import BlindQuestion
 from mind2web2.rubric.node import Undecided
-from mind2web2.rubric.verdicts import Evidence, ExtractionRecord, check_trials
+from mind2web2.rubric.verdicts import BlindQuestion, Evidence, ExtractionRecord, check_trials
 
 
 def _checked_trials(num_trials: int) -> int:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from mind2web2.rubric.blind import BlindQuestion
+from mind2web2.rubric.blind import is_claimed
+from mind2web2.rubric.verdicts import BlindQuestion
 
 
 @pytest.mark.parametrize(
@@ -29,10 +30,10 @@ from mind2web2.rubric.blind import BlindQuestion
 )
 def test_a_reading_is_compared_by_its_kind(compare, claimed, reading, holds):
     question = BlindQuestion(ask="what", value=claimed, compare=compare)
-    assert question.holds(reading) is holds
+    assert is_claimed(question, reading) is holds
 
 
 def test_a_number_may_be_off():
     question = BlindQuestion(ask="what", value="100", compare="number", within="2%")
-    assert question.holds("101")
-    assert not question.holds("103")
+    assert is_claimed(question, "101")
+    assert not is_claimed(question, "103")

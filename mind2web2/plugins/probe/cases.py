@@ -15,8 +15,7 @@ from mind2web2.pages.prepared_page import PageSettings
 from mind2web2.plugins.probe.passages import JudgedPage
 from mind2web2.results.result_file import ResultFile
 from mind2web2.results.stored_results import latest_results
-from mind2web2.rubric.blind import BlindQuestion
-from mind2web2.rubric.verdicts import PageCheck, Quote
+from mind2web2.rubric.verdicts import BlindQuestion, PageCheck, Quote
 from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.utils.files import read_regular_file
 

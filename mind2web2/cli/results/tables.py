@@ -7,33 +7,30 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from xml.etree import ElementTree
 
 from rich.console import Console
 from rich.table import Table
 
+from mind2web2.analysis.comparison import AgentComparison, PairResult, Power, Ranking
+from mind2web2.analysis.judgings import CAUSES, LeafFlips
 from mind2web2.cli.console import line, number
+from mind2web2.results.agent_summary import (
+    AgentSummary,
+    ClaimCounts,
+    MissingBounds,
+    TheseTasks,
+    VerdictCounts,
+)
+from mind2web2.results.claim_facts import Reservation
+from mind2web2.results.freshness import ResultsNow
 from mind2web2.results.result_file import ResultFile
 from mind2web2.results.scored_answer import ScoredAnswer
 from mind2web2.rubric.written_tree import WrittenNode
-from mind2web2.statistics.uncertainty import LEVEL, RESAMPLES
+from mind2web2.statistics.uncertainty import LEVEL, RESAMPLES, IntervalFigures
 from mind2web2.utils.names import name_list, natural_key
 from mind2web2.utils.text import counted
-
-if TYPE_CHECKING:
-    from mind2web2.analysis.comparison import AgentComparison, PairResult, Power, Ranking
-    from mind2web2.analysis.judgings import LeafFlips
-    from mind2web2.results.agent_summary import (
-        AgentSummary,
-        ClaimCounts,
-        MissingBounds,
-        TheseTasks,
-        VerdictCounts,
-    )
-    from mind2web2.results.claim_facts import Reservation
-    from mind2web2.results.freshness import ResultsNow
-    from mind2web2.statistics.uncertainty import IntervalFigures
 
 _TASKS_SHOWN = 3
 # More are not worth their exact number, which depends on a small remainder of two estimates.
@@ -475,7 +472,6 @@ def _for_observed(pair: PairResult, power: Power, tasks: int) -> str:
 
 
 def _print_flips(console: Console, first: str, other: str, flips: LeafFlips) -> None:
-    from mind2web2.analysis.judgings import CAUSES
 
     if not flips.matched:
         line(

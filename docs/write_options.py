@@ -27,7 +27,7 @@ def _rows(setting: Setting) -> list[str]:
     if not setting.has_option:
         return rows
     if setting.parse is not None:
-        # Of a choice, the words are in the help.
+        # The help names the words of a choice.
         metavar = "WORD" if setting.value_name.startswith("{") else setting.metavar
         default = _in_markdown(default_text(setting, setting.default))
         details = f", [details]({setting.see})" if setting.see else ""

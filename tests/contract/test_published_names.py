@@ -1,4 +1,4 @@
-"""What eval scripts import and call (eval-scripts.md): names, parameters, defaults, and a light import."""
+"""Names, parameters and defaults that eval scripts use (eval-scripts.md), and a light import."""
 
 import importlib
 import inspect

@@ -77,7 +77,7 @@ def test_the_messages_on_the_page_of_errors_are_the_programs():
         assert re.search(wanted, sources), message
 
 
-# What readers type, and a page that answers it.
+# Words that readers type, and a page that answers them.
 SEARCHES = {
     "429": "errors.html",
     "rate limit": "errors.html",

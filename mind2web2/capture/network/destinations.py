@@ -112,10 +112,10 @@ def refusal_reason(address: IPAddress | str) -> str | None:
 
 
 def literal_address(host: str) -> IPAddress | None:
-    """Return the address that a host names by numbers, in any spelling that a browser knows, else ``None``.
+    """Return the address that a host names by numbers, in any spelling that a browser knows.
 
     Raises:
-        ValueError: numbers that are no address, or an address with a zone.
+        ValueError: the numbers are not an address, or the address has a zone.
     """
     host = host.removeprefix("[").removesuffix("]")
     if ":" in host:

@@ -27,7 +27,7 @@ _HOP_HEADERS = (
 # By these, proxies refuse tunnels to other ports than 443, and take plain HTTP requests in their
 # stead.
 _NO_TUNNEL_STATUSES = (400, 403, 405, 501)
-# What TLS begins with is none.
+# TLS does not begin with a letter.
 _METHOD_START = re.compile(rb"[A-Z]")
 
 Rewrite = Callable[[bytes], bytes]
@@ -132,7 +132,7 @@ async def begin_request(reader: asyncio.StreamReader, rewrite: Rewrite) -> bytes
     """Return the beginning of what a client sends, as the proxy takes it.
 
     Raises:
-        UpstreamError: it is no plain HTTP request.
+        UpstreamError: it is not a plain HTTP request.
         EOFError: the client hung up.
     """
     start = await reader.readexactly(1)

@@ -1,4 +1,6 @@
-"""What questions hold in memory while a batch job has them: three hundred on one large page, or on as many.
+"""Measure the memory of questions that wait for a batch job.
+
+Three hundred questions are on one large page, or each on a page of its own.
 
 A body comes to a megabyte, and is written to the job's input. What a question holds until its reply is there,
 a day perhaps, should be the conversation alone, whose pages questions share.

@@ -257,8 +257,8 @@ def annotations_of(tree: ast.AST) -> list[ast.expr]:
 def untyped_dicts() -> list[Place]:
     """Return the annotations' dictionaries that say nothing of their content.
 
-    That is ``dict``, ``Mapping`` or ``MutableMapping`` bare or with values of type ``Any`` or ``object``;
-    each counts, also two in one annotation. Aliases and casts are no annotations.
+    That is ``dict``, ``Mapping`` or ``MutableMapping`` bare or with values of type ``Any`` or
+    ``object``; each counts, also two in one annotation. Aliases and casts do not count.
     """
     found = []
     for module in MODULES:

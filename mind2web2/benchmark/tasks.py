@@ -272,7 +272,7 @@ class Hub:
         """Return the hub of ``HF_ENDPOINT``, with ``HF_TOKEN`` or the token of the stored login.
 
         Raises:
-            UsageError: the endpoint is no address, or the token has characters that no token has.
+            UsageError: the endpoint is not an address, or the token has characters that no token has.
         """
         endpoint = os.environ.get("HF_ENDPOINT", "").strip().rstrip("/") or _HUB
         check_address(endpoint, "HF_ENDPOINT")

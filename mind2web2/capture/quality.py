@@ -182,7 +182,7 @@ def vendors() -> tuple[Vendor, ...]:
     )
 
 
-# Of captcha widgets and guards, wherever they stand.
+# Marks of captcha widgets and guards, anywhere in the page.
 _WIDGET_MARK = re.compile(
     "recaptcha|hcaptcha|turnstile|friendlycaptcha|arkoselabs|funcaptcha|captcha-delivery|challenge-platform"
     "|incapsula_resource|awswaf"

@@ -321,7 +321,7 @@ def content_of(page: CapturedPage) -> tuple[PageKind, list[bytes | None]] | None
     """Return the contents of the files that a page of this kind has, ``None`` if it yielded nothing.
 
     Raises:
-        DocumentError: the screenshot is no image.
+        DocumentError: the screenshot is not an image.
     """
     if page.record.kind is None:
         return None

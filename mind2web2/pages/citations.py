@@ -381,7 +381,7 @@ class BarredList:
         """Read a file with one rule a line: a host, an address, or ``title: PATTERN``.
 
         Raises:
-            UsageError: it cannot be read, or names the first line that is no rule.
+            UsageError: it cannot be read, or a line is not a rule.
         """
         try:
             text = read_regular_file(path, _MAX_BYTES).decode("utf-8-sig")

@@ -111,7 +111,7 @@ def import_folder(source: Path, cache: AgentCache, task_ids: Sequence[str] = ())
     """Store the pages of a folder in the layout of a cache, an agent's or a task's, with their records.
 
     Raises:
-        UsageError: it is no such folder, has links in it, or is a task's folder for several tasks.
+        UsageError: it is not such a folder, has links in it, or is a task's folder for several tasks.
         CacheReadError: a page cannot be read.
         CacheWriteError: the cache cannot be written.
     """

@@ -22,7 +22,7 @@ _SCORES = {"passed": 1.0, "failed": 0.0, "skipped": 0.0, "initialized": 0.0}
 
 @dataclass(frozen=True, slots=True)
 class CautionFacts:
-    """What may make one score wrong.
+    """Facts that may make one score wrong.
 
     Args:
         unavailable: pages whose claims failed, as they are unavailable.

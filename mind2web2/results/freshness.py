@@ -1,4 +1,4 @@
-"""Whether an agent's results still hold: each is compared with the files and the judge of now.
+"""Find results that no longer hold, by the files and the judge of now.
 
 A result holds while the checksums of what it was made from are the same and its script uses nothing else
 (``scripts.sources``). Any other script is run again, from stored replies.

@@ -10,7 +10,7 @@ from mind2web2.capture.models import (
     NetworkSettings,
     environment_proxies,
 )
-from mind2web2.capture.network.upstream import parsed_upstream
+from mind2web2.capture.network.proxy_url import parsed_upstream
 from mind2web2.errors import UsageError
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.json_fields import JsonObject

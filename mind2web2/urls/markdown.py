@@ -65,7 +65,8 @@ class UrlSpan(NamedTuple):
 def url_spans(text: str) -> Iterator[UrlSpan]:
     """Yield the spans that begin with a web scheme or ``www.``, in order; not all of them are URLs.
 
-    Sentence punctuation and markup around an address are no part of it; brackets inside are if they pair.
+    Sentence punctuation and markup around an address are not part of it. Brackets inside it are, if
+    they pair.
     """
     position = 0
     while start := _URL_START.search(text, position):
@@ -131,7 +132,7 @@ _WELL_KNOWN = _words(
 )
 _WELL_KNOWN_IN_CODE = _words("com org net edu gov")
 _ALSO_FILE_SUFFIXES = _words("ai app cc do in md ml mov ms pl pm ps py rs sh so st zip")
-# Package names read like hosts turned around (com.example.app), and "co.uk" is no host yet.
+# Package names read like hosts turned around (com.example.app), and "co.uk" is not yet a host.
 _NO_FIRST_LABELS = _words("com org net edu gov io co")
 _NO_HOSTS = _words("asp.net vb.net ado.net java.io java.net")
 # Not delegated, and the usual ending of hosts in examples.
@@ -184,7 +185,7 @@ def _masked(text: str, known: Iterable[UrlSpan]) -> str:
 def _is_address(host: str, rest: str, is_code: bool) -> bool:
     labels = host.split(".")
     top_level = labels[-1]
-    # "It opened.In 2020", "M.Sc." and "ASP.NET" are no hosts; "EXAMPLE.ORG" is one.
+    # "It opened.In 2020", "M.Sc." and "ASP.NET" are not hosts; "EXAMPLE.ORG" is one.
     if top_level != top_level.lower() and (host != host.upper() or top_level == "NET"):
         return False
     top_level = ascii_host(top_level) or ""

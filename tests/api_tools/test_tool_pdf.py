@@ -1,4 +1,4 @@
-"""PDFs: text and page images, files that are no readable PDF, downloads, and what a URL serves."""
+"""PDFs: text and page images, unreadable files, downloads, and what a URL serves."""
 
 import asyncio
 import base64
@@ -256,7 +256,7 @@ async def test_only_the_first_bytes_are_asked_for(serve):
     ],
 )
 async def test_some_forms_need_no_server(url, expected):
-    """PDF links of arXiv decide alone, and what is no web address serves nothing."""
+    """PDF links of arXiv decide alone; other text than a web address serves nothing."""
     assert await is_pdf(url) is expected
 
 

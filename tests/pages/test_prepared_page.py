@@ -1,4 +1,4 @@
-"""What the judge is shown of a page: real caches, images, PDFs and worker processes."""
+"""Prepared pages for the judge, from real caches, images, PDFs and worker processes."""
 
 import base64
 import hashlib

@@ -34,7 +34,7 @@ def test_a_judge_that_errs_alike_everywhere_is_corrected_by_the_difference():
 @pytest.mark.parametrize(
     ("size", "exact_scores", "low", "high"),
     [
-        # Of 40 answers, 10 count as 10 / (1 - 10 / 40) = 13.3, and 20 as 40.
+        # With 40 answers in all, 10 count as 10 / (1 - 10 / 40) = 13.3, and 20 as 40.
         (10, {}, 0.05 ** (1 / 13.333), 1.0),
         (20, {}, 0.05 ** (1 / 40), 1.0),
         # Wilson's interval of one in 20 with the weight of 40.

@@ -207,7 +207,7 @@ def test_a_given_amount_is_written_as_it_was(amount, words):
     ],
 )
 def test_unsafe_names_are_refused_in_one_line(name):
-    """A name that could lead elsewhere, hide or break a line is no name of a folder."""
+    """A folder's name must not lead elsewhere, hide or break a line."""
     with pytest.raises(UsageError, match=r"^agent ") as caught:
         check_name("agent", name)
     assert len(str(caught.value).splitlines()) == 1

@@ -15,12 +15,8 @@ from urllib.parse import urlsplit
 from weakref import WeakValueDictionary
 
 from mind2web2.capture.models import NetworkSettings
-from mind2web2.capture.network.upstream import (
-    Upstream,
-    is_private_name,
-    parsed_upstream,
-    upstream_for,
-)
+from mind2web2.capture.network.proxy_url import Upstream, parsed_upstream
+from mind2web2.capture.network.upstream import is_private_name, upstream_for
 
 IPAddress = IPv4Address | IPv6Address
 
@@ -116,10 +112,10 @@ def refusal_reason(address: IPAddress | str) -> str | None:
 
 
 def literal_address(host: str) -> IPAddress | None:
-    """Return the address that a host names by numbers, in any spelling that a browser knows, else ``None``.
+    """Return the address that a host names by numbers, in any spelling that a browser knows.
 
     Raises:
-        ValueError: numbers that are no address, or an address with a zone.
+        ValueError: the numbers are not an address, or the address has a zone.
     """
     host = host.removeprefix("[").removesuffix("]")
     if ":" in host:

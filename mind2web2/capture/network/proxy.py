@@ -106,7 +106,7 @@ async def _read_host(reader: asyncio.StreamReader, address_type: int) -> str:
             SocksReply.ADDRESS_TYPE_NOT_SUPPORTED,
         )
     (length,) = await reader.readexactly(1)
-    # What is not ASCII is no host name, and is refused as such where the host is checked.
+    # The check of the host refuses a name that is not ASCII.
     return (await reader.readexactly(length)).decode("ascii", "backslashreplace")
 
 

@@ -59,7 +59,7 @@ _SHARE_WHEN_INCOMPLETE = 0.3
 _OBSERVED_CHARS = 20_000
 # Names of overlays that hide more than the page shows.
 _BARRING_WALLS = ("paywall", "login wall")
-# Of the words of a request for consent, where it is still there; its form may differ.
+# A request for consent is still there if this share of its words is; its form may differ.
 _SHARE_STILL_SHOWN = 0.7
 _NOTHING_CHARS = 20
 

@@ -28,9 +28,8 @@ WORLD_NAME = "mind2web2"
 
 _MAX_NESTED_ROOTS = 5
 _MAX_FRAMES = 400
-# Both maps live in the parent frame's isolated world: element to frame id, element to closed shadow
-# root.
-# An element that the page names like one of them is no map: only the world's own property counts.
+# Both maps live in the parent frame's isolated world: element to frame id, and element to closed
+# shadow root. Only the world's own property counts: a page may name an element like a map.
 _MARK_FRAMES = (
     "(ids) => { globalThis.frameIds ="
     " new Map(pageFrames.map((frame, index) => [frame, ids[index]])); }"

@@ -193,7 +193,7 @@ def read_completion(content: bytes, secrets: tuple[str, ...] = ()) -> Completion
     """Return the completion in the body of a successful reply.
 
     Raises:
-        RequestFailedError: it is no message; a retry may succeed.
+        RequestFailedError: it is not a message; a retry may succeed.
     """
     content = reply_without_secrets(content, secrets)
     try:

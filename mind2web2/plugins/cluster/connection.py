@@ -20,7 +20,7 @@ from mind2web2.utils.private_attributes import check_private_attributes
 log = logging.getLogger(__name__)
 
 LEAST_RAY = (2, 60)
-# Of a Ray that this process starts: nothing large passes through it.
+# This process starts Ray with a small object store, since nothing large passes through it.
 _OBJECT_STORE_BYTES = 100 * 1024**2
 _CONNECT_TIMEOUT_S = 10.0
 
@@ -65,7 +65,7 @@ def _imported() -> Any:
 
 
 class _LogMessage(BaseModel):
-    """What Ray reports from its processes."""
+    """A report from Ray's processes."""
 
     lines: object = ""
 

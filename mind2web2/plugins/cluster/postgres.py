@@ -185,7 +185,7 @@ class JudgmentDatabase:
 
     def _show_life(self) -> None:
         while not self._closing.wait(_SIGN_OF_LIFE_EVERY_S):
-            # Who needs the database next sees its failure.
+            # If the database fails, the next call that needs it says so.
             with suppress(JudgmentStoreError):
                 self._call(self._note_sessions)
 

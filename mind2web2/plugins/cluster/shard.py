@@ -63,7 +63,7 @@ _MAX_THREADS = 64
 # Judgments in memory, some 2 KB each; all are in the database.
 _MOST_JUDGMENTS = 20_000
 _NEWS_EVERY_S = 1.0
-# Of the budget, leased at a time by all shards together: others cannot spend what one has leased.
+# All shards together lease this share of the budget at a time. Others cannot spend a shard's lease.
 _LEASE_SHARE = 0.02
 
 

@@ -14,7 +14,8 @@ from mind2web2.api_tools.tool_pdf import download
 from mind2web2.capture.browser_manager import BatchBrowserManager
 from mind2web2.capture.models import CaptureSettings, NetworkSettings
 from mind2web2.capture.network.destinations import Destinations, PrivateDestinationError
-from mind2web2.capture.network.upstream import parsed_upstream, upstream_for
+from mind2web2.capture.network.proxy_url import parsed_upstream
+from mind2web2.capture.network.upstream import upstream_for
 from mind2web2.errors import CaptureError, UsageError
 
 PROXIES = {"http": "http://a.example:80", "https": "http://b.example:443"}

@@ -29,7 +29,7 @@ from mind2web2.plugins.cluster.postgres import JudgmentDatabase
 from mind2web2.results.stored_results import latest_results
 
 ANSWERS, CHECKS = 16, 5
-# Of 160 requests, two for each check.
+# There are 160 requests, two for each check.
 KILLED_AFTER = 100
 ROOTS = {
     "answer_folder": "answers",

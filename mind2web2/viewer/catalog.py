@@ -172,7 +172,7 @@ class Catalog:
         """
         agents = [(name, self.answers(name)) for name in (first, second)]
         try:
-            return {**ranking(agents, allow_unfair=True).as_json()}
+            return ranking(agents, allow_unfair=True).model_dump(mode="json")
         except NoSharedTaskError as error:
             return {"reason": error.fact}
 

@@ -304,7 +304,7 @@ def _print_json(
     if len(agents) > 1:
         content = {
             "agents": contents,
-            "comparisons": [comparison.as_json() for comparison in comparisons],
+            "comparisons": [each.model_dump(mode="json") for each in comparisons],
         }
     console.print_json(json.dumps(content))
 
@@ -422,7 +422,7 @@ def run_compare(options: argparse.Namespace) -> int:
     cautions = [
         f"{name}: {caution}" for name, caution in (*shards.items(), *judges.items()) if caution
     ]
-    found = replace(found, warnings=(*cautions, *found.warnings))
+    found = found.model_copy(update={"warnings": (*cautions, *found.warnings)})
     first, *others = agents
     corrected = []
     if options.corrected:
@@ -443,7 +443,7 @@ def run_compare(options: argparse.Namespace) -> int:
     )
     if options.json:
         content = {
-            **found.as_json(),
+            **found.model_dump(mode="json"),
             "flipped_leaves": {name: asdict(own) for name, own in flips.items()},
             "worse": worse,
         }

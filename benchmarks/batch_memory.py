@@ -64,7 +64,7 @@ async def waiting(folder: Path, pages: Sequence[HashedText], count: int) -> obje
         return question, make_body
 
     held = await asyncio.gather(*(asked(make_body) for make_body in bodies))
-    [job_input] = await collector.due(lambda: 0.05)
+    [job_input] = await collector.due(0.05, lambda: False)
     assert job_input.path.stat().st_size > count * PAGE_BYTES
     return held, collector
 

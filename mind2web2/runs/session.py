@@ -445,7 +445,7 @@ def run_parts(
         log_to_console=settings.self_debug,
         clock=clock,
         ahead=settings.goes_ahead,
-        isolation=_isolation(settings),
+        isolation=isolation_of(settings),
         as_of=settings.as_of,
         barred=_barred(settings),
         judge_check=judge_check,
@@ -478,7 +478,8 @@ def _captures(settings: RunSettings, judge: CachingJudge, own: OwnParts) -> Shar
     return (own.captures or SharedCaptures)(open_browser, others)
 
 
-def _isolation(settings: RunSettings) -> Isolation:
+def isolation_of(settings: RunSettings) -> Isolation:
+    """Return how the run's scripts are run."""
     limits = ScriptLimits(
         memory_bytes=settings.script_memory or DEFAULT_MEMORY_BYTES,
         block_s=longest_block_s(settings),

@@ -570,8 +570,8 @@ class RunSettings:
     )
     estimate: bool = flag(
         "print how many answers, judge requests, tokens and dollars this command would take, without and "
-        "by --ahead, and how many cited pages are not cached; asks, runs and writes nothing, and "
-        "needs no key",
+        "by --ahead, and how many cited pages are not cached; asks and writes nothing and needs no key, "
+        "and runs a script without earlier results once with made-up replies",
         group=_COSTS,
         is_common=True,
     )

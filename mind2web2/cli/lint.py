@@ -7,67 +7,17 @@ import json
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from mind2web2.cli.options import Subcommands
+from mind2web2.authoring.lint import Finding, lint_file, rules_of, task_files
 from mind2web2.errors import UsageError
 from mind2web2.utils.program import program
 from mind2web2.utils.text import counted
 
-if TYPE_CHECKING:
-    from mind2web2.authoring.lint import Finding
-
-DESCRIPTION = """\
-Find faults of eval scripts and rubric files without running them: claims without a source, trees without
-a gate, leaves that are never judged, and others (docs/lint.md lists the rules).
-
-  mind2web2 lint                              all tasks under eval_scripts/
-  mind2web2 lint eval_scripts/mine/lake.py
-  mind2web2 lint --strict --format github     in continuous integration
-
-`# lint: ignore[R201]` on a line, or on the line above, leaves a finding out. What lint cannot see, a
-rehearsal can: mind2web2 rehearse TASK
-"""
 FAILED = 1
-
-
-def add_command(commands: Subcommands) -> None:
-    """Add ``lint`` to ``mind2web2``."""
-    parser = commands.add_parser(
-        "lint", help="find faults of eval scripts", description=DESCRIPTION
-    )
-    parser.add_argument(
-        "files",
-        metavar="FILE",
-        nargs="*",
-        type=Path,
-        help="files or folders (default: the folder of scripts)",
-    )
-    parser.add_argument(
-        "--eval_scripts_root",
-        metavar="DIR",
-        type=Path,
-        default=Path("eval_scripts"),
-        help="the eval scripts",
-    )
-    parser.add_argument(
-        "--strict",
-        action="store_true",
-        help="exit with status 1 where there is a finding; without it, only where a file does not parse",
-    )
-    parser.add_argument(
-        "--format",
-        choices=("text", "json", "github"),
-        default="text",
-        help="how findings are printed",
-    )
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the findings and return the exit status."""
-    from mind2web2.authoring.lint import lint_file
-
     paths = _chosen(options.files or [options.eval_scripts_root])
     findings = [finding for path in paths for finding in lint_file(path)]
     write = {"text": _text, "json": _json, "github": _github}[options.format]
@@ -77,7 +27,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _chosen(given: Sequence[Path]) -> list[Path]:
-    from mind2web2.authoring.lint import task_files
 
     paths: list[Path] = []
     for path in given:
@@ -95,7 +44,6 @@ def _chosen(given: Sequence[Path]) -> list[Path]:
 
 
 def _text(findings: Sequence[Finding], files: int) -> Iterable[str]:
-    from mind2web2.authoring.lint import rules_of
 
     yield from map(str, findings)
     if findings:

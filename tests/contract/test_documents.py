@@ -163,7 +163,7 @@ def test_documents_name_options_that_exist():
         "--user",
         "--system",
     }
-    # Of Slurm, Ray, vLLM, slime and Inspect.
+    # Options of Slurm, Ray, vLLM, slime and Inspect.
     others |= {"--nodes", "--ntasks", "--cpus", "--mem", "--time", "--array"}
     others |= {"--custom", "--rm", "--with", "--out", "--solver", "--model", "--log"}
     others |= {"--markdown"}  # of the example of a plugin

@@ -13,8 +13,8 @@ from rich.console import Console
 
 from mind2web2.cli.console import line, plain_console
 from mind2web2.cli.displays import CrawlDisplay
+from mind2web2.cli.estimate import print_estimate
 from mind2web2.cli.evaluate import prepared
-from mind2web2.cli.evaluate_report import print_estimate
 from mind2web2.cli.evaluate_run import run_evaluation
 from mind2web2.cli.event_loop import run_to_exit
 from mind2web2.cli.settings_file import settings_of

@@ -20,7 +20,7 @@ from mind2web2.pages.crawl import (
     TaskCitations,
     crawl,
 )
-from mind2web2.plugins.check.inputs import pdf_text
+from mind2web2.plugins.check.pdf import pdf_text
 from mind2web2.plugins.check.rubric import page_address
 from mind2web2.plugins.check.verdicts import UNREADABLE
 from mind2web2.runs.capturing import capture_settings

@@ -24,6 +24,9 @@ from mind2web2.verification.stand_ins import has_mark
 # How far a script goes on with stand-ins for replies that are not known yet: it may pass them on,
 # it may look into them, or it goes on as if every claim held.
 Ahead = Literal["nothing", "values", "gates"]
+# With ``gates``, a claim is asked behind so many undecided leaves: each may fail, and more would ask
+# too much for nothing (benchmarks/chain.py).
+MOST_OPEN_GATES = 3
 # By the clock of a pass, which costs no time: what a script does beside its questions goes on
 # meanwhile.
 _REPLY_S = 0.1

@@ -3,6 +3,7 @@
 import { useMemo } from "preact/hooks";
 import { html, address, counted, number, Score, useData, Waiting } from "viewer/parts";
 import { program } from "viewer/source";
+import { LeafDoubts } from "viewer/doubts";
 
 /** @param {{options: Record<string, string>}} props */
 export function Compare({ options }) {
@@ -159,6 +160,7 @@ function Flips({ flips, causes }) {
             ${" → "}
             <a href=${address("evidence", flip.after.place)}><span class=${`dot ${flip.after.status}`}></span> ${flip.after.status}</a>
             <span class="where"> <bdi>${answersOf(flip)}</bdi></span>
+            ${[flip.before, flip.after].map((side) => html`<${LeafDoubts} doubts=${side.doubts} of=${side.place[0]} />`)}
             ${flip.cause && html`<span class="cause">${causes[flip.cause]}</span>`}
             ${
               flip.before.text === flip.after.text
@@ -223,8 +225,8 @@ function flipped(claims, one, other) {
 }
 
 /** @param {any[]} row */
-function side([agent, task, answer, leaf, status, text]) {
-  return { place: [agent, task, answer, leaf], status, text };
+function side([agent, task, answer, leaf, status, text, , , , doubts]) {
+  return { place: [agent, task, answer, leaf], status, text, doubts };
 }
 
 /**

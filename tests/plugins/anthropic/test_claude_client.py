@@ -333,7 +333,7 @@ async def test_a_request_without_a_connection_is_not_counted(ask):
 
 @pytest.mark.parametrize("fault", [content({"reasoning": "r"}), truncated(), content("I think so")])
 async def test_invalid_output_is_repaired_and_then_asked_afresh(ask, fault):
-    """The first valid reply counts; three invalid ones are no verdict."""
+    """The first valid reply counts; three invalid ones never make a verdict."""
     with JudgeServer(faults=[fault]) as server:
         reply = await ask(server)
     assert (reply.value, reply.attempts) == (Verdict(**VERDICT), 2)

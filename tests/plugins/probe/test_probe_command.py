@@ -57,6 +57,22 @@ def test_a_judge_that_ignores_pages_notices_nothing(example):
     assert files_of(example) == before
 
 
+def test_metrics_leaves_and_check_judge_show_the_figures(example):
+    sentence = "On changed pages of example, rules noticed 0.0%"
+    with JudgeServer(reply={"reasoning": "sure", "result": True}) as server:
+        probe(example, server, "--sample", "20")
+        judge = ["--judge_base_url", server.base_url, "--judge_model", "rules", "--sample", "2"]
+        check = command(example, "check-judge", "--category", "fact in running text", *judge)
+    assert sentence in check.stdout
+    assert sentence in command(example, "metrics", "example").stdout
+    (shown,) = json.loads(command(example, "metrics", "example", "--json").stdout)["figures"][
+        "probe"
+    ]
+    assert (shown["judge"], shown["probes"], shown["noticed"]["value"]) == ("rules", 20, 0)
+    # The leaves of these results were decided by another judge.
+    assert "changed pages" not in command(example, "leaves").stdout
+
+
 def test_a_judge_that_refuses_everything_fails_each_control(example):
     with JudgeServer(reply={"reasoning": "no", "result": False}) as server:
         outcome = probe(example, server, "--sample", "10", "--seed", "3")

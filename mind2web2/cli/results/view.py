@@ -29,7 +29,7 @@ from mind2web2.viewer.report import LARGE_FILE_BYTES, ReportContent, write_repor
 from mind2web2.viewer.server import (
     Session,
     application,
-    guarded,
+    guard,
     listen,
     open_browser,
     run_routes,
@@ -79,7 +79,7 @@ def run_view(options: argparse.Namespace) -> int:
         open_browser(address)
     # While the browser starts: results of a whole benchmark take a second to read.
     Thread(target=catalog.overview, daemon=True).start()
-    serve(guarded(application(catalog, session, features), session), listener)
+    serve(guard(application(catalog, session, features), session), listener)
     return 0
 
 

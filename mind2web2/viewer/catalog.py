@@ -255,7 +255,7 @@ class Catalog:
         """
         found = self.result(key)
         has_page = found is not None and _checker_of(found.content) is not None
-        return {**self.shown(key, found), "has_page": has_page}
+        return {**self.answer_with(key, found), "has_page": has_page}
 
     def answer_page(self, key: AnswerKey) -> str:
         """Return the page on which a plugin shows an answer with each statement marked.
@@ -271,7 +271,7 @@ class Catalog:
         page: str = checker.page(text, found.content, f"/#/evidence/{steps}/")
         return page
 
-    def shown(self, key: AnswerKey, found: LoadedResult | None) -> Json:
+    def answer_with(self, key: AnswerKey, found: LoadedResult | None) -> Json:
         """Return one answer with a result of it, as ``answer`` does."""
         answer = self._find(key)
         result = ResultFile() if found is None else found.content
@@ -293,7 +293,7 @@ class Catalog:
                 record.model_dump(mode="json", exclude_defaults=True)
                 for record in result.extractions
             ],
-            "facts": _making(result),
+            "facts": _provenance_facts(result),
         }
 
     def _rubric(self, result: ResultFile) -> list[str] | None:
@@ -534,7 +534,7 @@ def _marks(facts: ResultFacts) -> set[str]:
     return marks | {name for name, is_so in named.items() if is_so}
 
 
-def _making(result: ResultFile) -> Json:
+def _provenance_facts(result: ResultFile) -> Json:
     """Return how a result was made."""
     facts = result_facts(result)
     kept = (

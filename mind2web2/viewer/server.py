@@ -225,7 +225,7 @@ def application(
     )
 
 
-def guarded(app: ASGIApp, session: Session) -> ASGIApp:
+def guard(app: ASGIApp, session: Session) -> ASGIApp:
     """Return the application behind the check of who asks."""
     return SessionGuard(app, session)
 

@@ -4,7 +4,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { html, address, counted, KeyHelp, number, Score, Status, useData, useKeys, Waiting } from "viewer/parts";
 import { LeafDoubts } from "viewer/doubts";
 import { Markdown } from "viewer/markdown";
-import { Making } from "viewer/making";
+import { Provenance } from "viewer/provenance";
 
 const OUTCOMES = { supported: "supports it", not_supported: "does not support it", unavailable: "unavailable" };
 
@@ -72,15 +72,15 @@ export function Answer({ steps, options }) {
             ["text", "Answer"],
             ["task", "Task"],
             ...(data.rubric ? [["rubric", "Rubric"]] : []),
-            ["making", "How it was judged"],
+            ["provenance", "How it was judged"],
           ].map(
             ([name, title]) =>
               html`<button role="tab" aria-selected=${beside === name} onClick=${() => setBeside(name)}>${title}</button>`,
           )}
         </div>
         ${
-          beside === "making"
-            ? html`<${Making} answer=${data} />`
+          beside === "provenance"
+            ? html`<${Provenance} answer=${data} />`
             : beside === "rubric"
             ? html`<pre class="raw">${data.rubric.join("\n")}</pre>`
             : beside === "task"

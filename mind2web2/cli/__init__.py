@@ -54,7 +54,6 @@ _MODULES = {
     **{
         "new": "new",
         "rubric": "rubric",
-        "lint": "lint",
         "rehearse": "rehearse",
     },
     **dict.fromkeys(("cache", "pages"), "pages"),
@@ -82,6 +81,12 @@ _GONE = {
 }
 
 
+# Earlier names of commands, which work for one more version.
+_RENAMED = {
+    "lint": ("rehearse", "--no_run"),
+}
+
+
 def command_modules() -> tuple[ModuleType, ...]:
     """Return the modules of all commands."""
     own = [import_module(f"{__name__}.{name}") for name in dict.fromkeys(_MODULES.values())]
@@ -92,8 +97,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``mind2web2`` and return its exit status."""
     parser = CommandParser(prog="mind2web2", description=_DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"mind2web2 {__version__}")
-    given = sys.argv[1:] if arguments is None else arguments
+    given = list(sys.argv[1:] if arguments is None else arguments)
     word = given[0] if given else ""
+    if word in _RENAMED:
+        print(f"mind2web2 {word} is now {' '.join(_RENAMED[word])}", file=sys.stderr)  # noqa: T201
+        given[:1] = _RENAMED[word]
+        word = given[0]
     if not word:
         parser.print_help()
         return 0

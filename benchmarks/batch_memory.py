@@ -50,7 +50,7 @@ async def measured(page_count: int) -> tuple[float, float, float]:
 
 def page(number: int) -> HashedText:
     """Return a page's image, another for each number."""
-    return HashedText(f"data:image/jpeg;base64,{number:06d}" + "A" * PAGE_BYTES).prepared()
+    return HashedText(f"data:image/jpeg;base64,{number:06d}" + "A" * PAGE_BYTES).prepare()
 
 
 async def waiting(folder: Path, pages: Sequence[HashedText], count: int) -> object:

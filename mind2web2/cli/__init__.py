@@ -19,8 +19,8 @@ from mind2web2.errors import Mind2Web2Error, StorageError
 from mind2web2.runs.paths import take_away_changes
 from mind2web2.utils.entry_points import (
     hook_names,
-    loaded_part,
-    loaded_parts,
+    load_part,
+    load_parts,
     removed_plugin,
 )
 from mind2web2.utils.values import one_of
@@ -81,7 +81,7 @@ def _own_parser(name: str) -> ModuleType:
 def command_modules() -> tuple[ModuleType, ...]:
     """Return the modules that have the parsers of all commands."""
     own = [_own_parser(name) for name in dict.fromkeys(_PARSERS.values())]
-    return (*own, *dict.fromkeys(loaded_parts("commands").values()))
+    return (*own, *dict.fromkeys(load_parts("commands").values()))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -107,7 +107,7 @@ def _module_of(parser: CommandParser, word: str) -> Any:
     """Return the module of a command, which adds its parser."""
     if word in _PARSERS:
         return _own_parser(_PARSERS[word])
-    module = loaded_part("commands", word)
+    module = load_part("commands", word)
     if module is None:
         parser.error(f"the command {word} is of a plugin that cannot be loaded")
     return module

@@ -194,7 +194,7 @@ class ClaimJudging:
         return PageCheck(
             url=url,
             outcome="supported" if supported else "not_supported",
-            page=None if voted.page is None else voted.page.shown(),
+            page=None if voted.page is None else voted.page.evidence_record(),
             votes=voted.votes,
             judge=voted.by,
             first_votes=voted.first_votes,

@@ -77,7 +77,7 @@ class StoredPages:
             "record": None if record is None else record.model_dump(mode="json"),
         }
         try:
-            page = await self._prepared(key, with_images=True)
+            page = await self._prepare(key, with_images=True)
         except CaptureError as error:
             is_new = record is None and found["kind"] is None
             reason = "it has not been captured" if is_new else _reason(record, error)
@@ -103,7 +103,7 @@ class StoredPages:
             if screenshot is not None:
                 return screenshot
         elif cache.has_pdf(key.url):
-            page = await self._prepared(key, with_images=True)
+            page = await self._prepare(key, with_images=True)
             names = self._image_names(cache, page)
             if name in names:
                 return base64.b64decode(str(page.images[names.index(name)]).partition(",")[2])
@@ -129,7 +129,7 @@ class StoredPages:
                 seen = check.page
                 # A page without a screenshot was asked for with images as well, and a note says so.
                 with_images = seen is None or bool(seen.images) or NO_SCREENSHOT in seen.notes
-                page = await self._prepared(
+                page = await self._prepare(
                     PageKey(key.agent, key.task, check.url), with_images=with_images
                 )
                 if check.page is not None and check.page.images < len(page.images):
@@ -150,12 +150,12 @@ class StoredPages:
                 )
             request = _request(content, messages, template, by_first=by_first)
             return {
-                "messages": [_shown(message) for message in messages],
+                "messages": [_describe_message(message) for message in messages],
                 "is_exact": judgment_key(request, vote.trial) == judgment,
             }
         raise NoSuchResultError("no vote of this answer has this judgment")
 
-    async def _prepared(self, key: PageKey, *, with_images: bool) -> PreparedPage:
+    async def _prepare(self, key: PageKey, *, with_images: bool) -> PreparedPage:
         request = PageRequest(
             cache=self.cache(key),
             url=key.url,
@@ -219,7 +219,7 @@ def _request(
     )
 
 
-def _shown(message: Message) -> Json:
+def _describe_message(message: Message) -> Json:
     """Return a message with its texts; of an image only how large it is, as the page shows it anyway."""
     content: Any = message["content"]
     parts: list[Any] = [{"type": "text", "text": content}] if isinstance(content, str) else content

@@ -7,7 +7,7 @@ from mind2web2.judge.batch_state import BatchFolder, Collector, line_frame
 from mind2web2.llm_client.transport import JsonBody
 from mind2web2.prompts import HashedText
 
-PAGE = HashedText("data:image/jpeg;base64," + "A" * 1_000_000).prepared()
+PAGE = HashedText("data:image/jpeg;base64," + "A" * 1_000_000).prepare()
 URL = "/v1/chat/completions"
 
 

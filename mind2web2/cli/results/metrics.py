@@ -12,9 +12,12 @@ from typing import NamedTuple
 
 from rich.console import Console
 
+from mind2web2.analysis.audited import audited_answers
+from mind2web2.analysis.changed_pages import changed_pages
 from mind2web2.analysis.citation import paper_sentence
 from mind2web2.analysis.comparison import AgentComparison, compared_with_first, ranking
 from mind2web2.analysis.corrections import Correction, CorrectionRoots, NoCorrection, correction_of
+from mind2web2.analysis.false_pass_bound import FalsePassBound, false_pass_bound
 from mind2web2.analysis.judge_checks import failed_check
 from mind2web2.analysis.judgings import Judging, leaf_flips
 from mind2web2.analysis.score_matrix import NO_ANSWER, NO_RUNS
@@ -81,6 +84,7 @@ class _Agent(NamedTuple):
     correction: Correction | NoCorrection | None
     sentence: str | None
     of_plugins: Mapping[str, Figure]
+    bound: FalsePassBound | None = None
 
 
 def run(options: argparse.Namespace) -> int:
@@ -99,6 +103,9 @@ def run(options: argparse.Namespace) -> int:
     with warnings_on(console):
         roots = CorrectionRoots(paths.eval_results_root, options.audits_root, options.rejudged_root)
         agents = [_summed_up(settings, paths, name, task_ids, roots) for name in names]
+    if options.bound_false_passes:
+        root = paths.eval_results_root
+        agents = [each._replace(bound=_bound(root, each, task_ids)) for each in agents]
     comparisons = compared_with_first([(agent.name, agent.answers) for agent in agents], task_ids)
     if options.json:
         _print_json(console, agents, comparisons, domains, by_tag=options.by_tag)
@@ -122,6 +129,30 @@ def run(options: argparse.Namespace) -> int:
         return BELOW
     is_incomplete = any(agent.summary.missing or agent.now.unevaluated for agent in agents)
     return 1 if is_incomplete else 0
+
+
+def _bound(
+    eval_results_root: Path, agent: _Agent, task_ids: Sequence[str] | None
+) -> FalsePassBound:
+    """Return the bound of an agent's score by its judge's false passes.
+
+    Raises:
+        UsageError: its judge was not asked about changed pages, or about too few.
+    """
+    judges = {answer.facts.judge for answer in agent.answers if answer.score is not None}
+    reports = [each for each in changed_pages(agent.name) if {each.judge} == judges]
+    if not reports:
+        raise UsageError(
+            f"--bound_false_passes: no figures of changed pages of {agent.name} by its one judge: "
+            f"{program()} plugins lists what makes some"
+        )
+    answers = audited_answers(eval_results_root, agent.name, task_ids)
+    bound = false_pass_bound(answers, reports[0])
+    if bound is None:
+        raise UsageError(
+            f"--bound_false_passes: the changed pages of {agent.name} are too few for an interval"
+        )
+    return bound
 
 
 def _below(agents: Sequence[_Agent], limit: float | None) -> list[str]:
@@ -284,6 +315,11 @@ def _print_json(
             else agent.correction.figures().model_dump(mode="json"),
             "cautions": agent.cautions,
             "sentence": agent.sentence,
+            **(
+                {}
+                if agent.bound is None
+                else {"bound_false_passes": agent.bound.model_dump(mode="json")}
+            ),
             "figures": {name: each.content for name, each in agent.of_plugins.items()},
         }
         for agent in agents
@@ -374,6 +410,8 @@ def _print_grounds(console: Console, settings: RunSettings, agent: _Agent) -> No
     if agent.correction is not None:
         for text in correction_lines(agent.correction.figures()):
             line(console, text)
+    if agent.bound is not None:
+        line(console, str(agent.bound))
     print_verdicts(console, summary.verdicts)
     print_variation(console, summary)
     if weighted := weighted_figure(agent.results):

@@ -25,7 +25,7 @@ from typing import Any
 
 from mind2web2.api_tools.surroundings import (
     downloads_from,
-    downloads_reported,
+    report_downloads,
     services_answered_by,
 )
 from mind2web2.capture.models import NetworkSettings
@@ -316,7 +316,7 @@ class ScriptHome:
 
         with (
             downloads_from(job.network),
-            downloads_reported(
+            report_downloads(
                 refused=partial(judge.note, "refused_downloads"),
                 doubt=partial(judge.note, "doubts"),
             ),

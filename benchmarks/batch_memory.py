@@ -1,4 +1,6 @@
-"""What questions hold in memory while a batch job has them: three hundred on one large page, or on as many.
+"""Measure the memory of questions that wait for a batch job.
+
+Three hundred questions are on one large page, or each on a page of its own.
 
 A body comes to a megabyte, and is written to the job's input. What a question holds until its reply is there,
 a day perhaps, should be the conversation alone, whose pages questions share.
@@ -48,7 +50,7 @@ async def measured(page_count: int) -> tuple[float, float, float]:
 
 def page(number: int) -> HashedText:
     """Return a page's image, another for each number."""
-    return HashedText(f"data:image/jpeg;base64,{number:06d}" + "A" * PAGE_BYTES).prepared()
+    return HashedText(f"data:image/jpeg;base64,{number:06d}" + "A" * PAGE_BYTES).prepare()
 
 
 async def waiting(folder: Path, pages: Sequence[HashedText], count: int) -> object:
@@ -62,7 +64,7 @@ async def waiting(folder: Path, pages: Sequence[HashedText], count: int) -> obje
         return question, make_body
 
     held = await asyncio.gather(*(asked(make_body) for make_body in bodies))
-    [job_input] = await collector.due(lambda: 0.05)
+    [job_input] = await collector.due(0.05, lambda: False)
     assert job_input.path.stat().st_size > count * PAGE_BYTES
     return held, collector
 

@@ -289,7 +289,7 @@ class HashPolicy:
 
 @dataclass
 class Counts:
-    """What a script's answers waited for and asked."""
+    """The links that a script's answers waited for, and the requests that they made."""
 
     links: int = 0
     requests: int = 0

@@ -54,7 +54,7 @@ PACKAGES = (
 
 @dataclass(slots=True)
 class Tally:
-    """What was found of what was looked for, by kind."""
+    """The facts that were looked for and those that captures show, by kind."""
 
     wanted: Counter[str] = field(default_factory=Counter)
     found: Counter[str] = field(default_factory=Counter)
@@ -84,7 +84,7 @@ class Tally:
 
     @property
     def is_good(self) -> bool:
-        """Whether that is enough."""
+        """Return whether enough facts are shown, and nothing hidden is."""
         return self.share >= TARGET and self.hidden_shown == 0
 
 

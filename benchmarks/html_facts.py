@@ -81,7 +81,7 @@ def hidden_texts(source: bytes, seed: str) -> list[str]:
 
 def _drop(elements: list[HtmlElement]) -> None:
     for element in elements:
-        # What stands outside of the document's root is not in its text anyway.
+        # An element outside of the document's root is not in its text anyway.
         if element.getparent() is not None:
             element.drop_tree()
 

@@ -216,7 +216,7 @@ def converters() -> dict[str, Callable[[str], str]]:
 
 
 class Tally:
-    """What one way of reading kept, added, and took."""
+    """The facts that one way of reading kept, the text that it added, and its time."""
 
     def __init__(self) -> None:
         self.facts = self.kept = self.cells = self.attributed = self.chars = self.hidden = (

@@ -8,7 +8,7 @@ from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Usage
 from mind2web2.verification.extractor import BinaryEvalResult
 
 REASONING = "The page says so in its second paragraph, in the very words of the claim."
-# What a typical request is billed for, so that its price is worked out.
+# A typical request's tokens, so that its price is worked out.
 USAGE = Usage(input_tokens=9000, cached_tokens=6000, output_tokens=120)
 
 

@@ -1,4 +1,4 @@
-"""What scripts in processes of their own cost: time an answer, memory a process, questions a second.
+"""Measure scripts in processes: time an answer, memory a process, questions a second.
 
 The judge answers at once, so that nothing hides behind its latency: in a run that waits for a real judge,
 all of this is done in the meantime. Each figure stands beside that of scripts in the run's own process.

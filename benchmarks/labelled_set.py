@@ -41,7 +41,7 @@ def invented_set(seed: int = SEED) -> LabelledSet:
     for url, page in book.pages.items():
         content.update(f"{url} {page.model_dump_json()}\n".encode())
     for case in (*book.claims, *book.forms):
-        # What a case does not use, such as a field of later versions, does not count.
+        # Fields that a case does not use, such as those of later versions, do not count.
         content.update(f"{case.model_dump_json(exclude_defaults=True)}\n".encode())
     return LabelledSet(
         VERSION,

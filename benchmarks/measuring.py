@@ -1,4 +1,4 @@
-"""What the benchmarks share: medians of several runs, and figures beside their targets."""
+"""Medians of several runs, and figures beside their targets, for the other benchmarks."""
 
 from __future__ import annotations
 

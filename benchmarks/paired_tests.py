@@ -102,7 +102,7 @@ def main() -> None:
     agents = [(f"agent_{number}", answers(number)) for number in range(AGENTS)]
     started = time.process_time()
     ranking(agents)
-    # Of the processor: other programs do not count.
+    # The processor's time, so that other programs do not count.
     show("all pairs, both metrics", time.process_time() - started, TARGET_S)
     title(f"Intervals at 95%, {SIMULATIONS:,} simulations each")
     show_coverage("partial completion", partial_completion)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+FIXED_TEXTS = {"fixtures", "prompts", "eval_scripts"}
 # These words open a sentence only if it is a question, or if a noun follows at once ("Those pages
 # are ...").
 MIDDLES = re.compile(
@@ -42,12 +43,16 @@ class Place:
 
 
 def tracked_files(*suffixes: str) -> list[Path]:
-    """Return the repository's files with these suffixes, without fixtures that others wrote."""
+    """Return the repository's files with these suffixes.
+
+    Fixtures were written by others. Judges read the prompts and the example's models: a changed word
+    would change the keys of stored judgments.
+    """
     listing = subprocess.run(
         ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout
     paths = [ROOT / name for name in listing.splitlines() if name.endswith(suffixes)]
-    return [path for path in paths if "fixtures" not in path.parts and path.is_file()]
+    return [path for path in paths if FIXED_TEXTS.isdisjoint(path.parts) and path.is_file()]
 
 
 def comment_blocks(source: str) -> Iterator[tuple[int, str]]:

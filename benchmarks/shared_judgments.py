@@ -34,7 +34,7 @@ REPLY = "The page says so. " * 40
 
 
 class Store(Protocol):
-    """What is measured."""
+    """The store of judgments that is measured."""
 
     async def find(self, key: str, endpoint: str) -> Judgment | None:
         """Return a judgment."""

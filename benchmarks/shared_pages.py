@@ -1,8 +1,8 @@
-"""What several claims on one page cost: a long web page with a tall screenshot, and a PDF of 30 pages.
+"""Measure several claims on one page: a long web page with a tall screenshot, and a PDF of 30 pages.
 
-The page is prepared for the first claim; the others are to find it ready. Each claim takes two judge
-requests, as the default majority vote does. A task that ticks all the while tells how long the event loop
-was blocked at most.
+The page is prepared for the first claim; the others are to find it ready. Each claim takes two
+judge requests, as the default majority vote does. A task that ticks all the while tells how long
+the event loop was blocked at most.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class CountingCache(CacheFileSys):
 
 @dataclass
 class Figures:
-    """What the claims on one page cost, a number a run, and the further claims' seconds all together."""
+    """Seconds of the claims on one page, a number a run, and of all further claims together."""
 
     first_s: list[float] = field(default_factory=list)
     further_s: list[float] = field(default_factory=list)

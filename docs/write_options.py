@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from mind2web2.cli.evaluate import evaluation_settings
 from mind2web2.cli.options import default_text
+from mind2web2.cli.parsers.evaluate import evaluation_settings
 from mind2web2.cli.settings_file import file_settings
 from mind2web2.runs.setting import Setting
 
@@ -27,7 +27,7 @@ def _rows(setting: Setting) -> list[str]:
     if not setting.has_option:
         return rows
     if setting.parse is not None:
-        # Of a choice, the words are in the help.
+        # The help names the words of a choice.
         metavar = "WORD" if setting.value_name.startswith("{") else setting.metavar
         default = _in_markdown(default_text(setting, setting.default))
         details = f", [details]({setting.see})" if setting.see else ""

@@ -64,7 +64,7 @@ async def capture_cited(folder: Path, server: SiteServer) -> list[TaskPages]:
 
 def replace_folder(fresh: Path, folder: Path) -> None:
     """Put a freshly built folder in the place of an old one; it is kept in version control."""
-    # Of use to running processes only.
+    # Only running processes use locks.
     for lock in fresh.rglob("*.lock"):
         lock.unlink()
     # Pages are listed as they come, which is not the same from run to run.

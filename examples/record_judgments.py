@@ -70,7 +70,7 @@ class KeyJudge(CachingJudge):
             raise JudgmentMissingError(f"no entry for {question}: {subject.claim}")
         self.unused.discard(question)
         key = judgment_key(request, subject.trial)
-        # Of answers that ask the same, the last by name is recorded, in whatever order they ask.
+        # If answers ask the same, the last by name is recorded, in whatever order they ask.
         source = self._sources[key] = max(source, self._sources.get(key, source))
         judgment = Judgment(
             key=key,

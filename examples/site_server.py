@@ -40,7 +40,7 @@ class DropConnection(Exception):  # noqa: N818 (an order, not an error)
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What was asked; ``path`` is as sent, without the query."""
+    """A request for a page; ``path`` is as sent, without the query."""
 
     method: str
     scheme: str
@@ -53,7 +53,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What is answered; a body in pieces is sent as it comes and ends with the connection."""
+    """A reply; a body in pieces is sent as it comes and ends with the connection."""
 
     body: bytes | Iterator[bytes] = b""
     content_type: str = "text/html; charset=utf-8"

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 __version__ = "1.0.0rc1"
 
-# What eval scripts (eval-scripts.md) and trainers (in-process.md) import from here, and where it
-# lives; loaded when first asked for, so that commands which need little start quickly.
+# Eval scripts (eval-scripts.md) and trainers (in-process.md) import these names from here. Each is
+# loaded when first asked for, so that commands which need little start quickly.
 _HOMES = {
     "AggregationStrategy": "mind2web2.rubric.node",
     "ArxivTool": "mind2web2.api_tools",

@@ -6,22 +6,23 @@ that is a plain function is described where it is called.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from mind2web2.capture.models import CaptureSettings
-from mind2web2.errors import UsageError
+from mind2web2.errors import Mind2Web2Error, UsageError
 from mind2web2.judge.protocol import AskedQuestion
+from mind2web2.judge.store import JudgeIdentity
 from mind2web2.pages.crawl import PageCapturer
 from mind2web2.results.answers import AnswerJob, TaskWork
 from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.runs.run import AnswerRunner
 from mind2web2.runs.session import Session
 from mind2web2.runs.settings import RunSettings
-from mind2web2.utils.entry_points import loaded_part, loaded_parts
+from mind2web2.utils.entry_points import load_part, load_parts
 from mind2web2.utils.path_config import PathConfig
 
 __all__ = [
@@ -32,11 +33,14 @@ __all__ = [
     "Elsewhere",
     "Engine",
     "Export",
+    "Figure",
     "FigureMaker",
     "Listener",
     "ListenerOpener",
     "Listeners",
+    "agent_figures",
     "engine_named",
+    "judge_figures",
     "listeners_opened",
 ]
 
@@ -101,7 +105,7 @@ async def listeners_opened(
     """Open the listeners of all plugins; a run goes on without one that cannot be opened."""
     async with AsyncExitStack() as stack:
         found = []
-        for name, opener in loaded_parts("listeners").items():
+        for name, opener in load_parts("listeners").items():
             try:
                 listener = await stack.enter_async_context(opener(print_line))
             except UsageError as error:
@@ -155,7 +159,7 @@ def engine_named(name: str) -> Engine:
     Raises:
         UsageError: there is none of this name that can be loaded.
     """
-    engine: Engine | None = loaded_part("engines", name)
+    engine: Engine | None = load_part("engines", name)
     if engine is None:
         raise UsageError(f"--engine {name} is of a plugin that cannot be loaded")
     return engine
@@ -173,6 +177,51 @@ class Export(Protocol):
         """Write the newest results of agents and return the line that says so."""
 
 
-# Figures: further rows of ``mind2web2 metrics``. The records are those of
-# ``mind2web2.load_results(agent)``.
-FigureMaker = Callable[[Any], Mapping[str, float | int | str | None]]
+# Figures: what a plugin adds to ``metrics`` and ``check-judge``
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A plugin's figures about one agent or judge.
+
+    Args:
+        lines: are printed below the command's own figures; a warning begins with ``Warning: ``.
+        content: stands in the JSON, under the plugin's name; anything that ``json`` can write.
+    """
+
+    lines: Sequence[str]
+    content: Any
+
+
+class FigureMaker:
+    """Adds figures to commands; a plugin overrides the methods of the commands that it knows."""
+
+    def of_agent(self, eval_results_root: Path, agent_name: str) -> Figure | None:  # noqa: ARG002
+        """Return figures for ``mind2web2 metrics``, ``None`` if there are none."""
+        return None
+
+    def of_judge(self, eval_results_root: Path, judge: JudgeIdentity) -> Figure | None:  # noqa: ARG002
+        """Return figures for ``mind2web2 check-judge``, ``None`` if there are none."""
+        return None
+
+
+def agent_figures(eval_results_root: Path, agent_name: str) -> dict[str, Figure]:
+    """Return what plugins know of an agent, by the plugins' names."""
+    return _figures(lambda maker: maker.of_agent(eval_results_root, agent_name))
+
+
+def judge_figures(eval_results_root: Path, judge: JudgeIdentity) -> dict[str, Figure]:
+    """Return what plugins know of a judge, by the plugins' names."""
+    return _figures(lambda maker: maker.of_judge(eval_results_root, judge))
+
+
+def _figures(make: Callable[[FigureMaker], Figure | None]) -> dict[str, Figure]:
+    found = {}
+    for name, maker in load_parts("figures").items():
+        try:
+            figure = make(maker)
+        except Mind2Web2Error as error:
+            figure = Figure((f"Warning: no figures of the plugin {name}: {error}",), None)
+        if figure is not None:
+            found[name] = figure
+    return found

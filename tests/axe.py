@@ -1,4 +1,4 @@
-"""What axe-core finds on the page that a tab of the browser shows."""
+"""Run axe-core on the page that a tab of the browser shows."""
 
 from importlib.resources import files
 

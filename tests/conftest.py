@@ -1,4 +1,4 @@
-"""What holds for all tests."""
+"""Fixtures and settings of all tests."""
 
 import gc
 import sys
@@ -72,7 +72,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     At the end, several processes would share its long tests, and start a cluster each.
     """
-    items.sort(key=lambda item: not item.nodeid.startswith("tests/cluster/"))
+    items.sort(key=lambda item: not item.nodeid.startswith("tests/plugins/cluster/"))
     if config.option.markexpr:
         return
     left_out = [

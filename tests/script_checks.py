@@ -1,4 +1,4 @@
-"""What every eval script has to stand: it ends, both orders give one tree, and no name of ours is missing.
+"""Checks of every eval script: it ends, both orders give one tree, and no name of ours is missing.
 
 The judges are scripted: all true, all false, or by a hash of the claim; extractions are filled by the
 template's schema with names, numbers, lists and the addresses of stored pages.

@@ -20,7 +20,7 @@ from mind2web2.errors import JudgeError
 
 
 class Town(BaseModel):
-    """What a script extracts."""
+    """A town, as a script extracts it."""
 
     name: str | None = None
     people: int | None = None
@@ -308,7 +308,7 @@ def test_lookups_answer_for_the_whole_tree():
 
 
 async def test_extractions_are_recorded_under_their_names():
-    """Equal names are no trouble: each stands on its own."""
+    """Extractions with equal names are recorded one by one."""
     evaluator = started(ScriptedJudge([Town(name="Aa"), Town(people=3)]))
     await evaluator.extract("which town?", Town)
     await evaluator.extract("how many?", Town, "people")

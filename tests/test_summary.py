@@ -19,7 +19,7 @@ from mind2web2.rubric.verdicts import Evidence, PageCheck, Vote
 
 
 class Town(BaseModel):
-    """What a script extracts."""
+    """A town, as a script extracts it."""
 
     name: str | None = None
     people: int | None = None

@@ -1,1 +1,1 @@
-"""What the labelled set is made of: an invented world, pages about it, and claims on the pages."""
+"""The labelled set's source: an invented world, pages about it, and claims on the pages."""

@@ -141,7 +141,7 @@ class Book:
         done = 0
         for number, (place, block) in enumerate(zip(places, blocks, strict=True)):
             found += sections[done:place]
-            # What follows sections about others begins with its own heading.
+            # A block that follows sections about others begins with its own heading.
             if place > 0 and (number == 0 or place > done):
                 found.append(f"## {title}")
             found.append(block)

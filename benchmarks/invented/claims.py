@@ -224,7 +224,7 @@ def names(book: Book) -> None:
 
 
 def negation(book: Book) -> None:
-    """What is not so: claims with and without a negation, each of them true as often as false."""
+    """Claims with and without a negation, each of them true as often as false."""
     for number in range(NEGATIONS):
         m = museum(book)
         closed, week = (
@@ -282,7 +282,7 @@ def negation(book: Book) -> None:
 
 
 def alternatives(book: Book) -> None:
-    """Of two alternatives one holds, or none."""
+    """Claims of two alternatives; one of them holds, or neither."""
     world = book.world
     for number in range(PAIRS):
         b = bridge(book)
@@ -712,7 +712,7 @@ def sourceless(book: Book) -> None:
 
 
 def arithmetic(book: Book) -> None:
-    """What follows from the page by arithmetic."""
+    """Claims that follow from the page by arithmetic."""
     for number in range(PAIRS):
         m = museum(book)
         late_hours = m.closes_late + 12 - 10
@@ -761,7 +761,7 @@ def arithmetic(book: Book) -> None:
         book.pair("arithmetic", claim.format(right), claim.format(wrong), m.url, shows=shows)
 
 
-# Of three pages, in characters; a judge is shown 400,000 of a page.
+# The lengths of three pages in characters; a judge is shown 400,000 of a page.
 _LONG = (60_000, 150_000, 390_000)
 
 

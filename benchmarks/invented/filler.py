@@ -1,4 +1,4 @@
-"""What surrounds a fact on a real page: sections about other subjects, as long as real pages are."""
+"""Sections about other subjects, which make invented pages as long as real ones."""
 
 from __future__ import annotations
 

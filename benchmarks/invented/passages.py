@@ -10,7 +10,7 @@ from invented.world import long_date
 from mind2web2.judge_check.labelled_set import Picture
 
 PAIRS = 6
-# What the page says, the same in other words, and something else in such words.
+# The page's words, the same in other words, and something else in such words.
 _PARAPHRASES = (
     ("{name} stepped down as mayor of {town} after it became known that the auction of the harbour had been rigged.", "{name} gave up the highest office of {town} in the wake of a scandal over a sale.", "{name} was voted out of the highest office of {town} in the wake of a scandal over a sale."),
     ("On weekdays the swimming hall of {town} opens its doors two hours before noon and locks them at six in the evening.", "From Monday to Friday, one can bathe in {town}'s indoor pool from 10 a.m. until 6 p.m.", "From Monday to Friday, one can bathe in {town}'s indoor pool from noon until 6 p.m."),
@@ -43,7 +43,7 @@ def paraphrase(book: Book) -> None:
 
 
 def two_passages(book: Book) -> None:
-    """What two passages say together, far from each other on the page."""
+    """Claims that need two passages, far from each other on the page."""
     world = book.world
     for number in range(PAIRS):
         town = world.place()
@@ -157,7 +157,7 @@ def merged_heads(book: Book) -> None:
         values = world.numbers(30, 110, 980)
         cells = [values[start : start + 6] for start in range(0, 30, 6)]
         heads = [f"{group} / {kind}" for group in groups for kind in ("Adults", "Children")]
-        # As a capture writes merged heads, and as a page has them that is no table of a capture's.
+        # The first form is a capture's for merged heads; the second is an ordinary table's.
         spread = [
             ["", *(part for group in groups for part in (group, ""))],
             ["", *("Adults", "Children") * 3],

@@ -1,4 +1,4 @@
-"""A plugin: a judge that supports a claim if the page has all its words, and an export as a list."""
+"""A plugin: a judge that supports a claim if the page has all its words, an export, and a figure."""
 
 import json
 import re
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import mind2web2
+from mind2web2.hooks import Figure, FigureMaker
 from mind2web2.llm_client.failures import Service
 from mind2web2.llm_client.providers import Provider
 from mind2web2.llm_client.transport import Completion, OutputMode, WireRequest
@@ -62,3 +63,15 @@ class MarkdownExport:
 
 
 EXPORT = MarkdownExport()
+
+
+class VerdictCount(FigureMaker):
+    """How many verdicts the newest results of an agent have."""
+
+    def of_agent(self, eval_results_root: Path, agent_name: str) -> Figure:
+        """Return the line of ``mind2web2 metrics``."""
+        count = len(mind2web2.load_results(agent_name, eval_results_root).leaves)
+        return Figure([f"The agent has {count} verdicts."], {"verdicts": count})
+
+
+FIGURES = VerdictCount()

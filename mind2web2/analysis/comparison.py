@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from statistics import fmean
-from typing import NotRequired, TypedDict
+
+from pydantic import BaseModel, ConfigDict
 
 from mind2web2.analysis.sampled_metrics import SampledMetric, sampled_metrics
 from mind2web2.analysis.score_matrix import ScoreGrid, mixture_warnings, score_grid
@@ -50,202 +50,159 @@ class NoSharedTaskError(UsageError):
         self.fact = fact
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Power(BaseModel):
+    """How much data would show a difference of the observed size with 80% power at the 5% level.
+
+    Args:
+        tasks_needed: with as many runs as there are; ``None`` where there is no difference, or where more
+            than ``_MOST_TIMES_TASKS`` times the present tasks are needed, which is no plan.
+        runs_needed: of the same tasks; ``None`` where none suffice, or where the variance between runs is
+            unknown.
+        detectable: the smallest difference that the present tasks and runs show; ``None`` where even 1, the
+            largest that is possible, is too small.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    variation: Variation
+    tasks_needed: int | None
+    runs_needed: int | None
+    detectable: float | None
+    power: float = POWER
+
+
+class TaskDifference(BaseModel):
+    """The second agent's value at a task minus the first's."""
+
+    model_config = ConfigDict(frozen=True)
+
+    task_id: str
+    difference: float
+
+
+class Pair(IntervalFigures):
     """One metric of two agents over the tasks where both have a value, averaged over each task's runs.
 
+    The interval is that of the difference.
+
     Args:
-        sampled: the interval of the second value minus the first.
         p_value: of no difference, two-sided; ``None`` where no task has a value of both.
+        p_holm: the p-value, corrected for all pairs of the agents that are compared.
+        clear: the difference is more than chance.
+        power: ``None`` with fewer than two tasks.
+        largest: the tasks with the largest differences.
     """
 
-    first: float | None
-    second: float | None
-    sampled: SampledInterval
-    p_value: float | None
-    by_task: Mapping[str, float]
-
-    @property
-    def value(self) -> float | None:
-        """Return the second agent's value minus the first's."""
-        return None if self.first is None or self.second is None else self.second - self.first
-
-    @property
-    def is_clear(self) -> bool:
-        """Tell whether the difference is more than chance; its interval then lies on one side of 0."""
-        return self.p_value is not None and self.p_value < 1 - LEVEL
-
-    def figures(self) -> ComparedMetric:
-        """Return it as it is published."""
-        return ComparedMetric(
-            self._rounded(self.first),
-            self._rounded(self.second),
-            self._rounded(self.value),
-            self.sampled.figures(),
-            None if self.p_value is None else round(self.p_value, _P_DIGITS),
-            self.is_clear,
-        )
-
-    def _rounded(self, value: float | None) -> float | None:
-        return None if value is None else round(value, self.sampled.digits)
-
-
-class ComparedMetricJson(TypedDict):
-    """A metric of two agents as ``mind2web2 metrics --json`` and ``compare --json`` print it.
-
-    ``p_holm`` is missing where only two agents are compared by ``compared``.
-    """
-
+    first_agent: str
+    second_agent: str
     first: float | None
     second: float | None
     difference: float | None
-    low: float | None
-    high: float | None
-    exact: bool
-    tasks: int
-    reason: str | None
     p_value: float | None
+    p_holm: float
     clear: bool
-    p_holm: NotRequired[float]
-
-
-@dataclass(frozen=True, slots=True)
-class ComparedMetric:
-    """One metric of two agents as it is published.
-
-    Args:
-        interval: of the difference.
-        is_clear: the difference is more than chance.
-        p_holm: the p-value corrected for all pairs of agents, ``None`` for a single pair.
-    """
-
-    first: float | None
-    second: float | None
-    difference: float | None
-    interval: IntervalFigures
-    p_value: float | None
-    is_clear: bool
-    p_holm: float | None = None
-
-    @property
-    def p_known(self) -> float:
-        """Return the p-value, 1 where no task has a value of both agents."""
-        return 1.0 if self.p_value is None else self.p_value
+    power: Power | None
+    largest: tuple[TaskDifference, ...]
 
     @property
     def is_corrected(self) -> bool:
         """Tell whether the correction for several pairs changes the p-value."""
-        return self.p_holm is not None and self.p_holm != (self.p_value or 1)
+        return self.p_holm != (1.0 if self.p_value is None else self.p_value)
 
-    def as_json(self) -> ComparedMetricJson:
-        """Return it as it is printed."""
-        written: ComparedMetricJson = {
-            "first": self.first,
-            "second": self.second,
-            "difference": self.difference,
-            "low": self.interval.low,
-            "high": self.interval.high,
-            "exact": self.interval.exact,
-            "tasks": self.interval.tasks,
-            "reason": self.interval.reason,
-            "p_value": self.p_value,
-            "clear": self.is_clear,
-        }
-        if self.p_holm is not None:
-            written["p_holm"] = self.p_holm
-        return written
+    def is_worse_by(self, margin: float) -> bool:
+        """Tell whether the second agent is shown to be worse than the first by more than a margin.
+
+        An agent that is tied with the first is not.
+        """
+        # Without an interval, the loss is the same at each of enough tasks.
+        least_loss = self.difference if self.high is None else self.high
+        return self.clear and least_loss is not None and least_loss < -margin
 
 
-class AgentComparisonJson(TypedDict):
-    """Two agents in all metrics as ``mind2web2 metrics --json`` prints it."""
+class _Tests(BaseModel):
+    """How differences are tested."""
 
-    first: str
-    second: str
-    num_tasks: int
-    level: float
-    method: str
-    resamples: int
-    seed: int
-    metrics: dict[str, ComparedMetricJson]
-    warnings: list[str]
+    model_config = ConfigDict(frozen=True)
+
+    level: float = LEVEL
+    method: str = METHOD
+    resamples: int = DRAWS
+    seed: int = SEED
 
 
-@dataclass(frozen=True, slots=True)
-class AgentComparison:
+class AgentComparison(_Tests):
     """Two agents in all metrics, by their names in ``summary.json``; pass@k is ``pass_at_k``."""
 
     first: str
     second: str
     num_tasks: int
-    metrics: Mapping[str, ComparedMetric]
+    metrics: dict[str, Pair]
     warnings: tuple[str, ...]
 
-    def as_json(self) -> AgentComparisonJson:
-        """Return it as it is printed."""
-        return {
-            "first": self.first,
-            "second": self.second,
-            "num_tasks": self.num_tasks,
-            "level": LEVEL,
-            "method": METHOD,
-            "resamples": DRAWS,
-            "seed": SEED,
-            "metrics": {name: one.as_json() for name, one in self.metrics.items()},
-            "warnings": list(self.warnings),
-        }
 
-
-def compared(first: Agent, second: Agent, task_ids: Iterable[str] | None = None) -> AgentComparison:
-    """Compare two agents in all metrics.
+class MetricRanking(BaseModel):
+    """Agents by one metric.
 
     Args:
-        task_ids: the tasks that count, with 0 for what is missing; by default those in which both agents have
+        values: from the best agent down.
+        tied_with_best: agents that no test separates from the best one, and the best.
+        differences: each agent with each one behind it in the given order.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    values: dict[str, float]
+    tied_with_best: tuple[str, ...]
+    differences: tuple[Pair, ...]
+
+    def against(self, first: str) -> dict[str, Pair]:
+        """Return the pairs of the agent that was given first, by the other agent."""
+        return {pair.second_agent: pair for pair in self.differences if pair.first_agent == first}
+
+
+class Ranking(_Tests):
+    """Agents over the same tasks, in the given order."""
+
+    agents: tuple[str, ...]
+    tasks: tuple[str, ...]
+    num_tasks: int
+    metrics: dict[str, MetricRanking]
+    warnings: tuple[str, ...]
+
+
+def compared_with_first(
+    agents: Sequence[Agent], task_ids: Iterable[str] | None = None
+) -> list[AgentComparison]:
+    """Compare the first agent with each other one, as ``ranking`` does.
+
+    P-values are corrected by Holm for all pairs of these agents, also those without the first.
+
+    Args:
+        task_ids: the tasks that count, with 0 for what is missing; by default those in which all agents have
             a score.
 
     Raises:
         NoSharedTaskError: there is no such task.
         ValueError: two answers of an agent have the same task and name.
     """
-    grids, warnings = _shared_grids([first, second], task_ids)
-    one, other = map(_metrics_of, grids)
-    metrics = {name: _difference(one[name], other[name]).figures() for name in one}
-    return AgentComparison(first[0], second[0], len(grids[0].tasks), metrics, tuple(warnings))
-
-
-def compared_with_first(
-    agents: Sequence[Agent], task_ids: Iterable[str] | None = None
-) -> list[AgentComparison]:
-    """Compare the first agent with each other one, as ``ranking`` does: over the tasks that all have.
-
-    P-values are corrected by Holm for all pairs of these agents, also those without the first.
-
-    Raises:
-        NoSharedTaskError: no task has scores of all agents.
-    """
     if len(agents) < 2:
         return []
-    if len(agents) == 2:
-        first, second = agents
-        return [compared(first, second, task_ids)]
     grids, warnings = _shared_grids(agents, task_ids)
-    names = [name for name, _ in agents]
-    metrics = dict(zip(names, map(_metrics_of, grids), strict=True))
-    pairs = list(combinations(names, 2))
-    of_pairs: dict[tuple[str, str], dict[str, ComparedMetric]] = {pair: {} for pair in pairs}
-    for name in metrics[names[0]]:
-        found = [
-            _difference(metrics[one][name], metrics[other][name]).figures() for one, other in pairs
-        ]
-        p_values = holm([one.p_known for one in found])
-        for pair, metric, p_holm in zip(pairs, found, p_values, strict=True):
-            of_pairs[pair][name] = replace(
-                metric, p_holm=round(p_holm, _P_DIGITS), is_clear=p_holm < 1 - LEVEL
-            )
-    tasks = len(grids[0].tasks)
+    first, *others = [name for name, _ in agents]
+    metrics = {name: _metrics_of(grid) for (name, _), grid in zip(agents, grids, strict=True)}
+    pairs = {
+        name: {(pair.first_agent, pair.second_agent): pair for pair in _pairs(metrics, name)}
+        for name in metrics[first]
+    }
     return [
-        AgentComparison(*pair, tasks, of_pairs[pair], tuple(warnings))
-        for pair in pairs
-        if pair[0] == names[0]
+        AgentComparison(
+            first=first,
+            second=other,
+            num_tasks=len(grids[0].tasks),
+            metrics={name: found[first, other] for name, found in pairs.items()},
+            warnings=tuple(warnings),
+        )
+        for other in others
     ]
 
 
@@ -312,8 +269,25 @@ def _unequal_runs(names: Sequence[str], grids: Sequence[ScoreGrid]) -> list[str]
     ]
 
 
-def _difference(first: SampledMetric, second: SampledMetric) -> Difference:
-    """Return the second metric minus the first over the tasks where both have a value."""
+def _pairs(metrics: Mapping[str, Mapping[str, SampledMetric]], name: str) -> list[Pair]:
+    """Return each agent with each one behind it in one metric.
+
+    Args:
+        metrics: by agent and name.
+    """
+    found = [
+        _pair((first, second), metrics[first][name], metrics[second][name])
+        for first, second in combinations(metrics, 2)
+    ]
+    adjusted = holm([pair.p_holm for pair in found])
+    return [
+        pair.model_copy(update={"p_holm": round(p_holm, _P_DIGITS), "clear": p_holm < 1 - LEVEL})
+        for pair, p_holm in zip(found, adjusted, strict=True)
+    ]
+
+
+def _pair(agents: tuple[str, str], first: SampledMetric, second: SampledMetric) -> Pair:
+    """Return the second agent's metric minus the first's, not corrected for other pairs."""
     tasks = sorted(first.values.keys() & second.values.keys(), key=natural_key)
     sides = [[metric.of_task(task) for task in tasks] for metric in (first, second)]
     by_task = {task: other - one for task, one, other in zip(tasks, *sides, strict=True)}
@@ -322,188 +296,37 @@ def _difference(first: SampledMetric, second: SampledMetric) -> Difference:
     if reason is None and found.interval is None:
         reason = "the difference is the same at every task"
     interval = None if reason else found.interval
+    figures = SampledInterval(len(tasks), interval, reason, first.digits).figures()
     one, other = (fmean(side) if side else None for side in sides)
-    sampled = SampledInterval(len(tasks), interval, reason, first.digits)
-    return Difference(one, other, sampled, found.p_value, by_task)
+    difference = None if one is None or other is None else other - one
+    return Pair(
+        **figures.model_dump(),
+        first_agent=agents[0],
+        second_agent=agents[1],
+        first=_rounded(one, first.digits),
+        second=_rounded(other, first.digits),
+        difference=_rounded(difference, first.digits),
+        p_value=_rounded(found.p_value, _P_DIGITS),
+        p_holm=1.0 if found.p_value is None else found.p_value,
+        clear=False,
+        power=_power(first, second, by_task, difference),
+        largest=_largest(by_task),
+    )
+
+
+def _rounded(value: float | None, digits: int) -> float | None:
+    return None if value is None else round(value, digits)
+
+
+def _largest(by_task: Mapping[str, float]) -> tuple[TaskDifference, ...]:
+    moved = sorted(by_task.items(), key=lambda entry: -abs(entry[1]))[:_TASKS_SHOWN]
+    return tuple(
+        TaskDifference(task_id=task, difference=round(value, 4)) for task, value in moved if value
+    )
 
 
 def _limits(first: Limits, second: Limits) -> Limits:
     return None if first is None or second is None else (second[0] - first[1], second[1] - first[0])
-
-
-# Ranking
-
-
-class PowerJson(TypedDict):
-    """``Power`` as ``mind2web2 compare --json`` prints it."""
-
-    variation: dict[str, float | None]
-    tasks_needed: int | None
-    runs_needed: int | None
-    detectable: float | None
-    power: float
-
-
-class TaskDifferenceJson(TypedDict):
-    """A task with a large difference as ``mind2web2 compare --json`` prints it."""
-
-    task_id: str
-    difference: float
-
-
-class PairJson(ComparedMetricJson):
-    """Two agents in one metric as ``mind2web2 compare --json`` prints them."""
-
-    first_agent: str
-    second_agent: str
-    power: PowerJson | None
-    largest: list[TaskDifferenceJson]
-
-
-class MetricRankingJson(TypedDict):
-    """Agents by one metric as ``mind2web2 compare --json`` prints them."""
-
-    values: dict[str, float]
-    tied_with_best: list[str]
-    differences: list[PairJson]
-
-
-class RankingJson(TypedDict):
-    """A ranking as ``mind2web2 compare --json`` prints it."""
-
-    agents: list[str]
-    num_tasks: int
-    level: float
-    method: str
-    resamples: int
-    seed: int
-    metrics: dict[str, MetricRankingJson]
-    warnings: list[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Power:
-    """How much data would show a difference of the observed size with 80% power at the 5% level.
-
-    Args:
-        tasks_needed: with as many runs as there are; ``None`` where there is no difference, or where more
-            than ``_MOST_TIMES_TASKS`` times the present tasks are needed, which is no plan.
-        runs_needed: of the same tasks; ``None`` where none suffice, or where the variance between runs is
-            unknown.
-        detectable: the smallest difference that the present tasks and runs show; ``None`` where even 1, the
-            largest that is possible, is too small.
-    """
-
-    variation: Variation
-    tasks_needed: int | None
-    runs_needed: int | None
-    detectable: float | None
-
-    def as_json(self) -> PowerJson:
-        """Return it as it is printed."""
-        return {
-            "variation": asdict(self.variation),
-            "tasks_needed": self.tasks_needed,
-            "runs_needed": self.runs_needed,
-            "detectable": self.detectable,
-            "power": POWER,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class PairResult:
-    """Two agents' difference in one metric.
-
-    Args:
-        holm_p: the p-value, adjusted for all pairs of the ranking.
-        power: ``None`` with fewer than two tasks.
-    """
-
-    first: str
-    second: str
-    found: Difference
-    holm_p: float
-    power: Power | None
-
-    def largest(self) -> list[tuple[str, float]]:
-        """Return the tasks with the largest differences."""
-        moved = [entry for entry in self.found.by_task.items() if entry[1]]
-        return sorted(moved, key=lambda entry: -abs(entry[1]))[:_TASKS_SHOWN]
-
-    def is_worse_by(self, margin: float) -> bool:
-        """Tell whether the second agent is shown to be worse than the first by more than a margin.
-
-        An agent that is tied with the first is not.
-        """
-        if self.holm_p >= 1 - LEVEL:
-            return False
-        interval = self.found.sampled.interval
-        # Without one, the loss is the same at each of enough tasks.
-        least_loss = (self.found.value or 0.0) if interval is None else interval.high
-        return least_loss < -margin
-
-    def as_json(self) -> PairJson:
-        """Return it as it is printed."""
-        return {
-            "first_agent": self.first,
-            "second_agent": self.second,
-            **self.found.figures().as_json(),
-            "p_holm": round(self.holm_p, _P_DIGITS),
-            "power": None if self.power is None else self.power.as_json(),
-            "largest": [
-                {"task_id": task, "difference": round(value, 4)} for task, value in self.largest()
-            ],
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class MetricRanking:
-    """Agents by one metric.
-
-    Args:
-        values: from the best agent down.
-        pairs: each agent with each one behind it in the given order.
-        tied: agents that no test separates from the best one, and the best.
-    """
-
-    values: Mapping[str, float]
-    pairs: tuple[PairResult, ...]
-    tied: tuple[str, ...]
-
-    def against(self, first: str) -> dict[str, PairResult]:
-        """Return the pairs of the agent that was given first, by the other agent."""
-        return {pair.second: pair for pair in self.pairs if pair.first == first}
-
-    def as_json(self) -> MetricRankingJson:
-        """Return it as it is printed."""
-        return {
-            "values": {agent: round(one, 4) for agent, one in self.values.items()},
-            "tied_with_best": list(self.tied),
-            "differences": [pair.as_json() for pair in self.pairs],
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Ranking:
-    """Agents over the same tasks, in the given order."""
-
-    agents: tuple[str, ...]
-    tasks: tuple[str, ...]
-    metrics: Mapping[str, MetricRanking]
-    warnings: tuple[str, ...]
-
-    def as_json(self) -> RankingJson:
-        """Return it as it is printed."""
-        return {
-            "agents": list(self.agents),
-            "num_tasks": len(self.tasks),
-            "level": LEVEL,
-            "method": METHOD,
-            "resamples": DRAWS,
-            "seed": SEED,
-            "metrics": {name: found.as_json() for name, found in self.metrics.items()},
-            "warnings": list(self.warnings),
-        }
 
 
 def ranking(
@@ -527,47 +350,42 @@ def ranking(
         _check_comparable(by_agent)
     metrics = {name: _metrics_of(grid) for name, grid in by_agent.items()}
     return Ranking(
-        tuple(by_agent),
-        tuple(grids[0].tasks),
-        {name: _ranked({agent: own[name] for agent, own in metrics.items()}) for name in _RANKED},
-        (*warnings, *_missing(by_agent), *_other_capture_days(by_agent)),
+        agents=tuple(by_agent),
+        tasks=tuple(grids[0].tasks),
+        num_tasks=len(grids[0].tasks),
+        metrics={name: _ranked(_pairs(metrics, name)) for name in _RANKED},
+        warnings=(*warnings, *_missing(by_agent), *_other_capture_days(by_agent)),
     )
 
 
-def _ranked(metrics: Mapping[str, SampledMetric]) -> MetricRanking:
-    pairs = [
-        (first, second, _difference(metrics[first], metrics[second]))
-        for first, second in combinations(metrics, 2)
-    ]
-    adjusted = holm([1.0 if found.p_value is None else found.p_value for *_, found in pairs])
-    results = tuple(
-        PairResult(
-            first,
-            second,
-            found,
-            p_value,
-            _power(metrics[first], metrics[second], found),
-        )
-        for (first, second, found), p_value in zip(pairs, adjusted, strict=True)
-    )
+def _ranked(pairs: Sequence[Pair]) -> MetricRanking:
     values = {}
-    for pair in results:
-        values[pair.first], values[pair.second] = (
-            pair.found.first or 0.0,
-            pair.found.second or 0.0,
-        )
+    for pair in pairs:
+        values[pair.first_agent] = pair.first or 0.0
+        values[pair.second_agent] = pair.second or 0.0
     ordered = dict(sorted(values.items(), key=lambda entry: -entry[1]))
     best = next(iter(ordered))
-    beaten = {
-        pair.first if pair.second == best else pair.second
-        for pair in results
-        if best in (pair.first, pair.second) and pair.holm_p < 1 - LEVEL
-    }
-    return MetricRanking(ordered, results, tuple(name for name in ordered if name not in beaten))
+    beaten = set()
+    for pair in pairs:
+        sides = {pair.first_agent, pair.second_agent}
+        if best in sides and pair.clear:
+            beaten |= sides - {best}
+    return MetricRanking(
+        values=ordered,
+        tied_with_best=tuple(name for name in ordered if name not in beaten),
+        differences=tuple(pairs),
+    )
 
 
-def _power(first: SampledMetric, second: SampledMetric, found: Difference) -> Power | None:
-    if len(found.by_task) < 2 or found.value is None:
+def _power(
+    first: SampledMetric,
+    second: SampledMetric,
+    by_task: Mapping[str, float],
+    difference: float | None,
+) -> Power | None:
+    tasks = len(by_task)
+    # Only of shares: "more than 1" is too much.
+    if tasks < 2 or difference is None or first.limits is None:
         return None
     split = variation(
         [
@@ -575,19 +393,18 @@ def _power(first: SampledMetric, second: SampledMetric, found: Difference) -> Po
                 [value for own in first.values[task].values() for value in own],
                 [value for own in second.values[task].values() for value in own],
             )
-            for task in found.by_task
+            for task in by_task
         ]
     )
-    tasks = len(found.by_task)
     detectable = detectable_difference(tasks, split.of_difference)
-    needed = tasks_needed(found.value, split.of_difference)
+    needed = tasks_needed(difference, split.of_difference)
     if needed is not None and needed > _MOST_TIMES_TASKS * tasks:
         needed = None
     return Power(
-        split,
-        needed,
-        runs_needed(found.value, tasks, split),
-        None if detectable is None or detectable > 1 else detectable,
+        variation=split,
+        tasks_needed=needed,
+        runs_needed=runs_needed(difference, tasks, split),
+        detectable=None if detectable is None or detectable > 1 else detectable,
     )
 
 

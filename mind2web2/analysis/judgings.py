@@ -375,7 +375,7 @@ def ranking_check(agents: Sequence[tuple[str, Judging, Judging]]) -> RankingChec
             swapped.append(SwappedPair(first, second, round(before, 6), round(after, 6)))
     return RankingCheck(
         orders=[list(one.values), list(other.values)],
-        tied=[list(one.tied), list(other.tied)],
+        tied=[list(one.tied_with_best), list(other.tied_with_best)],
         swapped=swapped,
         survives=not swapped,
     )

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mind2web2.analysis.changed_pages import StayedCount, changed_pages, stayed_by_leaf
 from mind2web2.results.claim_facts import claim_facts, is_claim, vote_groups
 from mind2web2.results.result_file import ResultFile
 from mind2web2.results.stored_results import latest_results
@@ -62,6 +63,7 @@ class LeafRow:
         quotes_missing: how many with a quotation that was not found.
         judgments: the judge's replies for it.
         cost_usd: their part of the answers' costs; ``None`` where a price is unknown.
+        stayed: verdicts that stayed on changed pages; ``None`` if none was asked about.
     """
 
     leaf: str
@@ -76,6 +78,7 @@ class LeafRow:
     quotes_missing: int
     judgments: int
     cost_usd: float | None
+    stayed: StayedCount | None
 
     @property
     def name(self) -> str:
@@ -157,10 +160,22 @@ def leaf_report(results: Mapping[str, Sequence[JudgedResult]]) -> LeafReport:
     """Return the report on results by task."""
     scores = {task_id: _scores(found) for task_id, found in results.items()}
     figures = task_figures({task_id: agents for task_id, agents in scores.items() if agents})
+    stayed = _stayed([each for found in results.values() for each in found])
     tasks = [
-        task_report(task_id, found, figures.get(task_id)) for task_id, found in results.items()
+        task_report(task_id, found, figures.get(task_id), stayed)
+        for task_id, found in results.items()
     ]
     return report_of(tasks)
+
+
+def _stayed(results: Iterable[JudgedResult]) -> dict[str, StayedCount]:
+    """Return how many verdicts on each leaf stayed on changed pages, by the judges of these results."""
+    agents, judges = set(), set()
+    for each in results:
+        agents.add(each.agent)
+        judges.add(each.result.judge_model or "")
+    reports = [report for agent in sorted(agents) for report in changed_pages(agent)]
+    return stayed_by_leaf(reports, judges)
 
 
 def report_of(tasks: Sequence[TaskReport]) -> LeafReport:
@@ -229,12 +244,16 @@ def _page_group(pages: int) -> str:
 
 
 def task_report(
-    task_id: str, found: Sequence[JudgedResult], figures: TaskFigures | None
+    task_id: str,
+    found: Sequence[JudgedResult],
+    figures: TaskFigures | None,
+    stayed: Mapping[str, StayedCount],
 ) -> TaskReport:
     """Return the report on a task.
 
     Args:
         figures: of the task among all tasks; ``None`` where it has no scores.
+        stayed: verdicts that stayed on changed pages, by ``task/leaf``.
     """
     trees = [dict(_paths(each.result)) for each in found]
     # By their ids in memory: each result has its own leaves.
@@ -247,7 +266,8 @@ def task_report(
     for path, leaves in columns.items():
         decided = [leaf for leaf in leaves if _verdict(leaf) in ("passed", "failed")]
         matters = [id(leaf) in matter for leaf in decided]
-        rows.append(_row(path, leaves, table[path], rests[path], matters, found))
+        own = stayed.get(f"{task_id}/{path.rpartition('/')[2]}")
+        rows.append(_row(path, leaves, table[path], rests[path], matters, found, own))
     by_pages, by_position = _shares(found)
     judges = Counter(each.result.judge_model for each in found if each.result.judge_model)
     return TaskReport(
@@ -271,6 +291,7 @@ def _row(
     rest: Sequence[float],
     matters: Sequence[bool],
     found: Sequence[JudgedResult],
+    stayed: StayedCount | None,
 ) -> LeafRow:
     counts = counts_of(verdicts)
     there = [
@@ -298,6 +319,7 @@ def _row(
         quotes_missing=sum("not_found" in fact.quotes for fact in facts),
         judgments=sum(map(_votes, judged)),
         cost_usd=sum(known_costs) if len(known_costs) == len(costs) else None,
+        stayed=stayed,
     )
 
 

@@ -72,8 +72,8 @@ _NO_WAY_AROUND_THE_PROXY = (
     "--block-new-web-contents",
     "--disable-external-intent-requests",
 )
-# What a browser needs of our environment. The rest, API keys above all, is no business of a process
-# that hostile pages run in.
+# A browser needs these variables. It gets no others, above all no API keys, because hostile pages
+# run in its processes.
 _ENVIRONMENT = re.compile(
     r"PATH|HOME|USER|LOGNAME|LANG|LANGUAGE|LC_\w+|TZ|TMPDIR|TEMP|TMP|LD_LIBRARY_PATH|DISPLAY|XAUTHORITY"
     r"|WAYLAND_DISPLAY|XDG_\w+|FONTCONFIG_\w+|SYSTEMROOT|SYSTEMDRIVE|WINDIR|USERPROFILE|APPDATA|LOCALAPPDATA"

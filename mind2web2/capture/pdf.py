@@ -219,7 +219,7 @@ def _without(text_page: pypdfium2.PdfTextPage, hidden: Sequence[_Stretch]) -> Pa
     pieces: list[str] = []
     left_out: list[str] = []
     position = 0
-    for stretch in _merged(hidden):
+    for stretch in _merge(hidden):
         pieces.append(_text(text_page, position, stretch.start))
         secret = _text(text_page, stretch.start, stretch.end)
         left_out.append(secret)
@@ -233,7 +233,7 @@ def _without(text_page: pypdfium2.PdfTextPage, hidden: Sequence[_Stretch]) -> Pa
     return PageWords("".join(pieces), "\n".join(left_out))
 
 
-def _merged(hidden: Sequence[_Stretch]) -> Iterator[_Stretch]:
+def _merge(hidden: Sequence[_Stretch]) -> Iterator[_Stretch]:
     """Return stretches that follow each other as one."""
     current: _Stretch | None = None
     for stretch in hidden:
@@ -292,7 +292,7 @@ def render_pages(data: bytes, settings: RenderSettings) -> RenderedPdf:
     Raises:
         DocumentError: not a PDF, encrypted, damaged, or without pages.
     """
-    with _opened(data) as document:
+    with _open_document(data) as document:
         page_count = len(document)
         wanted = min(page_count, max(settings.max_image_pages, settings.max_text_pages))
         pages = [_render_page(document, index, settings) for index in range(wanted)]
@@ -337,7 +337,7 @@ def letters_of(data: bytes, max_pages: int = 100) -> PdfLetters:
 
     has_text = False
     missing: set[str] = set()
-    with _opened(data) as document:
+    with _open_document(data) as document:
         for index in range(min(len(document), max_pages)):
             with contextlib.suppress(pypdfium2.PdfiumError):  # a damaged page has no text
                 page = document[index]
@@ -368,7 +368,7 @@ def _missing_scripts(page: pypdfium2.PdfPage) -> tuple[str, ...]:
 
 
 @contextlib.contextmanager
-def _opened(data: bytes) -> Iterator[pypdfium2.PdfDocument]:
+def _open_document(data: bytes) -> Iterator[pypdfium2.PdfDocument]:
     """Open a document that has pages, or say why that cannot be."""
     import pypdfium2
 

@@ -13,12 +13,14 @@ from types import ModuleType
 from typing import Any
 
 from mind2web2 import __version__
+from mind2web2.cli.loading import loaded
 from mind2web2.cli.options import CommandParser, Handler
 from mind2web2.errors import Mind2Web2Error, StorageError
+from mind2web2.runs.paths import take_away_changes
 from mind2web2.utils.entry_points import (
     hook_names,
-    loaded_part,
-    loaded_parts,
+    load_part,
+    load_parts,
     removed_plugin,
 )
 from mind2web2.utils.values import one_of
@@ -47,27 +49,18 @@ decide
 """
 
 
-# The module of each command below ``mind2web2.cli``. Only that of the command line is loaded.
-_MODULES = {
+# The module of each command's parser. Only that of the command line is loaded.
+_PARSERS = {
     **{"example": "example"},
     **dict.fromkeys(("get", "tasks", "answers", "validate", "submit"), "benchmark"),
-    **{
-        "new": "new",
-        "rubric": "rubric",
-        "rehearse": "rehearse",
-    },
+    **{"new": "new", "rubric": "rubric", "rehearse": "rehearse"},
     **dict.fromkeys(("cache", "pages"), "pages"),
-    **{"check-judge": "results.check_judge", "evaluate": "evaluate", "serve": "serve"},
-    **{
-        "show": "results.show",
-        "audit": "results.audit",
-        "leaves": "results.leaves",
-        "export": "results.export",
-    },
-    **dict.fromkeys(("view", "report"), "results.view"),
-    **dict.fromkeys(("metrics", "compare"), "results.metrics"),
-    **{"rejudge": "results.rejudge", "verify-results": "results.verify_results"},
-    **dict.fromkeys(("judgments", "merge"), "results.transfer"),
+    **{"check-judge": "check_judge", "evaluate": "evaluate", "serve": "serve"},
+    **{"show": "show", "audit": "audit", "leaves": "leaves", "export": "export"},
+    **dict.fromkeys(("view", "report"), "view"),
+    **dict.fromkeys(("metrics", "compare"), "metrics"),
+    **{"rejudge": "rejudge", "verify-results": "verify_results"},
+    **dict.fromkeys(("judgments", "merge"), "transfer"),
     **{"more": "more", "plugins": "plugins"},
 }
 # The commands that --help shows.
@@ -87,10 +80,14 @@ _RENAMED = {
 }
 
 
+def _own_parser(name: str) -> ModuleType:
+    return import_module(f"{__name__}.parsers.{name}")
+
+
 def command_modules() -> tuple[ModuleType, ...]:
-    """Return the modules of all commands."""
-    own = [import_module(f"{__name__}.{name}") for name in dict.fromkeys(_MODULES.values())]
-    return (*own, *dict.fromkeys(loaded_parts("commands").values()))
+    """Return the modules that have the parsers of all commands."""
+    own = [_own_parser(name) for name in dict.fromkeys(_PARSERS.values())]
+    return (*own, *dict.fromkeys(load_parts("commands").values()))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -118,9 +115,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _module_of(parser: CommandParser, word: str) -> Any:
     """Return the module of a command, which adds its parser."""
-    if word in _MODULES:
-        return import_module(f"{__name__}.{_MODULES[word]}")
-    module = loaded_part("commands", word)
+    if word in _PARSERS:
+        return _own_parser(_PARSERS[word])
+    module = load_part("commands", word)
     if module is None:
         parser.error(f"the command {word} is of a plugin that cannot be loaded")
     return module
@@ -133,15 +130,14 @@ def _check_command(parser: CommandParser, word: str) -> None:
     if plugin := removed_plugin(word):
         parser.error(f"the command {word} needs the plugin {plugin}")
     try:
-        one_of((*_MODULES, *hook_names("commands")))(word)
+        one_of((*_PARSERS, *hook_names("commands")))(word)
     except ValueError as error:
         parser.error(f"argument COMMAND: {error}")
 
 
 def evaluate_main(arguments: Sequence[str] | None = None) -> int:
     """Run ``run_eval.py`` and return its exit status."""
-    from mind2web2.cli import evaluate
-
+    evaluate = _own_parser("evaluate")
     description = evaluate.description("python run_eval.py --agent_name my_agent")
     parser = CommandParser(prog="run_eval.py", description=description)
     evaluate.add_options(parser)
@@ -150,8 +146,7 @@ def evaluate_main(arguments: Sequence[str] | None = None) -> int:
 
 def batch_cache_main(arguments: Sequence[str] | None = None) -> int:
     """Run ``batch_answer_cache.py`` and return its exit status."""
-    from mind2web2.cli import pages
-
+    pages = _own_parser("pages")
     parser = CommandParser(prog="batch_answer_cache.py", description=pages.CACHE)
     pages.add_task_command(parser)
     return _run(parser, arguments)
@@ -159,8 +154,7 @@ def batch_cache_main(arguments: Sequence[str] | None = None) -> int:
 
 def cache_all_main(arguments: Sequence[str] | None = None) -> int:
     """Run ``cache_all_answers.sh`` and return its exit status."""
-    from mind2web2.cli import pages
-
+    pages = _own_parser("pages")
     parser = CommandParser(prog="cache_all_answers.sh", description=pages.CACHE)
     pages.add_agents_command(parser)
     return _run(parser, arguments)
@@ -172,11 +166,8 @@ def _run(parser: CommandParser, arguments: Sequence[str] | None) -> int:
         # command.
         sys.stdout.reconfigure(errors="backslashreplace")
     options = parser.parse_args(arguments)
-    run: Handler = options.run
-    if isinstance(options.run, str):
-        # Only now: parsers load quickly, but not the modules that do the work.
-        run = import_module(options.run).run
     try:
+        run: Handler = loaded(options.run)
         return _published(parser, run(options))
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
@@ -215,8 +206,6 @@ def _system_failure(error: OSError) -> str:
 
 def _published(parser: CommandParser, exit_status: int) -> int:
     """Bring the files of remote roots to where they belong, and return the exit status."""
-    from mind2web2.runs.paths import take_away_changes
-
     try:
         take_away_changes()
     except StorageError as error:

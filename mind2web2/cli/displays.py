@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -20,15 +20,13 @@ from rich.table import Table
 from rich.text import Text
 
 from mind2web2.cli.console import line
+from mind2web2.judge.batch_endpoints import JobProgress
+from mind2web2.judge.usage import RunUsage
+from mind2web2.pages.crawl import CrawlProgress, PageOutcome
+from mind2web2.runs.answer import AnswerOutcome
+from mind2web2.runs.run import ProgressFile, RunProgress, RunState
 from mind2web2.utils.dollars import dollars
 from mind2web2.utils.text import counted
-
-if TYPE_CHECKING:
-    from mind2web2.judge.batch_endpoints import JobProgress
-    from mind2web2.judge.usage import RunUsage
-    from mind2web2.pages.crawl import CrawlProgress, PageOutcome
-    from mind2web2.runs.answer import AnswerOutcome
-    from mind2web2.runs.run import ProgressFile, RunProgress, RunState
 
 _KEEP_EVERY_S = 1.0
 MAY_STOP = (

@@ -5,76 +5,25 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 
-from mind2web2.cli.options import Subcommands, add_settings, given_settings
+from mind2web2.cli.loading import loaded
+from mind2web2.cli.options import given_settings
 from mind2web2.cli.settings_file import settings_of
 from mind2web2.errors import UsageError
-from mind2web2.runs.setting import Setting
-from mind2web2.runs.settings import PLAIN, RunSettings, all_settings
+from mind2web2.pages.citations import BarredList
+from mind2web2.results.answers import select_work
+from mind2web2.runs.paths import paths_of
+from mind2web2.runs.settings import PLAIN, RunSettings
+from mind2web2.scripts.isolation.processes import fork_server
 from mind2web2.utils.entry_points import hook_names
 from mind2web2.utils.own_memory import hide_memory
-
-_DESCRIPTION = """\
-Judge an agent's answers: run each task's eval script, check every claim against the cited pages, score
-the rubric trees, and show the scores with the agent's metrics.
-
-  {command}                    judge with OpenAI's o4-mini (OPENAI_API_KEY)
-  {command} --estimate         print first what that will cost, and ask nothing
-  {command} --max_cost 20      stop asking when the run has cost $20
-  {command} --batch            for half the price, if it may take a day
-  {command} --task_id TASK     one task only; may be repeated
-  {command} --judge_base_url http://localhost:8000/v1 --judge_model NAME
-  {indent}                    a server of your own
-  {command} --llm_provider replay
-  {indent}                    score again from stored judgments, offline
-
-The same command continues a run that was stopped: results that are up to date are reused, and so is every
-stored judgment. Exit status: 0 every selected answer has a result, 1 some have none, 2 the run could not
-start.
-"""
-
-
-def description(command: str) -> str:
-    """Return the purpose of the command, with examples spelled as the user has started it."""
-    return _DESCRIPTION.format(command=command, indent=" " * len(command))
-
-
-def evaluation_settings() -> dict[str, Setting]:
-    """Return the settings of the command: all but that of commands that count."""
-    return {name: each for name, each in all_settings().items() if name != "task_list"}
-
-
-def add_command(commands: Subcommands) -> None:
-    """Add ``evaluate`` to ``mind2web2``."""
-    parser = commands.add_parser(
-        "evaluate",
-        help="judge an agent's answers",
-        description=description("mind2web2 evaluate my_agent"),
-    )
-    add_options(parser)
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of both spellings of the command."""
-    parser.add_argument(
-        "agent", nargs="?", metavar="AGENT", help="the agent; the same as --agent_name"
-    )
-    add_settings(parser, evaluation_settings())
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Evaluate and return the exit status."""
-    from mind2web2.utils.garbage_collection import gc_paused
-
     agent_name = _agent_name(given_settings(options).agent_name, options.agent)
     settings = prepared(replace(settings_of(options, is_announced=True), agent_name=agent_name))
     if settings.barred is not None:
-        from mind2web2.pages.citations import BarredList
-
         BarredList.read(settings.barred)
-    with gc_paused():
-        from mind2web2.results.answers import select_work
-        from mind2web2.runs.paths import paths_of
     paths = paths_of(settings)
     # Captures fill a new folder; without them, a typing error would fail every claim.
     root, captures = paths.cache_root, settings.captures_pages
@@ -87,20 +36,15 @@ def run(options: argparse.Namespace) -> int:
     work = select_work(paths, agent_name, settings.task_ids)
     if settings.shard is not None:
         work = settings.shard.share_of(work)
-    if settings.estimate:
-        from mind2web2.cli.evaluate_report import print_estimate
-
-        return print_estimate(settings, agent_name, paths, work)
-    if settings.engine in hook_names("engines"):
-        from mind2web2.hooks import engine_named
-
-        engine = engine_named(settings.engine)
-        return engine.evaluate(settings, agent_name, paths, work)
     # Only now: the judge's libraries take a while to load.
-    with gc_paused():
-        from mind2web2.cli.evaluate_run import run_evaluation
-
-    return run_evaluation(settings, agent_name, paths, work)
+    if settings.estimate:
+        way = "mind2web2.cli.estimate:print_estimate"
+    elif settings.engine in hook_names("engines"):
+        way = "mind2web2.cli.evaluate_run:run_on_engine"
+    else:
+        way = "mind2web2.cli.evaluate_run:run_evaluation"
+    status: int = loaded(way)(settings, agent_name, paths, work)
+    return status
 
 
 def prepared(settings: RunSettings) -> RunSettings:
@@ -113,7 +57,6 @@ def prepared(settings: RunSettings) -> RunSettings:
     hide_memory()
     if not settings.estimate and settings.engine == PLAIN:
         # It loads what scripts need while this process loads what judges need.
-        from mind2web2.scripts.isolation.processes import fork_server
 
         fork_server.warm_up()
     return settings

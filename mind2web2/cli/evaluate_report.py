@@ -1,42 +1,31 @@
-"""The price of a run before it begins (``--estimate``), and the tables and warnings at its end."""
+"""The tables and warnings at the end of a run."""
 
 from __future__ import annotations
 
 import logging
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 
 from mind2web2.capture.network.destinations import is_private_url
-from mind2web2.cli.console import line, number, plain_console, print_amounts
+from mind2web2.cli.console import line, number
 from mind2web2.cli.displays import duration_text, totals_text
-from mind2web2.cli.suggestions import suggested_command
+from mind2web2.cli.results.tables import print_metrics
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.usage import RunUsage, TaskUsage
 from mind2web2.llm_client.chat import Usage
-from mind2web2.llm_client.settings import endpoint_of
 from mind2web2.results.agent_summary import AgentSummary
 from mind2web2.results.answers import RunFolders, TaskWork
 from mind2web2.results.caution_facts import CautionFacts
-from mind2web2.results.freshness import Conditions, newest_judge
-from mind2web2.results.provenance import JudgeRecord
 from mind2web2.rubric.verdicts import CASCADE_RULE
 from mind2web2.runs.answer import AnswerOutcome
-from mind2web2.runs.session import first_endpoint_of, judge_settings
-from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.dollars import dollars, dollars_as_given
 from mind2web2.utils.names import name_list, natural_key
-from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.text import counted
-
-if TYPE_CHECKING:
-    from mind2web2.runs.estimate import PlannedRun, Range, RunEstimate
 
 log = logging.getLogger(__name__)
 
@@ -55,193 +44,6 @@ _USAGE_COLUMNS = (
     "reused",
     "saved",
 )
-_ESTIMATE_COLUMNS = (
-    "answers",
-    "judge requests",
-    "tokens in",
-    "cached",
-    "out",
-    "dollars",
-    "based on",
-)
-
-
-# Before the run
-
-
-def print_estimate(
-    settings: RunSettings, agent_name: str, paths: PathConfig, work: Sequence[TaskWork]
-) -> int:
-    """Print what the run that the settings describe would take, and return the exit status."""
-    from mind2web2.runs.estimate import estimate_run
-
-    console = plain_console()
-    if settings.is_replay:
-        line(
-            console,
-            "A replay answers from stored judgments: it asks nothing and costs nothing.",
-        )
-        return 0
-    run = _planned(
-        settings,
-        RunFolders(agent_name, paths.cache_root, paths.eval_results_root),
-        work,
-    )
-    estimate = estimate_run(run)
-    answers = {task.task_id: len(task.answers) for task in work}
-    rows = {
-        task_id: _estimate_cells(_as_planned(run, ranges), answers[task_id])
-        for task_id, ranges in estimate.ranges.items()
-    }
-    if rows:
-        print_amounts(console, "Estimate", "task", _ESTIMATE_COLUMNS, rows)
-    for text in _estimate_lines(run, estimate, settings.max_cost):
-        line(console, text)
-    guessed = [
-        task_id
-        for task_id, ranges in estimate.ranges.items()
-        if any(found.basis.is_guess for found in ranges)
-    ]
-    if guessed:
-        command = suggested_command(settings, "rehearse", guessed[0])
-        line(
-            console,
-            "A guess looks at no script. To count the questions that a script asks about a made-up answer "
-            f"in which all is right: {command}",
-        )
-    line(console, "Nothing was asked, run or written.")
-    return 0
-
-
-def _planned(settings: RunSettings, folders: RunFolders, work: Sequence[TaskWork]) -> PlannedRun:
-    from mind2web2.runs.estimate import PlannedRun
-
-    judge = judge_settings(settings)
-    endpoint = endpoint_of(settings.llm_provider, settings.judge_server())
-    newest = newest_judge(folders.eval_results_root, folders.agent_name)
-    conditions = Conditions(
-        judge=JudgeRecord.of(
-            judge,
-            endpoint or ("" if newest is None else newest.endpoint),
-            first_endpoint_of(settings),
-        ),
-        with_captures=not settings.no_capture,
-        with_private_network=settings.allow_private_network,
-        strict=settings.strict,
-    )
-    return PlannedRun(
-        work,
-        folders,
-        judge,
-        endpoint,
-        conditions,
-        settings.overwrite,
-        settings.keep_apart,
-        may_look_ahead=not settings.is_replay,
-        looks_ahead=settings.goes_ahead == "gates",
-    )
-
-
-def _estimate_cells(ranges: Sequence[Range], answers: int) -> tuple[str, ...]:
-    from mind2web2.runs.estimate import total
-
-    *counts, cost_usd = total(found.expected for found in ranges)
-    amounts = (*(f"{round(count):,}" for count in counts), dollars(cost_usd))
-    return f"{len(ranges)} of {answers}", *amounts, _basis(ranges)
-
-
-def _without_price(run: PlannedRun) -> Iterator[str]:
-    """Yield the models of the run's judges whose prices are not known."""
-    from mind2web2.llm_client.chat import Usage
-    from mind2web2.llm_client.prices import price_usd
-
-    first = run.judge.first
-    models = [run.judge.model] if first is None else [first.model, run.judge.model]
-    return (model for model in models if price_usd(Usage(1, 0, 1), model) is None)
-
-
-def _estimate_lines(
-    run: PlannedRun, estimate: RunEstimate, max_cost: float | None
-) -> Iterator[str]:
-    from mind2web2.runs.estimate import total
-
-    without = [found for own in estimate.ranges.values() for found in own]
-    ranges = _as_planned(run, without)
-    low = total(found.low for found in ranges)
-    expected = total(found.expected for found in ranges)
-    high = total(found.high for found in ranges)
-    selected = sum(len(task.answers) for task in run.work)
-    reused = selected - len(ranges) - len(estimate.unscored)
-    yield f"Answers to evaluate: {len(ranges)} of {selected}; {reused} have a result that is up to date."
-    first = run.judge.first
-    if first is None:
-        then = ""
-    else:
-        then = f", after {first.model}"
-    yield f"Judge: {run.judge.model} ({run.endpoint or run.judge.provider}){then}."
-    basis = f", based on {_basis(ranges)}" if expected.requests else ""
-    requests = _between(*(f"{round(part.requests):,}" for part in (low, expected, high)))
-    yield f"Judge requests: {requests}{basis}."
-    yield (
-        f"Tokens in: probably {round(expected.input_tokens):,}, of which cached "
-        f"{round(expected.cached_tokens):,}; out: {round(expected.output_tokens):,}."
-    )
-    if math.isnan(expected.cost_usd):
-        unpriced = ", ".join(_without_price(run))
-        yield f"Dollars: not known, as there is no price for {unpriced}: mind2web2.toml may give it."
-    else:
-        yield f"Dollars: {_between(*(dollars(part.cost_usd) for part in (low, expected, high)))}."
-    if run.may_look_ahead and expected.requests:
-        yield _lookahead_line(run, without)
-    captures = run.conditions.with_captures
-    then = "captured when a claim needs them" if captures else "their claims fail (--no_capture)"
-    pages = estimate.uncached_pages
-    yield f"Cited pages that are not cached yet: {pages}{f'; {then}' if pages else ''}."
-    for name, why in estimate.unscored.items():
-        yield f"No result to be expected: {name}: {why}"
-    for task in run.work:
-        for answer_name, why in task.failed_runs.items():
-            yield f"Score 0 without a question: {task.task_id}/{answer_name}: {why}"
-    if run.endpoint is None:
-        yield "The judge's address is not set: results of any server count as valid."
-    if max_cost is not None and expected.cost_usd > 0:
-        verdict = "will probably not cover the run: it stops there"
-        if not run.overwrite:
-            verdict += ", and the same command continues"
-        if expected.cost_usd <= max_cost:
-            verdict = "covers the run" if high.cost_usd <= max_cost else "may not cover the run"
-        yield f"--max_cost {dollars_as_given(max_cost)} {verdict}."
-
-
-def _as_planned(run: PlannedRun, ranges: Sequence[Range]) -> Sequence[Range]:
-    return [found.with_lookahead() for found in ranges] if run.looks_ahead else ranges
-
-
-def _lookahead_line(run: PlannedRun, without: Sequence[Range]) -> str:
-    """Return the price of a run without and with lookahead."""
-    from mind2web2.runs.estimate import total
-
-    off = total(found.expected for found in without)
-    gates = total(found.with_lookahead().expected for found in without)
-    prices = [
-        f"{way} probably {counted(round(amounts.requests), 'request')}"
-        + ("" if math.isnan(amounts.cost_usd) else f", {dollars(amounts.cost_usd)}")
-        for way, amounts in (("values", off), ("gates", gates))
-    ]
-    planned = "gates" if run.looks_ahead else "values"
-    return f"By --ahead (this command: {planned}): {'; '.join(prices)}."
-
-
-def _between(low: str, expected: str, high: str) -> str:
-    if low == high:
-        return expected
-    return f"between {low} and {high}, probably {expected}"
-
-
-def _basis(ranges: Sequence[Range]) -> str:
-    from mind2web2.runs.estimate import basis_text
-
-    return basis_text(found.basis for found in ranges)
 
 
 # After the run
@@ -276,8 +78,6 @@ class RunReport:
 
 def print_run(console: Console, run: RunReport) -> None:
     """Print each task's scores, the agent's metrics, the answers without a score, and what the run took."""
-    from mind2web2.cli.results.tables import print_metrics
-
     if not (run.is_quiet and run.is_one_of_several):
         console.print(_scores_table(run.work, run.outcomes))
         if run.summary is not None and run.summary.num_runs:
@@ -451,8 +251,19 @@ def lasting_cautions(results: Sequence[CautionFacts]) -> list[str]:
         _unavailable_line(results),
         _downloads_line(results),
         *_fault_lines(results),
+        _opposites_line(results),
     ]
     return [line for line in lines if line]
+
+
+def _opposites_line(results: Iterable[CautionFacts]) -> str | None:
+    pairs = [f"{one.name}: {pair}" for one in results for pair in one.opposites]
+    if not pairs:
+        return None
+    return (
+        f"{counted(len(pairs), 'pair')} of leaves of one answer say the same about the same page, with "
+        f"opposite verdicts ({name_list(pairs)})"
+    )
 
 
 def _scored(outcomes: Iterable[AnswerOutcome]) -> list[CautionFacts]:

@@ -5,14 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import (
-    asynccontextmanager,
-    contextmanager,
-    nullcontext,
-)
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 
@@ -26,6 +21,7 @@ from mind2web2.cli.evaluate_report import (
     print_unreported,
 )
 from mind2web2.cli.event_loop import run_to_exit
+from mind2web2.cli.results.show import stored_values
 from mind2web2.cli.suggestions import (
     caching_command,
     suggested_check,
@@ -33,7 +29,8 @@ from mind2web2.cli.suggestions import (
     suggested_forgetting,
 )
 from mind2web2.errors import ResultWriteError, UsageError
-from mind2web2.hooks import Elsewhere, Listeners, listeners_opened
+from mind2web2.hooks import Elsewhere, Listeners, engine_named, listeners_opened
+from mind2web2.judge.batch_state import BatchFolder
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.other_agents import stores_of_others
@@ -45,12 +42,7 @@ from mind2web2.pages.other_agents import PagesOfOthers
 from mind2web2.results.agent_summary import AgentSummary
 from mind2web2.results.answers import RunFolders, TaskWork
 from mind2web2.results.freshness import changed_scripts
-from mind2web2.results.shard_states import (
-    SHARDS_NAME,
-    ShardState,
-    shard_states,
-    shards_text,
-)
+from mind2web2.results.shard_states import SHARDS_NAME, ShardState, shard_states, shards_text
 from mind2web2.results.stored_results import (
     PROGRESS_NAME,
     answer_results_dir,
@@ -69,22 +61,12 @@ from mind2web2.runs.run import (
     evaluate_work,
     uncached_pages,
 )
-from mind2web2.runs.session import (
-    BATCHES,
-    NO_LIMIT,
-    OwnParts,
-    Session,
-    budget_of,
-    open_run,
-)
+from mind2web2.runs.session import BATCHES, NO_LIMIT, OwnParts, Session, budget_of, open_run
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.garbage_collection import gc_frozen
 from mind2web2.utils.logging_setup import LogFile
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.text import counted
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)
@@ -117,6 +99,13 @@ class _Run:
             print_unreported(self.console, usage)
         for action in self.on_stop:
             action()
+
+
+def run_on_engine(
+    settings: RunSettings, agent_name: str, paths: PathConfig, work: Sequence[TaskWork]
+) -> int:
+    """Have a plugin evaluate the answers elsewhere, and return the exit status."""
+    return engine_named(settings.engine).evaluate(settings, agent_name, paths, work)
 
 
 def run_evaluation(
@@ -314,8 +303,6 @@ async def _elsewhere(
 
 def _print_reused(run: _Run, outcomes: Sequence[AnswerOutcome]) -> None:
     """Print the stored values of reused results, as their scripts did not run and logged nothing."""
-    from mind2web2.cli.results.show import stored_values
-
     for outcome in outcomes:
         folder = answer_results_dir(
             run.folders.eval_results_root,
@@ -389,8 +376,6 @@ async def _print_beforehand(run: _Run, store: JudgmentStore) -> None:
 
 async def _open_batch_text(run: _Run, store: JudgmentStore) -> str | None:
     """Return a warning where batches of this judge's server are open, which this run does not fetch."""
-    from mind2web2.judge.batch_state import BatchFolder
-
     endpoint = endpoint_of(run.settings.llm_provider, run.settings.judge_server())
     try:
         records = await asyncio.to_thread(BatchFolder(run.folders.agent_results / BATCHES).records)

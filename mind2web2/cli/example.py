@@ -6,37 +6,18 @@ import argparse
 from contextlib import chdir
 from pathlib import Path
 
-from mind2web2.cli.options import CommandParser, Subcommands
+from mind2web2.benchmark.example import AGENT, JUDGMENTS, write_example
+from mind2web2.cli import evaluate
+from mind2web2.cli.console import line, plain_console
+from mind2web2.cli.options import CommandParser
+from mind2web2.cli.parsers.evaluate import add_options
 from mind2web2.errors import UsageError
 from mind2web2.utils.program import program
 from mind2web2.utils.text import counted
 
-DESCRIPTION = """\
-Write an example project and evaluate it: three answers to each of three tasks about an invented town, with
-their cited pages and the judge's replies. It needs no key, no browser and no network.
-
-  mind2web2 example               into the folder example/
-  mind2web2 example FOLDER
-"""
-
-
-def add_command(commands: Subcommands) -> None:
-    """Add ``example`` to ``mind2web2``."""
-    parser = commands.add_parser(
-        "example",
-        help="write an example project and evaluate it",
-        description=DESCRIPTION,
-    )
-    parser.add_argument("folder", nargs="?", metavar="FOLDER", type=Path, default=Path("example"))
-    parser.set_defaults(run=run)
-
 
 def run(options: argparse.Namespace) -> int:
     """Write, evaluate, and return the exit status of the evaluation."""
-    from mind2web2.benchmark.example import AGENT, JUDGMENTS, write_example
-    from mind2web2.cli import evaluate
-    from mind2web2.cli.console import line, plain_console
-
     folder: Path = options.folder
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is no folder: name another one")
@@ -44,7 +25,7 @@ def run(options: argparse.Namespace) -> int:
     line(console, f"{counted(write_example(folder), 'file')} written into {folder}")
     words = [AGENT, "--llm_provider", "replay", "--judgments", str(JUDGMENTS)]
     parser = CommandParser(prog="mind2web2 example")
-    evaluate.add_options(parser)
+    add_options(parser)
     with chdir(folder):
         status = evaluate.run(parser.parse_args(words))
     line(console, f"Look at it: cd {folder}; {program()} view {AGENT}")

@@ -4,23 +4,12 @@ from __future__ import annotations
 
 import argparse
 
-from mind2web2.cli.options import CommandParser, Subcommands
-
-DESCRIPTION = """\
-List all commands that `mind2web2 --help` leaves out, those of plugins included.
-"""
-
-
-def add_command(commands: Subcommands) -> None:
-    """Add ``more`` to ``mind2web2``."""
-    parser = commands.add_parser("more", help="list all other commands", description=DESCRIPTION)
-    parser.set_defaults(run=run)
+from mind2web2.cli import FIRST_COMMANDS, command_modules
+from mind2web2.cli.options import CommandParser
 
 
 def run(_: argparse.Namespace) -> int:
     """Print a line for each command and return the exit status."""
-    from mind2web2.cli import FIRST_COMMANDS, command_modules
-
     together = CommandParser(prog="mind2web2")
     commands = together.add_subparsers()
     for module in command_modules():

@@ -13,6 +13,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
+from mind2web2.capture.network.proxy_url import parse_upstream
 from mind2web2.errors import UsageError
 from mind2web2.runs.setting import Setting
 from mind2web2.runs.settings import (
@@ -33,6 +34,8 @@ _Value = TypeVar("_Value")
 Handler = Callable[[argparse.Namespace], int]
 Subcommands = Any  # the type of argparse's subparsers action is private
 
+# Of the commands that score single answers.
+SCORING_DEFAULTS = RunSettings(max_concurrent_answers=64, answer_timeout=600.0)
 _LONG_OPTION = re.compile(r"--[a-z][a-z_-]*(?=$|=)")
 
 
@@ -228,7 +231,7 @@ def argument(parse: Callable[[str], _Value]) -> Callable[[str], _Value]:
     return parsed
 
 
-filled = argument(values.filled)
+filled = argument(values.non_empty)
 positive_int = argument(values.positive_int)
 count = argument(values.count)
 port_number = argument(values.port_number)
@@ -253,9 +256,7 @@ def _secret(parse: Callable[[str], _Value]) -> Callable[[str], _Value]:
 
 
 def _proxy_url(text: str) -> str:
-    from mind2web2.capture.network.upstream import parsed_upstream
-
-    parsed_upstream(text)
+    parse_upstream(text)
     return text
 
 
@@ -419,3 +420,26 @@ def add_json_option(parser: argparse.ArgumentParser, what: str = "the figures") 
 def add_folder_options(parser: argparse.ArgumentParser, *names: str) -> None:
     """Add options for the project's folders, all of them by default."""
     add_settings(parser, names or FOLDER_NAMES)
+
+
+def add_audits_root(parser: argparse.ArgumentParser) -> None:
+    """Add the folder of human labels."""
+    parser.add_argument(
+        "--audits_root",
+        metavar="DIR",
+        type=Path,
+        default=Path("audits"),
+        help="where labels go (default: audits/)",
+    )
+
+
+def add_correction_roots(parser: argparse.ArgumentParser) -> None:
+    """Add the folders of labels and of answers that were judged again."""
+    add_audits_root(parser)
+    parser.add_argument(
+        "--rejudged_root",
+        metavar="DIR",
+        type=Path,
+        default=Path("rejudged"),
+        help="where samples by a strong judge are (default: rejudged/)",
+    )

@@ -3,223 +3,62 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import logging
 import sys
-from collections.abc import (
-    AsyncIterator,
-    Callable,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from rich.console import Console
+from rich.table import Table
+
+from mind2web2.capture.browser_manager import BatchBrowserManager
+from mind2web2.cli.console import line, plain_console, warnings_on
+from mind2web2.cli.displays import CrawlDisplay
+from mind2web2.cli.event_loop import run_to_exit
 from mind2web2.cli.options import (
-    Subcommands,
-    add_folder_options,
-    add_settings,
-    add_task_option,
-    asking_providers,
-    count,
     given_settings,
-    positive_int,
-    positive_seconds,
-    web_address,
 )
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.cli.suggestions import caching_command
 from mind2web2.errors import AnswerError, UsageError
-from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL
-from mind2web2.runs.setting import Flag
-from mind2web2.runs.settings import PLAIN, SETTINGS, RunSettings, all_settings
+from mind2web2.hooks import engine_named
+from mind2web2.llm_client import LLMClient
+from mind2web2.llm_client.chat import ChatReply, Usage
+from mind2web2.llm_client.prices import total_price_usd
+from mind2web2.pages.citations import FOLDER_NAME, AskForUrls, LinkJudge, judged_urls
+from mind2web2.pages.crawl import (
+    DEFAULT_ARCHIVE_URL,
+    AgentCache,
+    Archive,
+    CitedPage,
+    CrawlProgress,
+    PageCapturer,
+    TaskPages,
+    crawl,
+    find_citations,
+)
+from mind2web2.pages.importing import ImportOutcome, import_file, import_folder
+from mind2web2.pages.other_agents import PagesOfOthers
+from mind2web2.results.answers import (
+    AnswerFile,
+    agent_names,
+    read_answer,
+    select_answers,
+    without_empty,
+)
+from mind2web2.runs.capturing import capture_settings
+from mind2web2.runs.settings import PLAIN, RunSettings
+from mind2web2.scripts.clock import answer_moment
 from mind2web2.utils.dollars import dollars
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.text import counted
-from mind2web2.utils.values import date_utc
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-
-    from mind2web2.llm_client.chat import ChatReply
-    from mind2web2.pages.citations import AskForUrls
-    from mind2web2.pages.crawl import (
-        Archive,
-        CitedPage,
-        CrawlProgress,
-        PageCapturer,
-        TaskPages,
-    )
-    from mind2web2.results.answers import AnswerFile
-
-
-if TYPE_CHECKING:
-    from mind2web2.pages.importing import ImportOutcome
-    from mind2web2.pages.other_agents import PagesOfOthers
-
-CACHE = """\
-Find every page that an agent's answers cite and store it as a judge needs it: text and screenshot, or PDF.
-
-  mind2web2 cache my_agent                       all pages that are not cached yet
-  mind2web2 cache my_agent --task_id TASK        those of one task; may be repeated
-  mind2web2 cache my_agent --only failed         try failed pages again
-  mind2web2 cache my_agent --only suspect --cdp_url http://127.0.0.1:9222
-                                                 capture pages that look wrong again, through your own
-                                                 Chrome, started with --remote-debugging-port=9222
-
-The same command continues where it stopped: it captures only missing pages. Exit status: 0 every cited page
-is cached, 1 some are unavailable or an answer could not be read, 2 the run could not start. If a model could
-not be asked for links (a server that is down), a line says so; the exit status does not.
-"""
-
-
-def add_command(commands: Subcommands) -> None:
-    """Add ``cache`` and ``pages`` to ``mind2web2``."""
-    parser = commands.add_parser(
-        "cache", help="store the pages that answers cite", description=CACHE
-    )
-    parser.add_argument("agent", metavar="AGENT", help="the agent, a folder under answers/")
-    add_task_option(parser)
-    add_options(parser)
-    _add_pages(commands)
-
-
-def add_task_command(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``batch_answer_cache.py``."""
-    parser.add_argument("agent", metavar="AGENT", help="the agent, a folder under answers/")
-    parser.add_argument(
-        "task_ids",
-        metavar="TASK",
-        nargs=1,
-        help="the task, a folder under answers/AGENT/",
-    )
-    add_options(parser)
-
-
-def add_agents_command(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``cache_all_answers.sh``."""
-    parser.add_argument(
-        "agent",
-        metavar="AGENT",
-        nargs="?",
-        help="the agent, a folder under answers/ (default: each of them)",
-    )
-    add_options(parser)
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of all three spellings of the command."""
-    pages = parser.add_mutually_exclusive_group()
-    pages.add_argument(
-        "--only",
-        choices=("failed", "suspect"),
-        help="only pages that failed before, or only cached ones that look wrong; a cached page is replaced "
-        "only by one that is as good",
-    )
-    pages.add_argument(
-        "--older_than",
-        metavar="DATE",
-        type=date_utc,
-        dest="before",
-        help="missing pages, and again those captured before this day (UTC), such as 2026-01-31; a cached "
-        "page is replaced only by one that is as good",
-    )
-    pages.add_argument(
-        "--overwrite",
-        action="store_true",
-        help="all pages again, in the same way",
-    )
-    parser.add_argument(
-        "--archive",
-        action="store_true",
-        help="take the Internet Archive's copy of each page that is unavailable or looks wrong: the one "
-        "nearest to the date of the answer",
-    )
-    parser.add_argument(
-        "--archive_url",
-        metavar="URL",
-        type=web_address,
-        help="another archive that has the Internet Archive's availability API (default: https://archive.org)",
-    )
-    add_settings(parser, ["keep_apart"])
-    add_folder_options(parser, "answer_folder", "cache_root")
-    _add_link_options(parser)
-    _add_browser_options(parser)
-    parser.set_defaults(run=run)
-
-
-def _add_link_options(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group(
-        "links written as plain words",
-        "are found by a model, if one of these options or mind2web2.toml names it; normal links are found "
-        "without",
-    )
-    group.add_argument(
-        "--no_llm",
-        action="store_true",
-        help="ask no model, whatever mind2web2.toml names",
-    )
-    names = [
-        "llm_provider",
-        "judge_model",
-        "judge_base_url",
-        "judge_pool",
-        "judge_alias",
-        "judge_extra_body",
-    ]
-    changed = (
-        asking_providers("ask this provider's model; keys as for mind2web2 evaluate"),
-        replace(
-            SETTINGS["judge_model"],
-            help="ask this model",
-            default_text=DEFAULT_JUDGE_MODEL,
-        ),
-    )
-    add_settings(parser, names, changed=changed, group=group)
-
-
-def _add_browser_options(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("browser")
-    group.add_argument(
-        "--max_concurrent_pages",
-        metavar="N",
-        type=positive_int,
-        default=5,
-        help="pages at once (default: 5)",
-    )
-    group.add_argument(
-        "--max_retries",
-        metavar="N",
-        type=count,
-        default=1,
-        help="of a page whose failure may be temporary (default: 1)",
-    )
-    group.add_argument(
-        "--overall_timeout",
-        metavar="S",
-        type=positive_seconds,
-        default=120.0,
-        help="seconds for a page, its retries included (default: 120)",
-    )
-    window = {
-        "--headless": Flag(False, "without a window (the default)"),
-        "--headed": Flag(True, "with a window"),
-    }
-    names = [
-        *("headed", "cdp_url", "proxy", "storage_state"),
-        *("time_zone", "no_sandbox", "allow_private_network"),
-    ]
-    add_settings(parser, names, changed=[replace(SETTINGS["headed"], flags=window)], group=group)
-    machines = SETTINGS["engine"].group
-    names = [name for name, each in all_settings().items() if each.group == machines]
-    add_settings(parser, names)
 
 
 @dataclass(frozen=True)
@@ -255,8 +94,6 @@ class _Caching:
 
 def run(options: argparse.Namespace) -> int:
     """Cache the cited pages and return the exit status."""
-    from mind2web2.results.answers import agent_names, select_answers
-
     given = given_settings(options)
     _check(given, options.no_llm, options.archive, options.archive_url)
     agent = options.agent.rstrip("/") if options.agent else None
@@ -295,47 +132,8 @@ def _check(given: RunSettings, no_llm: bool, archive: bool, archive_url: str | N
     given.check_capture()
 
 
-PAGES = """\
-Store the pages that an agent saw, instead of capturing them.
-
-  mind2web2 pages import my_agent pages.jsonl        one page a line: url, text or html, screenshot, ...
-  mind2web2 pages import my_agent crawl.warc.gz      pages of a crawler
-  mind2web2 pages import my_agent page.mhtml         a page saved by Chrome
-  mind2web2 pages import my_agent paper.pdf --url https://example.org/paper.pdf
-  mind2web2 pages import my_agent old_cache/my_agent  a folder in the layout of cache/
-
-Nothing is fetched from the network. A page goes to the tasks whose answers cite it. Exit status of import: 0
-something was stored, 1 nothing was, 2 the file has errors, which are listed, and nothing was stored.
-"""
-
-
-def _add_pages(commands: Subcommands) -> None:
-    parser = commands.add_parser("pages", help="import pages", description=PAGES)
-    actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
-    about = "store the pages of a file, or of a cache folder"
-    importing = actions.add_parser("import", help=about, description=about)
-    importing.add_argument("agent", metavar="AGENT", help="the agent, a folder under answers/")
-    importing.add_argument(
-        "file",
-        metavar="FILE",
-        type=Path,
-        help=".jsonl, a file of a plugin such as .warc.gz, .mhtml or .pdf, or a cache folder",
-    )
-    add_task_option(importing, default="those whose answers cite the page")
-    importing.add_argument(
-        "--url",
-        metavar="URL",
-        type=web_address,
-        help="of the page in a .pdf or .mhtml file",
-    )
-    add_folder_options(importing, "answer_folder", "cache_root")
-    importing.set_defaults(run=run_import)
-
-
 def run_import(options: argparse.Namespace) -> int:
     """Store the pages of a file and return the exit status."""
-    import asyncio
-
     if not options.file.exists():
         raise UsageError(f"there is no file {options.file}")
     outcome = asyncio.run(_imported(settings_of(options), options.agent, options.file, options.url))
@@ -359,13 +157,6 @@ def run_import(options: argparse.Namespace) -> int:
 async def _imported(
     settings: RunSettings, agent: str, file: Path, url: str | None
 ) -> ImportOutcome:
-    import asyncio
-
-    from mind2web2.capture.browser_manager import BatchBrowserManager
-    from mind2web2.pages.citations import FOLDER_NAME, LinkJudge
-    from mind2web2.pages.crawl import AgentCache, CrawlProgress, find_citations
-    from mind2web2.pages.importing import import_file, import_folder
-    from mind2web2.results.answers import select_answers
 
     paths = paths_of(settings, agent)
     cache = AgentCache(paths.cache_root / agent)
@@ -396,8 +187,6 @@ _WALLS = {"challenge", "login_wall", "consent_wall"}
 
 def print_cached(console: Console, tasks: Sequence[TaskPages], command: Callable[..., str]) -> None:
     """Print how each task's cited pages are stored, which have problems, and how to solve them."""
-    from mind2web2.cli.console import line
-
     console.print(_counts_table(tasks))
     reasons: dict[str, Callable[[CitedPage], str | None]]
     reasons = {
@@ -421,7 +210,6 @@ def print_cached(console: Console, tasks: Sequence[TaskPages], command: Callable
 
 
 def _counts_table(tasks: Sequence[TaskPages]) -> Table:
-    from rich.table import Table
 
     has_suspects = any(page.is_suspect for task in tasks for page in task.pages)
     caption = "suspect ones are counted among pages and PDFs too" if has_suspects else None
@@ -517,8 +305,6 @@ class _Run:
 
     def report_stop(self) -> None:
         """Print how far the run has come."""
-        from mind2web2.cli.console import line
-
         done, total = len(self.progress.outcomes), self.progress.pages_total
         line(
             self.console,
@@ -533,10 +319,6 @@ def _cached(
     selected: Mapping[str, Mapping[str, Sequence[AnswerFile]]],
 ) -> int:
     """Cache the pages that the selected answers (by agent and task) cite, and return the exit status."""
-    from mind2web2.cli.console import plain_console
-    from mind2web2.cli.event_loop import run_to_exit
-    from mind2web2.pages.crawl import CrawlProgress
-
     run = _Run(caching, paths, plain_console(outlives_reader=True), CrawlProgress())
     return run_to_exit(_cache_agents(run, selected), run.report_stop)
 
@@ -544,8 +326,6 @@ def _cached(
 async def _cache_agents(
     run: _Run, selected: Mapping[str, Mapping[str, Sequence[AnswerFile]]]
 ) -> int:
-    from mind2web2.cli.console import warnings_on
-    from mind2web2.pages.crawl import CrawlProgress
 
     tasks: list[TaskPages] = []
     with warnings_on(run.console):
@@ -563,12 +343,6 @@ async def _cache_agent(
     answers: Mapping[str, Sequence[AnswerFile]],
     ask: AskForUrls | None,
 ) -> list[TaskPages]:
-    import asyncio
-
-    from mind2web2.cli.console import line
-    from mind2web2.cli.displays import CrawlDisplay
-    from mind2web2.pages.citations import FOLDER_NAME, LinkJudge
-    from mind2web2.pages.crawl import AgentCache, crawl, find_citations
 
     caching = run.caching
     cache = AgentCache(run.paths.cache_root / agent_name)
@@ -604,13 +378,9 @@ async def _cache_agent(
 
 
 def _capturer(caching: _Caching) -> AbstractAsyncContextManager[PageCapturer]:
-    from mind2web2.capture.browser_manager import BatchBrowserManager
-    from mind2web2.runs.capturing import capture_settings
 
     settings = replace(capture_settings(caching.settings), page_timeout_s=caching.page_timeout_s)
     if caching.settings.engine != PLAIN:
-        from mind2web2.hooks import engine_named
-
         engine = engine_named(caching.settings.engine)
         return engine.capturer(caching.settings, settings, caching.pages_at_once, caching.retries)
     return BatchBrowserManager(
@@ -619,7 +389,6 @@ def _capturer(caching: _Caching) -> AbstractAsyncContextManager[PageCapturer]:
 
 
 def _pages_of_others(settings: RunSettings) -> PagesOfOthers | None:
-    from mind2web2.pages.other_agents import PagesOfOthers
 
     if settings.keep_apart:
         return None
@@ -627,8 +396,6 @@ def _pages_of_others(settings: RunSettings) -> PagesOfOthers | None:
 
 
 def _archive(caching: _Caching, answers: Mapping[str, Sequence[AnswerFile]]) -> Archive | None:
-    from mind2web2.pages.crawl import DEFAULT_ARCHIVE_URL, Archive
-    from mind2web2.scripts.clock import answer_moment
 
     if not caching.is_archive_asked:
         return None
@@ -640,9 +407,6 @@ def _archive(caching: _Caching, answers: Mapping[str, Sequence[AnswerFile]]) -> 
 
 
 def _print_asking(run: _Run, not_judged: int) -> None:
-    from mind2web2.cli.console import line
-    from mind2web2.llm_client.chat import Usage
-    from mind2web2.llm_client.prices import total_price_usd
 
     model, replies = run.caching.model, run.replies
     if replies:
@@ -669,8 +433,6 @@ def _answer_texts(
     answers: Mapping[str, Sequence[AnswerFile]],
 ) -> tuple[dict[str, dict[str, str]], list[str]]:
     """Return the answers' texts by task and file name, and the names of those that cannot be read."""
-    from mind2web2.results.answers import read_answer, without_empty
-
     texts: dict[str, dict[str, str]] = {}
     unread: list[str] = []
     for task_id, files in answers.items():
@@ -687,9 +449,6 @@ def _answer_texts(
 @asynccontextmanager
 async def _asking(run: _Run) -> AsyncIterator[AskForUrls | None]:
     """Yield the function that asks the model; ``None`` where no model is named or its key is missing."""
-    from mind2web2.llm_client import LLMClient
-    from mind2web2.pages.citations import judged_urls
-
     settings, model = run.caching.settings, run.caching.model
     if not run.caching.is_llm_asked or model is None:
         yield None

@@ -6,20 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from mind2web2.cli.options import Subcommands
 from mind2web2.utils.entry_points import EntryPoint, entry_points
-
-DESCRIPTION = """\
-List the plugins that are there, with what each adds and where it is. docs/plugins.md says how to write one.
-"""
-
-
-def add_command(commands: Subcommands) -> None:
-    """Add ``plugins`` to ``mind2web2``."""
-    parser = commands.add_parser(
-        "plugins", help="list the plugins that are there", description=DESCRIPTION
-    )
-    parser.set_defaults(run=run)
 
 
 def run(_: argparse.Namespace) -> int:

@@ -7,119 +7,39 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
-from mind2web2.cli.options import (
-    Subcommands,
-    add_settings,
-    asking_providers,
-    given_settings,
-    positive_seconds,
-)
-from mind2web2.cli.scorer_options import SCORING_DEFAULTS, scorer_of
+from rich.console import Console
+
+from mind2web2.authoring.cases import TOLERANCE, CaseError, CaseOutcome, case_paths, read_case
+from mind2web2.authoring.rehearsal import RehearsalPlan, TaskRehearsal
+from mind2web2.cli.console import line, plain_console
+from mind2web2.cli.options import given_settings
+from mind2web2.cli.rehearsing import rehearsal_plans, rehearse_all
+from mind2web2.cli.results.tables import junit_xml
+from mind2web2.cli.scorer_options import scorer_of
 from mind2web2.cli.settings_file import settings_of
 from mind2web2.errors import UsageError
-from mind2web2.runs.settings import JUDGE_SETTINGS, SETTINGS
+from mind2web2.results.result_file import ResultFile
+from mind2web2.scoring.scorer import Score, Scorer
+from mind2web2.utils.dollars import dollars
+from mind2web2.utils.files import write_whole
 from mind2web2.utils.text import counted
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from mind2web2.authoring.rehearsal import RehearsalPlan, TaskRehearsal
-    from mind2web2.scoring.scorer import Score, Scorer
-
-DESCRIPTION = """\
-Find out whether a rubric gives a right answer 1 and a wrong one 0: no key, no pages, seconds
-(docs/rehearsals.md). The verdict is sound, faulty, or cannot tell.
-
-  mind2web2 rehearse                       a table of all tasks, with what an answer costs
-  mind2web2 rehearse TASK                  the verdict, and up to five causes; -v for all
-  mind2web2 rehearse TASK --write_cases    write variants of rehearsals/TASK/perfect.md
-  mind2web2 rehearse --strict              exit status 1 unless all tasks are sound
-  mind2web2 rehearse --no_run FILE         read the text only, for editors and CI
-  mind2web2 rehearse TASK --judge_model M --pages cache/my_agent    the cases by a real judge
-"""
 _MOST_LINES = 5
 _CASES = Path("rehearsals")
 _MISSING_PAGES = "no_score"
-_CHANGED = (
-    asking_providers(),
-    replace(
-        SETTINGS["judge_model"],
-        help="judge the cases by this model",
-        default_text="by policy",
-    ),
-    replace(SETTINGS["max_cost"], help="stop asking at this cost, for good"),
-)
-
-
-def add_command(commands: Subcommands) -> None:
-    """Add ``rehearse`` to ``mind2web2``."""
-    parser = commands.add_parser(
-        "rehearse", help="try tasks without a judge", description=DESCRIPTION
-    )
-    add = parser.add_argument
-    add(
-        "tasks",
-        metavar="TASK",
-        nargs="*",
-        help="task ids, or files of tasks (default: all, as a table)",
-    )
-    add("--cases", metavar="DIR", type=Path, default=_CASES, help="the cases, a folder a task")
-    add("-v", "--verbose", action="store_true", help="show all findings and cases")
-    add("--no_run", action="store_true", help="read scripts and rubric files, and run none")
-    add(
-        "--write_cases",
-        action="store_true",
-        help="write the variants of perfect.md that are not there, once it scores 1",
-    )
-    add(
-        "--timeout",
-        metavar="S",
-        type=positive_seconds,
-        default=10.0,
-        help="seconds that a script has for one made-up answer (default: %(default)g)",
-    )
-    add(
-        "--strict",
-        # Not the setting of this name, by which a script's mistakes leave no score.
-        dest="fails_unless_sound",
-        action="store_true",
-        help="exit status 1 unless each task is sound; without it, only where one fails to run",
-    )
-    add("--junit", metavar="FILE", type=Path, help="write the findings as JUnit XML")
-    add("--json", action="store_true", help="print everything as JSON")
-    judge = parser.add_argument_group("a real judge, for the cases")
-    judge.add_argument(
-        "--pages",
-        metavar="DIR",
-        type=Path,
-        help="the cached pages, a folder a task: cache/AGENT",
-    )
-    judge.add_argument(
-        "--missing_pages",
-        choices=("no_score", "unavailable", "capture"),
-        default=_MISSING_PAGES,
-        help="a page that is not there: no score (default), unavailable (claims on it fail), or capture it",
-    )
-    add_settings(parser, ["allow_private_network"], group=judge)
-    settings = ("eval_scripts_root", "eval_version", *JUDGE_SETTINGS, "max_cost")
-    add_settings(parser, settings, base=SCORING_DEFAULTS, changed=_CHANGED)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Rehearse the tasks, print the verdicts, and return the exit status."""
-    from mind2web2.cli.console import plain_console
-    from mind2web2.cli.rehearsing import rehearsal_plans, rehearse_all
-
     # A model in mind2web2.toml does not mean that the user wants to pay for one here.
     is_judged = given_settings(options).judge_model is not None
     if not is_judged:
         _refuse_judge_options(options.pages, options.missing_pages)
-    if options.cases != _CASES and not options.cases.is_dir():
-        raise UsageError(f"--cases: there is no folder {options.cases}")
+    cases: Path = options.cases or _CASES
+    if options.cases is not None and not cases.is_dir():
+        raise UsageError(f"--cases: there is no folder {cases}")
     settings = settings_of(options, is_announced=is_judged)
     plans = [
         replace(
@@ -128,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
             writes_cases=options.write_cases,
             timeout_s=options.timeout,
         )
-        for plan in rehearsal_plans(settings, options.tasks, options.cases)
+        for plan in rehearsal_plans(settings, options.tasks, cases)
     ]
     reports = rehearse_all(plans)
     if is_judged:
@@ -159,9 +79,6 @@ def _refuse_judge_options(pages: Path | None, missing_pages: str) -> None:
 
 def _judged(scorer: Scorer, plan: RehearsalPlan, report: TaskRehearsal) -> TaskRehearsal:
     """Return the report with the cases as a real judge decides them."""
-    from mind2web2.authoring.cases import TOLERANCE, CaseError, CaseOutcome, case_paths, read_case
-    from mind2web2.scoring.scorer import Score
-
     results = []
     for path in case_paths(plan.cases):
         try:
@@ -180,8 +97,6 @@ def _judged(scorer: Scorer, plan: RehearsalPlan, report: TaskRehearsal) -> TaskR
 
 
 def _first_shortfall(score: Score) -> str:
-    from mind2web2.results.result_file import ResultFile
-
     leaves = ResultFile.of(score.result).leaves()
     short = next((leaf for leaf in leaves if leaf.status != "passed"), None)
     if short is None:
@@ -196,8 +111,6 @@ def _first_shortfall(score: Score) -> str:
 def _print(
     console: Console, reports: Sequence[TaskRehearsal], model: str, *, is_verbose: bool
 ) -> None:
-    from mind2web2.cli.console import line
-
     for report in reports:
         reason = f": {report.reason}" if report.verdict == "cannot tell" else ""
         line(console, f"{report.task_id}: {report.verdict}{reason}")
@@ -229,8 +142,6 @@ def _print(
 
 
 def _print_table(console: Console, reports: Sequence[TaskRehearsal]) -> None:
-    from mind2web2.cli.console import line
-
     width = max(len(report.task_id) for report in reports)
     line(
         console, f"{'task':<{width}}  verdict      leaves  judgments        $  findings; the worst"
@@ -259,8 +170,6 @@ def _totals(reports: Sequence[TaskRehearsal]) -> str:
 
 
 def _price(report: TaskRehearsal) -> str:
-    from mind2web2.utils.dollars import dollars
-
     cost_usd = report.amounts.cost_usd
     return "-" if cost_usd is None else dollars(cost_usd)
 
@@ -273,9 +182,6 @@ def _shown(path: str) -> str:
 
 
 def _write_junit(path: Path, reports: Sequence[TaskRehearsal]) -> None:
-    from mind2web2.cli.results.tables import junit_xml
-    from mind2web2.utils.files import write_whole
-
     suites = []
     for report in reports:
         failures = [(finding.kind, finding.message) for finding in report.findings]

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from mind2web2.judge.cascade import JudgeCascade
+from mind2web2.runs.paths import paths_of
 from mind2web2.runs.settings import RunSettings
+from mind2web2.scoring.scorer import Judge, MissingPages, Scorer
 from mind2web2.utils.own_memory import hide_memory
-
-if TYPE_CHECKING:
-    from mind2web2.judge.cascade import JudgeCascade
-    from mind2web2.scoring.scorer import MissingPages, Scorer
-
-SCORING_DEFAULTS = RunSettings(max_concurrent_answers=64, answer_timeout=600.0)
 
 
 def scorer_of(
@@ -22,9 +18,6 @@ def scorer_of(
     missing_pages: MissingPages,
 ) -> Scorer:
     """Return a scorer by the settings of a command; it takes ``SCORING_DEFAULTS``."""
-    from mind2web2.runs.paths import paths_of
-    from mind2web2.scoring.scorer import Judge, Scorer
-
     hide_memory()
     return Scorer(
         judge=Judge(

@@ -8,23 +8,19 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mind2web2.cli.options import given_settings
 from mind2web2.errors import UsageError
-from mind2web2.runs.file_prices import (
-    FILE_NAME,
-    check_keys,
-    file_content,
-    prices_in,
-)
+from mind2web2.llm_client.own_price import OwnPrice
+from mind2web2.llm_client.prices import set_own_prices
+from mind2web2.runs.file_prices import FILE_NAME, check_keys, file_content, prices_in
+from mind2web2.runs.paths import paths_of as folders_of
 from mind2web2.runs.setting import Setting
 from mind2web2.runs.settings import SERVER_NAMES, RunSettings, all_settings
+from mind2web2.scripts.aliases import set_script_aliases
 from mind2web2.utils.json_fields import JsonObject
-
-if TYPE_CHECKING:
-    from mind2web2.llm_client.own_price import OwnPrice
-    from mind2web2.utils.path_config import PathConfig
+from mind2web2.utils.path_config import PathConfig
 
 # User and password, and the query, of a base URL.
 _SECRET_PARTS = re.compile(r"(?<=//)[^/]*@|(?<=[\w/])\?[^,]*")
@@ -48,7 +44,6 @@ def settings_of(options: argparse.Namespace, *, is_announced: bool = False) -> R
 def paths_of(settings: RunSettings, *agents: str) -> PathConfig:
     """Return the folders of a command, of roots in object stores those of the named agents."""
     # Not at the top: it loads what such a root needs.
-    from mind2web2.runs.paths import paths_of as folders_of
 
     return folders_of(settings, agents)
 
@@ -79,7 +74,6 @@ def with_file(settings: RunSettings, takes: frozenset[str], *, is_announced: boo
 
 
 def _announce(applied: JsonObject, prices: Mapping[str, OwnPrice]) -> None:
-    from mind2web2.llm_client.prices import set_own_prices
 
     set_own_prices(prices)
     used = [f"{name} {_shown(value)}" for name, value in applied.items()]
@@ -116,7 +110,6 @@ def _applicable(given: JsonObject, settings: RunSettings, takes: frozenset[str])
 
 
 def _set_aliases(aliases: Mapping[str, str]) -> None:
-    from mind2web2.scripts.aliases import set_script_aliases
 
     set_script_aliases(aliases)
 

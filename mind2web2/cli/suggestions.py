@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
-from mind2web2.llm_client.settings import public_address
+from mind2web2.llm_client.settings import endpoint_of, public_address
+from mind2web2.results.provenance import JudgeRecord, Provenance
+from mind2web2.runs.paths import paths_of
 from mind2web2.runs.settings import JUDGE_SETTINGS, REPLAY, RunSettings
 from mind2web2.utils.program import program_words
-
-if TYPE_CHECKING:
-    from mind2web2.results.provenance import JudgeRecord, Provenance
 
 _FOLDERS = {
     "cache": ("answer_folder", "cache_root"),
@@ -90,8 +88,6 @@ def suggested_evaluation(
 
 def suggested_forgetting(settings: RunSettings, agent_name: str, task_ids: Iterable[str]) -> str:
     """Return which folders hold results of tasks without answers, with the command that deletes them."""
-    from mind2web2.runs.paths import paths_of
-
     root = paths_of(settings).eval_results_root / agent_name
     folders = ", ".join(str(root / task_id) for task_id in task_ids)
     words = [word for task_id in task_ids for word in ("--forget", task_id)]
@@ -144,11 +140,9 @@ def _judge_options(judge: JudgeRecord) -> Iterator[tuple[str, str]]:
         yield "judge_cascade", _cascade_named(judge)
     # "openai http://127.0.0.1:8000/v1": the provider's name and the server's address.
     server = judge.endpoint.rpartition(" ")[2]
-    if judge.provider != "azure_openai" and "://" in server:
-        from mind2web2.llm_client.settings import endpoint_of
-
-        if judge.endpoint != endpoint_of(judge.provider):
-            yield "judge_base_url", server
+    is_named = judge.provider != "azure_openai" and "://" in server
+    if is_named and judge.endpoint != endpoint_of(judge.provider):
+        yield "judge_base_url", server
     if server == "pool":
         yield "judge_pool", "FILE"
     if judge.extra_body:

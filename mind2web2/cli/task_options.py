@@ -10,6 +10,7 @@ from mind2web2.cli.options import add_settings
 from mind2web2.runs.settings import SETTINGS
 
 TASKS_ROOT = Path("tasks")
+DATASET = "osunlp/Mind2Web-2"
 
 
 def add_tasks_root(parser: argparse.ArgumentParser) -> None:

@@ -222,7 +222,6 @@ class RequestFailedError(Exception):
         is_sent: ``False`` if no connection was made.
         is_connection_lost: the connection failed, before or after the request was sent.
         is_final: the same request would fail again, although no status says so.
-        is_idle_end: the request went over a connection that was idle, and that the server closed at once.
 
     Attributes:
         is_outage: the server had failed for all requests for too long when this one was given up.
@@ -241,7 +240,6 @@ class RequestFailedError(Exception):
         is_sent: bool = True,
         is_connection_lost: bool = False,
         is_final: bool = False,
-        is_idle_end: bool = False,
     ) -> None:
         super().__init__(text)
         self.text = one_line(text)
@@ -253,7 +251,6 @@ class RequestFailedError(Exception):
         self.is_sent = is_sent
         self.is_outage = False
         self.is_final = is_final
-        self.is_idle_end = is_idle_end
         self.is_unreachable = is_connection_lost or not is_sent or status in _OUTAGE_STATUSES
 
     def __str__(self) -> str:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-import selectors
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 from urllib.parse import urlencode, urlsplit, urlunsplit
 from urllib.request import getproxies, getproxies_environment, proxy_bypass
@@ -26,12 +25,10 @@ from mind2web2.llm_client.failures import (
 from mind2web2.llm_client.settings import public_address
 from mind2web2.llm_client.transport import JsonBody
 from mind2web2.urls.no_proxy import is_reached_without_proxy
-from mind2web2.utils.private_attributes import check_private_attributes
 from mind2web2.utils.retry_after import retry_after_s
 
 if TYPE_CHECKING:
     import ssl
-    from types import SimpleNamespace
 
     import aiohttp
     from yarl import URL
@@ -53,9 +50,6 @@ _KNOWN_ENCODINGS = ("", "identity", "gzip", "deflate", "br", "zstd")
 _REDIRECTS = (301, 302, 303, 307, 308)
 _REPEATING_REDIRECTS = (307, 308)
 _MOST_REQUESTS_REDIRECTED = 10
-# A server that closes an idle connection while a request is on its way to it does so at once; one
-# that fails over the request takes longer.
-_RACE_S = 1.0
 _USUAL_PORTS = {"http": 80, "https": 443}
 
 
@@ -203,22 +197,6 @@ class HttpPool:
         """Send a JSON body, assembled when it is sent; fails as ``request`` does."""
         return await self.request("POST", path, RequestContent(json_body=body))
 
-    async def forward(
-        self,
-        method: str,
-        url: str,
-        headers: Mapping[str, str],
-        body: bytes,
-        timeout_s: float | None,
-    ) -> HttpReply:
-        """Make a request as another library has composed it, perhaps signed; fails as ``request`` does."""
-        import yarl
-
-        # Quoted already: what is signed stays as it is.
-        address = yarl.URL(url, encoded=True)
-        content = RequestContent(json_body=body or None, headers=headers)
-        return await self._replied(method, address, content, timeout_s)
-
     async def chunks(self, path: str) -> AsyncGenerator[bytes, None]:
         """Yield a file piece by piece; fails as ``request`` does."""
         async with self._response("GET", self._server.url(path)) as response:
@@ -294,35 +272,18 @@ class HttpPool:
         body: aiohttp.FormData | aiohttp.Payload | None = content.form
         if content.json_body is not None:
             body = _json_payload()(content.json_body)
-        timeout = aiohttp.ClientTimeout(timeout_s, sock_connect=CONNECT_TIMEOUT_S)
-        taken = _TakenConnection()
-        loop = asyncio.get_running_loop()
-        started_s = loop.time()
-        try:
-            return await self._opened().request(
-                method,
-                url,
-                data=body,
-                params=content.query or None,
-                headers=content.headers,
-                timeout=timeout,
-                allow_redirects=False,
-                trace_request_ctx=taken,
-            )
-        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
-            is_idle_end = taken.is_reused and loop.time() - started_s < _RACE_S
-            # aiohttp itself makes requests without an effect again.
-            if content.json_body is None or not is_idle_end:
-                raise
-            raise RequestFailedError(
-                "connection error: the server closed an idle connection",
-                is_idle_end=True,
-            ) from None
-        except TimeoutError as error:
-            if taken.is_made:
-                raise
-            place = self._proxy_shown()
-            raise self._not_connected(error, is_sent=False, place=place) from None
+        connect_s = CONNECT_TIMEOUT_S if timeout_s is None else timeout_s
+        # The reply has as much time as the connection.
+        total_s = None if timeout_s is None else connect_s + timeout_s
+        return await self._opened().request(
+            method,
+            url,
+            data=body,
+            params=content.query or None,
+            headers=content.headers,
+            timeout=aiohttp.ClientTimeout(total_s, sock_connect=connect_s, sock_read=timeout_s),
+            allow_redirects=False,
+        )
 
     def _redirected_to(self, response: aiohttp.ClientResponse, content: RequestContent) -> URL:
         """Return the address that a redirect names, which gets the same request.
@@ -374,17 +335,26 @@ class HttpPool:
             **self._server.headers,
         }
         is_socks = self._proxy.startswith("socks")
-        connector = self._socks_connector() if is_socks else _clean_connector(self._tls)
+        connector = self._socks_connector() if is_socks else aiohttp.TCPConnector(**self._ways())
         return aiohttp.ClientSession(
             headers=headers,
             connector=connector,
             # No question tells the server of an earlier one.
             cookie_jar=aiohttp.DummyCookieJar(),
             proxy=None if is_socks else self._proxy or None,
-            trace_configs=[_connection_noted()],
             max_line_size=_MOST_HEADER_BYTES,
             max_field_size=_MOST_HEADER_BYTES,
         )
+
+    def _ways(self) -> dict[str, Any]:
+        """Return how connections are made: keywords of a connector."""
+        return {
+            "ssl": True if self._tls is None else self._tls,
+            "limit": _MOST_CONNECTIONS,
+            # Each request has a connection of its own: a server that answers one question twice does not
+            # decide another one.
+            "force_close": True,
+        }
 
     def _socks_connector(self) -> aiohttp.TCPConnector:
         import aiohttp_socks
@@ -394,13 +364,10 @@ class HttpPool:
             aiohttp_socks.ProxyTimeoutError,
             aiohttp_socks.ProxyError,
         )
-        # Each request has a connection of its own: no other reply can be on it.
+        # The proxy resolves the name, which may be known there alone.
+        address = self._proxy.replace("socks5h://", "socks5://")
         through_proxy: aiohttp.TCPConnector = aiohttp_socks.ProxyConnector.from_url(
-            # A name is resolved by the proxy, where it can: it may be known there alone.
-            self._proxy.replace("socks5h://", "socks5://"),
-            ssl=True if self._tls is None else self._tls,
-            limit=_MOST_CONNECTIONS,
-            force_close=True,
+            address, **self._ways()
         )
         return through_proxy
 
@@ -417,6 +384,9 @@ class HttpPool:
         except aiohttp.ClientConnectorError as error:
             is_proxy = error.host == urlsplit(self._proxy).hostname
             place = self._proxy_shown() if is_proxy else ""
+            raise self._not_connected(error, is_sent=False, place=place) from None
+        except aiohttp.ConnectionTimeoutError as error:
+            place = self._proxy_shown()
             raise self._not_connected(error, is_sent=False, place=place) from None
         except aiohttp.ClientHttpProxyError as error:
             reason = self._shown(f"{error.status} {error.message}")
@@ -500,37 +470,6 @@ class HttpPool:
 
 def _final(response: aiohttp.ClientResponse, text: str) -> RequestFailedError:
     return RequestFailedError(text, status=response.status, is_final=True)
-
-
-@dataclass(slots=True)
-class _TakenConnection:
-    """The connection that a request goes over.
-
-    Args:
-        is_made: whether there is one yet.
-        is_reused: whether it was open before.
-    """
-
-    is_made: bool = False
-    is_reused: bool = False
-
-
-def _connection_noted() -> aiohttp.TraceConfig:
-    """Return what has aiohttp note in the ``_TakenConnection`` of each request which one it takes."""
-    import aiohttp
-
-    def noted(*, is_made: bool, is_reused: bool) -> Any:
-        async def note(_: aiohttp.ClientSession, context: SimpleNamespace, __: object) -> None:
-            taken: _TakenConnection = context.trace_request_ctx
-            taken.is_made, taken.is_reused = is_made, is_reused
-
-        return note
-
-    noting = aiohttp.TraceConfig()
-    noting.on_connection_reuseconn.append(noted(is_made=True, is_reused=True))
-    noting.on_connection_create_start.append(noted(is_made=False, is_reused=False))
-    noting.on_connection_create_end.append(noted(is_made=True, is_reused=False))
-    return noting
 
 
 def proxy_for(url: str) -> str:
@@ -629,44 +568,6 @@ def _trusted_certificates() -> ssl.SSLContext:
             f"the trusted certificates cannot be read ({shown or 'those of the system'}): "
             f"{error.strerror or error}"
         ) from error
-
-
-def _clean_connector(tls: ssl.SSLContext | None) -> aiohttp.TCPConnector:
-    """Return a connector that drops a connection which received data without a request.
-
-    aiohttp reads such data as the reply to the next request, so that a server that answers one question twice
-    would decide another one. There is no public way. HTTP/1.1 cannot tell a second reply that arrives only
-    after the next request was sent.
-
-    Raises:
-        MachineError: the installed version lacks the private attributes.
-    """
-    import aiohttp
-    from aiohttp.client_proto import ResponseHandler
-
-    class CleanConnection(ResponseHandler):
-        def is_connected(self) -> bool:
-            """Tell whether the next request may take this connection, which is idle."""
-            if not super().is_connected() or self.should_close:
-                return False
-            return not _has_arrived(self.transport)
-
-    check_private_attributes("aiohttp")
-    connector = aiohttp.TCPConnector(limit=_MOST_CONNECTIONS, ssl=True if tls is None else tls)
-    private: Any = connector
-    private._factory = partial(CleanConnection, loop=asyncio.get_running_loop())
-    return connector
-
-
-def _has_arrived(transport: asyncio.Transport | None) -> bool:
-    """Tell whether bytes or the connection's end wait to be read; a busy loop may be late to read them."""
-    opened = None if transport is None else transport.get_extra_info("socket")
-    if opened is None or opened.fileno() < 0:
-        return False
-    # The default one needs a file descriptor, of which there may be none left.
-    with selectors.PollSelector() as selector:
-        selector.register(opened.fileno(), selectors.EVENT_READ)
-        return bool(selector.select(0))
 
 
 @cache

@@ -122,17 +122,12 @@ class Attempts:
         """Return the completion; the last ``RequestFailedError`` is raised when retries do not help."""
         tries = refusals = outages = 0
         earlier: RequestFailedError | None = None
-        has_met_idle_end = False
         loop = asyncio.get_running_loop()
         while True:
             started_s = loop.time()
             try:
                 return await self._sent(request, earlier)
             except RequestFailedError as failure:
-                if failure.is_idle_end and not has_met_idle_end:
-                    # No failure of the server; it counts as sent, since it may have been billed.
-                    has_met_idle_end = True
-                    continue
                 # While others succeed, the fault is this request's own.
                 is_outage = self._limiter.is_outage(failure, started_s)
                 if failure.is_too_fast:

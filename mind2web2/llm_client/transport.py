@@ -197,7 +197,7 @@ def _body_pieces(parameters: Parameters, messages: Sequence[CheckedMessage]) -> 
 def _message_pieces(message: CheckedMessage) -> Iterator[Piece]:
     content = message["content"]
     if isinstance(content, str):
-        yield _compact(message)
+        yield json_bytes(message)
         return
     yield _up_to_value(message, "content")
     yield b"["
@@ -214,7 +214,7 @@ def _part_pieces(part: TextPart | ImagePart) -> Iterator[Piece]:
         last, image = "image_url", part["image_url"]
         value = image["url"]
     if not isinstance(value, HashedText):
-        yield _compact(part)
+        yield json_bytes(part)
         return
     yield _up_to_value(part, last)
     if image is not None:
@@ -228,10 +228,11 @@ def _up_to_value(
 ) -> bytes:
     """Return the object with one field moved to its end, up to that field's value."""
     others = {name: value for name, value in fields.items() if name != last}
-    return _compact({**others, last: 0})[: -len("0}")]
+    return json_bytes({**others, last: 0})[: -len("0}")]
 
 
-def _compact(value: object) -> bytes:
+def json_bytes(value: object) -> bytes:
+    """Return a JSON value on one line, as requests have it."""
     return _ENCODER.encode(value).encode()
 
 

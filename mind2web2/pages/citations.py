@@ -307,14 +307,14 @@ class LinkJudge:
     async def urls(self, answer: str, name: str = "an answer") -> list[str]:
         """Return the model's links, new or stored; none if it was not asked or failed."""
         path = self._folder / f"{hashlib.sha256(as_unicode_text(answer).encode()).hexdigest()}.json"
-        kept = await asyncio.to_thread(_kept_urls, path, self._model)
+        kept = await asyncio.to_thread(_stored_urls, path, self._model)
         if kept is not None:
             return kept
         if self._has_answered:
-            urls = await self._asked(answer, name)
+            urls = await self._ask_model(answer, name)
         else:
             async with self._trying:
-                urls = await self._asked(answer, name)
+                urls = await self._ask_model(answer, name)
         if urls is None:
             self.answers_not_judged += 1
             return []
@@ -322,7 +322,7 @@ class LinkJudge:
         await asyncio.to_thread(write_whole, path, as_unicode_text(reply))
         return urls
 
-    async def _asked(self, answer: str, name: str) -> list[str] | None:
+    async def _ask_model(self, answer: str, name: str) -> list[str] | None:
         ask = self._ask
         if ask is None:
             return None
@@ -341,7 +341,7 @@ class LinkJudge:
         return urls
 
 
-def _kept_urls(path: Path, model: str | None) -> list[str] | None:
+def _stored_urls(path: Path, model: str | None) -> list[str] | None:
     raw = read_file(path)
     try:
         reply = json.loads(raw or b"null")
@@ -381,7 +381,7 @@ class BarredList:
         """Read a file with one rule a line: a host, an address, or ``title: PATTERN``.
 
         Raises:
-            UsageError: it cannot be read, or names the first line that is no rule.
+            UsageError: it cannot be read, or a line is not a rule.
         """
         try:
             text = read_regular_file(path, _MAX_BYTES).decode("utf-8-sig")
@@ -443,11 +443,11 @@ class BarredList:
         yield url, self.rule_for_url(url)
         record = pages.capture_record(url)
         addresses = [] if record is None else [record.final_url, record.archived_from or ""]
-        stored = pages.listed_as(url)
+        stored = pages.index_key(url)
         addresses += [
             final
             for final in pages.redirected_urls()
-            if stored and pages.listed_as(final) == stored
+            if stored and pages.index_key(final) == stored
         ]
         for address in addresses:
             yield address, self.rule_for_url(address) if address else None

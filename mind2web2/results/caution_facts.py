@@ -12,6 +12,7 @@ from mind2web2.results.claim_facts import (
     is_shown_in_part,
     unavailable_pages,
 )
+from mind2web2.results.opposite_verdicts import opposite_verdicts
 from mind2web2.results.result_file import ResultFile
 from mind2web2.rubric.verdicts import QuoteMatch
 from mind2web2.rubric.written_tree import WrittenNode
@@ -21,7 +22,7 @@ _SCORES = {"passed": 1.0, "failed": 0.0, "skipped": 0.0, "initialized": 0.0}
 
 @dataclass(frozen=True, slots=True)
 class CautionFacts:
-    """What may make one score wrong.
+    """Facts that may make one score wrong.
 
     Args:
         unavailable: pages whose claims failed, as they are unavailable.
@@ -31,6 +32,7 @@ class CautionFacts:
         notes: lines about this answer alone.
         partly_shown: claims that were judged without all images of a page.
         declined: votes and extractions that the judge refused.
+        opposites: pairs of leaves that contradict each other about a page.
         clock: the date that the script read, and whether ``--as_of`` fixed it.
     """
 
@@ -50,6 +52,7 @@ class CautionFacts:
     flagged_pages: frozenset[str]
     flagged_claims: frozenset[str]
     faults: tuple[str, ...]
+    opposites: tuple[str, ...]
     clock: tuple[str, bool] | None
 
     @property
@@ -79,6 +82,9 @@ class CautionFacts:
             flagged_pages=frozenset(_flagged_pages(result, leaves)),
             flagged_claims=frozenset(_flagged_claims(leaves)),
             faults=tuple(result.faults_of_script()),
+            opposites=tuple(
+                f"{pair.passed.leaf} and {pair.failed.leaf}" for pair in opposite_verdicts(leaves)
+            ),
             clock=_clock(result),
         )
 

@@ -1,4 +1,4 @@
-"""Whether an agent's results still hold: each is compared with the files and the judge of now.
+"""Find results that no longer hold, by the files and the judge of now.
 
 A result holds while the checksums of what it was made from are the same and its script uses nothing else
 (``scripts.sources``). Any other script is run again, from stored replies.
@@ -199,7 +199,7 @@ def _page_changes(made_from: Provenance, pages: CacheFileSys) -> Iterator[str]:
 def _judge_changes(was: JudgeRecord, now: JudgeRecord) -> Iterator[str]:
     before, present = was.model_dump(), now.model_dump()
     changes = [
-        f"{name} {_shown(before[name])}, now {_shown(value)}"
+        f"{name} {_describe(before[name])}, now {_describe(value)}"
         for name, value in present.items()
         if before[name] != value
     ]
@@ -207,7 +207,7 @@ def _judge_changes(was: JudgeRecord, now: JudgeRecord) -> Iterator[str]:
         yield f"judge changed: {', '.join(changes)}"
 
 
-def _shown(parameter: object) -> object:
+def _describe(parameter: object) -> object:
     return "not set" if parameter is None else parameter
 
 

@@ -107,7 +107,7 @@ class RunRecord(BaseModel):
     Args:
         created: UTC, ISO 8601, like ``judged_from`` and ``judged_to``, the first and last judgment.
         judge_check: the judge's last check on the labelled set.
-        content_sha256: of the result without this field; it shows accidents and is no signature.
+        content_sha256: of the result without this field; it shows accidents and is not a signature.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -180,7 +180,7 @@ class _StatedVersions(BaseModel):
 
 
 class ResultFile(BaseModel):
-    """One result. Of files by other tools and earlier versions, each sound field is read.
+    """One result. From files of other tools and earlier versions, each sound field is read.
 
     Args:
         final_score: ``None`` where the file has no score from 0 to 1.
@@ -226,7 +226,7 @@ class ResultFile(BaseModel):
         return result
 
     @classmethod
-    def made(cls, summary: JsonObject, making: ResultMaking) -> ResultFile:
+    def of_summary(cls, summary: JsonObject, making: ResultMaking) -> ResultFile:
         """Return the result of a script's summary, complete with bounds and checksum."""
         summary = _as_read(summary)
         names = {"agent_name": making.agent_name, "answer_name": making.answer_name}

@@ -49,11 +49,11 @@ class Undecided:
     """Stands in the place of a verdict or a value that is not known yet.
 
     Args:
-        blocks: claims that depend on the leaf are left undecided, too.
+        behind: so many undecided leaves in a row come before it.
         on_read: called when something that depends on it is read; ``None`` where a stand-in is shown.
     """
 
-    blocks: bool = False
+    behind: int = 0
     on_read: Callable[[], object] | None = None
 
 
@@ -528,8 +528,7 @@ class VerificationNode:
 
     @property
     def _is_block(self) -> bool:
-        is_open = self._undecided is not None and self._undecided.blocks
-        return self._verdict.blocks or is_open
+        return self._verdict.blocks or self._undecided is not None
 
     def _note_child(self, child: VerificationNode) -> None:
         _set_member(self._blocking_children, child._position, child._blocks)
@@ -542,9 +541,9 @@ class VerificationNode:
     # Leaves without a verdict yet
 
     @property
-    def is_undecided(self) -> bool:
-        """Tell whether the verdict is a stand-in."""
-        return self._undecided is not None
+    def undecided(self) -> Undecided | None:
+        """Return what stands in the place of the verdict, ``None`` where there is one."""
+        return self._undecided
 
     def leave_undecided(self, undecided: Undecided) -> None:
         """Show the leaf as passed until a later run of the script knows the verdict."""
@@ -657,7 +656,14 @@ def _node_at(root: VerificationNode, path: Sequence[int]) -> VerificationNode:
 def first_block(
     node: VerificationNode | None, extra: Sequence[VerificationNode]
 ) -> VerificationNode | None:
-    """Return the first prerequisite that blocks a verification, or that is undecided and may come to.
+    """Return the first of ``blocks``."""
+    return next(blocks(node, extra), None)
+
+
+def blocks(
+    node: VerificationNode | None, extra: Sequence[VerificationNode]
+) -> Iterator[VerificationNode]:
+    """Yield the prerequisites that block a verification, or that are undecided and may come to.
 
     Only branches with such a leaf are visited.
 
@@ -667,35 +673,32 @@ def first_block(
     if any(named is node for named in extra):
         raise ValueError(f"node '{node.id if node else node}' cannot be its own prerequisite")
     for named in extra:
-        if (leaf := _first_leaf(named, besides=node)) is not None:
-            return leaf
+        yield from _blocking_leaves(named, besides=node)
     while node is not None and node.parent is not None:
         parent, own = node.parent, node.position
-        places = [*parent._blocking_critical_children[:2]]
-        if parent.strategy == "sequential":
-            places += [place for place in parent._blocking_children[:1] if place < own]
-        for place in places:
-            if place != own and (leaf := _first_leaf(parent._members[place])):
-                return leaf
+        before = bisect_left(parent._blocking_children, own)
+        is_sequential = parent.strategy == "sequential"
+        places = [*parent._blocking_critical_children]
+        places += parent._blocking_children[:before] if is_sequential else []
+        for place in dict.fromkeys(places):
+            if place != own:
+                yield from _blocking_leaves(parent._members[place])
         node = parent
-    return None
 
 
-def _first_leaf(
+def _blocking_leaves(
     top: VerificationNode, besides: VerificationNode | None = None
-) -> VerificationNode | None:
-    # The first one that blocks may be ``besides`` itself, by its former verdict.
-    most_blocking = 1 if besides is None else 2
-    stack = [top]
+) -> Iterator[VerificationNode]:
+    # Iterators, as many siblings may block and the first one may do.
+    stack: list[Iterator[VerificationNode]] = [iter((top,))]
     while stack:
-        node = stack.pop()
-        if not node.children:
-            if node is not besides and node._blocks:
-                return node
-            continue
-        blocking = node._blocking_children[:most_blocking]
-        stack.extend(node._members[position] for position in reversed(blocking))
-    return None
+        node = next(stack[-1], None)
+        if node is None:
+            stack.pop()
+        elif node.children:
+            stack.append(map(node._members.__getitem__, node._blocking_children))
+        elif node._blocks and node is not besides:
+            yield node
 
 
 def _set_member(positions: list[int], position: int, belongs: bool) -> None:

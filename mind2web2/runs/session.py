@@ -43,8 +43,8 @@ from mind2web2.runs.settings import RunSettings
 from mind2web2.scripts.isolation.processes import DEFAULT_MEMORY_BYTES, ScriptLimits
 from mind2web2.scripts.isolation.run import Isolation
 from mind2web2.scripts.limits import LONGEST_BLOCK_S
-from mind2web2.utils.entry_points import loaded_part, removed_plugin
-from mind2web2.utils.garbage_collection import gc_paused
+from mind2web2.utils.entry_points import load_part, removed_plugin
+from mind2web2.utils.garbage_collection import pause_gc
 from mind2web2.utils.machine import memory_bytes
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ async def open_run(
         budget = own.budget or budget_of(settings, price)
         if budget is not None:
             budget.learn_stored(store.latest_usages(settings.model), settings.model)
-        with gc_paused():
+        with pause_gc():
             client = None if own.provider is not None else judge_client(settings, batches, own)
             first_client = (
                 None
@@ -250,7 +250,7 @@ def open_shared_store(path: Path, url: str) -> SharedStore:
         UsageError: there is no such plugin, or it cannot use the URL.
     """
     scheme = url.partition("://")[0]
-    open_store: StoreOpener | None = loaded_part("stores", scheme)
+    open_store: StoreOpener | None = load_part("stores", scheme)
     if open_store is None:
         plugin = removed_plugin(f"{scheme}://")
         why = f"need the plugin {plugin}" if plugin else "are of no known kind"
@@ -445,7 +445,7 @@ def run_parts(
         log_to_console=settings.self_debug,
         clock=clock,
         ahead=settings.goes_ahead,
-        isolation=_isolation(settings),
+        isolation=isolation_of(settings),
         as_of=settings.as_of,
         barred=_barred(settings),
         judge_check=judge_check,
@@ -478,7 +478,8 @@ def _captures(settings: RunSettings, judge: CachingJudge, own: OwnParts) -> Shar
     return (own.captures or SharedCaptures)(open_browser, others)
 
 
-def _isolation(settings: RunSettings) -> Isolation:
+def isolation_of(settings: RunSettings) -> Isolation:
+    """Return how the run's scripts are run."""
     limits = ScriptLimits(
         memory_bytes=settings.script_memory or DEFAULT_MEMORY_BYTES,
         block_s=longest_block_s(settings),

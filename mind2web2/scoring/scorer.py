@@ -65,7 +65,7 @@ from mind2web2.scoring.given_values import check_number, check_text
 from mind2web2.scripts.isolation.processes import fork_server
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils import values
-from mind2web2.utils.entry_points import loaded_part
+from mind2web2.utils.entry_points import load_part
 from mind2web2.utils.files import text_sha256
 from mind2web2.utils.loop_thread import LoopThread
 from mind2web2.utils.path_config import PathConfig, ScriptFile
@@ -346,7 +346,7 @@ class Scorer:
             AnswerError: the report is too large, or no text.
         """
         # Any: the plugin's own class.
-        checker = loaded_part("report_checks", "check")
+        checker = load_part("report_checks", "check")
         if checker is None:
             raise UsageError("Scorer.check needs the plugin check")
         future = self._begin(checker.TASK, report, checker.SCRIPT)

@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from operator import itemgetter
 from statistics import NormalDist, fmean, variance
 
+from pydantic import BaseModel, ConfigDict
+
 LEVEL = 0.95
 RESAMPLES = 10_000
 SEED = 0
@@ -244,14 +246,15 @@ class TaskSums:
         return self.statistic([sum(column) for column in self.columns])
 
 
-@dataclass(frozen=True, slots=True)
-class IntervalFigures:
+class IntervalFigures(BaseModel):
     """A metric's interval as it is published, ``None`` with the reason where there is none.
 
     Args:
         exact: by Clopper and Pearson, as all tasks have the same value.
         tasks: the number of tasks with a value.
     """
+
+    model_config = ConfigDict(frozen=True)
 
     low: float | None
     high: float | None
@@ -282,11 +285,13 @@ class SampledInterval:
     def figures(self) -> IntervalFigures:
         """Return it as it stands in ``summary.json``."""
         found = self.interval
-        if found is None:
-            return IntervalFigures(None, None, False, self.tasks, self.reason)
-        low = round(found.low, self.digits)
-        high = round(found.high, self.digits)
-        return IntervalFigures(low, high, found.is_exact, self.tasks, self.reason)
+        return IntervalFigures(
+            low=None if found is None else round(found.low, self.digits),
+            high=None if found is None else round(found.high, self.digits),
+            exact=found is not None and found.is_exact,
+            tasks=self.tasks,
+            reason=self.reason,
+        )
 
 
 def sampled_intervals(
@@ -400,12 +405,12 @@ class NestedVariance:
         """Return the components as they stand in ``summary.json``."""
         return VarianceFigures(
             round(self.between_tasks, _VARIANCE_DIGITS),
-            _rounded(self.between_runs),
-            _rounded(self.between_judgments),
+            _round(self.between_runs),
+            _round(self.between_judgments),
         )
 
 
-def _rounded(value: float | None) -> float | None:
+def _round(value: float | None) -> float | None:
     return None if value is None else round(value, _VARIANCE_DIGITS)
 
 

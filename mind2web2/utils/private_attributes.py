@@ -31,18 +31,12 @@ class PrivateAttribute(NamedTuple):
 # The versions to install, as in pyproject.toml: each bounded above, since these attributes may
 # change.
 REQUIREMENTS = {
-    "aiohttp": "aiohttp>=3.14,<4",
     "arxiv": "arxiv>=4.0,<5",
     "pydantic": "pydantic>=2.14,<3",
     "ray": "ray>=2.60,<3",
     "time-machine": "time-machine>=3.6,<4",
 }
-_UNASKED = "drop a connection on which a reply came that no request asked for"
 PRIVATE_ATTRIBUTES = (
-    PrivateAttribute("aiohttp", "aiohttp", "BaseConnector", "_factory", _UNASKED),
-    PrivateAttribute(
-        "aiohttp", "aiohttp.client_proto", "ResponseHandler", "should_close", _UNASKED
-    ),
     PrivateAttribute(
         "arxiv",
         "arxiv",

@@ -282,11 +282,9 @@ class _Call:
         try:
             with contextlib.suppress(OSError, EOFError, pickle.UnpicklingError):
                 # On a busy machine a process starts slowly, which says nothing about the document.
-                with self._stopped_after(_START_TIMEOUT_S, _NOT_STARTED):
+                with self._stop_after(_START_TIMEOUT_S, _NOT_STARTED):
                     worker.wait_until_ready()
-                with self._stopped_after(
-                    self._timeout_s, f"took longer than {self._timeout_s:g} s"
-                ):
+                with self._stop_after(self._timeout_s, f"took longer than {self._timeout_s:g} s"):
                     reply = worker.call(request)
         finally:
             with self._lock:
@@ -297,7 +295,7 @@ class _Call:
         return reply
 
     @contextlib.contextmanager
-    def _stopped_after(self, timeout_s: float, reason: str) -> Iterator[None]:
+    def _stop_after(self, timeout_s: float, reason: str) -> Iterator[None]:
         deadline = threading.Timer(timeout_s, self.stop, (reason,))
         deadline.daemon = True
         deadline.start()

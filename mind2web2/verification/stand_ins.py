@@ -6,7 +6,7 @@ import datetime
 import enum
 import types
 from collections.abc import Callable, Iterator
-from typing import Any, Literal, NoReturn, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, NoReturn, TypeVar, Union, get_args, get_origin
 
 from pydantic import AnyUrl, BaseModel
 
@@ -14,6 +14,9 @@ from pydantic import AnyUrl, BaseModel
 _MARK = "zqstandinqz"
 _NUMBER = 917_364_528
 _YEAR = 8461
+# A list of stand-ins has one, and an inner list at this depth has none.
+_MOST_LEVELS = 3
+_COLLECTIONS = (list, dict, set, frozenset, tuple)
 _MARKS = (_MARK, str(_NUMBER), f"{_NUMBER:,}", f"{_NUMBER:_}", str(_YEAR))
 
 Template = TypeVar("Template", bound=BaseModel)
@@ -57,34 +60,45 @@ def marked_text(name: str) -> str:
     return f"{_MARK} {name}"
 
 
-def marked_instance(template: type[Template]) -> Template:
-    """Return the template filled with stand-ins: marked texts, addresses, numbers and dates; empty lists."""
+def marked_instance(template: type[Template], depth: int = 0) -> Template:
+    """Return the template filled with stand-ins: marked texts, addresses, numbers, dates, lists of one."""
     return template.model_construct(
-        **{name: _marked(field.annotation, name) for name, field in template.model_fields.items()}
+        **{
+            name: _marked(field.annotation, name, depth + 1)
+            for name, field in template.model_fields.items()
+        }
     )
 
 
-def _marked(annotation: Any, name: str) -> Any:
+def _marked(annotation: Any, name: str, depth: int) -> Any:
     origin, choices = get_origin(annotation) or annotation, get_args(annotation)
     if origin in (Union, types.UnionType):
-        is_empty = type(None) in choices and str not in choices
-        return None if is_empty else _marked(_first_of(choices), name)
+        likely = _first_of(choices)
+        is_empty = type(None) in choices and not _has_mark_of_its_own(likely)
+        return None if is_empty else _marked(likely, name, depth)
     if origin is Literal:
         return choices[0]
-    if origin in (list, dict, set, frozenset, tuple):
-        return origin()
-    if isinstance(origin, type):
-        return _marked_of_class(origin, name)
-    return _marked(choices[0], name) if choices else marked_text(name)
+    if origin in _COLLECTIONS:
+        has_one = origin is list and choices and depth <= _MOST_LEVELS
+        return [_marked(choices[0], name, depth)] if has_one else origin()
+    if isinstance(origin, type) and origin is not Annotated:
+        return _marked_of_class(origin, name, depth)
+    return _marked(choices[0], name, depth) if choices else marked_text(name)
+
+
+def _has_mark_of_its_own(kind: Any) -> bool:
+    return kind in (str, int, float, AnyUrl, datetime.datetime, datetime.date)
 
 
 def _first_of(choices: tuple[Any, ...]) -> Any:
-    return str if str in choices else choices[0]
+    if str in choices:
+        return str
+    return next(choice for choice in choices if choice is not type(None))
 
 
-def _marked_of_class(kind: type, name: str) -> Any:
+def _marked_of_class(kind: type, name: str, depth: int) -> Any:
     if issubclass(kind, BaseModel):
-        return marked_instance(kind)
+        return marked_instance(kind, depth)
     if issubclass(kind, enum.Enum):
         return next(iter(kind), None)
     if issubclass(kind, str):

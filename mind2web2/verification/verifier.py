@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from mind2web2.errors import MachineError, Mind2Web2Error, PageBugError
 from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.session import cut_off_noted
 from mind2web2.prompts import NO_INSTRUCTION, encodable
-from mind2web2.rubric.node import Undecided, VerificationNode, first_block
+from mind2web2.rubric.node import Undecided, VerificationNode, blocks
 from mind2web2.rubric.values import is_empty
-from mind2web2.rubric.verdicts import Evidence, check_trials, skip_reason
+from mind2web2.rubric.verdicts import BlindQuestion, Evidence, check_trials, skip_reason
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.api_misuse import script_api
 from mind2web2.verification.claims import ClaimJudging, evidence_of
@@ -33,7 +35,8 @@ class Verifier(ScriptAccess):
     """Judges claims and writes verdicts into leaves.
 
     The keyword arguments of its methods are ``additional_instruction``, ``extra_prerequisites``,
-    ``majority_vote``, ``num_trials``, ``use_screenshot`` and ``required``, as in ``Evaluator.verify``.
+    ``majority_vote``, ``num_trials``, ``use_screenshot``, ``required`` and ``blind``, as in
+    ``Evaluator.verify``.
     """
 
     async def simple_verify(
@@ -70,11 +73,13 @@ class Verifier(ScriptAccess):
         num_trials: int | None = None,
         use_screenshot: bool | None = None,
         required: Mapping[str, Any] | None = None,
+        blind: BlindQuestion | None = None,
     ) -> bool:
         """Judge a claim, write the verdict into ``node`` and return it (eval-scripts.md).
 
         Raises:
-            ValueError: ``num_trials`` is even, or the node is its own prerequisite.
+            ValueError: ``num_trials`` is even, the node is its own prerequisite, or a blind question has no
+                sources.
             JudgeError: the judge failed for good; the node stays undecided.
         """
         prerequisites = _nodes(extra_prerequisites)
@@ -93,23 +98,27 @@ class Verifier(ScriptAccess):
             missing=_missing(required or {}),
             # A claim without a leaf steers its script: it counts as a gate.
             is_gate=node is None or node.critical,
+            blind=blind,
         )
-        block = first_block(node, prerequisites)
+        if blind is not None and sources is None:
+            raise ValueError("a blind question is asked about pages: give sources")
+        run = self._context.run
+        most_open = 0 if run is None else run.most_open_gates
+        gates = list(islice(blocks(node, prerequisites), most_open + 1))
         pages = None if _is_used_up(sources) else _read(sources)
         name = verification.node_id or verification.claim
         with cut_off_noted(self._context.judge, name):
             # All that was started together looks at its gates before one of them is decided.
             await asyncio.sleep(0)
             reason = None
-            if block is not None and not block.is_undecided:
-                reason = skip_reason(block.id, block.verdict.status)
+            if gates and gates[0].undecided is None:
+                reason = skip_reason(gates[0].id, gates[0].verdict.status)
             subject = QuestionContext("verify", verification.node_id, verification.claim)
             reason = self._context.judge.recorded_skip(subject, reason)
             if reason is not None:
                 return self._skip(verification, node, reason)
-            is_open = block is not None and block.is_undecided
             pages = pages or _read(sources)
-            return await self._judge(verification, node, pages, is_open=is_open)
+            return await self._judge(verification, node, pages, _behind(gates, most_open))
 
     def _trials(self, majority_vote: bool | None, num_trials: int | None) -> int:
         config = self._context.config
@@ -124,11 +133,10 @@ class Verifier(ScriptAccess):
         verification: Verification,
         node: VerificationNode | None,
         pages: ReadSources,
-        *,
-        is_open: bool,
+        behind: int,
     ) -> bool:
         try:
-            supported, evidence = await self._verdict(verification, pages, is_open)
+            supported, evidence = await self._verdict(verification, pages, behind)
         except PageBugError as error:
             supported, evidence = self._error_evidence(verification, str(error))
         except Mind2Web2Error:
@@ -144,7 +152,7 @@ class Verifier(ScriptAccess):
             supported, evidence = self._error_evidence(verification, reason)
         if isinstance(evidence, Undecided):
             if node is not None:
-                node.leave_undecided(evidence)
+                node.leave_undecided(replace(evidence, behind=behind))
             return supported
         self._note_pages(verification, evidence)
         if node is not None:
@@ -159,10 +167,10 @@ class Verifier(ScriptAccess):
         return supported
 
     async def _verdict(
-        self, verification: Verification, pages: ReadSources, is_open: bool
+        self, verification: Verification, pages: ReadSources, behind: int
     ) -> tuple[bool, Evidence | Undecided]:
         run = self._context.run
-        if is_open and run is not None:
+        if run is not None and behind > run.most_open_gates:
             return run.left_open()
         if verification.missing is not None:
             reason = f"not judged, because the answer gives no {verification.missing}"
@@ -231,6 +239,16 @@ def _is_used_up(sources: Any) -> bool:
     if isinstance(sources, list | tuple | set | frozenset):
         return any(_is_used_up(source) for source in sources)
     return isinstance(sources, Iterator)
+
+
+def _behind(gates: Sequence[VerificationNode], most_open: int) -> int:
+    """Return how many undecided leaves in a row come before a claim: too many if a decided one blocks it."""
+    behind = len(gates)
+    for gate in gates:
+        if gate.undecided is None:
+            return most_open + 1
+        behind = max(behind, gate.undecided.behind + 1)
+    return behind
 
 
 def _missing(required: Mapping[str, Any]) -> str | None:

@@ -6,12 +6,14 @@ import json
 import math
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from threading import Lock
 from typing import Any
+from urllib.parse import quote
 
+from mind2web2.analysis.changed_pages import ChangedPages, changed_pages, stayed_by_leaf
 from mind2web2.analysis.comparison import NoSharedTaskError, ranking
 from mind2web2.analysis.corrections import (
     CorrectionFigures,
@@ -27,6 +29,7 @@ from mind2web2.analysis.unreviewed import unreviewed_warning
 from mind2web2.judge.store import CHECKS_FOLDER
 from mind2web2.results.agent_summary import AgentSummary
 from mind2web2.results.known_answers import agent_answers
+from mind2web2.results.model_families import own_family_caution
 from mind2web2.results.result_facts import result_facts
 from mind2web2.results.result_file import ResultFile
 from mind2web2.results.scored_answer import ResultFacts, ScoredAnswer
@@ -47,11 +50,13 @@ from mind2web2.scripts.rubric_outline import tree_lines
 from mind2web2.scripts.rubric_reading import read_rubric
 from mind2web2.scripts.yaml_lines import YamlFileError
 from mind2web2.statistics.items import ENOUGH_RESULTS, task_figures
+from mind2web2.utils.entry_points import load_parts
 from mind2web2.utils.files import file_sha256, read_regular_file
 from mind2web2.utils.names import is_file_name, name_list, natural_key
 from mind2web2.utils.near_names import did_you_mean
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.program import program
+from mind2web2.viewer.doubts import agent_doubts, leaf_doubts, opposite_rows
 from mind2web2.viewer.keys import AnswerKey, Json, NoSuchResultError
 from mind2web2.viewer.markdown import markdown_tree
 
@@ -80,6 +85,7 @@ class _AgentRead:
     summary: AgentSummary
     failed_check: str | None
     correction: CorrectionFigures | None
+    changed_pages: Sequence[ChangedPages] = ()
 
 
 class Catalog:
@@ -168,7 +174,7 @@ class Catalog:
         """
         agents = [(name, self.answers(name)) for name in (first, second)]
         try:
-            return {**ranking(agents, allow_unfair=True).as_json()}
+            return ranking(agents, allow_unfair=True).model_dump(mode="json")
         except NoSharedTaskError as error:
             return {"reason": error.fact}
 
@@ -176,15 +182,34 @@ class Catalog:
         """Return every leaf: agent, task, answer, leaf, status, its claim or description, and facts on flips.
 
         These are the cause of its failure, whether its votes differ, and the answer's digest (compare.js).
-        The first row of an answer is its root, with the text of the task.
+        A row may end with doubts about the verdict. The first row of an answer is its root, with the text of
+        the task.
         """
         found: list[list[Any]] = []
+        for key, result in self._results():
+            doubts = leaf_doubts(self._agent_read(key.agent).changed_pages, key, result)
+            found += _claim_rows(key, result, doubts)
+        return found
+
+    def doubts(self) -> Json:
+        """Return the doubts about the judges' verdicts that need no labels."""
+        agents = []
+        for agent in self.agents():
+            read = self._agent_read(agent)
+            agents.append(agent_doubts(agent, read.changed_pages, self._own_family(agent, read)))
+        opposite = [row for key, result in self._results() for row in opposite_rows(key, result)]
+        return {"agents": agents, "opposite": opposite}
+
+    def _results(self) -> Iterator[tuple[AnswerKey, ResultFile]]:
         for agent in self.agents():
             for answer in self.answers(agent):
                 key = AnswerKey.of(agent, answer)
                 if (result := self.result(key)) is not None:
-                    found += _claim_rows(key, result.content)
-        return found
+                    yield key, result.content
+
+    def _own_family(self, agent: str, read: _AgentRead) -> str | None:
+        judges = {answer.facts.judge for answer in read.answers.values() if answer.facts.judge}
+        return own_family_caution(self.paths.answers_root / agent, judges)
 
     def leaves(self, task: str) -> Json:
         """Return what each leaf of a task's rubric did in all results that are shown.
@@ -206,10 +231,18 @@ class Catalog:
                         found.append(JudgedResult(agent, name, result.content))
         if not found:
             raise NoSuchResultError(f"no results of task {task}")
-        report = task_report(task, found, task_figures(scores).get(task))
+        stayed = stayed_by_leaf(
+            [report for one in self.agents() for report in self._agent_read(one).changed_pages],
+            {each.result.judge_model for each in found if each.result.judge_model},
+        )
+        report = task_report(task, found, task_figures(scores).get(task), stayed)
         return {
             **asdict(report),
-            "leaves": [asdict(row) | {"name": row.name} for row in report.leaves],
+            "leaves": [
+                asdict(row)
+                | {"name": row.name, "stayed": None if row.stayed is None else str(row.stayed)}
+                for row in report.leaves
+            ],
             "warning": report.warning,
             "enough": ENOUGH_RESULTS,
         }
@@ -220,13 +253,30 @@ class Catalog:
         Raises:
             NoSuchResultError: there is no such answer.
         """
-        return self.shown(key, self.result(key))
+        found = self.result(key)
+        has_page = found is not None and _checker_of(found.content) is not None
+        return {**self.answer_with(key, found), "has_page": has_page}
 
-    def shown(self, key: AnswerKey, found: LoadedResult | None) -> Json:
+    def answer_page(self, key: AnswerKey) -> str:
+        """Return the page on which a plugin shows an answer with each statement marked.
+
+        Raises:
+            NoSuchResultError: there is none.
+        """
+        found, text = self.result(key), self.answer_text(key)
+        checker = None if found is None else _checker_of(found.content)
+        if found is None or text is None or checker is None:
+            raise NoSuchResultError(f"answer {key.answer} of {key.agent} is not a checked report")
+        steps = "/".join(quote(step, safe="") for step in (key.agent, key.task, key.answer))
+        page: str = checker.page(text, found.content, f"/#/evidence/{steps}/")
+        return page
+
+    def answer_with(self, key: AnswerKey, found: LoadedResult | None) -> Json:
         """Return one answer with a result of it, as ``answer`` does."""
         answer = self._find(key)
         result = ResultFile() if found is None else found.content
         text = self.answer_text(key)
+        doubts = leaf_doubts(self._agent_read(key.agent).changed_pages, key, result)
         return {
             "agent": key.agent,
             "task": key.task,
@@ -236,14 +286,14 @@ class Catalog:
             "file": None if found is None else found.path.name,
             "markdown": markdown_tree(text or ""),
             "has_text": text is not None,
-            "trees": [list(tree_rows(tree)) for tree in result.trees],
+            "trees": [list(tree_rows(tree, doubts)) for tree in result.trees],
             "rubric": self._rubric(result),
             "info": result.info(),
             "extractions": [
                 record.model_dump(mode="json", exclude_defaults=True)
                 for record in result.extractions
             ],
-            "facts": _making(result),
+            "facts": _provenance_facts(result),
         }
 
     def _rubric(self, result: ResultFile) -> list[str] | None:
@@ -325,7 +375,9 @@ class Catalog:
                 by_key = {AnswerKey.of(agent, answer): answer for answer in answers}
                 known = _AgentRead(0.0, (*state, *checked), by_key, summary, check, correction)
             again_s = time.monotonic() + pause_s
-            self._read[agent] = known = replace(known, look_again_s=again_s)
+            self._read[agent] = known = replace(
+                known, look_again_s=again_s, changed_pages=changed_pages(agent)
+            )
             return known
 
     def _correction(self, agent: str) -> CorrectionFigures | None:
@@ -354,6 +406,7 @@ class Catalog:
         summary = read.summary
         scripts = (answer.facts.script for answer in read.answers.values())
         unreviewed = unreviewed_warning(self.paths.eval_scripts_root, scripts)
+        own_family = self._own_family(agent, read)
         return {
             "name": agent,
             "metrics": {
@@ -367,6 +420,7 @@ class Catalog:
             "warnings": [
                 *summary.warnings,
                 *([] if unreviewed is None else [unreviewed]),
+                *([] if own_family is None else [own_family]),
             ],
             "failed_check": read.failed_check,
             "corrected": None
@@ -413,7 +467,16 @@ class Catalog:
         return None if earlier is None else earlier.content.final_score
 
 
-def _claim_rows(key: AnswerKey, result: ResultFile) -> Iterator[list[Any]]:
+def _checker_of(result: ResultFile) -> Any | None:
+    """Return the plugin that checked a report and made this result, if one did."""
+    # Any: modules of plugins, as docs/plugins.md describes them.
+    parts = load_parts("report_checks").values()
+    return next((part for part in parts if part.is_checked(result)), None)
+
+
+def _claim_rows(
+    key: AnswerKey, result: ResultFile, doubts: Mapping[str, list[str]]
+) -> Iterator[list[Any]]:
     place = [key.agent, key.task, key.answer]
     for tree in result.trees:
         if tree.children:
@@ -431,20 +494,27 @@ def _claim_rows(key: AnswerKey, result: ResultFile) -> Iterator[list[Any]]:
                 leaf.status,
                 judged.claim or leaf.desc,
                 *about_flips,
+                *([doubts[leaf.id]] if leaf.id in doubts else []),
             ]
 
 
-def tree_rows(tree: WrittenNode) -> Iterator[Json]:
-    """Yield the nodes of a rubric tree in the order of reading, however deep, each with its depth."""
+def tree_rows(tree: WrittenNode, doubts: Mapping[str, list[str]]) -> Iterator[Json]:
+    """Yield the nodes of a rubric tree in the order of reading, however deep, each with its depth.
+
+    Args:
+        doubts: about verdicts, by leaf.
+    """
     stack = [(tree, 0)]
     explained = explanations(tree)
     while stack:
         node, depth = stack.pop()
-        place = {
+        place: Json = {
             "depth": depth,
             "is_leaf": not node.children,
             "arithmetic": explained.get(id(node)),
         }
+        if not node.children and node.id in doubts:
+            place["doubts"] = doubts[node.id]
         yield {"evidence": None, **node.own_fields(), **place}
         stack.extend((child, depth + 1) for child in reversed(node.children))
 
@@ -464,7 +534,7 @@ def _marks(facts: ResultFacts) -> set[str]:
     return marks | {name for name, is_so in named.items() if is_so}
 
 
-def _making(result: ResultFile) -> Json:
+def _provenance_facts(result: ResultFile) -> Json:
     """Return how a result was made."""
     facts = result_facts(result)
     kept = (

@@ -1,4 +1,4 @@
-"""What scripts import from the tools, and that importing costs little."""
+"""Names that scripts import from the tools; importing them costs little."""
 
 import subprocess
 import sys

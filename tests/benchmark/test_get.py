@@ -244,7 +244,7 @@ def test_a_dataset_of_another_layout_is_refused(hub):
 
 
 def test_a_token_that_the_hub_does_not_know_is_named(tmp_path, monkeypatch):
-    """A new one is no use where the wrong one is set."""
+    """A new token in the login does not help while the variable has the wrong one."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HF_TOKEN", "hf_old")
     with HubServer(FILES, override=lambda _: Answer(status=401)) as server:

@@ -279,7 +279,7 @@ async def test_a_page_is_recorded_with_where_it_is(manager, site):
 
 
 async def test_a_torn_page_is_torn_at_an_address_with_a_fragment(manager, site):
-    """The fragment is no part of what the connection was for."""
+    """The fragment is not part of the request."""
     page = await manager.capture(site.at("drop-body", own="fragment") + "#part")
     assert [trouble.kind for trouble in page.record.troubles] == ["incomplete"]
 
@@ -335,7 +335,7 @@ async def test_a_page_behind_a_request_or_wall_is_read(small, name):
 
 
 async def test_an_address_that_scripts_set_tells_where_the_page_led(small):
-    """A login or the home page shown in place is told from what was asked for, and is no second address."""
+    """A login or the home page in place of the page is noticed, and is not a second address."""
     page = await small(
         f"{ARTICLE}<script>history.replaceState(0, '', '/')</script>", path="lists/7"
     )

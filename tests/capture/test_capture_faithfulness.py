@@ -1,4 +1,4 @@
-"""What a capture shows of pages whose facts are known: everything that can be seen, and nothing else."""
+"""A capture shows everything that can be seen on a page, and nothing else."""
 
 import asyncio
 

@@ -80,7 +80,7 @@ WALLS = {
 
 @pytest.mark.parametrize("name", WALLS)
 async def test_a_page_that_is_only_a_consent_wall_is_suspect(manager, site, name):
-    """Its words are no content, whether a button answers it or not."""
+    """Its words are not content, whether a button answers it or not."""
     site.replies["/consent-frame"] = Reply(f"<title>Consent</title>{BANNER}".encode())
     path = f"/wall/{list(WALLS).index(name)}"
     page = await captured(manager, site, path, f"<!doctype html><body>{WALLS[name]}</body>")

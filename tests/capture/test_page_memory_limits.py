@@ -18,7 +18,7 @@ from mind2web2.capture.models import CaptureSettings, NetworkSettings
 
 HOST = "www.bombs.example"
 MEGABYTE = 1024**2
-# What the processes' programs take is not counted by the system, and not what is bounded here.
+# The limit does not cover the memory of the processes' programs, which the system does not count.
 PROGRAM_MB = 200
 HEAD = (
     b"<!doctype html><title>weir</title><p>" + b"The weir of Aldermoor holds the water back. " * 5

@@ -31,7 +31,7 @@ INTERNAL = """
     169.254.169.254 10.0.0.1 192.168.0.1 172.16.0.1 100.64.0.1 100.100.100.200 [fd00::1] [fe80::1]
 """
 SPELLINGS = INTERNAL.split()
-# What the browser makes of them when it asks.
+# The browser's own spellings of these hosts in its requests.
 REFUSED_HOSTS = """
     127.0.0.1 ::1 ::ffff:7f00:1 ::7f00:1 localhost foo.localhost 0.0.0.0 :: 169.254.169.254 10.0.0.1
     192.168.0.1 172.16.0.1 100.64.0.1 100.100.100.200 fd00::1 fe80::1

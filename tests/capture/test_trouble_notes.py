@@ -1,4 +1,4 @@
-"""What judges are told of suspect pages."""
+"""The notes about suspect pages that judges read."""
 
 from typing import get_args
 

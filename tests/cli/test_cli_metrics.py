@@ -91,6 +91,7 @@ def test_json(results):
     assert numbers.pop("corrected") is None
     assert numbers.pop("cautions") == []
     assert numbers.pop("sentence").startswith("bot reached a partial completion of")
+    assert numbers.pop("figures") == {}
     assert numbers == read_json(results / "bot" / "summary.json")
 
 

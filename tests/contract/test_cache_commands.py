@@ -8,8 +8,8 @@ import sys
 import pytest
 from projects import REPOSITORY, clean_environment
 
-from mind2web2.cli import pages
 from mind2web2.cli.options import CommandParser, given_settings
+from mind2web2.cli.parsers import pages
 
 DEFAULTS = {
     "agent": "bot",

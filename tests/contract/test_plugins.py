@@ -83,8 +83,7 @@ def without(tmp_path):
     """Return what copies the package without some plugins, and returns what runs Python there."""
 
     def copied(*plugins):
-        unused = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(PACKAGE, tmp_path / "mind2web2", ignore=unused)
+        shutil.copytree(PACKAGE, tmp_path / "mind2web2")
         for path in REPOSITORY.iterdir():
             if path.name != "mind2web2" and not path.name.startswith("."):
                 (tmp_path / path.name).symlink_to(path)

@@ -15,7 +15,7 @@ from servers.recorded_replies import RecordedReplies
 
 from mind2web2 import Judge, Scorer
 
-# What only the block of a trainer has.
+# A line that only the block of this trainer has.
 MARKS = {
     "trl": "def rubric_reward(",
     "verl": "def compute_score(",

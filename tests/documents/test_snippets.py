@@ -18,7 +18,7 @@ from mind2web2.cli import command_modules, evaluate_main, main
 from mind2web2.cli.options import CommandParser
 from mind2web2.errors import UsageError
 
-# What stands in a document for a task of the reader's own.
+# Documents use this name for a task of the reader's own.
 NAMES = {"my_task": "museum_saturday"}
 OWN = ("uv run run_eval.py", "uv run mind2web2")
 AGENTS = ("my_agent", "other_agent", "example")

@@ -137,7 +137,7 @@ def test_what_is_not_stored_is_a_key_error_naming_the_url(cache, get):
 
 
 def test_the_other_kind_is_a_miss(cache):
-    """A PDF is no web page and the reverse."""
+    """A PDF is not a web page, nor the reverse."""
     cache.put_pdf(PAGE, b"%PDF-1.4")
     with pytest.raises(CacheMiss):
         cache.get_web(PAGE)
@@ -374,7 +374,7 @@ def test_the_index_written_lists_only_what_exists(cache):
 
 
 def test_leftovers_of_killed_writers_disturb_nobody(cache):
-    """They are no pages, and the next write removes them."""
+    """They are not pages, and the next write removes them."""
     cache.put_web(PAGE, "text", None)
     (cache.task_dir / ".writing-0123456789abcdef").write_bytes(b"half a pa")
     opened = CacheFileSys(cache.task_dir)

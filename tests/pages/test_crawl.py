@@ -397,7 +397,7 @@ async def test_answers_give_citations(tmp_path):
     ids=["captured since", "captured before"],
 )
 async def test_pages_older_than_a_day_are_captured_again(cache, day, captured, version):
-    """Another task's old copy is no reason to leave them."""
+    """Another task's old copy does not replace a new capture."""
     await run(cache, ScriptedCapturer(), citing("one", A, B), citing("two", A))
     capturer = ScriptedCapturer(version=2)
     before = datetime.fromisoformat(day).replace(tzinfo=UTC)

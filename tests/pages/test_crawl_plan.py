@@ -84,7 +84,7 @@ def test_only_tasks_that_lack_a_page_want_it():
 
 
 def test_hosts_take_turns():
-    """In the order of citation otherwise; ``www.`` is no other host."""
+    """Pages keep the order of citation otherwise; ``www.`` is the same host."""
     urls = [
         "https://a.com/1",
         "https://www.a.com/2",

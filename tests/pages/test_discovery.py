@@ -35,7 +35,7 @@ MARKUP = st.sampled_from(
         " \\ . @ é 。 を \ud800 \0 | |-|-| \n \n\n \r\n >    1. - # ",
     )
 )
-# What could open code or HTML that never ends.
+# Text without the characters that open code or HTML.
 PLAIN = st.text(st.characters(exclude_characters="<`~"))
 
 

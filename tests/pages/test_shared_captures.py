@@ -197,7 +197,7 @@ async def test_a_private_page_of_another_agent_is_copied_where_one_may_be_captur
 
 @pytest.mark.parametrize("harmed", ["index.json", "*.txt", "*.jpg", "*.capture.json"])
 async def test_a_page_of_another_agent_that_cannot_be_read_is_captured(tmp_path, harmed):
-    """Its disk is no reason to do without the page."""
+    """A fault of its disk does not cost the page."""
     theirs = CacheFileSys(tmp_path / "other" / "lake")
     made = record().model_copy(update={"captured_at": datetime.now(UTC).isoformat()})
     theirs.put_capture(CapturedPage(made, "their text", image()))
@@ -410,7 +410,7 @@ async def test_caches_of_another_make_are_filled():
     )
 
 
-# What a judge is told
+# Notes for the judge
 
 
 async def test_the_judge_is_shown_suspect_pages_flagged(cache):

@@ -1,4 +1,4 @@
-"""What has changed since results were made: the comparison, and an agent's results beside its folders."""
+"""Changes since results were made: the comparison, and an agent's results beside its folders."""
 
 import json
 import shutil

@@ -147,7 +147,7 @@ def test_reservations_about_a_verdict(found, expected):
     ],
 )
 def test_votes_differ_on_the_same_question_only(found, expected):
-    """Pages that differ are no split vote, and a refusal is no opinion."""
+    """Pages that differ are not a split vote, and a refusal is not an opinion."""
     [claim] = facts(found).claims
     assert (claim.is_voted, claim.is_split) == expected
 

@@ -22,11 +22,11 @@ class Looks(list):
         self.append(1)
 
 
-def undecided(*, blocks=True):
+def undecided():
     """Return a root, its undecided leaf and the looks at it."""
     leaf, looks = node("leaf"), Looks()
     root = node("root", children=[node("first"), leaf])
-    leaf.leave_undecided(Undecided(blocks, looks.note))
+    leaf.leave_undecided(Undecided(on_read=looks.note))
     return root, leaf, looks
 
 
@@ -102,18 +102,17 @@ def test_a_tree_notices_looks_after_a_subtree_with_the_leaf_is_added():
     assert looks
 
 
-@pytest.mark.parametrize("blocks", [True, False])
-def test_only_a_leaf_that_blocks_leaves_others_undecided(blocks):
-    root, leaf, _ = undecided(blocks=blocks)
+def test_others_wait_for_it():
+    root, leaf, _ = undecided()
     root.add_node(after := node("after"))
     leaf.critical = True
-    assert first_block(after, ()) is (leaf if blocks else None)
-    assert first_block(None, [root]) is (leaf if blocks else None)
+    assert first_block(after, ()) is leaf
+    assert first_block(None, [root]) is leaf
 
 
 def test_a_verdict_makes_it_a_leaf_like_any_other():
     root, leaf, looks = undecided()
     leaf.decide(1.0, "passed")
-    assert (leaf.is_undecided, first_block(None, [root])) == (False, None)
+    assert (leaf.undecided, first_block(None, [root])) == (None, None)
     assert leaf.status == "passed"
     assert not looks

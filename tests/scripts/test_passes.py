@@ -54,14 +54,22 @@ LOOP = (
 )
 GATES = (
     "row = evaluator.add_sequential('row', 'row')\n"
-    "for n in range(4):\n"
+    "for n in range(6):\n"
     "    await evaluator.verify(f'Step {n}.', evaluator.add_leaf(f'{n}', 'd', row))\n"
+    f"{END}"
+)
+# Each step names the one before it as its prerequisite.
+CHAIN = (
+    "last = None\nfor n in range(6):\n"
+    "    node = evaluator.add_leaf(f'{n}', 'd')\n"
+    "    await evaluator.verify(f'Step {n}.', node, extra_prerequisites=last)\n    last = node\n"
     f"{END}"
 )
 
 
 @pytest.mark.parametrize(
-    ("body", "passes"), [(LOOP, (5, 3, 3)), (GATES, (5, 5, 2)), (END, (1, 1, 1))]
+    ("body", "passes"),
+    [(LOOP, (5, 3, 3)), (GATES, (7, 7, 3)), (CHAIN, (7, 7, 3)), (END, (1, 1, 1))],
 )
 async def test_a_script_runs_once_more_than_it_waits_for_replies(tmp_path, body, passes):
     found = [await by_policy(tmp_path, body, ahead) for ahead in WAYS]
@@ -86,6 +94,49 @@ async def test_nothing_ahead_asks_what_program_order_asks(tmp_path):
         asked[ahead] = sorted(policy.claims)
     assert asked["nothing"] == asked[None] == ["This is no gate.", "no"]
     assert asked["gates"] == ["Not asked.", "Skipped.", "This is no gate.", "no"]
+
+
+async def test_claims_on_one_page_are_asked_one_after_another(tmp_path):
+    body = (
+        "for n in range(4):\n"
+        f"    leaf = {LEAF.format('{n}')}\n"
+        "    await evaluator.verify(f'Claim {n}', leaf, f'https://www.example.org/{n % 2}')\n"
+        f"{END}"
+    )
+    policy = Towns()
+    await by_policy(tmp_path, body, "values", policy)
+    assert policy.claims == ["Claim 0", "Claim 2", "Claim 1", "Claim 3"]
+
+
+async def test_a_look_at_the_type_of_a_missing_template_ends_the_pass(tmp_path):
+    body = (
+        "town = await evaluator.extract('Which?', Town)\n"
+        "claim = 'Right.' if type(town) is Town else 'Wrong.'\n"
+        f"await evaluator.verify(claim, None)\n{END}"
+    )
+    policy = Towns()
+    await by_policy(tmp_path, body, "nothing", policy)
+    assert policy.claims == ["Right."]
+
+
+async def test_known_replies_take_hardly_any_of_a_scripts_own_time_limit(tmp_path):
+    body = (
+        "async def checks():\n"
+        "    for n in range(20):\n"
+        "        await evaluator.verify(f'Claim {n}', None)\n"
+        f"await asyncio.wait_for(checks(), 1)\n{END}"
+    )
+    assert (await by_policy(tmp_path, body, "values")).passes == 2
+
+
+@pytest.mark.parametrize("source", ["(town.urls or ['c'])[0]", "town.urls[0]", "str(town.size)"])
+async def test_questions_on_missing_lists_and_numbers_wait(tmp_path, source):
+    body = (
+        "class Size(Town):\n    size: int | None = None\n"
+        "town = await evaluator.extract('Which?', Size, 'x')\n"
+        f"await evaluator.verify({source}, {LEAF.format('leaf')})\n{END}"
+    )
+    assert (await by_policy(tmp_path, body, "values")).for_nothing == ()
 
 
 @pytest.mark.parametrize("test", ["is True", "is not False", "== True", "in (True,)", "and 1"])

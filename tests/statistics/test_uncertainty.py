@@ -222,7 +222,7 @@ def test_components_are_those_of_snedecor_and_cochran():
     ],
 )
 def test_components_that_the_data_lacks_are_unknown(scores, components):
-    """Single runs and single judgments show no variance of their own; gaps are no obstacle."""
+    """Single runs and single judgments show no variance of their own; gaps do not matter."""
     found = nested_variance(scores)
     assert (
         found.between_tasks,

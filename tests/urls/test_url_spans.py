@@ -90,7 +90,7 @@ def test_a_long_text_is_searched(unit):
     ],
 )  # fmt: skip
 def test_bare_addresses(text, in_prose, in_code):
-    """Code, ``None`` for the same, has more names with dots that are no hosts than prose has."""
+    """Code has more dotted names than prose that are not hosts; ``None`` means the same result."""
     assert [span.url for span in bare_addresses(text)] == in_prose.split()
     assert [span.url for span in bare_addresses(text, is_code=True)] == (
         in_prose if in_code is None else in_code

@@ -1,4 +1,4 @@
-"""What scripts do with URLs: cleaning, one form, a form for browsers, finding them in text."""
+"""URLs: cleaning, one form, a form for browsers, finding them in text."""
 
 import pytest
 from hypothesis import given

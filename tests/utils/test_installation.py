@@ -1,4 +1,4 @@
-"""Whose code is running."""
+"""Callers: the toolkit's code, a script's, or a library's."""
 
 import asyncio
 import sys

@@ -81,7 +81,7 @@ def test_a_pinned_version_that_is_missing_names_the_others(tmp_path):
 
 @pytest.mark.parametrize("scripts", [[], ["__pycache__/t", ".old/t"]])
 def test_a_missing_script_says_where_it_was_looked_for(tmp_path, scripts):
-    """Hidden and bytecode folders are no versions."""
+    """Hidden and bytecode folders are not versions."""
     with pytest.raises(UsageError, match="no script for task t"):
         project(tmp_path, *scripts).default_script_for("t")
 

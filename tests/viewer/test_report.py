@@ -1,4 +1,4 @@
-"""What the exported file holds, and leaves out."""
+"""The exported file: its contents, and what it leaves out."""
 
 import asyncio
 

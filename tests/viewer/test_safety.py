@@ -1,4 +1,4 @@
-"""What answers, pages and judges say stays text, in both homes; and only the user is served."""
+"""Answers, pages and judges' words stay text, in both homes; only the user is served."""
 
 import math
 import re
@@ -90,7 +90,7 @@ async def test_every_attack_stays_text(page, homes, home):
 
 @pytest.mark.parametrize("home", ["server", "file"])
 async def test_escape_in_a_text_stays_as_written(page, homes, home):
-    """It is no control of text direction, and its backslash no part of the JSON around it."""
+    """It does not control text direction, and its backslash is not part of the JSON around it."""
     await page.goto(homes[home])
     number = ATTACKS.index(WRITTEN_ESCAPE)
     await page.goto(

@@ -1,4 +1,4 @@
-"""What a person sees of the example, in a real browser, from the server and from a file."""
+"""The example's views in a real browser, from the server and from a file."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from mind2web2.viewer.report import ReportContent, write_report
 
 ANSWER = "#/answer/example/museum_saturday/answer_1"
 EVIDENCE = "#/evidence/example/museum_saturday/answer_1/tour_start_supported"
-# What is there once a view is.
+# Each view is ready once this element is there.
 VIEWS = {
     "#/overview": "h1:text-is('Results')",
     ANSWER: "h1:has-text('answer_1')",

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import re
 import ssl
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from urllib.parse import unquote, urlsplit
 
-from mind2web2.errors import UsageError
+from mind2web2.capture.network.proxy_url import HTTPS_PORT, Upstream, parse_upstream
 from mind2web2.urls.no_proxy import is_reached_without_proxy
 
 CONNECT_TIMEOUT_S = 30.0
@@ -30,9 +27,8 @@ _HOP_HEADERS = (
 # By these, proxies refuse tunnels to other ports than 443, and take plain HTTP requests in their
 # stead.
 _NO_TUNNEL_STATUSES = (400, 403, 405, 501)
-# What TLS begins with is none.
+# TLS does not begin with a letter.
 _METHOD_START = re.compile(rb"[A-Z]")
-_HTTPS_PORT = 443
 
 Rewrite = Callable[[bytes], bytes]
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -42,47 +38,6 @@ class UpstreamError(Exception):
     """The proxy gave no connection; the text names the proxy without its credentials."""
 
 
-@dataclass(frozen=True, slots=True)
-class Upstream:
-    """A proxy server.
-
-    Args:
-        authorization: a header line, empty without credentials; never logged.
-    """
-
-    host: str
-    port: int
-    is_tls: bool = False
-    authorization: bytes = field(default=b"", repr=False)
-
-    def __str__(self) -> str:
-        return f"proxy {self.host}:{self.port}"
-
-
-def parsed_upstream(url: str) -> Upstream:
-    """Return the proxy that a URL names, such as ``http://user:password@proxy.example:3128``.
-
-    Raises:
-        UsageError: it names none; the text does not repeat it, since it may hold a password.
-    """
-    try:
-        parts = urlsplit(url if "://" in url else f"http://{url}")
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        host, port = None, None
-    if not host or port == 0 or parts.scheme not in ("http", "https"):
-        raise UsageError(
-            "the proxy (--proxy, HTTP_PROXY, HTTPS_PROXY) must be http://HOST:PORT or https://HOST:PORT, "
-            "with USER:PASSWORD@ before HOST if it asks for them; write special characters as %XX"
-        )
-    header = b""
-    if parts.username is not None:
-        credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
-        header = b"Proxy-Authorization: Basic " + base64.b64encode(credentials) + b"\r\n"
-    is_tls = parts.scheme == "https"
-    return Upstream(host, port or (_HTTPS_PORT if is_tls else 80), is_tls, header)
-
-
 def upstream_for(host: str, port: int, proxies: Mapping[str, str]) -> Upstream | None:
     """Return the proxy for a connection, ``None`` for a direct one.
 
@@ -90,13 +45,13 @@ def upstream_for(host: str, port: int, proxies: Mapping[str, str]) -> Upstream |
         proxies: URL by scheme, and under ``no`` the hosts to reach without, as ``getproxies_environment``
             has them. A connection names no scheme: port 80 counts as http, 443 as https, others as either.
     """
-    if port in (80, _HTTPS_PORT):
+    if port in (80, HTTPS_PORT):
         url = proxies.get("http" if port == 80 else "https")
     else:
         url = proxies.get("https") or proxies.get("http")
     if not url or is_reached_without_proxy(host, port, proxies.get("no", "")):
         return None
-    return parsed_upstream(url)
+    return parse_upstream(url)
 
 
 def is_private_name(host: str) -> bool:
@@ -118,9 +73,9 @@ async def open_tunnel(upstream: Upstream, host: str, port: int) -> tuple[Stream,
         name = f"[{host}]:{port}"
     else:
         name = f"{host}:{port}"
-    stream = await _connected(upstream)
+    stream = await _connect(upstream)
     try:
-        status = await _asked(
+        status = await _send_request(
             stream,
             b"CONNECT %b HTTP/1.1\r\nHost: %b\r\n" % ((name.encode(),) * 2),
             upstream,
@@ -131,13 +86,13 @@ async def open_tunnel(upstream: Upstream, host: str, port: int) -> tuple[Stream,
         stream[1].transport.abort()
         raise
     stream[1].transport.abort()
-    if status in _NO_TUNNEL_STATUSES and port != _HTTPS_PORT:
-        return await _connected(upstream), _request_rewriter(name, port, upstream)
+    if status in _NO_TUNNEL_STATUSES and port != HTTPS_PORT:
+        return await _connect(upstream), _request_rewriter(name, port, upstream)
     cure = ": check its user and password" if status == 407 else ""
     raise UpstreamError(f"the {upstream} answered HTTP {status} when asked for {name}{cure}")
 
 
-async def _connected(upstream: Upstream) -> Stream:
+async def _connect(upstream: Upstream) -> Stream:
     context = ssl.create_default_context() if upstream.is_tls else None
     try:
         async with asyncio.timeout(CONNECT_TIMEOUT_S):
@@ -154,7 +109,7 @@ async def _connected(upstream: Upstream) -> Stream:
         ) from error
 
 
-async def _asked(stream: Stream, request: bytes, upstream: Upstream) -> int:
+async def _send_request(stream: Stream, request: bytes, upstream: Upstream) -> int:
     reader, writer = stream
     try:
         async with asyncio.timeout(CONNECT_TIMEOUT_S):
@@ -177,7 +132,7 @@ async def begin_request(reader: asyncio.StreamReader, rewrite: Rewrite) -> bytes
     """Return the beginning of what a client sends, as the proxy takes it.
 
     Raises:
-        UpstreamError: it is no plain HTTP request.
+        UpstreamError: it is not a plain HTTP request.
         EOFError: the client hung up.
     """
     start = await reader.readexactly(1)

@@ -3,62 +3,29 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 from collections.abc import Iterable, Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING
 
-from mind2web2.cli.options import Subcommands, add_folder_options, add_json_option
+from rich.console import Console
+from rich.table import Table
+
+from mind2web2.analysis.audit_report import AuditorFigures, audit_report
+from mind2web2.analysis.audited import JudgeQuality
+from mind2web2.analysis.exported_labels import LabelExport
+from mind2web2.cli.console import line, plain_console
 from mind2web2.cli.results.chosen import check_record
-from mind2web2.cli.results.corrections import add_audits_root, correction_lines
+from mind2web2.cli.results.corrections import correction_lines
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.errors import UsageError
+from mind2web2.statistics.agreement import Figures
+from mind2web2.statistics.paired import Estimate
 from mind2web2.utils.names import check_name, name_list
 from mind2web2.utils.program import program
 from mind2web2.utils.text import counted
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from mind2web2.analysis.audit_report import AuditorFigures
-    from mind2web2.analysis.audited import JudgeQuality
-    from mind2web2.analysis.exported_labels import LabelExport
-    from mind2web2.statistics.agreement import Figures
-    from mind2web2.statistics.paired import Estimate
-
-DESCRIPTION = """\
-Compare the judge with people: how often they agree, which errors the judge makes, and the score corrected by
-the labels. Labels are made with: mind2web2 view AGENT --audit NAME
-
-  mind2web2 audit my_agent
-  mind2web2 audit my_agent --export labels.jsonl      for: mind2web2 check-judge --labels labels.jsonl
-"""
-
-
-def add_command(commands: Subcommands) -> None:
-    """Add ``audit`` to ``mind2web2``."""
-    parser = commands.add_parser(
-        "audit", help="check the judge by human labels", description=DESCRIPTION
-    )
-    parser.add_argument("agent", metavar="AGENT", help="the agent, a folder under eval_results/")
-    add_json_option(parser)
-    add_audits_root(parser)
-    parser.add_argument(
-        "--export",
-        metavar="FILE",
-        type=Path,
-        help="write the labels of whole answers with claims, answers and pages as JSON lines, to check other "
-        "judges by",
-    )
-    add_folder_options(parser, "eval_results_root", "answer_folder", "cache_root")
-    parser.set_defaults(run=run)
-
 
 def run(options: argparse.Namespace) -> int:
     """Print the figures and return the exit status."""
-    from mind2web2.analysis.audit_report import audit_report
-    from mind2web2.analysis.exported_labels import LabelExport
-    from mind2web2.cli.console import line, plain_console
-
     agent = check_name("agent", options.agent.rstrip("/"))
     settings = settings_of(options)
     paths = paths_of(settings, agent)
@@ -85,6 +52,13 @@ def run(options: argparse.Namespace) -> int:
     if found.score is not None:
         for text in correction_lines(found.score):
             line(console, text)
+    if found.differing is not None:
+        _print_quality(console, "Judge and auditors on leaves that differ", found.differing)
+        line(
+            console,
+            "These leaves are not a random sample, and their labels were not blind: they count for "
+            "agreement alone.",
+        )
     if found.second_pass is not None:
         title = "Judge and auditors after the second pass, not blind"
         _print_quality(console, title, found.second_pass)
@@ -101,10 +75,6 @@ def _quick(found: AuditorFigures) -> Iterator[str]:
 
 def _export(export: LabelExport) -> int:
     """Write the labels and return the exit status: 1 where there is none to write."""
-    import asyncio
-
-    from mind2web2.cli.console import line, plain_console
-
     done = asyncio.run(export.write())
     console = plain_console()
     line(console, f"{counted(done.rows, 'label')} written to {export.path}.")
@@ -119,7 +89,6 @@ def _export(export: LabelExport) -> int:
 
 
 def _print_quality(console: Console, title: str, found: JudgeQuality) -> None:
-    from mind2web2.cli.console import line
 
     rows = [
         *_between(found.figures),
@@ -145,7 +114,6 @@ def _between(figures: Figures) -> list[tuple[str, Estimate]]:
 
 
 def _print_figures(console: Console, title: str, rows: Iterable[tuple[str, Estimate]]) -> None:
-    from rich.table import Table
 
     table = Table(title=title)
     for heading in ("figure", "value", "95% interval"):

@@ -3,62 +3,56 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import logging
-import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rich import box
+from rich.console import Console
+from rich.progress import MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
+
+from mind2web2.cli.console import line, plain_console, warnings_on
+from mind2web2.cli.displays import duration_text
+from mind2web2.cli.event_loop import run_to_exit
 from mind2web2.cli.options import (
-    Subcommands,
-    add_settings,
-    asking_providers,
-    filled,
     given_settings,
-    positive_int,
 )
 from mind2web2.cli.settings_file import with_file
 from mind2web2.errors import UsageError
+from mind2web2.hooks import Figure, judge_figures
+from mind2web2.judge.store import CHECKS_FOLDER, FILE_NAME, JudgmentStore, record_check
+from mind2web2.judge_check.check import (
+    Checking,
+    CountingProvider,
+    JudgeCheck,
+    JudgeComparison,
+    Quality,
+    comparisons,
+    quality,
+)
+from mind2web2.judge_check.fitness import verdict
 from mind2web2.judge_check.labelled_set import shipped_set
 from mind2web2.judge_check.other_cases import CheckNews, JudgeCheckPart, OtherCases
-from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL, check_address
-from mind2web2.runs.setting import Flag
-from mind2web2.runs.settings import JUDGE_SETTINGS, SETTINGS, RunSettings
+from mind2web2.llm_client.chat import Usage
+from mind2web2.llm_client.prices import total_price_usd
+from mind2web2.llm_client.settings import check_address, endpoint_of
+from mind2web2.pages.cache import CacheFileSys
+from mind2web2.pages.page_cache import PageCache
+from mind2web2.runs.paths import paths_of
+from mind2web2.runs.session import OwnParts, open_run
+from mind2web2.runs.settings import RunSettings
+from mind2web2.statistics.paired import Estimate
 from mind2web2.utils.dollars import dollars
-from mind2web2.utils.entry_points import loaded_parts
+from mind2web2.utils.entry_points import load_parts
 from mind2web2.utils.text import counted
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from mind2web2.judge_check.check import (
-        Checking,
-        CountingProvider,
-        JudgeCheck,
-        JudgeComparison,
-        Quality,
-    )
-    from mind2web2.pages.page_cache import PageCache
-    from mind2web2.statistics.paired import Estimate
-
-
-DESCRIPTION = """\
-Find out how often a judge is right, before a run is paid for: a labelled set of claims and extractions about
-invented pages is put to it, with the prompts, pages and votes of an evaluation. Half of the claims are false
-and differ from a true one in one detail.
-
-  mind2web2 check-judge --estimate
-  mind2web2 check-judge --judge_model gpt-5-mini
-  mind2web2 check-judge --judge_model gpt-5-mini --judge_model o4-mini     two judges, compared
-  mind2web2 check-judge --sample 60                                        cheaper, less certain
-
-Replies are stored, so that the same check is free the next time. Exit status: 0 every case has a reply,
-1 some have none because the judge failed, 2 the check could not start, 5 where --fail_under applies.
-"""
 # MODEL@http://SERVER/v1, or https.
 _AT_SERVER = "@http"
 _WRONG_SHOWN = 10
@@ -70,91 +64,8 @@ _OUTPUT_TOKENS = 400
 _STOPPED = "Stopped. Every reply so far is kept: the same command continues from here."
 
 
-def add_command(commands: Subcommands) -> None:
-    """Add ``check-judge`` to ``mind2web2``."""
-    parser = commands.add_parser(
-        "check-judge",
-        help="find out how often a judge is right",
-        description=DESCRIPTION,
-    )
-    add = parser.add_argument
-    add(
-        "--votes",
-        metavar="N",
-        type=_odd,
-        default=3,
-        help="votes on a claim at most, an odd number; a vote ends as soon as it is settled (default: 3)",
-    )
-    add(
-        "--sample",
-        metavar="N",
-        type=positive_int,
-        help="N cases only, of all categories",
-    )
-    add(
-        "--category",
-        metavar="NAME",
-        action="append",
-        help="the cases of this category only; may be repeated; results name no such check",
-    )
-    for part in loaded_parts("judge_checks").values():
-        part.add_options(parser)
-    estimate = {"--estimate": Flag(True, "print requests, tokens and dollars, and ask nothing")}
-    overwrite = {"--overwrite": Flag(True, "ask everything again")}
-    changed = (
-        replace(SETTINGS["estimate"], flags=estimate, group=""),
-        replace(SETTINGS["overwrite"], flags=overwrite),
-    )
-    add_settings(parser, ["estimate", "overwrite"], changed=changed)
-    add("--json", action="store_true", help="print the figures as JSON")
-    add(
-        "--fail_under",
-        metavar="SHARE",
-        type=_share,
-        help="exit with 5 where a judge is right on less than this share of the cases, such as 0.9",
-    )
-    group = parser.add_argument_group("judge")
-    group.add_argument(
-        "--judge_model",
-        metavar="M",
-        type=filled,
-        action="append",
-        dest="judge_models",
-        help=f"the model to check (default: {DEFAULT_JUDGE_MODEL}), or MODEL@http://SERVER/v1; "
-        "repeat it to compare several",
-    )
-    names = [name for name in JUDGE_SETTINGS if name != "judge_model"]
-    providers = asking_providers()
-    add_settings(parser, [*names, "max_llm_requests"], changed=[providers], group=group)
-    add_settings(parser, ["eval_results_root", "max_webpage_retrieval", "allow_private_network"])
-    parser.set_defaults(run=run)
-
-
-def _odd(text: str) -> int:
-    votes = positive_int(text)
-    if votes % 2 == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is even: a vote could end in a tie")
-    return votes
-
-
-def _share(text: str) -> float:
-    try:
-        share = float(text)
-    except ValueError:
-        share = math.nan
-    if not 0 <= share <= 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a share from 0 to 1")
-    return share
-
-
 def run(options: argparse.Namespace) -> int:
     """Check the judges, print the figures and return the exit status."""
-    import asyncio
-
-    from mind2web2.cli.console import line, plain_console
-    from mind2web2.cli.event_loop import run_to_exit
-    from mind2web2.judge_check.check import Checking
-
     # For a judge pool, which serves one model.
     named = options.judge_models or []
     first = named[0].partition(_AT_SERVER)[0] if named else None
@@ -208,10 +119,6 @@ def _judge(settings: RunSettings, named: str) -> RunSettings:
 
 def _captured_pages(settings: RunSettings) -> PageCache:
     """Return the cache of pages that labels name by their addresses."""
-    from mind2web2.judge.store import CHECKS_FOLDER
-    from mind2web2.pages.cache import CacheFileSys
-    from mind2web2.runs.paths import paths_of
-
     root = paths_of(settings).eval_results_root
     return CacheFileSys(root / CHECKS_FOLDER / "pages")
 
@@ -234,13 +141,11 @@ class _Check:
 
     @property
     def results_root(self) -> Path:
-        from mind2web2.runs.paths import paths_of
 
         return paths_of(self.settings).eval_results_root
 
     @property
     def store_path(self) -> Path:
-        from mind2web2.judge.store import CHECKS_FOLDER, FILE_NAME
 
         return self.results_root / CHECKS_FOLDER / FILE_NAME
 
@@ -251,7 +156,7 @@ def _chosen_cases(options: argparse.Namespace) -> OtherCases:
     Raises:
         UsageError: they contradict each other, or name a category that is not there.
     """
-    parts: Mapping[str, JudgeCheckPart] = loaded_parts("judge_checks")
+    parts: Mapping[str, JudgeCheckPart] = load_parts("judge_checks")
     chosen = {name: part.cases(options) for name, part in parts.items()}
     others = {name: cases for name, cases in chosen.items() if cases is not None}
     if len(others) > 1:
@@ -276,11 +181,6 @@ def _chosen_cases(options: argparse.Namespace) -> OtherCases:
 
 
 async def _estimated(check: _Check) -> int:
-    from mind2web2.cli.console import line
-    from mind2web2.judge.store import JudgmentStore
-    from mind2web2.judge_check.check import CountingProvider
-    from mind2web2.llm_client.settings import endpoint_of
-    from mind2web2.runs.session import OwnParts, open_run
 
     settings = check.settings
     path = check.store_path
@@ -334,9 +234,6 @@ def _amounts(
     judged: JudgeCheck,
 ) -> dict[str, Any]:
     """Return what a check of one judge takes."""
-    from mind2web2.llm_client.chat import Usage
-    from mind2web2.llm_client.prices import total_price_usd
-
     usages = [Usage(tokens, output_tokens=_OUTPUT_TOKENS) for tokens in provider.prompts]
     return {
         "requests": len(usages),
@@ -349,8 +246,6 @@ def _amounts(
 
 
 async def _checked(check: _Check) -> int:
-    from mind2web2.judge.store import record_check
-    from mind2web2.judge_check.check import comparisons, quality
 
     checks = await _asked(check)
     found = [quality(check) for check in checks]
@@ -362,8 +257,6 @@ async def _checked(check: _Check) -> int:
     show(check, found, comparisons(checks), news)
     below = _below(found, check.least_share)
     if below and not check.is_json:
-        from mind2web2.cli.console import line
-
         least = f"{check.least_share:g}"
         line(check.console, f"Below --fail_under {least}: {', '.join(below)}")
     if below or any(each.has_failed for each in news.values()):
@@ -373,9 +266,6 @@ async def _checked(check: _Check) -> int:
 
 async def _asked(check: _Check) -> list[JudgeCheck]:
     """Put the cases to each judge."""
-    from mind2web2.cli.console import line, warnings_on
-    from mind2web2.runs.session import open_run
-
     console, checking = check.console, check.checking
     checks = []
     cases = len(check.judges) * len(checking.labelled.cases)
@@ -405,11 +295,14 @@ def _print_text(
     compared: Sequence[JudgeComparison],
     news: Mapping[str, CheckNews],
 ) -> None:
-    from mind2web2.cli.console import line
 
     console = check.console
+    figures = _figures(check, found)
     for each in found:
         _print_quality(console, each)
+        for figure in figures[each.check.name].values():
+            for text in figure.lines:
+                line(console, text)
         for text in news[each.check.name].lines if news else ():
             line(console, text)
     ceiling = check.chosen.ceiling
@@ -433,11 +326,14 @@ def _news(check: _Check, found: Sequence[Quality]) -> dict[str, CheckNews]:
     return {each.check.name: news(check.results_root, each.check, votes) for each in found}
 
 
+def _figures(check: _Check, found: Sequence[Quality]) -> dict[str, dict[str, Figure]]:
+    """Return the figures of plugins, by the judge's model and the plugin."""
+    root = check.results_root
+    return {each.check.name: judge_figures(root, each.check.judge) for each in found}
+
+
 def _print_verdicts(console: Console, found: Sequence[Quality]) -> None:
     """Print for each judge whether it is good enough, in one sentence."""
-    from mind2web2.cli.console import line
-    from mind2web2.judge_check.fitness import verdict
-
     for each in found:
         if (record := each.record()) is not None:
             whose = f"{each.check.name}: " if len(found) > 1 else ""
@@ -458,8 +354,6 @@ def _below(found: Sequence[Quality], least: float | None) -> list[str]:
 @contextmanager
 def _progress(console: Console, cases: int, *, is_quiet: bool) -> Iterator[Callable[[], object]]:
     """Show on a terminal how many cases are done."""
-    from rich.progress import MofNCompleteColumn, Progress, TextColumn
-
     columns = (TextColumn("cases"), MofNCompleteColumn())
     is_shown = console.is_terminal and not is_quiet
     with Progress(*columns, console=console, transient=True, disable=not is_shown) as bar:
@@ -486,17 +380,16 @@ def _print_json(
         "judges": [each.summary() for each in found],
         "comparisons": [each.summary() for each in compared],
     }
+    content["figures"] = {
+        model: {name: figure.content for name, figure in own.items()}
+        for model, own in _figures(check, found).items()
+    }
     if news:
         content["news"] = {model: own.summary for model, own in news.items()}
     check.console.print_json(json.dumps(content))
 
 
 def _print_quality(console: Console, found: Quality) -> None:
-    from rich import box
-    from rich.table import Table
-
-    from mind2web2.cli.console import line
-    from mind2web2.cli.displays import duration_text
 
     check, overall = found.check, found.overall
     labelled = check.labelled
@@ -585,7 +478,6 @@ def _print_quality(console: Console, found: Quality) -> None:
 
 
 def _print_comparison(console: Console, comparison: JudgeComparison) -> None:
-    from mind2web2.cli.console import line
 
     test = comparison.test
     interval = test.interval

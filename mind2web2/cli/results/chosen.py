@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mind2web2.cli.suggestions import (
-    suggested_command,
-)
+from mind2web2.benchmark.tasks import read_task_list
+from mind2web2.cli.suggestions import suggested_command
 from mind2web2.errors import UsageError
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.names import check_name, name_list
@@ -15,8 +14,6 @@ from mind2web2.utils.near_names import nearest_name
 
 def chosen_tasks(settings: RunSettings) -> list[str] | None:
     """Return the tasks of ``--task_list`` and ``--task_id``, ``None`` without either."""
-    from mind2web2.benchmark.tasks import read_task_list
-
     named = [check_name("task", task_id) for task_id in settings.task_ids]
     tasks = [] if settings.task_list is None else read_task_list(settings.task_list)
     listed = [task.task_id for task in tasks]
@@ -25,8 +22,6 @@ def chosen_tasks(settings: RunSettings) -> list[str] | None:
 
 def domains_of(settings: RunSettings) -> dict[str, str]:
     """Return the domains that ``--task_list`` names, by task."""
-    from mind2web2.benchmark.tasks import read_task_list
-
     tasks = [] if settings.task_list is None else read_task_list(settings.task_list)
     return {task.task_id: task.domain for task in tasks if task.domain}
 

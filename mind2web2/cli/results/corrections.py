@@ -2,46 +2,22 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from mind2web2.analysis.corrections import (
+    CorrectedPair,
+    CorrectionFigures,
+    CorrectionRoots,
+    Ends,
+    NoCorrection,
+    corrected_pair,
+    correction_of,
+)
 from mind2web2.errors import UsageError
+from mind2web2.statistics.paired import Estimate
 from mind2web2.utils.text import counted
-
-if TYPE_CHECKING:
-    from mind2web2.analysis.corrections import (
-        CorrectedPair,
-        CorrectionFigures,
-        CorrectionRoots,
-        Ends,
-    )
-    from mind2web2.statistics.paired import Estimate
-
-
-def add_audits_root(parser: argparse.ArgumentParser) -> None:
-    """Add the folder of human labels."""
-    parser.add_argument(
-        "--audits_root",
-        metavar="DIR",
-        type=Path,
-        default=Path("audits"),
-        help="where labels go (default: audits/)",
-    )
-
-
-def add_correction_roots(parser: argparse.ArgumentParser) -> None:
-    """Add the folders of labels and of answers that were judged again."""
-    add_audits_root(parser)
-    parser.add_argument(
-        "--rejudged_root",
-        metavar="DIR",
-        type=Path,
-        default=Path("rejudged"),
-        help="where samples by a strong judge are (default: rejudged/)",
-    )
 
 
 def correction_lines(found: CorrectionFigures) -> Iterator[str]:
@@ -80,8 +56,6 @@ def corrected_pairs(
     Raises:
         UsageError: an agent has neither labels nor a strong judge's sample that correct its score.
     """
-    from mind2web2.analysis.corrections import NoCorrection, corrected_pair, correction_of
-
     found = {}
     for name, folder in folders.items():
         one = correction_of(replace(roots, eval_results=folder.parent), folder.name, tasks)

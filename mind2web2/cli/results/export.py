@@ -3,66 +3,25 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from mind2web2.cli.options import Subcommands, add_folder_options
+from mind2web2.bridges.tables import (
+    AnswerRecord,
+    LeafRecord,
+    load_results,
+    without_texts,
+    write_table,
+)
+from mind2web2.cli.console import line, plain_console, warnings_on
 from mind2web2.cli.results.chosen import check_record
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.errors import UsageError
-from mind2web2.utils.entry_points import loaded_parts
+from mind2web2.utils.entry_points import load_parts
 from mind2web2.utils.names import check_name
 from mind2web2.utils.text import counted
-
-DESCRIPTION = """\
-Write the newest results of agents as a table: a row for each leaf, or for each answer.
-
-  mind2web2 export my_agent -o leaves.csv
-  mind2web2 export my_agent other_agent --answers -o answers.parquet
-  mind2web2 export my_agent --anonymous -o leaves.jsonl    without texts of tasks, answers and pages
-
-docs/tables.md explains the columns. In Python: mind2web2.load_results("my_agent")
-"""
-
-
-def add_command(commands: Subcommands) -> None:
-    """Add ``export`` to ``mind2web2``."""
-    parser = commands.add_parser("export", help="write results as a table", description=DESCRIPTION)
-    parser.add_argument("agents", metavar="AGENT", nargs="+", help="an agent that has results")
-    written = parser.add_mutually_exclusive_group(required=True)
-    written.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        type=Path,
-        help="ends in .csv, .jsonl or .parquet (needs the extra 'parquet')",
-    )
-    for name, export in loaded_parts("exports").items():
-        written.add_argument(f"--{name}", metavar="FILE", type=Path, help=export.help)
-    parser.add_argument(
-        "--answers",
-        action="store_true",
-        help="a row for each answer instead of each leaf",
-    )
-    parser.add_argument(
-        "--anonymous",
-        action="store_true",
-        help="leave out descriptions, claims, addresses and reasons; ids and tags become digests",
-    )
-    add_folder_options(parser, "eval_results_root")
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Write the table and return the exit status."""
-    from mind2web2.bridges.tables import (
-        AnswerRecord,
-        LeafRecord,
-        load_results,
-        without_texts,
-        write_table,
-    )
-    from mind2web2.cli.console import line, plain_console, warnings_on
-
     names = [check_name("agent", name) for name in options.agents]
     if len(set(names)) < len(names):
         raise UsageError("an agent is named twice: name each one once")
@@ -71,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
     for name in names:
         check_record(settings, root, name)
     console = plain_console()
-    for name, export in loaded_parts("exports").items():
+    for name, export in load_parts("exports").items():
         output = getattr(options, name)
         if output is None:
             continue

@@ -6,42 +6,28 @@ import argparse
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
-from mind2web2.cli.options import (
-    Subcommands,
-    add_folder_options,
-    add_json_option,
-    add_task_option,
+from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
+
+from mind2web2.analysis.leaf_report import (
+    LeafReport,
+    LeafRow,
+    Share,
+    TaskReport,
+    leaf_report,
+    stored_results,
 )
+from mind2web2.cli.console import line, plain_console, warnings_on
 from mind2web2.cli.results.chosen import check_record
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.errors import UsageError
+from mind2web2.runs.settings import RunSettings
+from mind2web2.statistics.items import ENOUGH_RESULTS
 from mind2web2.utils.names import check_name
 from mind2web2.utils.program import program
 from mind2web2.utils.text import counted
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from mind2web2.analysis.leaf_report import LeafReport, LeafRow, Share, TaskReport
-    from mind2web2.runs.settings import RunSettings
-
-DESCRIPTION = """\
-Show what each leaf of the rubrics did in all stored results: how often it passed, failed and was skipped, and
-which leaves tell nothing about the answers.
-
-  mind2web2 leaves                              all agents that have results
-  mind2web2 leaves my_agent other_agent --task_id lake
-
-  always true, always false   the same verdict wherever it was judged
-  never reached               always skipped: what stands before it never passes
-  dead                        another verdict would have changed no score
-  twins                       the same verdict in every result: two leaves for one fact?
-  r                           correlation with the share of the other leaves that passed; low or negative: it
-                              measures something else than the rest
-"""
-
 
 # "quotation not found in 3"
 _NOTES_WIDTH = 24
@@ -58,30 +44,8 @@ _COLUMNS = (
 )
 
 
-def add_command(commands: Subcommands) -> None:
-    """Add ``leaves`` to ``mind2web2``."""
-    parser = commands.add_parser(
-        "leaves",
-        help="show which leaves of a rubric tell something",
-        description=DESCRIPTION,
-    )
-    parser.add_argument(
-        "agents",
-        metavar="AGENT",
-        nargs="*",
-        help="the agents (default: all that have results)",
-    )
-    add_task_option(parser, "all that have results")
-    parser.add_argument("--judge", metavar="MODEL", help="the results of this judge only")
-    add_json_option(parser, "the numbers")
-    add_folder_options(parser, "eval_results_root")
-    parser.set_defaults(run=run)
-
-
 def run(options: argparse.Namespace) -> int:
     """Print the report and return the exit status."""
-    from mind2web2.cli.console import plain_console
-
     settings = settings_of(options)
     console = plain_console()
     report = _of_results(settings, options.agents, options.judge, console)
@@ -95,8 +59,6 @@ def run(options: argparse.Namespace) -> int:
 def _of_results(
     settings: RunSettings, agents: Sequence[str], judge: str | None, console: Console
 ) -> LeafReport:
-    from mind2web2.analysis.leaf_report import leaf_report, stored_results
-    from mind2web2.cli.console import warnings_on
 
     names = [check_name("agent", name) for name in agents]
     root = paths_of(settings, *names).eval_results_root
@@ -125,11 +87,6 @@ def _print(console: Console, report: LeafReport) -> None:
 
 
 def _print_task(console: Console, task: TaskReport) -> None:
-    from rich.measure import Measurement
-    from rich.table import Table
-
-    from mind2web2.cli.console import line
-    from mind2web2.statistics.items import ENOUGH_RESULTS
 
     line(
         console,
@@ -174,6 +131,8 @@ def _cells(row: LeafRow) -> Sequence[str]:
         notes.append(f"votes differ in {row.split}")
     if row.quotes_missing:
         notes.append(f"quotation not found in {row.quotes_missing}")
+    if row.stayed is not None and row.stayed.stayed:
+        notes.append(str(row.stayed))
     return (
         f"{row.name} (gate)" if row.critical else row.name,
         str(counts.passed),
@@ -211,7 +170,6 @@ def _figures(task: TaskReport) -> Sequence[str]:
 
 
 def _print_shares(console: Console, title: str, shares: Mapping[str, Share]) -> None:
-    from mind2web2.cli.console import line
 
     if shares:
         parts = ", ".join(

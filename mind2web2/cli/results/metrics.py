@@ -8,124 +8,68 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from mind2web2.cli.options import (
-    Subcommands,
-    add_folder_options,
-    add_json_option,
-    add_settings,
-    add_task_option,
-    share,
+from rich.console import Console
+
+from mind2web2.analysis.audited import audited_answers
+from mind2web2.analysis.changed_pages import changed_pages
+from mind2web2.analysis.citation import paper_sentence
+from mind2web2.analysis.comparison import AgentComparison, compared_with_first, ranking
+from mind2web2.analysis.corrections import Correction, CorrectionRoots, NoCorrection, correction_of
+from mind2web2.analysis.false_pass_bound import FalsePassBound, false_pass_bound
+from mind2web2.analysis.judge_checks import failed_check
+from mind2web2.analysis.judgings import Judging, leaf_flips
+from mind2web2.analysis.score_matrix import NO_ANSWER, NO_RUNS
+from mind2web2.analysis.summaries import (
+    SummedUp,
+    merge_all_results,
+    stored_metrics,
+    summarised_answers,
 )
-from mind2web2.cli.results.chosen import (
-    check_record,
-    chosen_tasks,
-    domains_of,
-    no_results,
-)
+from mind2web2.analysis.tag_figures import domain_figures, tag_figures, weighted_figure
+from mind2web2.analysis.unreviewed import unreviewed_warning
+from mind2web2.cli.console import line, plain_console, warnings_on
+from mind2web2.cli.evaluate_report import lasting_cautions
+from mind2web2.cli.results.chosen import check_record, chosen_tasks, domains_of, no_results
 from mind2web2.cli.results.corrections import (
-    add_correction_roots,
     corrected_pairs,
     correction_lines,
     pair_lines,
 )
-from mind2web2.cli.settings_file import paths_of, settings_of
-from mind2web2.cli.suggestions import (
-    suggested_evaluation,
-    suggested_forgetting,
+from mind2web2.cli.results.tables import (
+    junit_suite,
+    junit_xml,
+    print_comparison,
+    print_metrics,
+    print_now,
+    print_ranking,
+    print_variation,
+    print_verdict,
+    print_verdicts,
 )
+from mind2web2.cli.settings_file import paths_of, settings_of
+from mind2web2.cli.suggestions import suggested_evaluation, suggested_forgetting
 from mind2web2.errors import ResultWriteError, UsageError
-from mind2web2.runs.settings import SETTINGS, RunSettings
+from mind2web2.hooks import Figure, agent_figures
+from mind2web2.results.agent_summary import AgentSummary
+from mind2web2.results.caution_facts import CautionFacts
+from mind2web2.results.freshness import ResultsNow, results_now
+from mind2web2.results.known_answers import agent_answers
+from mind2web2.results.model_families import own_family_caution
+from mind2web2.results.result_file import ResultFile
+from mind2web2.results.scored_answer import ScoredAnswer
+from mind2web2.results.shard_states import shard_caution, shard_test
+from mind2web2.results.stored_results import LoadedResult, latest_results
+from mind2web2.runs.settings import RunSettings
+from mind2web2.statistics.uncertainty import Interval
+from mind2web2.utils.files import write_whole
 from mind2web2.utils.names import check_name
+from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.program import program
 from mind2web2.utils.text import counted
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from mind2web2.analysis.comparison import AgentComparison
-    from mind2web2.analysis.corrections import (
-        Correction,
-        CorrectionRoots,
-        NoCorrection,
-    )
-    from mind2web2.results.agent_summary import AgentSummary
-    from mind2web2.results.freshness import ResultsNow
-    from mind2web2.results.result_file import ResultFile
-    from mind2web2.results.scored_answer import ScoredAnswer
-    from mind2web2.results.stored_results import LoadedResult
-    from mind2web2.utils.path_config import PathConfig
-
-METRICS = """\
-Average an agent's results into partial completion, success rate, pass@k, answer length and time, with 95%
-intervals; the numbers are also written to eval_results/AGENT/summary.json.
-
-  mind2web2 metrics my_agent                          over the tasks that have results
-  mind2web2 metrics my_agent --task_list tasks.txt    over these tasks: what is missing counts as 0
-  mind2web2 metrics my_agent --task_list tasks.csv    likewise, and by domain where it has that column
-  mind2web2 metrics my_agent --task_id TASK           over this task; may be repeated
-  mind2web2 metrics my_agent --forget TASK            delete the stored results of a task that was removed
-  mind2web2 metrics my_agent --by_tag                 also how often the leaves of each tag pass
-  mind2web2 metrics my_agent another                  both, and the difference over the tasks they share
-  mind2web2 metrics my_agent --fail_under 0.5 --junit junit.xml
-                                                      for continuous integration
-
-The intervals show how the averages may vary with the choice of tasks; they do not include the judge's errors.
-Below them stand reasons for caution: judges, versions or scripts that differ between answers, missing runs,
-results that are out of date, and verdicts that rest on unavailable pages, on pages that look wrong, on
-refusals, or on votes that differ.
-
-Exit status: 0, or 5 where --fail_under applies, else 1 where an answer has no result.
-"""
 BELOW = 5
-
-
-def add_command(commands: Subcommands) -> None:
-    """Add ``metrics`` and ``compare`` to ``mind2web2``."""
-    parser = commands.add_parser("metrics", help="average an agent's results", description=METRICS)
-    parser.add_argument(
-        "agents",
-        metavar="AGENT",
-        nargs="+",
-        help="the agent, a folder under eval_results/; further ones are compared with the first",
-    )
-    text = "the tasks there should be: an id a line, or CSV with a column task_id"
-    add_settings(parser, ["task_list"], changed=[replace(SETTINGS["task_list"], help=text)])
-    add_task_option(parser, "all that have results")
-    parser.add_argument(
-        "--forget",
-        metavar="TASK",
-        action="append",
-        default=[],
-        help="delete eval_results/AGENT/TASK with all its results, for a task that has no answers any more; "
-        "may be repeated",
-    )
-    parser.add_argument(
-        "--by_tag",
-        action="store_true",
-        help="also how often the leaves of each tag pass",
-    )
-    add_json_option(parser, "the numbers")
-    parser.add_argument(
-        "--fail_under",
-        metavar="SCORE",
-        type=share,
-        help="exit with status 5 if the partial completion of an agent, as shown, is below SCORE; answers "
-        "without a score count as 0 with --task_list, and are left out otherwise (exit status 1)",
-    )
-    parser.add_argument(
-        "--junit",
-        metavar="FILE",
-        type=Path,
-        help="also write JUnit XML: a test case for each answer, a failure below score 1, an error without a "
-        "score",
-    )
-    add_settings(parser, ["eval_version"])
-    add_correction_roots(parser)
-    add_folder_options(parser)
-    parser.set_defaults(run=run)
-    _add_compare(commands)
 
 
 class _Agent(NamedTuple):
@@ -139,15 +83,12 @@ class _Agent(NamedTuple):
     not_written: str | None
     correction: Correction | NoCorrection | None
     sentence: str | None
+    of_plugins: Mapping[str, Figure]
+    bound: FalsePassBound | None = None
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the metrics and return the exit status: 5 below ``--fail_under``, 1 where a result is missing."""
-    from mind2web2.analysis.comparison import compared_with_first
-    from mind2web2.analysis.corrections import CorrectionRoots
-    from mind2web2.cli.console import line, plain_console, warnings_on
-    from mind2web2.cli.results.tables import print_comparison
-
     names = [check_name("agent", name) for name in options.agents]
     if len(set(names)) < len(names):
         raise UsageError("an agent is named twice: name each one once")
@@ -162,6 +103,9 @@ def run(options: argparse.Namespace) -> int:
     with warnings_on(console):
         roots = CorrectionRoots(paths.eval_results_root, options.audits_root, options.rejudged_root)
         agents = [_summed_up(settings, paths, name, task_ids, roots) for name in names]
+    if options.bound_false_passes:
+        root = paths.eval_results_root
+        agents = [each._replace(bound=_bound(root, each, task_ids)) for each in agents]
     comparisons = compared_with_first([(agent.name, agent.answers) for agent in agents], task_ids)
     if options.json:
         _print_json(console, agents, comparisons, domains, by_tag=options.by_tag)
@@ -187,6 +131,30 @@ def run(options: argparse.Namespace) -> int:
     return 1 if is_incomplete else 0
 
 
+def _bound(
+    eval_results_root: Path, agent: _Agent, task_ids: Sequence[str] | None
+) -> FalsePassBound:
+    """Return the bound of an agent's score by its judge's false passes.
+
+    Raises:
+        UsageError: its judge was not asked about changed pages, or about too few.
+    """
+    judges = {answer.facts.judge for answer in agent.answers if answer.score is not None}
+    reports = [each for each in changed_pages(agent.name) if {each.judge} == judges]
+    if not reports:
+        raise UsageError(
+            f"--bound_false_passes: no figures of changed pages of {agent.name} by its one judge: "
+            f"{program()} plugins lists what makes some"
+        )
+    answers = audited_answers(eval_results_root, agent.name, task_ids)
+    bound = false_pass_bound(answers, reports[0])
+    if bound is None:
+        raise UsageError(
+            f"--bound_false_passes: the changed pages of {agent.name} are too few for an interval"
+        )
+    return bound
+
+
 def _below(agents: Sequence[_Agent], limit: float | None) -> list[str]:
     """Return the agents whose partial completion is below ``--fail_under``, each with it."""
     if limit is None:
@@ -200,8 +168,6 @@ def _below(agents: Sequence[_Agent], limit: float | None) -> list[str]:
 
 
 def _write_junit(path: Path, agents: Sequence[_Agent]) -> None:
-    from mind2web2.cli.results.tables import junit_suite, junit_xml
-    from mind2web2.utils.files import write_whole
 
     suites = [
         junit_suite(agent.summary, agent.answers, agent.results, agent.now.unevaluated)
@@ -220,14 +186,6 @@ def _summed_up(
     task_ids: list[str] | None,
     roots: CorrectionRoots,
 ) -> _Agent:
-    from mind2web2.analysis.corrections import correction_of
-    from mind2web2.analysis.summaries import SummedUp, stored_metrics, summarised_answers
-    from mind2web2.analysis.unreviewed import unreviewed_warning
-    from mind2web2.cli.evaluate_report import lasting_cautions
-    from mind2web2.results.caution_facts import CautionFacts
-    from mind2web2.results.freshness import results_now
-    from mind2web2.results.known_answers import agent_answers
-    from mind2web2.results.stored_results import latest_results
 
     root = paths.eval_results_root
     not_written = None
@@ -261,6 +219,8 @@ def _summed_up(
         if (task_id, name) in scored and (task_ids is None or task_id in task_ids)
     ]
     shown = [answer for answer in answers if (answer.task_id, answer.answer_name) in scored]
+    judges = {answer.facts.judge for answer in shown if answer.facts.judge}
+    own_family = own_family_caution(paths.answers_root / agent_name, judges)
     unreviewed = unreviewed_warning(
         paths.eval_scripts_root, (answer.facts.script for answer in shown)
     )
@@ -274,10 +234,11 @@ def _summed_up(
         results={(task_id, name): each.content for task_id, name, each in results},
         now=results_now(paths, agent_name, answers, task_ids),
         newest=None if newest is None else newest.content,
-        cautions=lasting_cautions(cautious),
+        cautions=[*lasting_cautions(cautious), *([own_family] if own_family else [])],
         not_written=not_written,
         correction=correction,
         sentence=_sentence(summary, answers, results, correction),
+        of_plugins=agent_figures(root, agent_name),
     )
 
 
@@ -288,9 +249,6 @@ def _sentence(
     correction: Correction | NoCorrection | None,
 ) -> str | None:
     """Return the sentence for a paper, ``None`` without a score."""
-    from mind2web2.analysis.citation import paper_sentence
-    from mind2web2.statistics.uncertainty import Interval
-
     score = summary.shown_score
     if score is None:
         return None
@@ -330,8 +288,6 @@ def _removed_folder(paths: PathConfig, names: Sequence[str], task_id: str) -> Pa
 
 def _deleted(paths: PathConfig, folder: Path) -> str:
     """Delete the results of a task, and return one line about it."""
-    from mind2web2.analysis.summaries import merge_all_results
-
     results = len(list(folder.glob("*/results/*.md.json")))
     try:
         shutil.rmtree(folder)
@@ -349,7 +305,6 @@ def _print_json(
     *,
     by_tag: bool,
 ) -> None:
-    from mind2web2.analysis.tag_figures import domain_figures, tag_figures
 
     contents = [
         {
@@ -360,6 +315,12 @@ def _print_json(
             else agent.correction.figures().model_dump(mode="json"),
             "cautions": agent.cautions,
             "sentence": agent.sentence,
+            **(
+                {}
+                if agent.bound is None
+                else {"bound_false_passes": agent.bound.model_dump(mode="json")}
+            ),
+            "figures": {name: each.content for name, each in agent.of_plugins.items()},
         }
         for agent in agents
     ]
@@ -379,14 +340,12 @@ def _print_json(
     if len(agents) > 1:
         content = {
             "agents": contents,
-            "comparisons": [comparison.as_json() for comparison in comparisons],
+            "comparisons": [each.model_dump(mode="json") for each in comparisons],
         }
     console.print_json(json.dumps(content))
 
 
 def _print_domains(console: Console, agent: _Agent, domains: Mapping[str, str]) -> None:
-    from mind2web2.analysis.tag_figures import domain_figures
-    from mind2web2.cli.console import line
 
     for figure in domain_figures(agent.summary.tasks, domains):
         line(
@@ -397,8 +356,6 @@ def _print_domains(console: Console, agent: _Agent, domains: Mapping[str, str]) 
 
 
 def _print_tags(console: Console, agent: _Agent) -> None:
-    from mind2web2.analysis.tag_figures import tag_figures
-    from mind2web2.cli.console import line
 
     figures = tag_figures(agent.results)
     if not figures:
@@ -416,10 +373,6 @@ def _print_tags(console: Console, agent: _Agent) -> None:
 
 
 def _print_agent(console: Console, settings: RunSettings, agent: _Agent) -> None:
-    from mind2web2.analysis.score_matrix import NO_ANSWER, NO_RUNS
-    from mind2web2.cli.console import line
-    from mind2web2.cli.results.tables import print_metrics, print_now
-    from mind2web2.results.shard_states import shard_test
 
     summary = agent.summary
     has_scores = summary.avg_score is not None
@@ -453,15 +406,12 @@ def _print_agent(console: Console, settings: RunSettings, agent: _Agent) -> None
 
 def _print_grounds(console: Console, settings: RunSettings, agent: _Agent) -> None:
     """Print what the scores rest on: corrections, verdicts, variation and checks of the judge."""
-    from mind2web2.analysis.judge_checks import failed_check
-    from mind2web2.analysis.tag_figures import weighted_figure
-    from mind2web2.cli.console import line
-    from mind2web2.cli.results.tables import print_variation, print_verdicts
-
     summary = agent.summary
     if agent.correction is not None:
         for text in correction_lines(agent.correction.figures()):
             line(console, text)
+    if agent.bound is not None:
+        line(console, str(agent.bound))
     print_verdicts(console, summary.verdicts)
     print_variation(console, summary)
     if weighted := weighted_figure(agent.results):
@@ -481,72 +431,16 @@ def _print_grounds(console: Console, settings: RunSettings, agent: _Agent) -> No
         line(console, f"Warning: {judge}")
     for caution in agent.cautions:
         line(console, f"Warning: {caution}")
+    for figure in agent.of_plugins.values():
+        for text in figure.lines:
+            line(console, text)
 
 
-COMPARE = """\
-Tell whether agents differ by more than chance: the paired difference of partial completion and success rate
-over the tasks that all have, with 95% intervals and p-values, the agents that are tied with the best one, the
-tasks with the largest differences, and the leaves whose verdicts differ, by cause.
-
-  mind2web2 compare old_agent new_agent
-  mind2web2 compare agent_a agent_b agent_c
-  mind2web2 compare main/eval_results/bot branch/eval_results/bot    two runs of one agent, by their folders
-  mind2web2 compare old_agent new_agent --fail_if_worse 0.02         for continuous integration
-  mind2web2 compare old_agent new_agent --corrected                  without the judge's errors
-
-Exit status: 0, or with --fail_if_worse 4 where a further agent is shown to be worse than the first.
-"""
 WORSE = 4
-
-
-def _add_compare(commands: Subcommands) -> None:
-    parser = commands.add_parser("compare", help="test whether agents differ", description=COMPARE)
-    parser.add_argument(
-        "agents",
-        metavar="AGENT",
-        nargs="+",
-        help="at least two agents under eval_results/, or folders of results such as other/eval_results/bot; "
-        "the first is the one that others are compared with",
-    )
-    text = "ids of the tasks that count, one a line: missing is 0"
-    add_settings(parser, ["task_list"], changed=[replace(SETTINGS["task_list"], help=text)])
-    add_task_option(parser, "all that have results of every agent")
-    parser.add_argument(
-        "--fail_if_worse",
-        metavar="MARGIN",
-        nargs="?",
-        type=share,
-        const=0.0,
-        help="exit with status 4 if partial completion of a further agent is below that of the first by more "
-        "than MARGIN (default 0), as the whole 95%% interval shows",
-    )
-    parser.add_argument(
-        "--allow_unfair",
-        action="store_true",
-        help="compare although judge models, or the scripts of all tasks, are different",
-    )
-    parser.add_argument(
-        "--corrected",
-        action="store_true",
-        help="also compare the scores corrected by labels of people, or else by a strong judge on a sample, "
-        "and the judge's error rates by agent",
-    )
-    add_json_option(parser)
-    add_correction_roots(parser)
-    add_folder_options(parser, "eval_results_root")
-    parser.set_defaults(run=run_compare)
 
 
 def run_compare(options: argparse.Namespace) -> int:
     """Print the comparison and return the exit status: 4 where ``--fail_if_worse`` applies."""
-    from mind2web2.analysis.comparison import ranking
-    from mind2web2.analysis.corrections import CorrectionRoots
-    from mind2web2.analysis.judge_checks import failed_check
-    from mind2web2.analysis.judgings import Judging, leaf_flips
-    from mind2web2.cli.console import line, plain_console
-    from mind2web2.cli.results.tables import print_ranking, print_verdict
-    from mind2web2.results.shard_states import shard_caution
-
     names = [name.rstrip("/") for name in options.agents]
     if len(set(names)) < max(2, len(names)):
         raise UsageError(
@@ -566,7 +460,7 @@ def run_compare(options: argparse.Namespace) -> int:
     cautions = [
         f"{name}: {caution}" for name, caution in (*shards.items(), *judges.items()) if caution
     ]
-    found = replace(found, warnings=(*cautions, *found.warnings))
+    found = found.model_copy(update={"warnings": (*cautions, *found.warnings)})
     first, *others = agents
     corrected = []
     if options.corrected:
@@ -587,7 +481,7 @@ def run_compare(options: argparse.Namespace) -> int:
     )
     if options.json:
         content = {
-            **found.as_json(),
+            **found.model_dump(mode="json"),
             "flipped_leaves": {name: asdict(own) for name, own in flips.items()},
             "worse": worse,
         }

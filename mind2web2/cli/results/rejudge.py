@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import re
 import sys
@@ -10,15 +11,29 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext, redirect_stdout
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from rich.console import Console
+
+from mind2web2.analysis.comparison import NoSharedTaskError
+from mind2web2.analysis.judgings import (
+    Figure,
+    JudgeAgreement,
+    Judging,
+    RankingCheck,
+    Repeatability,
+    judge_agreement,
+    ranking_check,
+    repeatability,
+)
+from mind2web2.cli.console import line, plain_console
+from mind2web2.cli.estimate import print_estimate
+from mind2web2.cli.evaluate import prepared
+from mind2web2.cli.evaluate_run import run_evaluation
 from mind2web2.cli.options import (
     CommandParser,
-    Subcommands,
-    add_json_option,
     add_settings,
     given_settings,
-    positive_int,
 )
 from mind2web2.cli.results.chosen import check_record
 from mind2web2.cli.results.strong_sample import (
@@ -28,7 +43,6 @@ from mind2web2.cli.results.strong_sample import (
     SampleFigures,
     Sampling,
     StrongSample,
-    add_sample_options,
     judge_sample,
     sample_figures,
     sample_lines,
@@ -37,45 +51,20 @@ from mind2web2.cli.results.strong_sample import (
 from mind2web2.cli.settings_file import paths_of, with_file
 from mind2web2.cli.suggestions import evaluation_options
 from mind2web2.errors import UsageError
+from mind2web2.llm_client.settings import endpoint_of
+from mind2web2.results.answers import TaskWork, select_work
+from mind2web2.results.provenance import JudgeRecord
+from mind2web2.results.stored_results import LoadedResult, latest_results
+from mind2web2.runs.session import budget_of, first_endpoint_of, judge_settings
 from mind2web2.runs.settings import (
     FOLDER_NAMES,
     SERVER_NAMES,
-    SETTINGS,
     RunSettings,
     all_settings,
-    judging_settings,
 )
 from mind2web2.utils.names import check_name
 from mind2web2.utils.text import counted
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from mind2web2.analysis.judgings import (
-        Figure,
-        JudgeAgreement,
-        Judging,
-        RankingCheck,
-        Repeatability,
-    )
-    from mind2web2.results.answers import TaskWork
-    from mind2web2.results.stored_results import LoadedResult
-
-DESCRIPTION = """\
-Judge the answers of agents again, as often as --times says, each time with fresh judgments, and show how far
-scores and leaves vary. The results that count stay as they are: judgments and results go to
-rejudged/JUDGE/1/, /2/ and so on. Pages come from the cache alone, so that nothing but the judge varies.
-
-  mind2web2 rejudge my_agent                  three times by the judge of its results: how far it varies
-  mind2web2 rejudge my_agent --estimate       print first what one time will cost
-  mind2web2 rejudge my_agent other --judge_model gpt-5-mini
-                                              once by another judge: agreement, and the ranking of the agents
-  mind2web2 rejudge my_agent --judge_model STRONG --sample 60
-                                              60 random answers by a better judge: the corrected score
-
-The same command continues where it was stopped, and reuses what was judged before. Exit status: 0, or 1 where
-an answer has no result.
-"""
 _TIMES = 3
 _JUDGE = (
     "llm_provider",
@@ -86,44 +75,6 @@ _JUDGE = (
     "judge_extra_body",
     *SERVER_NAMES,
 )
-
-
-def add_command(commands: Subcommands) -> None:
-    """Add ``rejudge`` to ``mind2web2``."""
-    parser = commands.add_parser(
-        "rejudge",
-        help="judge again, to see how far the judge varies",
-        description=DESCRIPTION,
-    )
-    parser.add_argument("agents", metavar="AGENT", nargs="+", help="agents that have results")
-    _add_options(parser)
-    parser.set_defaults(run=run)
-
-
-def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--times",
-        metavar="N",
-        type=positive_int,
-        help=f"how often (default: {_TIMES} by the judge of the results, once by another one)",
-    )
-    parser.add_argument(
-        "--rejudged_root",
-        metavar="DIR",
-        type=Path,
-        default=Path("rejudged"),
-        help="where judgments and results go (default: rejudged/)",
-    )
-    add_json_option(parser)
-    add_sample_options(parser)
-    names = ["eval_version", "task_ids", *FOLDER_NAMES, *judging_settings(), "quiet"]
-    tasks = replace(SETTINGS["task_ids"], default_text="all that have results")
-    add_settings(
-        parser,
-        names,
-        base=RunSettings(no_capture=True, no_barred=True),
-        changed=[tasks],
-    )
 
 
 @dataclass(frozen=True)
@@ -150,12 +101,9 @@ class _Agent(NamedTuple):
 
 def run(options: argparse.Namespace) -> int:
     """Judge again, print the figures and return the exit status."""
-    from mind2web2.analysis.judgings import Judging
-    from mind2web2.cli.console import plain_console
-
     if options.sample is not None and options.times is not None:
         raise UsageError("--sample judges answers once: leave --times out")
-    if options.target != TARGET and options.sample != AUTO:
+    if options.target is not None and options.sample != AUTO:
         raise UsageError(f"--target goes with --sample {AUTO}")
     if options.seed and options.sample is None:
         raise UsageError("--seed goes with --sample")
@@ -169,7 +117,11 @@ def run(options: argparse.Namespace) -> int:
         sampling = None
         samples: dict[str, SampleFigures | NoSampleFigures] = {}
         if options.sample is not None:
-            sampling = Sampling(options.sample, options.target, options.seed)
+            sampling = Sampling(
+                options.sample,
+                TARGET if options.target is None else options.target,
+                options.seed,
+            )
         if order.settings.estimate:
             return _print_estimates(
                 agents if sampling is None else _first_of_samples(agents, sampling)
@@ -206,15 +158,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _agent(order: _Order, name: str) -> _Agent:
-    import hashlib
-
-    from mind2web2.analysis.judgings import Judging
-    from mind2web2.cli.evaluate import prepared
-    from mind2web2.llm_client.settings import endpoint_of
-    from mind2web2.results.answers import select_work
-    from mind2web2.results.provenance import JudgeRecord
-    from mind2web2.results.stored_results import latest_results
-    from mind2web2.runs.session import first_endpoint_of, judge_settings
 
     given = order.settings
     if given.judgments is not None:
@@ -296,8 +239,6 @@ def _inherited(given: RunSettings, newest: LoadedResult | None) -> tuple[RunSett
 
 def _is_elsewhere(settings: RunSettings, newest: LoadedResult | None) -> bool:
     """Tell whether a judge has another server than that of a result; the servers of a pool are one."""
-    from mind2web2.llm_client.settings import endpoint_of
-
     made_from = None if newest is None else newest.content.provenance
     if made_from is None or settings.is_replay:
         return True
@@ -318,8 +259,6 @@ def _numbers(agent: _Agent) -> range:
 
 def _judge_all(agents: Sequence[_Agent], max_cost: float | None) -> int:
     """Judge as often as wanted; return 1 where an answer has no result, another status to stop with."""
-    from mind2web2.cli.console import line, plain_console
-
     status = 0
     purse = _Purse(max_cost)
     for agent in agents:
@@ -342,10 +281,6 @@ class _Purse:
 
 def _judge_once(agent: _Agent, number: int, work: Sequence[TaskWork], purse: _Purse) -> int:
     """Judge answers of an agent and return the exit status."""
-    from mind2web2.cli.console import line, plain_console
-    from mind2web2.cli.evaluate_run import run_evaluation
-    from mind2web2.runs.session import budget_of
-
     settings = replace(
         agent.settings,
         eval_results_root=agent.folder / str(number),
@@ -392,7 +327,6 @@ def _judge_samples(
 def _print_samples(
     console: Console, found: dict[str, SampleFigures | NoSampleFigures], as_json: bool
 ) -> None:
-    from mind2web2.cli.console import line
 
     if as_json:
         samples = {name: own.model_dump(mode="json") for name, own in found.items()}
@@ -404,8 +338,6 @@ def _print_samples(
 
 
 def _sample_of(agent: _Agent, sampling: Sampling) -> StrongSample:
-    from mind2web2.results.provenance import JudgeRecord
-    from mind2web2.runs.session import judge_settings
 
     judge = JudgeRecord.of(judge_settings(agent.settings), "").model
     if not agent.is_other:
@@ -426,8 +358,6 @@ def _first_of_samples(agents: Sequence[_Agent], sampling: Sampling) -> list[_Age
 
 
 def _print_estimates(agents: Sequence[_Agent]) -> int:
-    from mind2web2.cli.console import line, plain_console
-    from mind2web2.cli.evaluate_report import print_estimate
 
     for agent in agents:
         # By the results that count: what was judged again before is not asked again.
@@ -456,7 +386,6 @@ class _Figures:
 
 
 def _compared(agent: _Agent, judgings: Sequence[Judging]) -> _Figures:
-    from mind2web2.analysis.judgings import judge_agreement, repeatability
 
     judges = (_judges(agent.counted), _judges(judgings[0]))
     has_other = judges[0] != judges[1] or len(judgings) == 1
@@ -477,9 +406,6 @@ def _ranking(
     judged: dict[str, list[Judging]],
     found: dict[str, _Figures],
 ) -> RankingCheck | None:
-    from mind2web2.analysis.comparison import NoSharedTaskError
-    from mind2web2.analysis.judgings import ranking_check
-    from mind2web2.cli.console import line, plain_console
 
     if len(agents) < 2 or any(own.agreement is None for own in found.values()):
         return None
@@ -494,7 +420,6 @@ def _ranking(
 
 
 def _print(console: Console, found: dict[str, _Figures], check: RankingCheck | None) -> None:
-    from mind2web2.cli.console import line
 
     for name, own in found.items():
         if own.repeatability is not None:

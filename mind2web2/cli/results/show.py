@@ -4,48 +4,47 @@ from __future__ import annotations
 
 import argparse
 import json
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from mind2web2.cli.options import Subcommands, add_folder_options
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from mind2web2.cli.console import line, number, plain_console, warnings_on
 from mind2web2.cli.results.chosen import check_record
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.cli.suggestions import suggested_command
 from mind2web2.errors import Mind2Web2Error, UsageError
+from mind2web2.pages.cache import CacheFileSys
+from mind2web2.results.known_answers import agent_answers, folder_names, task_answers
+from mind2web2.results.result_facts import result_facts
+from mind2web2.results.result_file import ResultFile
+from mind2web2.results.scored_answer import ScoredAnswer
+from mind2web2.results.stored_results import (
+    LoadedResult,
+    answer_dir,
+    answer_results_dir,
+    latest_result,
+)
+from mind2web2.rubric.arithmetic import explanations
+from mind2web2.rubric.verdicts import (
+    Evidence,
+    ExtractionRecord,
+    PageCheck,
+    PageShown,
+    Quote,
+    Vote,
+    VotedBy,
+)
+from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.runs.settings import RunSettings
+from mind2web2.utils.invisible_text import make_visible
 from mind2web2.utils.names import check_name, name_list
 from mind2web2.utils.near_names import did_you_mean
 from mind2web2.utils.text import counted
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from mind2web2.results.result_file import ResultFile
-    from mind2web2.results.scored_answer import ScoredAnswer
-    from mind2web2.results.stored_results import LoadedResult
-    from mind2web2.rubric.verdicts import (
-        Evidence,
-        ExtractionRecord,
-        PageCheck,
-        PageShown,
-        Quote,
-        Vote,
-        VotedBy,
-    )
-    from mind2web2.rubric.written_tree import WrittenNode
-
-DESCRIPTION = """\
-Show results as text: which tasks an agent has scores for, the answers to one task, or one answer with its
-rubric tree, claims, the judge's reasons, the pages with their stored files, and what was extracted.
-
-  mind2web2 show my_agent                       tasks and scores
-  mind2web2 show my_agent TASK                  the answers to a task
-  mind2web2 show my_agent TASK answer_1         why this answer has its score
-  mind2web2 show my_agent TASK answer_1 --failed
-                                                only what failed, was skipped or is partial
-"""
 
 _INDENT = "  "
 # Deeper nodes are not indented further, so that their text keeps a readable width.
@@ -53,33 +52,8 @@ _MOST_INDENTED = 10
 _STYLES = {"passed": "green", "failed": "red", "partial": "yellow", "skipped": "yellow"}
 
 
-def add_command(commands: Subcommands) -> None:
-    """Add ``show`` to ``mind2web2``."""
-    parser = commands.add_parser(
-        "show", help="show why an answer has its score", description=DESCRIPTION
-    )
-    parser.add_argument("agent", metavar="AGENT", help="the agent, a folder under eval_results/")
-    parser.add_argument("task", metavar="TASK", nargs="?", help="one of its tasks")
-    parser.add_argument(
-        "answer",
-        metavar="ANSWER",
-        nargs="?",
-        help="one of the answers: answer_1, or just 1",
-    )
-    parser.add_argument(
-        "--failed",
-        action="store_true",
-        help="with ANSWER: leave out the parts of the tree that passed",
-    )
-    add_folder_options(parser, "eval_results_root", "cache_root")
-    parser.set_defaults(run=run)
-
-
 def run(options: argparse.Namespace) -> int:
     """Print an agent, a task or an answer, and return the exit status."""
-    from mind2web2.cli.console import plain_console, warnings_on
-    from mind2web2.results.known_answers import agent_answers
-
     agent_name = check_name("agent", options.agent.rstrip("/"))
     if options.failed and options.answer is None:
         raise UsageError("--failed goes with an answer: mind2web2 show AGENT TASK ANSWER --failed")
@@ -102,7 +76,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _of_task(root: Path, agent_name: str, task_id: str) -> list[ScoredAnswer]:
-    from mind2web2.results.known_answers import folder_names, task_answers
 
     known = folder_names(root / agent_name)
     found = task_answers(root, agent_name, task_id) if task_id in known else []
@@ -127,9 +100,6 @@ def _print_agent(
     agent_name: str,
     answers: Sequence[ScoredAnswer],
 ) -> None:
-    from rich.table import Table
-
-    from mind2web2.cli.console import line, number
 
     tasks: dict[str, list[ScoredAnswer]] = {}
     for answer in answers:
@@ -160,10 +130,6 @@ def _print_task(
     agent_name: str,
     answers: Sequence[ScoredAnswer],
 ) -> None:
-    from rich.table import Table
-
-    from mind2web2.cli.console import line, number
-    from mind2web2.results.stored_results import answer_results_dir, latest_result
 
     task_id = answers[0].task_id
     table = Table(title=f"{agent_name}: {task_id}")
@@ -216,9 +182,6 @@ class _AnswerPage:
 
     def print(self, *, has_passed: bool) -> None:
         """Print everything, with the parts of the tree that passed or without."""
-        from mind2web2.cli.console import number
-        from mind2web2.results.stored_results import answer_dir, latest_result
-
         answer = self._answer
         root = self._paths.eval_results_root
         folder = answer_dir(root, self._agent_name, answer.task_id, answer.answer_name)
@@ -245,7 +208,6 @@ class _AnswerPage:
             self._print_values(found.content)
 
     def _print_origin(self, result: ResultFile) -> None:
-        from mind2web2.results.result_facts import result_facts
 
         facts = result_facts(result)
         created = (result.run.created or "")[:16].replace("T", " ")
@@ -276,7 +238,6 @@ class _AnswerPage:
                 self._line(f"{label}: {path}")
 
     def _print_trees(self, result: ResultFile, *, has_passed: bool) -> None:
-        from mind2web2.rubric.arithmetic import explanations
 
         self._line("")
         if not result.trees:
@@ -300,10 +261,6 @@ class _AnswerPage:
                 stack += [(child, depth + 1) for child in reversed(node.children)]
 
     def _print_node(self, node: WrittenNode, depth: int, arithmetic: str | None) -> None:
-        from rich.text import Text
-
-        from mind2web2.cli.console import number
-        from mind2web2.utils.invisible_text import made_visible
 
         indent = _INDENT * min(depth, _MOST_INDENTED)
         status = node.status.replace("initialized", "never judged")
@@ -314,7 +271,7 @@ class _AnswerPage:
                 indent,
                 (f"{status}{score}", _STYLES.get(status, "")),
                 " * " if node.critical else " ",
-                (made_visible(node.id), "bold"),
+                (make_visible(node.id), "bold"),
                 " (sequential)" if is_sequence else "",
             ),
             soft_wrap=True,
@@ -324,7 +281,7 @@ class _AnswerPage:
         if depth and node.desc not in ("", claim, node.id):
             self._text(node.desc, indent + _INDENT * 2)
         if arithmetic is not None:
-            self._text(made_visible(arithmetic), indent + _INDENT * 2)
+            self._text(make_visible(arithmetic), indent + _INDENT * 2)
         for text in self._reasons(node):
             self._text(text, indent + _INDENT * 2)
 
@@ -350,7 +307,6 @@ class _AnswerPage:
             yield from _vote_lines(check, "the page")
 
     def _print_pages(self) -> None:
-        from mind2web2.pages.cache import CacheFileSys
 
         if not self._pages:
             return
@@ -362,8 +318,8 @@ class _AnswerPage:
             cache = CacheFileSys(folder) if folder.is_dir() else None
         except Mind2Web2Error as error:
             self._text(str(error), _INDENT)
-        for number, (url, check) in enumerate(self._pages.items(), start=1):
-            self._line(f"[{number}] {url}")
+        for place, (url, check) in enumerate(self._pages.items(), start=1):
+            self._line(f"[{place}] {url}")
             for text in () if check.page is None else (_shown_text(check.page), *check.page.notes):
                 self._text(text, _INDENT * 2)
             files = () if cache is None else cache.page_files(url)
@@ -385,7 +341,6 @@ class _AnswerPage:
         self._console.print(text, style=style, soft_wrap=True)
 
     def _text(self, text: str, indent: str = "") -> None:
-        import textwrap
 
         wrapped = textwrap.fill(
             " ".join(text.split()),

@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict
 
-from mind2web2.analysis.corrections import CorrectionFigures
-from mind2web2.cli.options import share
+from mind2web2.analysis.audited import AuditedAnswer, audited_answers
+from mind2web2.analysis.corrections import (
+    Correction,
+    CorrectionFigures,
+    NoCorrection,
+    SampleRecord,
+    correction_by_sample,
+    cost_of_sample,
+    read_sample,
+)
+from mind2web2.analysis.sample_basis import AnswerName, SampledFrom
 from mind2web2.cli.results.corrections import correction_lines
 from mind2web2.errors import UsageError
+from mind2web2.results.answers import TaskWork
+from mind2web2.results.known_answers import agent_answers
+from mind2web2.statistics.agreement import figures_of
 from mind2web2.statistics.paired import Estimate
+from mind2web2.statistics.sampled_answers import sampling_order
 from mind2web2.utils.text import counted
-
-if TYPE_CHECKING:
-    from mind2web2.analysis.audited import AuditedAnswer
-    from mind2web2.analysis.corrections import (
-        Correction,
-        NoCorrection,
-        SampleRecord,
-    )
-    from mind2web2.analysis.sample_basis import AnswerName
-    from mind2web2.results.answers import TaskWork
 
 AUTO = "auto"
 TARGET = 0.02
@@ -36,39 +37,6 @@ _LEAST_GROWTH, _MOST_GROWTH = 0.1, 1.0
 # With a budget, the sample grows by whole parts: a tenth of it, and as many answers as an interval
 # takes.
 _LEAST_PART, _SHARE_OF_PART = 6, 0.1
-
-
-def add_sample_options(parser: argparse.ArgumentParser) -> None:
-    """Add ``--sample``, ``--target`` and ``--seed``."""
-    parser.add_argument(
-        "--sample",
-        metavar="N",
-        type=_size,
-        help="judge only N random answers, tasks in turn, by the judge named with --judge_model, and correct "
-        "the score of the results by them; auto judges until the interval reaches no farther than --target",
-    )
-    parser.add_argument(
-        "--target",
-        metavar="REACH",
-        type=share,
-        default=TARGET,
-        help="with --sample auto, how far the 95%% interval for these tasks may reach to either side "
-        "(default: %(default)s)",
-    )
-    parser.add_argument(
-        "--seed",
-        type=int,
-        default=0,
-        help="of the sample; another one draws another sample (default: 0)",
-    )
-
-
-def _size(text: str) -> int | str:
-    if text == AUTO:
-        return AUTO
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is neither a number of answers nor {AUTO}")
-    return int(text)
 
 
 @dataclass(frozen=True)
@@ -136,8 +104,6 @@ class StrongSample:
 
     def without_result(self, size: int) -> int:
         """Return how many of the first answers have no score by the strong judge."""
-        from mind2web2.results.known_answers import agent_answers
-
         scored = {
             (one.task_id, one.answer_name.removesuffix(".md"))
             for one in agent_answers(self.folder, self.agent)
@@ -167,8 +133,6 @@ def strong_sample(
     sampling: Sampling,
 ) -> StrongSample:
     """Return the sample of an agent. Raises UsageError: it is larger than there are answers with a score."""
-    from mind2web2.statistics.sampled_answers import sampling_order
-
     names = [(task.task_id, one.name.removesuffix(".md")) for task in work for one in task.answers]
     if isinstance(sampling.size, int) and sampling.size > len(names):
         raise UsageError(
@@ -204,8 +168,6 @@ def judge_sample(
         judge: judges work, and returns an exit status and whether the budget ended it; what was judged
             before costs nothing.
     """
-    from mind2web2.analysis.corrections import Correction
-
     earlier = _earlier_record(sample)
     asked = 0 if earlier is None else earlier.size
     status, failed, recorded = 0, 0, 0
@@ -234,8 +196,6 @@ def judge_sample(
 
 def _earlier_record(sample: StrongSample) -> SampleRecord | None:
     """Return the record of what an earlier command judged of the same sample."""
-    from mind2web2.analysis.corrections import read_sample
-
     found = read_sample(sample.folder / sample.agent)
     if found is None or found.seed != sample.sampling.seed:
         return None
@@ -248,9 +208,6 @@ def _write_record(sample: StrongSample, earlier: SampleRecord | None, asked: int
     It has all answers that were asked, or else those of the earlier sample, if they all have a result. It has
     no part between: the answers before the first failure are no random choice either.
     """
-    from mind2web2.analysis.corrections import SampleRecord
-    from mind2web2.analysis.sample_basis import SampledFrom
-
     sampling = sample.sampling
     target = sampling.target if sampling.size == AUTO else None
     size = 0 if sample.without_result(asked) else asked
@@ -271,7 +228,6 @@ def _write_record(sample: StrongSample, earlier: SampleRecord | None, asked: int
 
 
 def _answers(sample: StrongSample) -> list[AuditedAnswer]:
-    from mind2web2.analysis.audited import audited_answers
 
     found = audited_answers(sample.eval_results_root, sample.agent)
     wanted = set(sample.order)
@@ -280,8 +236,6 @@ def _answers(sample: StrongSample) -> list[AuditedAnswer]:
 
 def correction(sample: StrongSample) -> Correction | NoCorrection | None:
     """Return the corrected score or why there is none; ``None`` where no answer is in the sample."""
-    from mind2web2.analysis.corrections import correction_by_sample
-
     return correction_by_sample(_answers(sample), sample.folder, sample.agent)
 
 
@@ -328,9 +282,6 @@ Figures = SampleFigures | NoSampleFigures
 
 def sample_figures(sample: StrongSample, judged: JudgedSample) -> Figures:
     """Return the figures of a sample."""
-    from mind2web2.analysis.corrections import Correction, NoCorrection, cost_of_sample
-    from mind2web2.statistics.agreement import figures_of
-
     found = correction(sample)
     if not isinstance(found, Correction):
         reason = f"too few answers of the sample have a score by {sample.judge}"

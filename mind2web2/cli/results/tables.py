@@ -7,33 +7,30 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from xml.etree import ElementTree
 
 from rich.console import Console
 from rich.table import Table
 
+from mind2web2.analysis.comparison import AgentComparison, Pair, Power, Ranking
+from mind2web2.analysis.judgings import CAUSES, LeafFlips
 from mind2web2.cli.console import line, number
+from mind2web2.results.agent_summary import (
+    AgentSummary,
+    ClaimCounts,
+    MissingBounds,
+    TheseTasks,
+    VerdictCounts,
+)
+from mind2web2.results.claim_facts import Reservation
+from mind2web2.results.freshness import ResultsNow
 from mind2web2.results.result_file import ResultFile
 from mind2web2.results.scored_answer import ScoredAnswer
 from mind2web2.rubric.written_tree import WrittenNode
-from mind2web2.statistics.uncertainty import LEVEL, RESAMPLES
+from mind2web2.statistics.uncertainty import LEVEL, RESAMPLES, IntervalFigures
 from mind2web2.utils.names import name_list, natural_key
 from mind2web2.utils.text import counted
-
-if TYPE_CHECKING:
-    from mind2web2.analysis.comparison import AgentComparison, PairResult, Power, Ranking
-    from mind2web2.analysis.judgings import LeafFlips
-    from mind2web2.results.agent_summary import (
-        AgentSummary,
-        ClaimCounts,
-        MissingBounds,
-        TheseTasks,
-        VerdictCounts,
-    )
-    from mind2web2.results.claim_facts import Reservation
-    from mind2web2.results.freshness import ResultsNow
-    from mind2web2.statistics.uncertainty import IntervalFigures
 
 _TASKS_SHOWN = 3
 # More are not worth their exact number, which depends on a small remainder of two estimates.
@@ -316,10 +313,10 @@ def print_comparison(console: Console, comparison: AgentComparison) -> None:
     found = {label: comparison.metrics[name] for name, label in _COMPARED_METRICS.items()}
     for label, own in found.items():
         values = map(number, (own.first, own.second, own.difference))
-        table.add_row(label, *values, _interval(own.interval))
+        table.add_row(label, *values, _interval(own))
     console.print(table)
-    clear = [label for label, own in found.items() if own.is_clear]
-    intervals = {label: own.interval for label, own in found.items()}
+    clear = [label for label, own in found.items() if own.clear]
+    intervals: dict[str, IntervalFigures] = {**found}
     if any(interval.is_known for interval in intervals.values()):
         how = "sign flips of the differences of tasks, each averaged over its runs"
         _print_methods(console, f"{_LEVEL} of the difference, {_OF_PAIR}", how, intervals)
@@ -384,8 +381,8 @@ def print_ranking(console: Console, found: Ranking, flips: Mapping[str, LeafFlip
     pairs = found.metrics["avg_score"].against(first)
     for other in others:
         pair = pairs[other]
-        _print_power(console, pair, len(found.tasks))
-        largest = ", ".join(f"{task} {value:+.2f}" for task, value in pair.largest())
+        _print_power(console, pair, found.num_tasks)
+        largest = ", ".join(f"{one.task_id} {one.difference:+.2f}" for one in pair.largest)
         if largest:
             line(console, f"Largest differences of {other} from {first}: {largest}")
         _print_flips(console, first, other, flips[other])
@@ -398,7 +395,7 @@ def _print_metric(console: Console, found: Ranking, name: str, label: str) -> No
     metric = found.metrics[name]
     pairs = metric.against(first)
     table = Table(
-        title=f"{label}, over the same {counted(len(found.tasks), 'task')}",
+        title=f"{label}, over the same {counted(found.num_tasks, 'task')}",
         min_width=46,
     )
     table.add_column("agent", overflow="fold")
@@ -406,7 +403,7 @@ def _print_metric(console: Console, found: Ranking, name: str, label: str) -> No
         table.add_column(heading, justify="right", no_wrap=True)
     for agent, value in metric.values.items():
         pair = pairs.get(agent)
-        if agent in metric.tied and len(metric.tied) > 1:
+        if agent in metric.tied_with_best and len(metric.tied_with_best) > 1:
             mark = " *"
         else:
             mark = ""
@@ -414,31 +411,29 @@ def _print_metric(console: Console, found: Ranking, name: str, label: str) -> No
         table.add_row(f"{agent}{mark}", number(round(value, 4)), *cells)
     console.print(table)
     for pair in pairs.values():
-        reason = pair.found.sampled.reason
-        if reason is not None:
-            line(console, f"No interval for {pair.second}: {reason}.")
-    if len(metric.tied) > 1:
+        if pair.reason is not None:
+            line(console, f"No interval for {pair.second_agent}: {pair.reason}.")
+    if len(metric.tied_with_best) > 1:
         line(
             console,
-            f"* no significant difference from the best at the 5% level: {', '.join(metric.tied)}.",
+            f"* no significant difference from the best at the 5% level: {', '.join(metric.tied_with_best)}.",
         )
     else:
         line(
             console,
-            f"The best is {metric.tied[0]}; no other is tied with it at the 5% level.",
+            f"The best is {metric.tied_with_best[0]}; no other is tied with it at the 5% level.",
         )
 
 
-def _cells(pair: PairResult) -> Sequence[str]:
-    value, interval = pair.found.value, pair.found.sampled.interval
-    if interval is None:
-        shown = "-"
-    else:
-        shown = f"{interval.low:+.4f} to {interval.high:+.4f}"
-    return "-" if value is None else f"{value:+.4f}", shown, f"{pair.holm_p:.4f}"
+def _cells(pair: Pair) -> Sequence[str]:
+    shown = "-"
+    if pair.low is not None and pair.high is not None:
+        shown = f"{pair.low:+.4f} to {pair.high:+.4f}"
+    difference = "-" if pair.difference is None else f"{pair.difference:+.4f}"
+    return difference, shown, f"{pair.p_holm:.4f}"
 
 
-def _print_power(console: Console, pair: PairResult, tasks: int) -> None:
+def _print_power(console: Console, pair: Pair, tasks: int) -> None:
     power = pair.power
     # Where all tasks differ alike, their variance tells nothing about other tasks.
     if power is None or not power.variation.of_difference:
@@ -448,8 +443,8 @@ def _print_power(console: Console, pair: PairResult, tasks: int) -> None:
         shown = f"enough to show a difference of {power.detectable:.3f} in partial completion"
     line(
         console,
-        f"Power of {pair.second} against {pair.first}: {counted(tasks, 'task')} are {shown} four times out "
-        f"of five. {_for_observed(pair, power, tasks)}".rstrip(),
+        f"Power of {pair.second_agent} against {pair.first_agent}: {counted(tasks, 'task')} are {shown} four "
+        f"times out of five. {_for_observed(pair, power, tasks)}".rstrip(),
     )
     split = power.variation
     if split.between_runs is not None:
@@ -460,9 +455,9 @@ def _print_power(console: Console, pair: PairResult, tasks: int) -> None:
         )
 
 
-def _for_observed(pair: PairResult, power: Power, tasks: int) -> str:
+def _for_observed(pair: Pair, power: Power, tasks: int) -> str:
     # Of a difference that is shown, the power for its size says nothing.
-    if power.tasks_needed is None or pair.holm_p < 1 - LEVEL:
+    if power.tasks_needed is None or pair.clear:
         return ""
     if power.tasks_needed <= tasks:
         return "The observed difference is larger than that."
@@ -475,7 +470,6 @@ def _for_observed(pair: PairResult, power: Power, tasks: int) -> str:
 
 
 def _print_flips(console: Console, first: str, other: str, flips: LeafFlips) -> None:
-    from mind2web2.analysis.judgings import CAUSES
 
     if not flips.matched:
         line(

@@ -5,68 +5,24 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from mind2web2.cli.options import Subcommands, add_folder_options, file_or_database
+from mind2web2.analysis.merging import merge_results
+from mind2web2.cli.console import line, plain_console, warnings_on
+from mind2web2.cli.results.tables import print_metrics
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.cli.suggestions import suggested_command
 from mind2web2.errors import UsageError
+from mind2web2.judge.store import FILE_NAME, JudgeIdentity, JudgmentStore
+from mind2web2.judge.transfer import export_judgments, judgments_named, read_judgments
+from mind2web2.results.stored_results import latest_results
+from mind2web2.runs.session import open_shared_store
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.names import check_name
 from mind2web2.utils.text import counted
 
-if TYPE_CHECKING:
-    from mind2web2.judge.store import JudgeIdentity
-
-JUDGMENTS = """\
-Every judge reply is kept in eval_results/AGENT/judgments.sqlite3. An exported file lets anybody score the
-same answers again, offline: run_eval.py --agent_name AGENT --llm_provider replay --judgments FILE
-
-  mind2web2 judgments export my_agent my_agent.jsonl
-  mind2web2 judgments import my_agent my_agent.jsonl
-"""
-
-
-def add_command(commands: Subcommands) -> None:
-    """Add ``merge`` and ``judgments`` to ``mind2web2``."""
-    _add_merge(commands)
-    parser = commands.add_parser(
-        "judgments", help="export or import the judge's replies", description=JUDGMENTS
-    )
-    actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
-    for name, summary, handler in (
-        (
-            "export",
-            "write the agent's judgments to a .jsonl file, or add them to a database",
-            run_export,
-        ),
-        (
-            "import",
-            "add the judgments of a file or database to the agent's; those stored before stay",
-            run_import,
-        ),
-    ):
-        action = actions.add_parser(name, help=summary, description=summary)
-        action.add_argument(
-            "agent", metavar="AGENT", help="the agent, a folder under eval_results/"
-        )
-        action.add_argument(
-            "file",
-            metavar="FILE_OR_URL",
-            type=file_or_database,
-            help="a .jsonl file, or postgresql://USER@HOST:PORT/DATABASE",
-        )
-        add_folder_options(action, "eval_results_root")
-        action.set_defaults(run=handler)
-
 
 def run_export(options: argparse.Namespace) -> int:
     """Write the agent's judgments to a file."""
-    from mind2web2.cli.console import line, plain_console
-    from mind2web2.judge.store import JudgmentStore
-    from mind2web2.judge.transfer import export_judgments, judgments_named
-    from mind2web2.results.stored_results import latest_results
-
     settings = settings_of(options)
     store_path = _store_path(settings, options.agent)
     if not store_path.is_file():
@@ -104,8 +60,6 @@ def run_export(options: argparse.Namespace) -> int:
 
 
 def _export_to_database(url: str, store_path: Path) -> int:
-    from mind2web2.cli.console import line, plain_console
-    from mind2web2.runs.session import open_shared_store
 
     with open_shared_store(store_path, url) as store:
         own = sum(judgment.purpose != "gate" for judgment in store.all())
@@ -131,14 +85,8 @@ def _chosen(judge: JudgeIdentity, judges: Sequence[JudgeIdentity]) -> list[str]:
 
 def run_import(options: argparse.Namespace) -> int:
     """Add a file's judgments to the agent's."""
-    from mind2web2.cli.console import line, plain_console
-    from mind2web2.judge.store import JudgmentStore
-    from mind2web2.judge.transfer import read_judgments
-
     path = _store_path(settings_of(options), options.agent)
     if "://" in options.file:
-        from mind2web2.runs.session import open_shared_store
-
         with open_shared_store(path, options.file) as shared:
             added, total = shared.copy_all()
     else:
@@ -150,7 +98,6 @@ def run_import(options: argparse.Namespace) -> int:
 
 
 def _store_path(settings: RunSettings, agent_name: str) -> Path:
-    from mind2web2.judge.store import FILE_NAME
 
     return (
         paths_of(settings, agent_name).eval_results_root
@@ -159,45 +106,8 @@ def _store_path(settings: RunSettings, agent_name: str) -> Path:
     )
 
 
-MERGE = """\
-Bring result folders together: results, judgments and costs of all their agents. The sources are only read;
-the same command again changes nothing, and continues a merge that was killed.
-
-  mind2web2 evaluate my_agent --shard 1/2      on one machine, --shard 2/2 on another
-  mind2web2 merge machine_1/eval_results machine_2/eval_results --into eval_results
-
-Two different results of one answer, other judges and other scripts are named as conflicts, and never
-resolved silently. Exit status: 0, or 1 where there are conflicts.
-"""
-
-
-def _add_merge(commands: Subcommands) -> None:
-    parser = commands.add_parser(
-        "merge", help="bring results of several machines together", description=MERGE
-    )
-    parser.add_argument(
-        "sources",
-        metavar="FOLDER",
-        nargs="+",
-        type=Path,
-        help="the eval_results/ of a machine",
-    )
-    parser.add_argument(
-        "--into",
-        metavar="DIR",
-        type=Path,
-        required=True,
-        help="the eval_results/ that takes them all",
-    )
-    parser.set_defaults(run=run_merge)
-
-
 def run_merge(options: argparse.Namespace) -> int:
     """Merge and return the exit status: 1 where there are conflicts."""
-    from mind2web2.analysis.merging import merge_results
-    from mind2web2.cli.console import line, plain_console, warnings_on
-    from mind2web2.cli.results.tables import print_metrics
-
     console = plain_console()
     with warnings_on(console):
         report = merge_results(options.sources, options.into)

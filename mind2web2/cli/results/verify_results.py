@@ -5,75 +5,22 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from mind2web2.cli.options import (
-    Subcommands,
-    add_folder_options,
-    add_json_option,
-    add_settings,
-    add_task_option,
-)
+from rich.table import Table
+
+from mind2web2.cli.console import line, number, plain_console
 from mind2web2.cli.results.chosen import check_record
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.cli.suggestions import suggested_evaluation
 from mind2web2.errors import UsageError
-from mind2web2.runs.settings import SETTINGS, RunSettings
+from mind2web2.runs.settings import RunSettings
+from mind2web2.runs.verification import KINDS, Check, Finding, summaries_checked, verified
 from mind2web2.utils.names import check_name, name_list, natural_key
-from mind2web2.utils.values import local_path
-
-if TYPE_CHECKING:
-    from mind2web2.runs.verification import Check, Finding
-    from mind2web2.utils.path_config import PathConfig
-
-DESCRIPTION = """\
-Check an agent's results: run every script again in a temporary folder, from the stored judgments, and print
-the leaves that differ. Answer, script, helper files, pages and questions are compared as well, and so are the
-metrics. No judge is asked, and none of your files changes.
-
-  mind2web2 verify-results my_agent                   all results
-  mind2web2 verify-results my_agent another           those of several agents
-  mind2web2 verify-results my_agent --task_id TASK    those of one task; may be repeated
-
-  wrong      a result that was changed or damaged, or that its script and judgments do not give
-  stale      what the result was made from has changed since, or may have changed
-  missing    an answer without a score, or a file that is needed to run its script again
-
-Checksums show accidents; they do not show a record that was forged as a whole, judgments included.
-Exit status: 0 everything is correct and up to date, 1 something is wrong, 2 nothing could be checked,
-3 nothing is wrong, but something is stale or missing.
-"""
+from mind2web2.utils.path_config import PathConfig
 
 _WRONG, _OUTDATED = 1, 3
-
-
-def add_command(commands: Subcommands) -> None:
-    """Add ``verify-results`` to ``mind2web2``."""
-    parser = commands.add_parser(
-        "verify-results",
-        help="check that every score is correct and up to date",
-        description=DESCRIPTION,
-    )
-    parser.add_argument(
-        "agents",
-        metavar="AGENT",
-        nargs="+",
-        help="the agents, folders under eval_results/",
-    )
-    add_task_option(parser, "all, with the agent's own summary")
-    judgments = replace(
-        SETTINGS["judgments"],
-        help="a judgments.sqlite3 or exported .jsonl file with the votes",
-        parse=local_path,
-        metavar="FILE",
-        group="",
-    )
-    add_settings(parser, ["judgments", "eval_version"], changed=[judgments])
-    add_json_option(parser, "the findings")
-    add_folder_options(parser)
-    parser.set_defaults(run=run)
 
 
 class _Checked(NamedTuple):
@@ -102,7 +49,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _checked(settings: RunSettings, agent_name: str) -> _Checked:
-    from mind2web2.runs.verification import summaries_checked, verified
 
     paths = paths_of(settings, agent_name)
     check_record(settings, paths.eval_results_root, agent_name)
@@ -139,10 +85,6 @@ def _state(check: Check) -> str:
 
 
 def _print(settings: RunSettings, agent: _Checked) -> None:
-    from rich.table import Table
-
-    from mind2web2.cli.console import line, number, plain_console
-    from mind2web2.runs.verification import KINDS
 
     console = plain_console()
     agent_name, answers, summaries = agent
@@ -184,7 +126,6 @@ def _advice(settings: RunSettings, agent_name: str, answers: Sequence[Check]) ->
 
 
 def _print_json(checked: Sequence[_Checked]) -> None:
-    from mind2web2.cli.console import plain_console
 
     contents = [_as_json(agent) for agent in checked]
     content = contents[0] if len(contents) == 1 else {"agents": contents}

@@ -3,134 +3,42 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
+import getpass
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING
 
-from mind2web2.cli.options import (
-    Subcommands,
-    add_folder_options,
-    add_settings,
-    add_task_option,
-    port_number,
-)
+from starlette.routing import Route
+
+from mind2web2.analysis.corrections import CorrectionRoots
+from mind2web2.capture.models import CaptureSettings, NetworkSettings
+from mind2web2.cli.console import line, plain_console
 from mind2web2.cli.results.chosen import no_results
-from mind2web2.cli.results.corrections import add_correction_roots
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.errors import UsageError
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.names import check_name
 from mind2web2.utils.program import program
-
-if TYPE_CHECKING:
-    from starlette.routing import Route
-
-    from mind2web2.viewer.catalog import Catalog
-
-VIEW = """\
-Look at results in the browser: scores by task and run, rubric trees, and each claim beside the page that
-the judge saw. A local web server shows them, to this machine alone, until Ctrl-C.
-
-  mind2web2 view                      all agents that have results
-  mind2web2 view my_agent other       these agents, side by side
-  mind2web2 view my_agent --audit NAME
-                                      check the judge: label claims without seeing its verdicts
-  mind2web2 view my_agent --audit NAME --second
-                                      then look again at those where you and the judge differ
-"""
-REPORT = """\
-Write the same views into one HTML file, which opens from disk without a server or a network.
-
-  mind2web2 report my_agent -o report.html
-  mind2web2 report my_agent -o report.html --no_pages      without texts and pictures of cited pages
-"""
-
-
-def add_command(commands: Subcommands) -> None:
-    """Add ``view`` and ``report`` to ``mind2web2``."""
-    view = commands.add_parser("view", help="look at results in the browser", description=VIEW)
-    view.add_argument("agents", metavar="AGENT", nargs="*", help="default: all that have results")
-    view.add_argument("--port", type=port_number, default=0, help="default: a free one")
-    view.add_argument(
-        "--host",
-        default="127.0.0.1",
-        help="the address to listen at (default: %(default)s, reachable from this machine only)",
-    )
-    view.add_argument(
-        "--no_browser", action="store_true", help="print the address, and open nothing"
-    )
-    report = commands.add_parser(
-        "report", help="write results into one HTML file", description=REPORT
-    )
-    report.add_argument("agents", metavar="AGENT", nargs="+")
-    report.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        type=Path,
-        required=True,
-        help="the file to write",
-    )
-    report.add_argument(
-        "--title",
-        metavar="TEXT",
-        help="the report's title (default: Mind2Web-2 results)",
-    )
-    report.add_argument(
-        "--no_pages",
-        action="store_true",
-        help="leave out texts and pictures of cited pages",
-    )
-    report.add_argument(
-        "--redact_tasks",
-        action="store_true",
-        help="leave out the texts of tasks (gated benchmarks)",
-    )
-    view.add_argument(
-        "--audit",
-        metavar="NAME",
-        help="label the claims of whole answers, drawn at random, without the judge's verdicts, as NAME",
-    )
-    view.add_argument(
-        "--second",
-        action="store_true",
-        help="label again, beside the judge's reasons, only the leaves at which NAME's blind label and the "
-        "judge differ; kept apart from the blind labels",
-    )
-    for parser in (view, report):
-        add_correction_roots(parser)
-    pages = view.add_argument_group("pages that are captured again")
-    pages.add_argument("--reviewer", metavar="NAME", help="who decides (default: your user name)")
-    add_settings(view, ["cdp_url", "allow_private_network"], group=pages)
-    report.add_argument(
-        "--tasks",
-        metavar="ID",
-        nargs="+",
-        default=[],
-        help="only these tasks (as --task_id, repeated)",
-    )
-    for parser in (view, report):
-        add_task_option(parser, default="all that have results")
-        add_folder_options(parser, "eval_results_root", "answer_folder", "cache_root")
-    view.set_defaults(run=run_view)
-    report.set_defaults(run=run_report)
+from mind2web2.viewer.audit import AuditSession, AuditSettings
+from mind2web2.viewer.catalog import Catalog
+from mind2web2.viewer.differing_labels import DifferingLabels
+from mind2web2.viewer.front_end import DEFAULT_TITLE
+from mind2web2.viewer.page_review import PageReview, PageRoutes, Reviewer
+from mind2web2.viewer.report import LARGE_FILE_BYTES, ReportContent, write_report
+from mind2web2.viewer.server import (
+    Session,
+    application,
+    guard,
+    listen,
+    open_browser,
+    run_routes,
+    serve,
+)
 
 
 def run_view(options: argparse.Namespace) -> int:
     """Serve until Ctrl-C and return the exit status."""
-    from mind2web2.cli.console import line, plain_console
-    from mind2web2.viewer.audit import AuditSession, AuditSettings
-    from mind2web2.viewer.server import (
-        Session,
-        application,
-        guarded,
-        listen,
-        open_browser,
-        run_routes,
-        serve,
-    )
-
     settings = settings_of(options)
     catalog = _catalog(
         settings,
@@ -143,11 +51,16 @@ def run_view(options: argparse.Namespace) -> int:
     host, port = listener.getsockname()[:2]
     session = Session.at(host, port)
     shown_host = f"[{host}]" if ":" in host else host
+    if options.audit is not None and options.label_differences is not None:
+        raise UsageError("--audit is blind, and --label_differences shows verdicts: choose one")
     if options.audit is None:
         features = {
             "pages": _page_routes(settings, catalog, options.reviewer),
             "run": run_routes(catalog),
         }
+        if options.label_differences is not None:
+            name = check_name("auditor", options.label_differences)
+            features["labels"] = DifferingLabels(catalog, options.audits_root, name).routes()
     else:
         auditor = check_name("auditor", options.audit)
         audit = AuditSettings(options.audits_root, _audited(catalog), auditor, options.second)
@@ -166,18 +79,12 @@ def run_view(options: argparse.Namespace) -> int:
         open_browser(address)
     # While the browser starts: results of a whole benchmark take a second to read.
     Thread(target=catalog.overview, daemon=True).start()
-    serve(guarded(application(catalog, session, features), session), listener)
+    serve(guard(application(catalog, session, features), session), listener)
     return 0
 
 
 def run_report(options: argparse.Namespace) -> int:
     """Write the file and return the exit status."""
-    import asyncio
-
-    from mind2web2.cli.console import line, plain_console
-    from mind2web2.viewer.front_end import DEFAULT_TITLE
-    from mind2web2.viewer.report import LARGE_FILE_BYTES, ReportContent, write_report
-
     title = options.title or DEFAULT_TITLE
     content = ReportContent(
         pages=not options.no_pages, redact_tasks=options.redact_tasks, title=title
@@ -203,10 +110,6 @@ def run_report(options: argparse.Namespace) -> int:
 
 
 def _page_routes(settings: RunSettings, catalog: Catalog, reviewer: str | None) -> list[Route]:
-    import getpass
-
-    from mind2web2.capture.models import CaptureSettings, NetworkSettings
-    from mind2web2.viewer.page_review import PageReview, PageRoutes, Reviewer
 
     network = NetworkSettings(allow_private_network=settings.allow_private_network)
     capture = CaptureSettings(cdp_url=settings.cdp_url, network=network)
@@ -229,9 +132,6 @@ def _catalog(
     correctors: tuple[Path, Path],
 ) -> Catalog:
     """Return the results to show; the last paths have the labels and the samples by a strong judge."""
-    from mind2web2.analysis.corrections import CorrectionRoots
-    from mind2web2.viewer.catalog import Catalog
-
     agents = [check_name("agent", name.rstrip("/")) for name in named]
     paths = paths_of(settings, *agents)
     catalog = Catalog(

@@ -1,32 +1,20 @@
-"""Claude at Anthropic, over the official SDK (extra ``anthropic``)."""
+"""Claude at Anthropic, or at a gateway that speaks its messages protocol."""
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache, partial
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Literal,
-    NotRequired,
-    TypedDict,
-    TypeVar,
-    cast,
-)
-from urllib.parse import parse_qsl, urlsplit, urlunsplit
+from functools import partial
+from typing import Any, Literal, NotRequired, TypedDict
 
 from pydantic import ValidationError
 
-from mind2web2.errors import JudgeRequestError, UsageError
+from mind2web2.errors import JudgeRequestError
 from mind2web2.llm_client.chat import (
     CheckedMessage,
     ImagePart,
-    Parameters,
     TextPart,
     Usage,
 )
@@ -37,7 +25,13 @@ from mind2web2.llm_client.failures import (
     reply_without_secrets,
     start_of,
 )
-from mind2web2.llm_client.http_pool import HttpPool, PoolPerLoop, Server
+from mind2web2.llm_client.http_pool import (
+    HttpPool,
+    HttpReply,
+    PoolPerLoop,
+    RequestContent,
+    Server,
+)
 from mind2web2.llm_client.openai_protocol import MODELS_TIMEOUT_S, read_models
 from mind2web2.llm_client.providers import Provider
 from mind2web2.llm_client.settings import (
@@ -46,7 +40,6 @@ from mind2web2.llm_client.settings import (
     Setting,
     checked_service,
     named_endpoint,
-    public_address,
     require_all,
     setting,
     split_login,
@@ -58,15 +51,13 @@ from mind2web2.llm_client.transport import (
     ReplyPart,
     TokenCount,
     WireRequest,
+    json_bytes,
 )
 from mind2web2.utils.json_fields import JsonObject
 
-if TYPE_CHECKING:
-    import httpx2
-    from anthropic import AsyncAnthropic, AsyncAnthropicBedrock
-
-
 _ADDRESS = "https://api.anthropic.com"
+# The version of the protocol.
+VERSION = "2026-10-21"
 _DATA_URL = re.compile(r"data:(image/[\w.+-]+);base64,")
 
 # A common alias; Claude takes only the registered type.
@@ -151,21 +142,16 @@ def anthropic_transport(base_url: str | None, api_key: str | None) -> ClaudeTran
         api_key: default ``ANTHROPIC_API_KEY``.
 
     Raises:
-        UsageError: the key or the optional package is missing, or the address is invalid.
+        UsageError: the key is missing, or the address is invalid.
     """
     key = setting(api_key, KEY_GIVEN, "ANTHROPIC_API_KEY")
     require_all({"ANTHROPIC_API_KEY": key.value})
     address = _address(base_url)
     service = checked_service("anthropic", address, {key.name: key.value})
-    anthropic = package("anthropic", "Anthropic's API", "anthropic")
-    connect = partial(
-        connected,
-        anthropic.AsyncAnthropic,
-        address.value,
-        service.secrets,
-        api_key=key.value,
-    )
-    return ClaudeTransport(connect, service)
+    # A user in the address takes the place of the key.
+    bare, login = split_login(address.value)
+    headers = {"anthropic-version": VERSION, "Authorization": f"Bearer {key.value}", **login}
+    return ClaudeTransport(Server(bare, headers, secrets=service.secrets), service)
 
 
 def _address(base_url: str | None) -> Setting:
@@ -173,161 +159,41 @@ def _address(base_url: str | None) -> Setting:
     return Setting(address.value or _ADDRESS, address.name)
 
 
-def package(name: str, judge: str, extra: str) -> Any:
-    """Return an optional package; it takes seconds to import, and may be absent."""
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise UsageError(
-            f"{judge} needs the package {name}: run pip install 'mind2web2[{extra}]'"
-        ) from error
-
-
-Sdk = TypeVar("Sdk", bound="AsyncAnthropic | AsyncAnthropicBedrock")
-
-
-def connected(
-    client: Callable[..., Sdk],
-    address: str,
-    secrets: tuple[str, ...],
-    **settings: str | None,
-) -> Sdk:
-    """Return a client of the SDK, which composes requests, whose connections are those of every judge."""
-    import httpx2
-
-    bare, login = split_login(address)
-    parts = urlsplit(bare)
-    base_url = urlunsplit(parts._replace(query=""))
-    pool = HttpPool(Server(base_url, secrets=secrets))
-    http_client = httpx2.AsyncClient(
-        transport=_pool_transport()(pool),
-        # As sent: the headers of a request may be signed.
-        headers={"Accept-Encoding": "gzip, deflate"},
-        timeout=None,
-        follow_redirects=False,
-        trust_env=False,
-    )
-    return client(
-        http_client=http_client,
-        base_url=base_url,
-        default_headers=login,
-        default_query=dict(parse_qsl(parts.query)),
-        max_retries=0,
-        timeout=None,
-        **settings,
-    )
-
-
-# Of one connection; aiohttp sets them.
-_CONNECTION_HEADERS = frozenset({"connection", "content-length", "host"})
-# The body is unpacked, and whole. No question tells the server of an earlier one by a cookie.
-_TAKEN_HEADERS = frozenset(
-    {"content-encoding", "content-length", "transfer-encoding", "set-cookie"}
-)
-
-
-@cache
-def _pool_transport() -> Callable[[HttpPool], httpx2.AsyncBaseTransport]:
-    """Return what sends the requests of httpx2 over an ``HttpPool``."""
-    import httpx2
-
-    class PoolTransport(httpx2.AsyncBaseTransport):
-        def __init__(self, pool: HttpPool) -> None:
-            self._pool = pool
-
-        async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-            reply = await self._pool.forward(
-                request.method,
-                str(request.url),
-                _without(request.headers, _CONNECTION_HEADERS),
-                await request.aread(),
-                request.extensions["timeout"]["read"],
-            )
-            # httpx2 logs the address, and it may hold a key.
-            request.url = httpx2.URL(public_address(str(request.url)))
-            headers = _without(reply.headers, _TAKEN_HEADERS)
-            return httpx2.Response(200, headers=headers, content=reply.content)
-
-        async def aclose(self) -> None:
-            await self._pool.close()
-
-    return PoolTransport
-
-
-def _without(headers: Mapping[str, str], names: Collection[str]) -> dict[str, str]:
-    return {name: value for name, value in headers.items() if name.lower() not in names}
-
-
 class ClaudeTransport:
     """Speaks Claude's messages protocol; a template is a tool that Claude must call."""
 
     modes = (OutputMode.TOOL, OutputMode.PLAIN)
 
-    def __init__(
-        self,
-        connect: Callable[[], AsyncAnthropic | AsyncAnthropicBedrock],
-        service: Service,
-        *,
-        lists_models: bool = True,
-    ) -> None:
-        self._sdk = PoolPerLoop(connect)
+    def __init__(self, server: Server, service: Service) -> None:
+        self._pools = PoolPerLoop(partial(HttpPool, server))
         self.service = service
-        self._lists_models = lists_models
 
     async def send(self, wire: WireRequest) -> Completion:
         """Make one HTTP request."""
-        system, turns = claude_messages(wire.messages, marks_cache=wire.marks_cache)
-        parameters = dict(_parameters(wire))
-        if system:
-            parameters["system"] = system
-        with _sdk_failures():
-            raw = await self._sdk.here().messages.with_raw_response.create(
-                model=wire.model,
-                max_tokens=parameters.pop("max_tokens"),
-                messages=cast(Any, turns),
-                extra_body=parameters,
-            )
-            content = await raw.http_response.aread()
-        completion = read_completion(content, self.service.secrets)
-        return replace(completion, allowances=allowances_in(raw.http_response.headers))
+        reply = await self._post(wire.model, request_body(wire))
+        completion = read_completion(reply.content, self.service.secrets)
+        return replace(completion, allowances=allowances_in(reply.headers))
+
+    async def _post(self, model: str, body: dict[str, Any]) -> HttpReply:
+        content = json_bytes({"model": model, **body})
+        return await self._pools.here().post_json("/v1/messages", content)
 
     async def models(self) -> list[str]:
         """Return the names of the server's models."""
-        import httpx2
-
-        if not self._lists_models:
-            return []
-        with _sdk_failures():
-            response = await self._sdk.here().get(
-                "/v1/models?limit=1000",
-                cast_to=httpx2.Response,
-                options={"timeout": MODELS_TIMEOUT_S},
-            )
-        return read_models(response.content)
+        content = RequestContent(query={"limit": 1000})
+        reply = await self._pools.here().request("GET", "/v1/models", content, MODELS_TIMEOUT_S)
+        return read_models(reply.content)
 
     async def close(self) -> None:
         """Close the pool."""
-        await self._sdk.close()
-
-
-@contextmanager
-def _sdk_failures() -> Iterator[None]:
-    """Raise what the SDK wraps: a failure of the pool, or an error that was not foreseen."""
-    import anthropic  # takes three seconds, and may be absent
-
-    try:
-        yield
-    except anthropic.APIConnectionError as error:
-        if error.__cause__ is None:
-            raise
-        raise error.__cause__ from None
+        await self._pools.close()
 
 
 def read_completion(content: bytes, secrets: tuple[str, ...] = ()) -> Completion:
     """Return the completion in the body of a successful reply.
 
     Raises:
-        RequestFailedError: it is no message; a retry may succeed.
+        RequestFailedError: it is not a message; a retry may succeed.
     """
     content = reply_without_secrets(content, secrets)
     try:
@@ -399,23 +265,24 @@ def _block(part: TextPart | ImagePart) -> Block:
     return {"type": "image", "source": source}
 
 
-def _parameters(wire: WireRequest) -> Parameters:
-    parameters = {"max_tokens": _DEFAULT_MAX_TOKENS, **wire.extra}
+def request_body(wire: WireRequest) -> dict[str, Any]:
+    """Return a request in Claude's form, without its model."""
+    system, turns = claude_messages(wire.messages, marks_cache=wire.marks_cache)
+    body: dict[str, Any] = {"max_tokens": _DEFAULT_MAX_TOKENS, **wire.extra, "messages": turns}
+    if system:
+        body["system"] = system
     if wire.temperature is not None:
-        parameters["temperature"] = wire.temperature
+        body["temperature"] = wire.temperature
     if wire.reasoning_effort is not None:
-        parameters["output_config"] = {"effort": wire.reasoning_effort}
+        body["output_config"] = {"effort": wire.reasoning_effort}
     if wire.schema is not None and wire.mode is OutputMode.TOOL:
         tool = {
             "name": wire.schema.name,
             "description": "Give the reply in this form.",
             "input_schema": wire.schema.full,
         }
-        parameters |= {
-            "tools": [tool],
-            "tool_choice": {"type": "tool", "name": wire.schema.name},
-        }
-    return parameters
+        body |= {"tools": [tool], "tool_choice": {"type": "tool", "name": wire.schema.name}}
+    return body
 
 
 PROVIDER = Provider(

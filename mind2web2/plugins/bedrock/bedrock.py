@@ -1,11 +1,15 @@
-"""Claude on Amazon Bedrock, over the official SDK (extra ``bedrock``)."""
+"""Claude on Amazon Bedrock; ``botocore`` (extra ``bedrock``) signs the requests."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
+from typing import Any
+from urllib.parse import quote
 
 from mind2web2.errors import UsageError
+from mind2web2.llm_client.failures import Service
+from mind2web2.llm_client.http_pool import HttpReply, RequestContent, Server
 from mind2web2.llm_client.providers import Provider
 from mind2web2.llm_client.settings import (
     ADDRESS_GIVEN,
@@ -14,12 +18,14 @@ from mind2web2.llm_client.settings import (
     checked_service,
     named_endpoint,
     require_all,
+    split_login,
     variable,
 )
-from mind2web2.plugins.anthropic.claude import ClaudeTransport, connected, package
+from mind2web2.llm_client.transport import json_bytes
+from mind2web2.plugins.anthropic.claude import VERSION, ClaudeTransport
 
 
-def bedrock_transport(base_url: str | None, _api_key: str | None) -> ClaudeTransport:
+def bedrock_transport(base_url: str | None, _api_key: str | None) -> BedrockTransport:
     """Return a connection to Bedrock; keys and region come from ``AWS_...`` variables.
 
     Args:
@@ -37,25 +43,59 @@ def bedrock_transport(base_url: str | None, _api_key: str | None) -> ClaudeTrans
     check_keys({"AWS_SESSION_TOKEN": session_token})
     service = checked_service("bedrock_anthropic", address, keys)
     service = replace(service, secrets=(*service.secrets, session_token))
-    anthropic = package("anthropic", "Bedrock", "bedrock")
-    # It signs the requests; the SDK imports it only with the first one.
-    package("boto3", "Bedrock", "bedrock")
-    connect = partial(
-        connected,
-        anthropic.AsyncAnthropicBedrock,
-        address.value,
-        service.secrets,
-        aws_access_key=keys["AWS_ACCESS_KEY"],
-        aws_secret_key=keys["AWS_SECRET_KEY"],
-        aws_session_token=session_token or None,
-        aws_region=region,
-    )
+    bare, _ = split_login(address.value)
+    server = Server(bare, secrets=service.secrets)
+    return BedrockTransport(server, service, _signer([*keys.values(), session_token], region))
+
+
+def _signer(keys: list[str], region: str) -> Any:
+    """Return what signs requests; botocore has no types.
+
+    Raises:
+        UsageError: botocore is not installed.
+    """
     try:
-        return ClaudeTransport(connect, service, lists_models=False)
-    except ValueError as error:  # the SDK reads a bearer token, too, and takes one of the two
+        # Takes half a second, and may be absent.
+        from botocore.auth import SigV4Auth
+        from botocore.credentials import Credentials
+    except ImportError as error:
         raise UsageError(
-            f"unset AWS_BEARER_TOKEN_BEDROCK to use AWS_ACCESS_KEY: {error}"
+            "Bedrock needs the package botocore: run pip install 'mind2web2[bedrock]'"
         ) from error
+    access_key, secret_key, session_token = keys
+    credentials = Credentials(access_key, secret_key, session_token or None)
+    return SigV4Auth(credentials, "bedrock", region)
+
+
+class BedrockTransport(ClaudeTransport):
+    """Speaks Claude's messages protocol as Bedrock has it: the path names the model."""
+
+    def __init__(self, server: Server, service: Service, signer: Any) -> None:
+        super().__init__(server, service)
+        self._server = server
+        self._signer = signer
+
+    async def _post(self, model: str, body: dict[str, Any]) -> HttpReply:
+        content = json_bytes({"anthropic_version": VERSION, **body})
+        path = f"/model/{quote(model, safe=':;')}/invoke"
+        request = RequestContent(json_body=content, headers=self._sign(path, content))
+        return await self._pools.here().request("POST", path, request)
+
+    def _sign(self, path: str, content: bytes) -> Mapping[str, str]:
+        """Return the headers of a request, its signature among them."""
+        from botocore.awsrequest import AWSRequest
+        from yarl import URL
+
+        # As it is sent: the signature covers the address.
+        address = str(URL(self._server.url(path)))
+        headers = {"Content-Type": "application/json"}
+        request = AWSRequest("POST", address, headers, content)
+        self._signer.add_auth(request)
+        return dict(request.headers)
+
+    async def models(self) -> list[str]:
+        """Return no names: Bedrock lists its models at another address."""
+        return []
 
 
 def _address(base_url: str | None) -> Setting:

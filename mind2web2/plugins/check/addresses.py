@@ -40,6 +40,7 @@ class Address:
         start: where it begins, with the markup of its link.
         url: as it is written, without markdown's escapes; empty for a link within the text.
         name: the name of the link; ``None`` for a bare address.
+        label: of the definition that has the address, as ``1`` of ``[name][1]``.
     """
 
     start: int
@@ -47,6 +48,7 @@ class Address:
     url: str
     name: str | None = None
     is_picture: bool = False
+    label: str = ""
 
 
 def addresses_in(text: str) -> list[Address]:
@@ -165,17 +167,16 @@ def _is_outside(url: str) -> bool:
 
 
 def _reference_links(text: str) -> Iterator[Address]:
-    """Yield ``[name][label]`` and ``[label]`` whose label is defined and not a number."""
+    """Yield ``[name][label]`` and ``[label]`` whose label is defined; a number alone is a mark."""
     targets = {
         " ".join(label.split()).lower(): undo_markdown_escapes(url)
         for label, url in _DEFINITION.findall(text)
-        if not label.strip().isdigit()
     }
     if not targets:
         return
     openings = _openings(text)
     for closing, opening in openings.items():
-        label = text[opening + 1 : closing]
+        label = name = text[opening + 1 : closing]
         after = text[closing + 1 : closing + 2]
         second = _REFERENCE.match(text, closing)
         end = closing + 1
@@ -184,8 +185,8 @@ def _reference_links(text: str) -> Iterator[Address]:
         elif after in ("(", ":"):
             continue
         url = targets.get(" ".join(label.split()).lower())
-        if url is not None:
-            yield Address(opening, end, url, text[opening + 1 : closing])
+        if url is not None and not name.strip("[]^\\ ").isdigit():
+            yield Address(opening, end, url, name, label=label)
 
 
 def _anchors(text: str) -> Iterator[Address]:

@@ -25,6 +25,10 @@ _LABELS = re.compile(
 )
 _ADDRESS = re.compile(r"https?:|www\.|\bdoi\b|\b10\.\d{4}", re.IGNORECASE)
 _ENDS_IN_ADDRESS = re.compile(r"(?:https?://|www\.|\b10\.\d{4,9}/)\S+$", re.IGNORECASE)
+_LABELLED_ADDRESS = re.compile(r"\\?\[\d{1,3}\\?\]:?[^\[\]\n]{0,150}?https?://\S+")
+_LIST_IN_ONE_LINE = re.compile(
+    rf"(?:[^\[\].!?\n]{{1,40}}[:：]\s*)?(?:{_LABELLED_ADDRESS.pattern}[\s,;|]*){{2,}}"
+)
 _AUTHOR_LINE = re.compile(r"[^\W\d_][^()\n]{2,150}\((?:1[5-9]|20)\d\d[a-z]?\)")
 BOLD_LINE = re.compile(r"(\*\*|__)(?!\s)[^\n]+?\1:?$")
 _HARD_BREAK = re.compile(r"(?: {2,}|\\|<br\s*/?>)$")
@@ -62,7 +66,21 @@ class _Line:
 
 def blocks_of(text: str) -> list[Block]:
     """Return the blocks of a text in order."""
-    return [_as_heading(block, text) for block in _Cutter(text).blocks()]
+    blocks = [_as_heading(block, text) for block in _Cutter(text).blocks()]
+    return [part for block in blocks for part in _entries_of(block, text)]
+
+
+def _entries_of(block: Block, text: str) -> Iterator[Block]:
+    """Yield a paragraph that is a list of sources in one line as one block for each entry."""
+    content = text[block.start : block.end]
+    if block.kind != "paragraph" or not _LIST_IN_ONE_LINE.fullmatch(content):
+        yield block
+        return
+    starts = [match.start() for match in _LABELLED_ADDRESS.finditer(content)]
+    starts = starts if starts[0] == 0 else [0, *starts]
+    for start, end in zip(starts, [*starts[1:], len(content)], strict=True):
+        length = len(content[start:end].rstrip(" ,;|\n"))
+        yield replace(block, start=block.start + start, end=block.start + start + length)
 
 
 def _as_heading(block: Block, text: str) -> Block:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import ctypes
 import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pypdfium2  # type: ignore[import-untyped] # it ships no types
-
 from mind2web2.capture.page.office import office_html
 from mind2web2.errors import DocumentError, UsageError
+from mind2web2.plugins.check.pdf import pdf_markdown
 from mind2web2.utils.text import as_unicode_text
 
 if TYPE_CHECKING:
@@ -23,7 +21,6 @@ _MAX_BYTES = 100 * 1024**2
 _HTML_START = re.compile(
     rb"\s*(?:\xef\xbb\xbf)?\s*<(?:!doctype html|html|head|body)\b", re.IGNORECASE
 )
-_PAGE_NUMBER = re.compile(r"\s*(?:page\s*)?\d{1,4}(?:\s*(?:/|of)\s*\d{1,4})?\s*", re.IGNORECASE)
 _BLANK_LINES = re.compile(r"\n[ \t]*(?:\n[ \t]*)+\n")
 _AROUND = {
     **{f"h{level}": (f"\n\n{'#' * level} ", "\n\n") for level in range(1, 7)},
@@ -93,7 +90,7 @@ def _read(report: str) -> bytes:
 
 def _as_text(data: bytes, name: str) -> str:
     if data.startswith(b"%PDF"):
-        return pdf_text(data)
+        return pdf_markdown(data)
     if data.startswith(b"PK\3\4"):
         return html_text(office_html(data, name).html)
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -186,13 +183,13 @@ class _Writer:
         return note if note in self._notes else None
 
     def _bullet(self, item: HtmlElement) -> str:
-        if item.get("id") in self._notes:
-            return f"[^{item.get('id')}]: "
+        note = f"[^{item.get('id')}]: " if item.get("id") in self._notes else ""
         above = item.getparent()
         if above is None or above.tag != "ol":
-            return "- "
+            return note or "- "
         first = int(above.get("start")) if str(above.get("start")).isdigit() else 1
-        return f"{first + len(list(item.itersiblings('li', preceding=True)))}. "
+        number = first + len(list(item.itersiblings("li", preceding=True)))
+        return f"{note}[{number}]: " if note else f"{number}. "
 
     def _link(self, href: str) -> tuple[str, str]:
         if not re.match(r"https?:|doi:|www\.", href, re.IGNORECASE):
@@ -211,53 +208,3 @@ def _flowing(text: str | None, tag: str) -> str:
     if not text:
         return ""
     return text if tag == "pre" else re.sub(r"\s+", " ", text)
-
-
-def pdf_text(data: bytes) -> str:
-    """Return the text of a PDF, with the addresses behind its links.
-
-    Raises:
-        DocumentError: it cannot be opened.
-    """
-    try:
-        document = pypdfium2.PdfDocument(data)
-    except pypdfium2.PdfiumError as error:
-        raise DocumentError(f"the PDF cannot be opened: {error}") from error
-    with document:
-        return "\n".join(_page_text(page) for page in document)
-
-
-def _page_text(page: pypdfium2.PdfPage) -> str:
-    text_page = page.get_textpage()
-    text: str = text_page.get_text_range()
-    for start, end, address in sorted(_pdf_links(page, text_page), reverse=True):
-        name = text[start:end]
-        if name.strip() and "http" not in name and "www." not in name:
-            text = f"{text[:start]}[{name.strip()}]({address}){text[end:]}"
-    text = text.replace("\r\n", "\n").replace("\ufffe", "")
-    lines = text.split("\n")
-    return "\n".join(line for line in lines if not _PAGE_NUMBER.fullmatch(line))
-
-
-def _pdf_links(
-    page: pypdfium2.PdfPage, text_page: pypdfium2.PdfPage
-) -> Iterator[tuple[int, int, str]]:
-    """Yield the first and the last place of the text that each link covers, and its address."""
-    position = ctypes.c_int(0)
-    link = pypdfium2.raw.FPDF_LINK()
-    while pypdfium2.raw.FPDFLink_Enumerate(page, position, link):
-        action = pypdfium2.raw.FPDFLink_GetAction(link)
-        length = pypdfium2.raw.FPDFAction_GetURIPath(page.pdf, action, None, 0) if action else 0
-        rect = pypdfium2.raw.FS_RECTF()
-        if length < 8 or not pypdfium2.raw.FPDFLink_GetAnnotRect(link, rect):
-            continue
-        buffer = ctypes.create_string_buffer(length)
-        pypdfium2.raw.FPDFAction_GetURIPath(page.pdf, action, buffer, length)
-        middle = (rect.top + rect.bottom) / 2
-        first, last = (
-            pypdfium2.raw.FPDFText_GetCharIndexAtPos(text_page, x, middle, 4, 8)
-            for x in (rect.left + 1, rect.right - 1)
-        )
-        address = buffer.value.decode("utf-8", "replace")
-        if 0 <= first <= last and address.startswith("http"):
-            yield first, last + 1, address

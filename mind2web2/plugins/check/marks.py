@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from mind2web2.plugins.check.addresses import Address
 from mind2web2.plugins.check.blocks import Block
 from mind2web2.plugins.check.references import Entry, SourceLists
-from mind2web2.plugins.check.words import COUNTING, NUMBERING, SOURCE_WORD
+from mind2web2.plugins.check.words import COUNTING, NUMBERED, NUMBERING, SOURCE_WORD
 
 _RANGE = r"\d{1,3}(?:\s*(?:[,;，、]|[-–—−‑]|\bto\b)\s*\d{1,3})*"
 # Programs write these for their readers; a copy of the text has no addresses for them.
@@ -19,10 +19,11 @@ _LOST = re.compile(
     r"|【\s*(?:\d{1,3}†|turn\d|oaicite)[^】\n]{0,80}】"
     r"|\[\s*turn\d+[a-z]+\d+[^\]\n]{0,80}\]"
     r"|\[\d{1,3}†[^\]\n]{0,40}\](?:\[\d{1,3}[^\]\n]{0,20}\])*"
-    r"|:?contentReference\[oaicite:[^\]\n]{0,20}\](?:\{index=\d+\})?"
-    r"|\[cite_(?:start|end)\]",
+    r"|:?contentReference\[oaicite:[^\]\n]{0,20}\](?:\{index=\d+\})?",
     re.IGNORECASE,
 )
+# It says where the words begin that the next mark cites.
+_CITE_BEGIN = re.compile(r"\[cite_(?:start|end)\]", re.IGNORECASE)
 _CITE = re.compile(rf"\[cite:\s*({_RANGE})\s*\]", re.IGNORECASE)
 _BRACKETS = re.compile(
     rf"\\?\[\s*(?:{SOURCE_WORD}\s*)?[#^]?\s*({_RANGE})(?:,?\s*pp?\.\s*[\d–-]+)?\s*\\?\]"
@@ -66,7 +67,8 @@ _AUTHOR_YEAR = re.compile(
     rf"(\s+et al\.?|等人?)?\s*[,，]?\s*({_YEAR}(?:\s*,\s*{_YEAR})*)(?:[,:，]?\s*(?:pp?\.)?\s*[\d–-]+)?\s*"
 )
 _NARRATIVE = re.compile(
-    rf"([A-ZÀ-ÖØ-Þ][\w’'\-]+(?:(?:,? and|,? &|,) [A-ZÀ-ÖØ-Þ][\w’'\-]+)*)(\s+et al\.?)?\s*[(（]({_YEAR})[)）]"
+    r"([A-ZÀ-ÖØ-Þ][\w’'\-]+(?:(?:,? and|,? &|,) [A-ZÀ-ÖØ-Þ][\w’'\-]+){0,20})(\s+et al\.?)?"
+    rf"\s*[(（]({_YEAR})[)）]"
 )
 _MASKED = re.compile(
     r"(`+)[^`\n]+\1(?!`)|\$\$[^$]+\$\$|(?<![\w$])\$(?=\S)[^$\n]{1,200}?\S\$(?!\d)|\\\(.{1,200}?\\\)"
@@ -75,7 +77,10 @@ _ID_COLUMN = re.compile(
     r".*\b(?:ids?|refs?|references?|sources?|citations?|cites?)\b.*|.*(?:来源|來源|文献|出典).*",
     re.IGNORECASE,
 )
-_INDEXED = re.compile(r"(?:^|[^\w.’'])[a-zA-Z]$|_$")
+# A single letter has an index, unless it is the unit of a number.
+_INDEXED = re.compile(r"(?:^|[^\w.’'\s]|(?<!\d)\s)[a-zA-Z]$|_$")
+# "Their outer layer 8" has a mark, "in layer 8" has not.
+_IS_DESCRIBED = re.compile(r"\b(?:an?|the|its|their|this|our)\s+(?:[\w-]+\s+){1,3}$")
 _INTERVAL = re.compile(r"(?:interval|range|within|∈|\bci:?|=)\s*$", re.IGNORECASE)
 _UNIT = re.compile(r"(?:\b[^\W\d_]{1,2}|\d|[μµΩ°%])\Z")
 
@@ -129,14 +134,15 @@ class CitationFinder:
         for match in _MASKED.finditer(self._text):
             if self._is_free(*match.span()):
                 self._take(*match.span())
+        found += self._matches(_CITE_BEGIN, lambda match: Citation(*match.span()))
         found += self._matches(_CITE, lambda match: self._numbered(match, match[1]))
         found += self._matches(_FOOTNOTE, self._footnote)
+        found += self._matches(_RAISED, self._raised)
         found += self._matches(_BRACKETS, self._bracketed)
         found += self._matches(
             _WORDED,
             lambda match: self._numbered(match, ",".join(_NUMBER.findall(match[1]))),
         )
-        found += self._matches(_RAISED, self._raised)
         found += self._matches(_SUPERSCRIPT, self._superscript)
         has_plain_marks = self._lists.numbers and not any(
             each.mark and each.addresses for each in found
@@ -180,7 +186,8 @@ class CitationFinder:
             mark = _as_mark(self._text[address.start : address.end], address.name)
             return self._cited(address.start, address.end, mark, number[1])
         self._take(address.start, address.end)
-        mark = _as_mark("", address.name) if number else ""
+        mark = f"[{address.label}]" if address.label.isdigit() else ""
+        mark = _as_mark("", address.name) if number else mark
         is_text = (
             bool((address.name or "").strip()) and number is None and not self._is_enclosed(address)
         )
@@ -211,10 +218,7 @@ class CitationFinder:
         return self._cited(*match.span(), match[0].replace("\\", ""), numbers)
 
     def _footnote(self, match: re.Match[str]) -> Citation | None:
-        label = match[1]
-        if label.isdigit():
-            return self._numbered(match, label)
-        entry = self._lists.entry(label, match.start())
+        entry = self._lists.entry(f"^{match[1]}", match.start())
         addresses = entry.addresses if entry else ()
         return Citation(*match.span(), match[0], addresses, () if addresses else (match[0],))
 
@@ -243,7 +247,8 @@ class CitationFinder:
         is_listed = all(map(self._lists.has, _expanded(numbers)))
         if not is_listed or _UNIT.search(before):
             return None
-        return self._cited(*match.span(), numbers, numbers)
+        mark = re.sub(r"</?sup>|[\^\\\s]", "", match[0], flags=re.IGNORECASE)
+        return self._cited(*match.span(), mark, numbers)
 
     def _superscript(self, match: re.Match[str]) -> Citation | None:
         start, end = match.span()
@@ -338,8 +343,12 @@ class CitationFinder:
         if body[-1].isdigit() and word[-1] in ".,:":
             is_year = re.fullmatch(r"\W*(?:1[5-9]|20)\d\d", body)
             is_code = re.search(r"[A-Za-z]", body)
-            ends_sentence = re.match(r"\s+[\"“(*]*[A-Z]|\s*$|\n", after)
-            if word[-1] != "." or not (is_year or is_code) or not ends_sentence:
+            if word[-1] == ",":
+                follows = is_year and re.match(r"\s+[a-z]", after)
+            else:
+                ends_sentence = re.match(r"\s+[\"“(*]*[A-Z]|\s*$|\n", after)
+                follows = word[-1] == "." and (is_year or is_code) and ends_sentence
+            if not follows:
                 return None
         if body.lower().lstrip("([") in NUMBERING and word[-1] == ".":
             return None
@@ -358,7 +367,8 @@ class CitationFinder:
             return None
         body = word[1].strip('*_"”’)')
         is_label = body[:1].isupper() and body[1:].islower() and before[-1].isalnum()
-        if body.lower() in COUNTING or is_label or not body or body[-1].isdigit():
+        is_numbered = body.lower() in NUMBERED and not _IS_DESCRIBED.search(before[: word.start()])
+        if body.lower() in COUNTING or is_numbered or is_label or not body or body[-1].isdigit():
             return None
         return self._plain(match)
 
@@ -422,7 +432,7 @@ def _cells(text: str, row: Block) -> Iterator[tuple[int, int]]:
 def _entry_by(names: str, year: str, entries: Iterable[Entry]) -> Entry | None:
     """Return the entry of a year that begins with the first name and has the others."""
     first, *others = re.split(r",? and |,? & |,? et |,? und |, ", names.strip())
-    first = first.strip().rstrip(".,").lower()
+    first = re.sub(r"['’]s$", "", first.strip().rstrip(".,").lower())
     best = None
     for entry in entries:
         text = entry.text.lower().lstrip(" \"“'-*0123456789.)")

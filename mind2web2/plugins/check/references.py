@@ -23,7 +23,7 @@ _LOOSE_HEADING = re.compile(
     r"(?: (?:to|for|used|cited|consulted|and|by|in|on|from|with|list|that|index)\b.*)?[\W_]*",
     re.IGNORECASE,
 )
-_BRACKETED = r"\\?\[\^?([^\[\]\s^]{1,40}?)\^?\\?\](?!\()"
+_BRACKETED = r"\\?\[(\^?[^\[\]\s^]{1,40}?)\^?\\?\](?!\()"
 _LABELS = re.compile(
     rf"(?:\s*(?:\*\*|<sup>)?(?:{_BRACKETED}:?|【(\d{{1,3}})】|^([¹²³⁰⁴-⁹]+)(?=\s*\S))"
     r"(?:\*\*|</sup>)?:?)+"
@@ -43,7 +43,7 @@ _MARKUP = re.compile(r"[*_\[\]#]+")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A source in a list, under each of its labels."""
+    """A source in a list, under each of its labels; that of a footnote begins with ``^``."""
 
     start: int
     end: int
@@ -75,8 +75,11 @@ class SourceLists:
         return cls(tuple(spans), tuple(entries), dict(by_label))
 
     def entry(self, label: str, at: int) -> Entry | None:
-        """Return the entry that a mark means: of the next list behind it, or else of the last one before."""
-        entries = self._by_label.get(label, [])
+        """Return the entry that a mark means: of the next list behind it, or else of the last one before.
+
+        ``[^1]`` means the footnote 1, if there is one, and ``[1]`` the entry 1 of a list.
+        """
+        entries = self._by_label.get(label) or self._by_label.get(_of_other_kind(label), [])
         behind = [entry for entry in entries if entry.start > at]
         with_address = [entry for entry in behind or entries if entry.addresses]
         if not with_address:
@@ -85,12 +88,18 @@ class SourceLists:
 
     def has(self, label: str) -> bool:
         """Tell whether a list has an entry with this label."""
-        return label in self._by_label
+        return label in self._by_label or _of_other_kind(label) in self._by_label
 
     @property
     def numbers(self) -> frozenset[int]:
         """Return the labels that are numbers."""
-        return frozenset(int(label) for label in self._by_label if label.isdigit())
+        labels = {label.removeprefix("^") for label in self._by_label}
+        return frozenset(int(label) for label in labels if label.isdigit())
+
+
+def _of_other_kind(label: str) -> str:
+    """Return the label of a footnote for that of a list's entry, and the reverse."""
+    return label.removeprefix("^") if label.startswith("^") else f"^{label}"
 
 
 def source_lists(text: str, blocks: Sequence[Block], addresses: Sequence[Address]) -> SourceLists:
@@ -205,7 +214,7 @@ class _Finder:
             return False
         if _DEFINITION.match(labels[0].strip()):
             return True
-        if not all(label.isdigit() for label in self._labels(index)):
+        if not all(label.removeprefix("^").isdigit() for label in self._labels(index)):
             return False
         addresses = self._by_block[index]
         after = labels.end()

@@ -48,16 +48,19 @@ _OPAQUE = "\x00"
 _LINKED = "\x01"
 _ASCII_END = r"[.!?…]+(?:[\"'”’»)\]*_~]|</\w+>)*"
 _OTHER_END = r"[。！？؟۔।]+[\"'”’」』）)*_]*"
-_END = re.compile(rf"(?:{_ASCII_END})(?=[\s{_OPAQUE}({_LINKED}]|$)|{_OTHER_END}")
+_END = re.compile(
+    rf"(?:{_ASCII_END})(?=[\s{_OPAQUE}({_LINKED}]|<sup>\W{{0,2}}{_OPAQUE}|$)|{_OTHER_END}"
+)
 # Behind a sentence: its marks, its links in brackets and the words that introduce them.
 _RUN = re.compile(
-    rf"(?:[\s{_OPAQUE}()（）\[\],;、，·|*†]|</?su[pb]>|(?<![^\W_])(?:{SOURCE_LABELS}\s?[:：]|(?:{SOURCE_LABELS}|and|&)(?=\s?{_OPAQUE})))*",
+    rf"(?:[\s{_OPAQUE}()（）\[\],;、，·|*†]|</?su[pb]>|(?<![^\W_])(?:{SOURCE_LABELS}\s?[:：]|(?:{SOURCE_LABELS}|(?-i:and)|&)(?=\s?{_OPAQUE})))*",
     re.IGNORECASE,
 )
 _LINKED_RUN = re.compile(rf"[\s{_OPAQUE}{_LINKED}()（）\[\],;、，·|*:：—–-]*")
 _SOURCE_LINE = re.compile(rf"[\W\d_]*{SOURCE_LABELS}\b[^.。]{{0,60}}[:：]", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_QUOTE_SIGNS = re.compile(r"\s*(?:^[ \t]*(?:>\s?)+)?\s*", re.MULTILINE)
 _MIN_WORDS = 3
 _MIN_CJK = 6
 # A line without a full stop is a heading, a caption or a cell of a table unless it is as long as
@@ -218,8 +221,8 @@ class _Statements:
         end = segment.end
         if not segment.is_closed:
             end = start + len(_without_run(shadow[start:end]))
-        while start < end and shadow[start] in " \t\n":
-            start += 1
+        quoted = _QUOTE_SIGNS.match(shadow, start, end)
+        start = quoted.end() if quoted else start
         return _Segment(start, end, segment.citations, segment.is_closed, segment.block)
 
     def _attach_source_lines(self, segments: list[_Segment]) -> None:

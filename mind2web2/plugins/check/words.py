@@ -18,12 +18,22 @@ NUMBERING = frozenset(
 )
 # A number behind one of these counts or names something.
 COUNTING = frozenset(
-    "a about above across after age aged all almost and another approach approximately are around as at been before below"
-    " between book by case category chapter class cluster day days equals equation exactly example experiment fewer figure"
-    " first for from game grade group had has have hypothesis in is issue item just last layer least less level line lines"
-    " mechanism method model month months more most nearly next number of on only option or over page pages paragraph part"
-    " per phase point question range reached reason roughly round rule scenario section stage step strategy study table task"
-    " than the these those tier tip to top total type under up use version volume was week were with year years zone".split()
+    (
+        "a about above across after age aged all almost and another approach approximately are"
+        " around as at been before below between by days equals exactly fewer first for from had"
+        " has have in is just last least less likely lines maybe months more most nearly next"
+        " number of on only or over pages per perhaps possibly probably range reached roughly round"
+        " some than the these those tip to top total under up use was were with years"
+    ).split()
+)
+# A number behind one of these, without an adjective, is its number.
+NUMBERED = frozenset(
+    (
+        "book case category chapter class cluster day equation example experiment figure game grade"
+        " group hypothesis issue item layer level line mechanism method model month option page"
+        " paragraph part phase point question reason rule scenario section stage step strategy"
+        " study table task tier type version volume week year zone"
+    ).split()
 )
 
 SOURCE_WORD = r"(?:refs?\.?|references?|sources?|src|cit(?:ation)?|来源|來源|资料|文献|参考|출처|출典|出典|quelle|fuente)"

@@ -154,7 +154,7 @@ def drift(before: AnchorRecord, now: AnchorRecord) -> Drift:
     p_value = binomial_p_value(lost, lost + gained)
     p_replies = None
     if now.divided is not None:
-        # Fewer replies that differ than the judge differs from itself are no sign of a change.
+        # If the judge differs from itself as often, different replies are not a sign of a change.
         more = max(lost + gained, now.divided)
         p_replies = binomial_p_value(more, more + now.divided)
     return Drift(before, now, len(shared), lost, gained, p_value, p_replies)

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
+from mind2web2.analysis.changed_pages import OtherReply, Share
 from mind2web2.cli.console import line, plain_console
 from mind2web2.cli.event_loop import run_to_exit
 from mind2web2.cli.options import given_settings
@@ -28,9 +29,8 @@ from mind2web2.plugins.probe import AUTO
 from mind2web2.plugins.probe.asking import Draft, Reply, ask_probes, draft_probes
 from mind2web2.plugins.probe.cases import Case, CaseReader, passed_claims
 from mind2web2.plugins.probe.report import (
+    PROBES_FOLDER,
     ProbeReport,
-    Share,
-    Survivor,
     compared,
     probe_report,
 )
@@ -44,7 +44,6 @@ from mind2web2.utils.files import write_whole
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.text import counted
 
-PROBES_FOLDER = "probes"
 _AUTO_STEP = 60
 _OUTPUT_TOKENS = 300
 _SURVIVORS_SHOWN = 5
@@ -245,7 +244,7 @@ def _print_report(console: Console, report: ProbeReport, plan: _Plan, *, shows_a
         )
 
 
-def _print_survivor(console: Console, survivor: Survivor) -> None:
+def _print_survivor(console: Console, survivor: OtherReply) -> None:
     line(console, "")
     line(console, f"Not read from the page: {survivor.place} ({survivor.kind})")
     line(console, f"  claim:      {survivor.claim}")

@@ -2,109 +2,63 @@
 
 from __future__ import annotations
 
+import glob
+import logging
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ValidationError
 
+from mind2web2.analysis.changed_pages import ChangedPages, Excerpt, OtherReply, Share
 from mind2web2.plugins.probe.asking import Draft, Reply, kinds_asked
 from mind2web2.plugins.probe.changes import CONTROLS
 from mind2web2.statistics.agreement import share_by_task
 from mind2web2.statistics.paired import Estimate, binomial_p_value
-from mind2web2.utils.files import write_whole
+from mind2web2.utils.files import read_regular_file, write_whole
+
+log = logging.getLogger(__name__)
 
 # Characters of the page on either side of a change that readers see.
 _CONTEXT_CHARS = 160
+PROBES_FOLDER = "probes"
 REPORT_NAME = "probe.json"
 
 
-class Share(BaseModel):
-    """A share with its 95% interval, in which pages are the units that vary.
-
-    Args:
-        count: the replies that the share is of.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    count: int
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-
-
-class Excerpt(BaseModel):
-    """A passage of a page, in three parts: the changed words between what surrounds them."""
-
-    model_config = ConfigDict(frozen=True)
-
-    before: str
-    changed: str
-    after: str
-
-    def __str__(self) -> str:
-        """Return the passage in one line, with the changed words in square brackets."""
-        return " ".join(f"{self.before}[{self.changed}]{self.after}".split())
-
-
-class Survivor(BaseModel):
-    """A verdict that stayed although the page no longer supports the claim, or a false alarm of a control.
-
-    Args:
-        page_before: the passage as the page had it.
-        page_after: the same passage after the change.
-        reason_before: the judge's reasoning on the page as it was.
-        reason_after: the judge's reasoning on the changed page.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    place: str
-    kind: str
-    claim: str
-    url: str
-    page_before: Excerpt
-    page_after: Excerpt
-    reason_before: str
-    reason_after: str
-
-
-class ProbeReport(BaseModel):
+class ProbeReport(ChangedPages):
     """All figures of a probe; ``mind2web2 probe --json`` prints this model.
 
     Args:
-        noticed: share of probes in which the verdict changed.
-        false_passes: the rest: the share of unsupported claims that the judge would pass.
         by_kind: the noticed share of each kind of change.
-        false_alarms: share of controls in which the verdict changed, although nothing relevant did.
-        leaves: probes and survivors of each leaf of the rubric, as ``task/leaf``.
         discarded: changes left out, by reason.
         failed: probes on which the judge failed; no figure counts them.
+        alarms: controls in which the verdict changed.
     """
 
-    model_config = ConfigDict(frozen=True)
-
-    agent: str
-    judge: str
     seed: int
     claims: int
-    probes: int
-    noticed: Share
-    false_passes: Share
-    by_kind: dict[str, Share]
-    false_alarms: Share
-    leaves: dict[str, tuple[int, int]]
-    discarded: dict[str, int]
+    by_kind: Mapping[str, Share]
+    discarded: Mapping[str, int]
     failed: int
-    survivors: tuple[Survivor, ...]
-    alarms: tuple[Survivor, ...]
+    alarms: tuple[OtherReply, ...]
 
     def write(self, folder: Path) -> Path:
         """Write the report beside the stored replies and return its path."""
         path = folder / REPORT_NAME
         write_whole(path, self.model_dump_json(indent=1).encode())
         return path
+
+
+def stored_reports(agent: str | None) -> list[ChangedPages]:
+    """Return the last report of each judge on an agent, or on all agents."""
+    found: list[ChangedPages] = []
+    folder = "*" if agent is None else glob.escape(agent)
+    for path in sorted(Path(PROBES_FOLDER).glob(f"{folder}/*/{REPORT_NAME}")):
+        try:
+            found.append(ProbeReport.model_validate_json(read_regular_file(path)))
+        except (OSError, ValidationError) as error:
+            log.warning("ignored %s: %s", path, " ".join(str(error).split())[:200])
+    return found
 
 
 def probe_report(
@@ -183,15 +137,18 @@ def _by_leaf(replies: Iterable[Reply]) -> dict[str, tuple[int, int]]:
     return {leaf: (probes, survived) for leaf, (probes, survived) in counts.items()}
 
 
-def _survivor(reply: Reply) -> Survivor:
+def _survivor(reply: Reply) -> OtherReply:
     case, change = reply.probe.case, reply.probe.change
     start, end = change.places[0]
     shift = len(change.before) - (end - start)
-    return Survivor(
-        place=case.claim.place,
+    return OtherReply(
+        task=case.claim.task_id,
+        answer=case.claim.answer_name.removesuffix(".md"),
+        leaf=case.claim.leaf,
         kind=change.kind,
         claim=case.claim.claim,
         url=case.claim.url,
+        page_sha256=case.claim.page_sha256,
         page_before=_around(case.page.text, start, end + shift),
         page_after=_around(change.text, start, end),
         reason_before=case.claim.reason,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from mind2web2.plugins.probe.report import Excerpt, ProbeReport, Survivor
+from mind2web2.analysis.changed_pages import Excerpt, OtherReply
+from mind2web2.plugins.probe.report import ProbeReport
 
 _HEAD = """<!doctype html>
 <html lang="en">
@@ -40,7 +41,7 @@ def _section(report: ProbeReport) -> str:
     return f"<h1>{escape(title)}</h1>{controls}" + "".join(map(_article, report.survivors))
 
 
-def _article(survivor: Survivor) -> str:
+def _article(survivor: OtherReply) -> str:
     return (
         f"<article><h2>{escape(survivor.claim)}</h2>"
         f"<p>{escape(survivor.place)}, change of {escape(survivor.kind)}, on "

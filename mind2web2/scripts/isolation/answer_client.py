@@ -31,6 +31,7 @@ from mind2web2.rubric.node import Undecided
 from mind2web2.rubric.verdicts import Evidence, ExtractionRecord
 from mind2web2.scripts.isolation import rpc
 from mind2web2.scripts.isolation.questions import (
+    MOST_OPEN_GATES,
     UNKNOWN,
     PassQuestions,
     UnknownReply,
@@ -321,18 +322,25 @@ class AnswerClient(AsyncCalls):
 
     # The questions of ``RunQuestions``
 
+    @property
+    def most_open_gates(self) -> int:
+        """Return behind how many undecided leaves a claim may be asked."""
+        questions = self.questions
+        is_ahead = isinstance(questions, PassQuestions) and questions.ahead == "gates"
+        return MOST_OPEN_GATES if is_ahead else 0
+
     def left_open(self) -> tuple[bool, Undecided]:
         """Return the stand-in for a verdict whose prerequisites are not decided yet."""
         questions = self.questions
         assert isinstance(questions, PassQuestions), "stand-ins are for passes"
         questions.open()
         if questions.ahead != "nothing":
-            return True, Undecided(blocks=questions.ahead == "values")
-        if questions.ends_at_verdicts:
+            return True, Undecided()
+        if questions.ends_at_stand_ins:
             questions.end()
         # What is passed on in the place of the verdict tells by itself when it is looked at.
         verdict: Any = unread_verdict(questions.end)
-        return verdict, Undecided(blocks=True, on_read=questions.end)
+        return verdict, Undecided(on_read=questions.end)
 
     async def judged(self, claim: AskedClaim, given: Given) -> tuple[bool, Evidence | Undecided]:
         """Return what ``ClaimJudging.judged`` returns."""
@@ -369,6 +377,8 @@ class AnswerClient(AsyncCalls):
         assert isinstance(questions, PassQuestions), "stand-ins are for passes"
         try:
             if questions.ahead == "nothing":
+                if questions.ends_at_stand_ins:
+                    questions.end()
                 stand_in = unread_instance(template, questions.end)
                 return stand_in, Undecided(on_read=questions.end)
             return marked_instance(template), Undecided()

@@ -84,6 +84,7 @@ function notesOf(row) {
     ...(row.counts.undecided ? [`never judged in ${row.counts.undecided}`] : []),
     ...(row.split ? [`votes differ in ${row.split}`] : []),
     ...(row.quotes_missing ? [`quotation not found in ${row.quotes_missing}`] : []),
+    ...(row.stayed ? [row.stayed] : []),
   ];
 }
 

@@ -9,6 +9,7 @@ import { Answer } from "viewer/answer";
 import { Evidence } from "viewer/evidence";
 import { Compare } from "viewer/compare";
 import { Leaves } from "viewer/leaves";
+import { Doubts } from "viewer/doubts";
 import { About } from "viewer/about";
 import { Audit } from "viewer/audit";
 import { Pages } from "viewer/pages";
@@ -21,17 +22,18 @@ const VIEWS = {
   evidence: { view: Evidence, title: "Evidence" },
   compare: { view: Compare, title: "Compare" },
   leaves: { view: Leaves, title: "Leaves" },
+  doubts: { view: Doubts, title: "Doubts" },
   about: { view: About, title: "About" },
   pages: { view: Pages, title: "Pages" },
   run: { view: Run, title: "Run" },
   audit: { view: Audit, title: "Audit" },
 };
 const FEATURES = new Set((document.documentElement.dataset.features || "").split(" "));
-const ALWAYS_THERE = new Set(["overview", "compare", "leaves"]);
+const ALWAYS_THERE = new Set(["overview", "compare", "leaves", "doubts"]);
 // An audit is blind: its head leads to nothing that shows verdicts.
 const IN_NAVIGATION = FEATURES.has("audit")
   ? ["audit"]
-  : ["overview", "compare", "leaves", "pages", "run"].filter((name) => ALWAYS_THERE.has(name) || FEATURES.has(name));
+  : ["overview", "compare", "leaves", "doubts", "pages", "run"].filter((name) => ALWAYS_THERE.has(name) || FEATURES.has(name));
 const HOME = address(IN_NAVIGATION[0]);
 
 function App() {

@@ -343,7 +343,7 @@ def test_other_spellings(spelling, address):
     ["localhost", "site.example", "1.example", "127.0.0.1.nip.io", "0x7g", "a.b", ""],
 )
 def test_names_are_no_addresses(name):
-    """A host whose last part is no number is a name."""
+    """A host is a name unless its last part is a number."""
     assert literal_address(name) is None
 
 

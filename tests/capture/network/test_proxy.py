@@ -293,7 +293,7 @@ async def test_optimistic_sessions_reset_what_fails():
 
 
 async def test_a_failure_that_passes_is_forgotten():
-    """A host that answers in the end is no failure."""
+    """A host that answers in the end has not failed."""
     answers = [socket.gaierror(socket.EAI_AGAIN, "try again"), None]
 
     async def recovering(_):

@@ -1,4 +1,4 @@
-"""What a file is, by its content rather than its name."""
+"""A file's kind follows from its content rather than its name."""
 
 import pytest
 

@@ -273,7 +273,7 @@ async def test_walls_are_reported_and_left(page, text, kind):
 
 
 async def test_a_page_without_overlays_stays_as_it_is(page):
-    """Headers and small fixed boxes are no overlays."""
+    """Headers and small fixed boxes are not overlays."""
     html = (
         f"<header style='position:fixed;top:0;left:0;right:0;height:60px'>Site</header>{ARTICLE}<div "
         f"style='position:fixed;right:0;bottom:0'>Chat</div>"

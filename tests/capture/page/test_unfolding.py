@@ -1,4 +1,4 @@
-"""What a page folds away is opened by its own controls, and nothing else is."""
+"""Folded content is opened by the page's own controls, and nothing else is."""
 
 import json
 

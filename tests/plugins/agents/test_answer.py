@@ -226,7 +226,7 @@ def test_a_command_that_makes_no_sense_starts_nothing(options, problem):
 
 
 def test_braces_of_the_program_remain(folder):
-    """JSON, awk and shell words are no placeholders."""
+    """JSON, awk and shell words are not placeholders."""
     own = """{"a": 1} {x: y} { print } ${HOME} {{name}} {}"""
     words = f"{sys.executable} -c 'import sys; print(sys.argv[2])' {{question}} {shlex.quote(own)}"
     assert call(main, "answer", "bot", "--command", words, "--task_id", "mill").returncode == 0

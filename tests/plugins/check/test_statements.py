@@ -52,6 +52,16 @@ def pairs(report: ReadReport) -> list[tuple[str, list[str]]]:
             [["one"], ["two"], ["one"], ["three"], []],
         ),
         (
+            "Eels came.1 Crabs had an outer layer 2; in layer 3, possibly 2, it fell.1 In 2021,3 and later, it rose.1",
+            [["one"], ["two", "one"], ["three", "one"]],
+        ),
+        ("The dam is old.<sup>[3]</sup> It is tall.^[1]^ It is wet.", [["three"], ["one"], []]),
+        (
+            "[cite_start]The dam is old. [cite: 1, 2] It is tall. [3] And [1] says so.",
+            [["one", "two"], ["three"], ["one"]],
+        ),
+        ("It weighs 3 t[2]; it fell.", [["two"]]),
+        (
             "Dr. Roe, e.g. of the U.S. office, agreed. [1] Others et al. [2] did not.",
             [["one"], ["two"]],
         ),
@@ -100,6 +110,37 @@ def test_links_and_addresses_are_sources_as_they_are_written(
     text: str, expected: list[str]
 ) -> None:
     assert [each.sources for each in read_report(text).statements] == [expected]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "The dam is old. ([a.example][1]) It is tall. ([b.example][2], [a.example][1])\n\n"
+            '[1]: https://a.example/x "A"\n[2]: https://b.example/y "B"',
+            [["a"], ["b", "a"]],
+        ),
+        (
+            "The dam is old.[^1] It is tall [1].\n\n[^1]: Roe, https://note.example/n\n\n"
+            "## References\n1. https://one.example/a",
+            [["note"], ["one"]],
+        ),
+        (
+            "The dam is old [1]. It is tall [2].\n\nSources: [1] https://one.example/a [2] Two, https://two.example/b",
+            [["one"], ["two"]],
+        ),
+        (
+            "The dam is old.<sup>[1](https://a.example/x)</sup> It is tall.<sup>[[2]](https://b.example/y)</sup>",
+            [["a"], ["b"]],
+        ),
+        (
+            "Roe’s (2020) book is long.\n\nReferences\n\nRoe, J. (2020). https://roe.example/a",
+            [["roe"]],
+        ),
+    ],
+)
+def test_forms_of_lists_and_definitions(text: str, expected: list[list[str]]) -> None:
+    assert [sources for _, sources in pairs(read_report(text))] == expected
 
 
 def test_marks_of_a_document_export_with_gaps_in_its_list() -> None:
@@ -239,6 +280,7 @@ def test_other_languages(text: str, expected: list[list[str]]) -> None:
         "1" * 5000,
         "[1](" * 3000,
         "(" * 5000 + "2020",
+        "Smith, " * 1000 + "(2020)",
     ],
 )
 def test_broken_markdown_is_read(text: str) -> None:
@@ -246,5 +288,10 @@ def test_broken_markdown_is_read(text: str) -> None:
 
 
 def test_offsets_are_those_of_the_text() -> None:
-    text = "- **Dam:** it is *old* ([Post](https://a.example/x)).  \n> Quoted, and tall [1]." + LIST
-    assert all(text[each.start : each.end] == each.text for each in read_report(text).statements)
+    text = (
+        "- **Dam:** it is *old* ([Post](https://a.example/x)).  \n> Quoted, and tall [1].\n> It broke down."
+        + LIST
+    )
+    statements = read_report(text).statements
+    assert all(text[each.start : each.end] == each.text for each in statements)
+    assert [each.text[:6] for each in statements] == ["**Dam:", "Quoted", "It bro"]

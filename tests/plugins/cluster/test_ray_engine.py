@@ -29,7 +29,7 @@ from mind2web2.plugins.cluster.postgres import JudgmentDatabase
 from mind2web2.results.stored_results import latest_results
 
 ANSWERS, CHECKS = 16, 5
-# Of 160 requests, two for each check.
+# There are 160 requests, two for each check.
 KILLED_AFTER = 100
 ROOTS = {
     "answer_folder": "answers",
@@ -202,10 +202,10 @@ def test_a_terminated_command_prints_no_stack_of_ray(cluster):
     """As at the time limit of a Slurm job."""
     code = """
 import asyncio, os, signal, sys
-from mind2web2.plugins.cluster.connection import ray_connected
+from mind2web2.plugins.cluster.connection import connect_ray
 
 async def terminate_itself():
-    async with ray_connected(sys.argv[1]):
+    async with connect_ray(sys.argv[1]):
         os.kill(os.getpid(), signal.SIGTERM)
 
 asyncio.run(terminate_itself())

@@ -174,7 +174,7 @@ def test_requests_that_fail_are_sent_again(machine, store, fault):
 
 
 def test_a_write_that_is_answered_too_late_is_found_done(machine, store, monkeypatch):
-    """It is sent again after the timeout, and its own object is no other machine's."""
+    """It is sent again after the timeout, and its own object is not taken for another machine's."""
     monkeypatch.setattr(bucket, "_REQUEST_TIMEOUT", timedelta(seconds=1))
     one = machine("one")
     late = iter(["late"])

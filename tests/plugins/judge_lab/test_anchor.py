@@ -118,7 +118,7 @@ def test_replies_that_differ_are_held_against_those_of_the_judge_itself():
 
 
 def test_the_last_and_the_first_time_count():
-    """Other cases or votes are no comparison; slow changes add up."""
+    """Checks with other cases or votes are not compared; slow changes add up."""
     one, two, other = record("rrrr"), record("rrrw"), record("rrrr", votes=1)
     now = record("rrww")
     assert [found.lost for found in drifts([one, two, other], now)] == [1, 2]

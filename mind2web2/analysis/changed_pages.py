@@ -1,0 +1,173 @@
+"""Verdicts that stayed although the fact on the page was changed: the reports that plugins keep."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from mind2web2.results.result_file import ResultFile
+from mind2web2.rubric.written_tree import WrittenNode
+from mind2web2.utils.entry_points import load_parts
+
+HOOK = "changed_pages"
+_LISTS = {"leaves", "survivors"}
+
+
+class Share(BaseModel):
+    """A share with its 95% interval, in which pages are the units that vary.
+
+    Args:
+        count: the replies that the share is of.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    count: int
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+    def __str__(self) -> str:
+        """Return the share in words."""
+        if self.value is None:
+            return "unknown"
+        if self.low is None or self.high is None:
+            return f"{self.value:.1%} (too few pages for an interval)"
+        return f"{self.value:.1%} (95% interval {self.low:.1%} to {self.high:.1%})"
+
+
+class Excerpt(BaseModel):
+    """A passage of a page, in three parts: the changed words between what surrounds them."""
+
+    model_config = ConfigDict(frozen=True)
+
+    before: str
+    changed: str
+    after: str
+
+    def __str__(self) -> str:
+        """Return the passage in one line, with the changed words in square brackets."""
+        return " ".join(f"{self.before}[{self.changed}]{self.after}".split())
+
+
+class OtherReply(BaseModel):
+    """A claim that a judge was asked about on a changed page.
+
+    Args:
+        answer: the name of the answer's file without ``.md``.
+        kind: the kind of change.
+        page_sha256: checksum of the page as it was judged first.
+        reason_before: the judge's reasoning on the page as it was.
+        reason_after: the judge's reasoning on the changed page.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    task: str
+    answer: str
+    leaf: str
+    kind: str
+    claim: str
+    url: str
+    page_sha256: str | None = None
+    page_before: Excerpt
+    page_after: Excerpt
+    reason_before: str
+    reason_after: str
+
+    @property
+    def place(self) -> str:
+        """Return the leaf's place as ``task/answer/leaf``."""
+        return f"{self.task}/{self.answer}/{self.leaf}"
+
+    def is_about(self, leaf: WrittenNode) -> bool:
+        """Tell whether a leaf still passes by the same claim and page."""
+        evidence = leaf.evidence
+        if not leaf.is_passed or evidence is None or evidence.claim != self.claim:
+            return False
+        return any(
+            check.url == self.url
+            and (check.page is None or self.page_sha256 in (None, check.page.sha256))
+            for check in evidence.pages
+        )
+
+
+class ChangedPages(BaseModel):
+    """How often a judge noticed that the fact behind a claim had changed, on one agent's pages.
+
+    Args:
+        judge: the model that was asked.
+        probes: the claims that were asked about on changed pages.
+        noticed: the share of them in which the verdict changed.
+        false_passes: the rest: the share of unsupported claims that the judge would pass.
+        false_alarms: share of controls in which the verdict changed, although nothing relevant did.
+        leaves: claims asked about and verdicts that stayed, for each leaf of a rubric, as ``task/leaf``.
+        survivors: the verdicts that stayed.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    agent: str
+    judge: str
+    probes: int
+    noticed: Share
+    false_passes: Share
+    false_alarms: Share
+    leaves: Mapping[str, tuple[int, int]]
+    survivors: tuple[OtherReply, ...]
+
+    def figures(self) -> dict[str, Any]:
+        """Return what ``--json`` prints: the figures without leaves and verdicts."""
+        return self.model_dump(mode="json", include={*ChangedPages.model_fields} - _LISTS)
+
+    def unread_leaves(self, task: str, answer: str, result: ResultFile) -> set[str]:
+        """Return the leaves of a result by this judge whose verdicts were not read from the page."""
+        if result.judge_model != self.judge:
+            return set()
+        stayed = [each for each in self.survivors if (each.task, each.answer) == (task, answer)]
+        return {
+            leaf.id
+            for leaf in (result.leaves() if stayed else ())
+            if any(each.leaf == leaf.id and each.is_about(leaf) for each in stayed)
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class StayedCount:
+    """How many verdicts on a leaf stayed on changed pages."""
+
+    stayed: int
+    of: int
+
+    def __str__(self) -> str:
+        """Return the note on the leaf."""
+        return f"stayed passed on {self.stayed} of {self.of} changed pages"
+
+
+def changed_pages(agent: str | None = None) -> list[ChangedPages]:
+    """Return the reports of all plugins, on one agent or on all; a report of another format is left out."""
+    return [report for find in load_parts(HOOK).values() for report in find(agent)]
+
+
+def stayed_by_leaf(
+    reports: Iterable[ChangedPages], judges: Collection[str]
+) -> dict[str, StayedCount]:
+    """Return the counts of these judges by leaf, as ``task/leaf``."""
+    sums: dict[str, StayedCount] = {}
+    for report in reports:
+        for leaf, (asked, stayed) in report.leaves.items() if report.judge in judges else ():
+            before = sums.get(leaf, StayedCount(0, 0))
+            sums[leaf] = StayedCount(before.stayed + stayed, before.of + asked)
+    return sums
+
+
+def report_lines(reports: Sequence[ChangedPages]) -> list[str]:
+    """Return a sentence on each report."""
+    return [
+        f"On changed pages of {each.agent}, {each.judge} noticed {each.noticed} of {each.probes} changes; "
+        f"it would pass {each.false_passes} of unsupported claims."
+        for each in reports
+    ]

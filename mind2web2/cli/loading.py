@@ -1,0 +1,15 @@
+"""Commands load what they run when they run, so that ``--help`` is quick: the one place that does so."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from mind2web2.utils.garbage_collection import pause_gc
+
+
+def loaded(name: str) -> Any:
+    """Import ``module:function`` and return the function; that of ``module`` is ``run``."""
+    module, _, function = name.partition(":")
+    with pause_gc():
+        return getattr(import_module(module), function or "run")

@@ -1,0 +1,110 @@
+"""Parser of ``mind2web2 check-judge``."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from dataclasses import replace
+
+from mind2web2.cli.options import (
+    Subcommands,
+    add_settings,
+    asking_providers,
+    filled,
+    positive_int,
+)
+from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL
+from mind2web2.runs.setting import Flag
+from mind2web2.runs.settings import JUDGE_SETTINGS, SETTINGS
+from mind2web2.utils.entry_points import load_parts
+
+DESCRIPTION = """\
+Find out how often a judge is right, before a run is paid for: a labelled set of claims and extractions about
+invented pages is put to it, with the prompts, pages and votes of an evaluation. Half of the claims are false
+and differ from a true one in one detail.
+
+  mind2web2 check-judge --estimate
+  mind2web2 check-judge --judge_model gpt-5-mini
+  mind2web2 check-judge --judge_model gpt-5-mini --judge_model o4-mini     two judges, compared
+  mind2web2 check-judge --sample 60                                        cheaper, less certain
+
+Replies are stored, so that the same check is free the next time. Exit status: 0 every case has a reply,
+1 some have none because the judge failed, 2 the check could not start, 5 where --fail_under applies.
+"""
+
+
+def add_command(commands: Subcommands) -> None:
+    """Add ``check-judge`` to ``mind2web2``."""
+    parser = commands.add_parser(
+        "check-judge",
+        help="find out how often a judge is right",
+        description=DESCRIPTION,
+    )
+    add = parser.add_argument
+    add(
+        "--votes",
+        metavar="N",
+        type=_odd,
+        default=3,
+        help="votes on a claim at most, an odd number; a vote ends as soon as it is settled (default: 3)",
+    )
+    add(
+        "--sample",
+        metavar="N",
+        type=positive_int,
+        help="N cases only, of all categories",
+    )
+    add(
+        "--category",
+        metavar="NAME",
+        action="append",
+        help="the cases of this category only; may be repeated; results name no such check",
+    )
+    for part in load_parts("judge_checks").values():
+        part.add_options(parser)
+    estimate = {"--estimate": Flag(True, "print requests, tokens and dollars, and ask nothing")}
+    overwrite = {"--overwrite": Flag(True, "ask everything again")}
+    changed = (
+        replace(SETTINGS["estimate"], flags=estimate, group=""),
+        replace(SETTINGS["overwrite"], flags=overwrite),
+    )
+    add_settings(parser, ["estimate", "overwrite"], changed=changed)
+    add("--json", action="store_true", help="print the figures as JSON")
+    add(
+        "--fail_under",
+        metavar="SHARE",
+        type=_share,
+        help="exit with 5 where a judge is right on less than this share of the cases, such as 0.9",
+    )
+    group = parser.add_argument_group("judge")
+    group.add_argument(
+        "--judge_model",
+        metavar="M",
+        type=filled,
+        action="append",
+        dest="judge_models",
+        help=f"the model to check (default: {DEFAULT_JUDGE_MODEL}), or MODEL@http://SERVER/v1; "
+        "repeat it to compare several",
+    )
+    names = [name for name in JUDGE_SETTINGS if name != "judge_model"]
+    providers = asking_providers()
+    add_settings(parser, [*names, "max_llm_requests"], changed=[providers], group=group)
+    add_settings(parser, ["eval_results_root", "max_webpage_retrieval", "allow_private_network"])
+    parser.set_defaults(run="mind2web2.cli.results.check_judge")
+
+
+def _odd(text: str) -> int:
+    votes = positive_int(text)
+    if votes % 2 == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is even: a vote could end in a tie")
+    return votes
+
+
+def _share(text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = math.nan
+    if not 0 <= share <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share from 0 to 1")
+    return share

@@ -1,0 +1,57 @@
+"""Parser of ``mind2web2 evaluate`` and ``run_eval.py``."""
+
+from __future__ import annotations
+
+import argparse
+
+from mind2web2.cli.options import Subcommands, add_settings
+from mind2web2.runs.setting import Setting
+from mind2web2.runs.settings import all_settings
+
+_DESCRIPTION = """\
+Judge an agent's answers: run each task's eval script, check every claim against the cited pages, score
+the rubric trees, and show the scores with the agent's metrics.
+
+  {command}                    judge with OpenAI's o4-mini (OPENAI_API_KEY)
+  {command} --estimate         print first what that will cost, and ask nothing
+  {command} --max_cost 20      stop asking when the run has cost $20
+  {command} --batch            for half the price, if it may take a day
+  {command} --task_id TASK     one task only; may be repeated
+  {command} --judge_base_url http://localhost:8000/v1 --judge_model NAME
+  {indent}                    a server of your own
+  {command} --llm_provider replay
+  {indent}                    score again from stored judgments, offline
+
+The same command continues a run that was stopped: results that are up to date are reused, and so is every
+stored judgment. Exit status: 0 every selected answer has a result, 1 some have none, 2 the run could not
+start.
+"""
+
+
+def description(command: str) -> str:
+    """Return the purpose of the command, with examples spelled as the user has started it."""
+    return _DESCRIPTION.format(command=command, indent=" " * len(command))
+
+
+def evaluation_settings() -> dict[str, Setting]:
+    """Return the settings of the command: all but that of commands that count."""
+    return {name: each for name, each in all_settings().items() if name != "task_list"}
+
+
+def add_command(commands: Subcommands) -> None:
+    """Add ``evaluate`` to ``mind2web2``."""
+    parser = commands.add_parser(
+        "evaluate",
+        help="judge an agent's answers",
+        description=description("mind2web2 evaluate my_agent"),
+    )
+    add_options(parser)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of both spellings of the command."""
+    parser.add_argument(
+        "agent", nargs="?", metavar="AGENT", help="the agent; the same as --agent_name"
+    )
+    add_settings(parser, evaluation_settings())
+    parser.set_defaults(run="mind2web2.cli.evaluate")

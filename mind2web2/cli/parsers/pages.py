@@ -1,0 +1,217 @@
+"""Parsers of ``mind2web2 cache`` and ``pages``, and of the root scripts that store pages."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+from mind2web2.cli.options import (
+    Subcommands,
+    add_folder_options,
+    add_settings,
+    add_task_option,
+    asking_providers,
+    count,
+    positive_int,
+    positive_seconds,
+    web_address,
+)
+from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL
+from mind2web2.runs.setting import Flag
+from mind2web2.runs.settings import SETTINGS, all_settings
+from mind2web2.utils.values import date_utc
+
+CACHE = """\
+Find every page that an agent's answers cite and store it as a judge needs it: text and screenshot, or PDF.
+
+  mind2web2 cache my_agent                       all pages that are not cached yet
+  mind2web2 cache my_agent --task_id TASK        those of one task; may be repeated
+  mind2web2 cache my_agent --only failed         try failed pages again
+  mind2web2 cache my_agent --only suspect --cdp_url http://127.0.0.1:9222
+                                                 capture pages that look wrong again, through your own
+                                                 Chrome, started with --remote-debugging-port=9222
+
+The same command continues where it stopped: it captures only missing pages. Exit status: 0 every cited page
+is cached, 1 some are unavailable or an answer could not be read, 2 the run could not start. If a model could
+not be asked for links (a server that is down), a line says so; the exit status does not.
+"""
+
+
+def add_command(commands: Subcommands) -> None:
+    """Add ``cache`` and ``pages`` to ``mind2web2``."""
+    parser = commands.add_parser(
+        "cache", help="store the pages that answers cite", description=CACHE
+    )
+    parser.add_argument("agent", metavar="AGENT", help="the agent, a folder under answers/")
+    add_task_option(parser)
+    add_options(parser)
+    _add_pages(commands)
+
+
+def add_task_command(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``batch_answer_cache.py``."""
+    parser.add_argument("agent", metavar="AGENT", help="the agent, a folder under answers/")
+    parser.add_argument(
+        "task_ids",
+        metavar="TASK",
+        nargs=1,
+        help="the task, a folder under answers/AGENT/",
+    )
+    add_options(parser)
+
+
+def add_agents_command(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``cache_all_answers.sh``."""
+    parser.add_argument(
+        "agent",
+        metavar="AGENT",
+        nargs="?",
+        help="the agent, a folder under answers/ (default: each of them)",
+    )
+    add_options(parser)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of all three spellings of the command."""
+    pages = parser.add_mutually_exclusive_group()
+    pages.add_argument(
+        "--only",
+        choices=("failed", "suspect"),
+        help="only pages that failed before, or only cached ones that look wrong; a cached page is replaced "
+        "only by one that is as good",
+    )
+    pages.add_argument(
+        "--older_than",
+        metavar="DATE",
+        type=date_utc,
+        dest="before",
+        help="missing pages, and again those captured before this day (UTC), such as 2026-01-31; a cached "
+        "page is replaced only by one that is as good",
+    )
+    pages.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="all pages again, in the same way",
+    )
+    parser.add_argument(
+        "--archive",
+        action="store_true",
+        help="take the Internet Archive's copy of each page that is unavailable or looks wrong: the one "
+        "nearest to the date of the answer",
+    )
+    parser.add_argument(
+        "--archive_url",
+        metavar="URL",
+        type=web_address,
+        help="another archive that has the Internet Archive's availability API (default: https://archive.org)",
+    )
+    add_settings(parser, ["keep_apart"])
+    add_folder_options(parser, "answer_folder", "cache_root")
+    _add_link_options(parser)
+    _add_browser_options(parser)
+    parser.set_defaults(run="mind2web2.cli.pages")
+
+
+def _add_link_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group(
+        "links written as plain words",
+        "are found by a model, if one of these options or mind2web2.toml names it; normal links are found "
+        "without",
+    )
+    group.add_argument(
+        "--no_llm",
+        action="store_true",
+        help="ask no model, whatever mind2web2.toml names",
+    )
+    names = [
+        "llm_provider",
+        "judge_model",
+        "judge_base_url",
+        "judge_pool",
+        "judge_alias",
+        "judge_extra_body",
+    ]
+    changed = (
+        asking_providers("ask this provider's model; keys as for mind2web2 evaluate"),
+        replace(
+            SETTINGS["judge_model"],
+            help="ask this model",
+            default_text=DEFAULT_JUDGE_MODEL,
+        ),
+    )
+    add_settings(parser, names, changed=changed, group=group)
+
+
+def _add_browser_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("browser")
+    group.add_argument(
+        "--max_concurrent_pages",
+        metavar="N",
+        type=positive_int,
+        default=5,
+        help="pages at once (default: 5)",
+    )
+    group.add_argument(
+        "--max_retries",
+        metavar="N",
+        type=count,
+        default=1,
+        help="of a page whose failure may be temporary (default: 1)",
+    )
+    group.add_argument(
+        "--overall_timeout",
+        metavar="S",
+        type=positive_seconds,
+        default=120.0,
+        help="seconds for a page, its retries included (default: 120)",
+    )
+    window = {
+        "--headless": Flag(False, "without a window (the default)"),
+        "--headed": Flag(True, "with a window"),
+    }
+    names = [
+        *("headed", "cdp_url", "proxy", "storage_state"),
+        *("time_zone", "no_sandbox", "allow_private_network"),
+    ]
+    add_settings(parser, names, changed=[replace(SETTINGS["headed"], flags=window)], group=group)
+    machines = SETTINGS["engine"].group
+    names = [name for name, each in all_settings().items() if each.group == machines]
+    add_settings(parser, names)
+
+
+PAGES = """\
+Store the pages that an agent saw, instead of capturing them.
+
+  mind2web2 pages import my_agent pages.jsonl        one page a line: url, text or html, screenshot, ...
+  mind2web2 pages import my_agent crawl.warc.gz      pages of a crawler
+  mind2web2 pages import my_agent page.mhtml         a page saved by Chrome
+  mind2web2 pages import my_agent paper.pdf --url https://example.org/paper.pdf
+  mind2web2 pages import my_agent old_cache/my_agent  a folder in the layout of cache/
+
+Nothing is fetched from the network. A page goes to the tasks whose answers cite it. Exit status of import: 0
+something was stored, 1 nothing was, 2 the file has errors, which are listed, and nothing was stored.
+"""
+
+
+def _add_pages(commands: Subcommands) -> None:
+    parser = commands.add_parser("pages", help="import pages", description=PAGES)
+    actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
+    about = "store the pages of a file, or of a cache folder"
+    importing = actions.add_parser("import", help=about, description=about)
+    importing.add_argument("agent", metavar="AGENT", help="the agent, a folder under answers/")
+    importing.add_argument(
+        "file",
+        metavar="FILE",
+        type=Path,
+        help=".jsonl, a file of a plugin such as .warc.gz, .mhtml or .pdf, or a cache folder",
+    )
+    add_task_option(importing, default="those whose answers cite the page")
+    importing.add_argument(
+        "--url",
+        metavar="URL",
+        type=web_address,
+        help="of the page in a .pdf or .mhtml file",
+    )
+    add_folder_options(importing, "answer_folder", "cache_root")
+    importing.set_defaults(run="mind2web2.cli.pages:run_import")

@@ -1,0 +1,92 @@
+"""Parser of ``mind2web2 serve``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from mind2web2.cli.options import (
+    SCORING_DEFAULTS,
+    Subcommands,
+    add_settings,
+    asking_providers,
+    port_number,
+    positive_seconds,
+)
+from mind2web2.runs.settings import JUDGE_SETTINGS, SETTINGS
+from mind2web2.utils import values
+
+_SETTINGS = (
+    "eval_scripts_root",
+    "eval_version",
+    *JUDGE_SETTINGS,
+    "judge_cascade",
+    "votes",
+    "judgments",
+    "max_llm_requests",
+    "max_cost",
+    "max_concurrent_answers",
+    "answer_timeout",
+    "strict",
+)
+_CHANGED = (
+    asking_providers(),
+    replace(
+        SETTINGS["judgments"],
+        help="keep the judge's replies there",
+        metavar="FILE",
+        parse=values.local_path,
+        default_text="in memory",
+    ),
+    replace(SETTINGS["max_concurrent_answers"], help="answers at once"),
+    replace(SETTINGS["max_cost"], help="stop asking at this cost, for good"),
+)
+DESCRIPTION = """\
+Score single answers over HTTP until Ctrl-C, for training runs and other programs.
+
+  mind2web2 serve --pages cache/my_agent --port 8080
+  curl localhost:8080/score --json '{"task": "TASK", "answer": "..."}'
+
+Replies: 200 with the score, the tree and the evidence; 503 with kind and reason where judge, script, page or
+budget failed, which says nothing about the answer; 400 for bad input. Also POST /scores, GET /health and
+GET /metrics (Prometheus).
+"""
+
+
+def add_command(commands: Subcommands) -> None:
+    """Add ``serve`` to ``mind2web2``."""
+    parser = commands.add_parser(
+        "serve", help="score single answers over HTTP", description=DESCRIPTION
+    )
+    add = parser.add_argument
+    add("--port", type=port_number, default=0, help="default: a free one")
+    add(
+        "--host",
+        default="127.0.0.1",
+        help="the address to listen at (default: %(default)s, reachable from this machine only); another "
+        "one needs a token in MIND2WEB2_TOKEN",
+    )
+    add(
+        "--stop_timeout",
+        metavar="S",
+        type=positive_seconds,
+        default=30.0,
+        help="seconds for the calls in flight after Ctrl-C or SIGTERM (default: 30)",
+    )
+    pages = parser.add_argument_group("pages")
+    pages.add_argument(
+        "--pages",
+        metavar="DIR",
+        type=Path,
+        help="the cached pages, with a folder for each task: cache/AGENT",
+    )
+    pages.add_argument(
+        "--missing_pages",
+        choices=("no_score", "unavailable", "capture"),
+        default="no_score",
+        help="a cited page that is not there: no score (default), unavailable (claims on it fail), or "
+        "capture it",
+    )
+    add_settings(parser, ["allow_private_network"], group=pages)
+    add_settings(parser, _SETTINGS, base=SCORING_DEFAULTS, changed=_CHANGED)
+    parser.set_defaults(run="mind2web2.cli.serve")

@@ -1,0 +1,50 @@
+"""Doubts about a judge's verdicts that need no labels, as the front end shows them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+
+from mind2web2.analysis.changed_pages import ChangedPages, report_lines
+from mind2web2.results.opposite_verdicts import opposite_verdicts
+from mind2web2.results.result_file import ResultFile
+from mind2web2.viewer.keys import AnswerKey, Json
+
+UNREAD = "not read from the page"
+
+
+def leaf_doubts(
+    reports: Sequence[ChangedPages], key: AnswerKey, result: ResultFile
+) -> dict[str, list[str]]:
+    """Return the doubts about the leaves of a result, by leaf."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for report in reports:
+        for leaf in report.unread_leaves(key.task, key.answer, result):
+            found[leaf].append(UNREAD)
+    for pair in opposite_verdicts(result.leaves()):
+        found[pair.passed.leaf].append(f"contradicts {pair.failed.leaf}")
+        found[pair.failed.leaf].append(f"contradicts {pair.passed.leaf}")
+    return {leaf: list(dict.fromkeys(doubts)) for leaf, doubts in found.items()}
+
+
+def agent_doubts(agent: str, reports: Sequence[ChangedPages], own_family: str | None) -> Json:
+    """Return what is known of an agent's judges: a sentence each, and each verdict that stayed."""
+    return {
+        "agent": agent,
+        "lines": [
+            *report_lines(reports),
+            *([] if own_family is None else [f"Note: {own_family}."]),
+        ],
+        "stayed": [
+            {"agent": agent, "judge": report.judge, **each.model_dump(mode="json")}
+            for report in reports
+            for each in report.survivors
+        ],
+    }
+
+
+def opposite_rows(key: AnswerKey, result: ResultFile) -> Iterator[Json]:
+    """Yield the pairs of leaves of one answer that contradict each other."""
+    for pair in opposite_verdicts(result.leaves()):
+        yield {"agent": key.agent, "task": key.task, "answer": key.answer, **asdict(pair)}

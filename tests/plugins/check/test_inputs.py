@@ -1,0 +1,44 @@
+"""Reports in the formats that programs write."""
+
+import io
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from fixtures.report_files import EXPECTED, write_docx, write_html, write_pdf
+
+from mind2web2.plugins.check.inputs import html_text, report_text
+from mind2web2.plugins.check.statements import read_report
+
+
+@pytest.mark.parametrize("write", [write_html, write_pdf, write_docx])
+def test_each_format_has_the_same_statements_and_sources(
+    write: Callable[[Path], None], tmp_path: Path
+) -> None:
+    path = tmp_path / "dams"
+    write(path)
+    text = report_text(str(path))
+    read = read_report(text)
+    assert [
+        (each.text.split()[0], [url.split("/")[2] for url in each.sources])
+        for each in read.statements
+    ] == EXPECTED
+    assert all(text[each.start : each.end] == each.text for each in read.statements)
+    assert all(
+        " " not in url and "\n" not in url for each in read.statements for url in each.sources
+    )
+    assert read.unresolved == []
+
+
+def test_an_entry_that_is_a_footnote_keeps_its_number() -> None:
+    page = "<p>It is old.<sup><a href='#n1'>1</a></sup> It is tall [1].</p><ol><li id='n1'>https://one.example/a</ol>"
+    sources = [each.sources for each in read_report(html_text(page)).statements]
+    assert sources == [["https://one.example/a"]] * 2
+
+
+def test_standard_input_is_a_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        sys, "stdin", io.TextIOWrapper(io.BytesIO("Zu alt.\r\nJa.".encode("utf-16")))
+    )
+    assert report_text("-") == "Zu alt.\nJa."

@@ -336,7 +336,7 @@ class AnswerClient(AsyncCalls):
         questions.open()
         if questions.ahead != "nothing":
             return True, Undecided()
-        if questions.ends_at_verdicts:
+        if questions.ends_at_stand_ins:
             questions.end()
         # What is passed on in the place of the verdict tells by itself when it is looked at.
         verdict: Any = unread_verdict(questions.end)
@@ -377,6 +377,8 @@ class AnswerClient(AsyncCalls):
         assert isinstance(questions, PassQuestions), "stand-ins are for passes"
         try:
             if questions.ahead == "nothing":
+                if questions.ends_at_stand_ins:
+                    questions.end()
                 stand_in = unread_instance(template, questions.end)
                 return stand_in, Undecided(on_read=questions.end)
             return marked_instance(template), Undecided()

@@ -62,7 +62,7 @@ from mind2web2.scripts.isolation.rpc import (
     validated,
 )
 from mind2web2.scripts.limits import LoopGuard, ScriptStops
-from mind2web2.scripts.load import EvaluateAnswer, compares_by_identity
+from mind2web2.scripts.load import EvaluateAnswer, tells_stand_ins
 from mind2web2.scripts.run import (
     ScriptCall,
     load_script,
@@ -206,7 +206,7 @@ class ScriptHome:
         # As noted while the script was loaded.
         self._ignored: list[str] = []
         self._faults: list[str] = []
-        self._compares_by_identity = False
+        self._tells_stand_ins = False
         self._evaluate: EvaluateAnswer | EvalScriptError | None = None
         if not job.is_loaded_late:
             files = _open_files()
@@ -237,7 +237,7 @@ class ScriptHome:
                 f"script {path.name} was changed just now: run the same command again"
             )
         source = path.read_bytes()
-        self._compares_by_identity = compares_by_identity(source, path)
+        self._tells_stand_ins = tells_stand_ins(source, path)
         return evaluate
 
     def run(self, connection_fd: int) -> None:
@@ -260,7 +260,7 @@ class ScriptHome:
             loop = asyncio.new_event_loop()
         else:
             questions = PassQuestions(client, job.known, job.ahead, judge.check)
-            questions.ends_at_verdicts = self._compares_by_identity
+            questions.ends_at_stand_ins = self._tells_stand_ins
             judge.questions = questions
             client.hold_notes()
             PASS_LIMITS.apply_to_this_process()

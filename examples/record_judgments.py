@@ -21,7 +21,7 @@ from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.permit import AnswerLimits
 from mind2web2.judge.protocol import QuestionContext
-from mind2web2.judge.settings import JudgeSettings
+from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import Judgment, JudgmentStore, judgment_key
 from mind2web2.judge.transfer import export_judgments
 from mind2web2.llm_client.chat import ChatRequest
@@ -50,7 +50,7 @@ class RecordingJudge(CachingJudge):
     """
 
     def __init__(self, store: JudgmentStore, endpoint: str, written: str) -> None:
-        super().__init__(JudgeSettings("replay", MODEL), None, store)
+        super().__init__(JudgeSpec(MODEL, provider="replay"), None, store)
         self._own_store = store
         self._endpoint = endpoint
         self._written = written

@@ -29,7 +29,7 @@ from mind2web2.scripts.limits import LoopGuard, ScriptStops
 from mind2web2.scripts.load import EvaluateAnswer, unload_eval_script
 from mind2web2.scripts.run import load_script, run_script
 from mind2web2.verification.claims import evidence_of
-from mind2web2.verification.run_questions import AskedClaim, AskedForm, Given
+from mind2web2.verification.run_questions import AskedClaim, AskedForm, Given, RunQuestions
 
 # A run without a judge takes milliseconds; a script that takes longer waits for something.
 RUN_TIMEOUT_S = 10.0
@@ -83,6 +83,7 @@ class _PolicyClient(JudgeSession, AsyncCalls):
 
     first = None
     endpoint = "policy"
+    most_open_gates = 0
 
     def __init__(self, policy: Policy, run: PolicyRun) -> None:
         super().__init__(Usage())
@@ -220,10 +221,12 @@ class RehearsedScript:
         stops: ScriptStops,
     ) -> None:
         random.seed(answer)
+        # Scripts take any client: the toolkit finds out by its methods that this one is asked for verdicts.
+        client: RunQuestions = _PolicyClient(policy, run)
 
         async def call() -> Any:
             return await evaluate(
-                client=_PolicyClient(policy, run),
+                client=client,
                 answer=answer,
                 agent_name="rehearsal",
                 answer_name="rehearsal",

@@ -34,8 +34,6 @@ from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.own_price import OwnPrice
 from mind2web2.llm_client.prices import price_usd
 from mind2web2.scripts.aliases import set_script_aliases
-from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX
-from mind2web2.scripts.rubric_script import script_source
 from mind2web2.utils.files import read_regular_file
 
 Verdict = Literal["sound", "faulty", "cannot tell"]
@@ -194,7 +192,9 @@ class _Rehearsal:
         answer = Answer(f"{text}\n\nhttps://alder.example/urls")
         run = await self._script.run(answer.text, answer)
         if is_refused(run):
-            answer, run = await fitted(self._script, answer, run, self._constants())
+            path = self._plan.script
+            constants = constants_of(read_regular_file(path), path)
+            answer, run = await fitted(self._script, answer, run, constants)
         answer.truth = truth_of(run, answer)
         return answer, run
 
@@ -210,13 +210,6 @@ class _Rehearsal:
         except CaseError:
             # The cases' part reports it.
             return None
-
-    def _constants(self) -> Any:
-        path = self._plan.script
-        content = read_regular_file(path)
-        if path.suffix == RUBRIC_SUFFIX:
-            content = script_source(content, path)
-        return constants_of(content, path)
 
     def _reason(self, run: PolicyRun) -> str:
         """Return why a rehearsal with made-up values says little."""

@@ -7,7 +7,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from xml.etree import ElementTree
 
 from rich.console import Console
 
@@ -18,7 +17,6 @@ from mind2web2.cli.options import (
     given_settings,
 )
 from mind2web2.cli.rehearsing import rehearsal_plans, rehearse_all
-from mind2web2.cli.results.tables import junit_xml
 from mind2web2.cli.scorer_options import scorer_of
 from mind2web2.cli.settings_file import settings_of
 from mind2web2.errors import UsageError
@@ -26,6 +24,7 @@ from mind2web2.results.result_file import ResultFile
 from mind2web2.scoring.scorer import Score, Scorer
 from mind2web2.utils.dollars import dollars
 from mind2web2.utils.files import write_whole
+from mind2web2.utils.junit import JUnitCase, JUnitSuite, junit_xml
 from mind2web2.utils.text import counted
 
 _CASES = Path("rehearsals")
@@ -164,24 +163,10 @@ def _shown(path: str) -> str:
 
 
 def _write_junit(path: Path, reports: Sequence[TaskRehearsal]) -> None:
+    write_whole(path, junit_xml([_suite(report) for report in reports]))
 
-    suites = []
-    for report in reports:
-        findings = report.findings
-        attributes = {
-            "name": report.task_id,
-            "tests": str(len(findings) or 1),
-            "failures": str(len(findings)),
-        }
-        suite = ElementTree.Element("testsuite", attributes)
-        for finding in findings:
-            case = ElementTree.SubElement(
-                suite, "testcase", {"name": finding.kind, "classname": report.task_id}
-            )
-            ElementTree.SubElement(case, "failure", {"message": finding.message})
-        if not findings:
-            ElementTree.SubElement(
-                suite, "testcase", {"name": "rehearsal", "classname": report.task_id}
-            )
-        suites.append(suite)
-    write_whole(path, junit_xml(suites))
+
+def _suite(report: TaskRehearsal) -> JUnitSuite:
+    task_id = report.task_id
+    cases = [JUnitCase(task_id, each.kind, each.message) for each in report.findings]
+    return JUnitSuite(task_id, cases or [JUnitCase(task_id, "rehearsal")], {})

@@ -59,11 +59,11 @@ async def test_elsewhere_than_on_a_terminal_there_is_a_line_an_answer():
     )
     text = await shown(progress, RunUsage(), terminal=False)
     assert text.splitlines() == [
-        "[1/9] lake/answer_2.md: 0.5000",
+        "[1/9] lake/answer_2.md: 0.50",
         f"[2/9] lake/answer_1.md: no result: {reason}",
         "[3/9] lake/answer_3.md: 1.0000, reused",
         "[4/9] lake/answer_4.md: no result: as lake/answer_1.md",
-        "[5/9] lake/answer_5.md: 0.2500 (judged again: answer changed)",
+        "[5/9] lake/answer_5.md: 0.25 (judged again: answer changed)",
     ]
 
 

@@ -58,7 +58,7 @@ def test_a_judge_that_ignores_pages_notices_nothing(example):
 
 
 def test_metrics_leaves_and_check_judge_show_the_figures(example):
-    sentence = "On changed pages of example, rules noticed 0.0%"
+    sentence = "On changed pages of example, rules noticed 0%"
     with JudgeServer(reply={"reasoning": "sure", "result": True}) as server:
         probe(example, server, "--sample", "20")
         judge = ["--judge_base_url", server.base_url, "--judge_model", "rules", "--sample", "2"]
@@ -77,8 +77,8 @@ def test_a_judge_that_refuses_everything_fails_each_control(example):
     with JudgeServer(reply={"reasoning": "no", "result": False}) as server:
         outcome = probe(example, server, "--sample", "10", "--seed", "3")
     assert outcome.returncode == 0, outcome.stderr
-    assert "100.0%" in outcome.stdout
-    assert "Controls, where the verdict must stay: 100.0% of 2 changed." in outcome.stdout
+    assert "100%" in outcome.stdout
+    assert "Controls, where the verdict must stay: 100% of 2 changed." in outcome.stdout
 
 
 def test_an_estimate_asks_nothing(example):

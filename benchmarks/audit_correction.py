@@ -18,7 +18,7 @@ from mind2web2.rubric.verdicts import Evidence, Outcome, aggregate
 from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.statistics.sampled_answers import (
     JudgedTwice,
-    corrected_by_answers,
+    correct_by_answers,
     sampling_order,
 )
 from mind2web2.statistics.uncertainty import Interval
@@ -194,7 +194,7 @@ def audited(design: Design, seed: int) -> Found | None:
         assert score is not None, "the answer is labelled"
         scores[name] = score
     middle, low, high = (
-        corrected_by_answers(
+        correct_by_answers(
             [
                 JudgedTwice(
                     one.task,

@@ -50,7 +50,7 @@ async def measured(page_count: int) -> tuple[float, float, float]:
 
 def page(number: int) -> HashedText:
     """Return a page's image, another for each number."""
-    return HashedText(f"data:image/jpeg;base64,{number:06d}" + "A" * PAGE_BYTES).prepared()
+    return HashedText(f"data:image/jpeg;base64,{number:06d}" + "A" * PAGE_BYTES).prepare()
 
 
 async def waiting(folder: Path, pages: Sequence[HashedText], count: int) -> object:
@@ -64,7 +64,7 @@ async def waiting(folder: Path, pages: Sequence[HashedText], count: int) -> obje
         return question, make_body
 
     held = await asyncio.gather(*(asked(make_body) for make_body in bodies))
-    [job_input] = await collector.due(lambda: 0.05)
+    [job_input] = await collector.due(0.05, lambda: False)
     assert job_input.path.stat().st_size > count * PAGE_BYTES
     return held, collector
 

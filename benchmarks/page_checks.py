@@ -109,8 +109,8 @@ def page() -> PreparedPage:
     """Return a page with a screenshot of 1 MB in four parts."""
     choose = random.Random(1)
     parts = (base64.b64encode(choose.randbytes(250_000)).decode() for _ in range(4))
-    text = HashedText(text_of(100_000)).prepared()
-    images = tuple(HashedText(f"data:image/jpeg;base64,{part}").prepared() for part in parts)
+    text = HashedText(text_of(100_000)).prepare()
+    images = tuple(HashedText(f"data:image/jpeg;base64,{part}").prepare() for part in parts)
     return PreparedPage(address("page"), "web", None, text, len(text), len(text), images)
 
 

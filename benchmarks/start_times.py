@@ -22,7 +22,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 TARGET_S, HELP_TARGET_S, ANSWER_TARGET_S = 0.5, 0.1, 1.0
 RUNS = 7
 # A run's start is compared with this one.
-IMPORT, MOST_IMPORTS = "import openai", 1.2
+IMPORT, MAX_IMPORTS = "import openai", 1.2
 COMMANDS = {
     "python -c pass (for comparison)": ["-c", "pass"],
     "import mind2web2": ["-c", "import mind2web2"],
@@ -82,7 +82,7 @@ def score_in_turn(checkouts: dict[str, Path]) -> None:
         show(name, median, target_s, f"least {min(took_s[name][1:]):.2f} s")
     for name in checkouts:
         ratio = medians_s[name] / medians_s[IMPORT]
-        title(f"  {name}: {ratio:.2f} times {IMPORT!r} (at most {MOST_IMPORTS})")
+        title(f"  {name}: {ratio:.2f} times {IMPORT!r} (at most {MAX_IMPORTS})")
 
 
 def main() -> None:

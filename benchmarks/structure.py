@@ -475,7 +475,7 @@ FEATURES = {
     "votes": r"^votes$|vote_rule|num_trials",
     "reuse": r"reuse|freshness|up_to_date",
 }
-MOST_MODULES_OF_A_FEATURE = 15
+MAX_MODULES_OF_A_FEATURE = 15
 
 
 def is_of_plugin(module: str) -> bool:
@@ -541,7 +541,7 @@ def print_reach() -> None:
             for module in core
             if any(re.search(words, name, re.IGNORECASE) for name in names_in(module))
         ]
-        aim = MOST_MODULES_OF_A_FEATURE
+        aim = MAX_MODULES_OF_A_FEATURE
         title(f"modules of the core that {feature} touches: {len(touched)} (aim {aim})")
     readers = {module.split(".")[1] for module in core if "RunSettings" in names_in(module)}
     title(f"rooms that read RunSettings: {len(readers)} (aim 12)")

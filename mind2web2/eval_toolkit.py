@@ -14,6 +14,7 @@ from mind2web2.rubric.values import (
     shown,
     total,
 )
+from mind2web2.rubric.verdicts import BlindQuestion
 from mind2web2.verification.config import EvaluatorConfig
 from mind2web2.verification.extractor import Extractor, create_evaluator
 from mind2web2.verification.messages import BinaryEvalResult
@@ -21,6 +22,7 @@ from mind2web2.verification.verifier import Verifier
 
 __all__ = [
     "BinaryEvalResult",
+    "BlindQuestion",
     "EvaluatorConfig",
     "Extractor",
     "LLMClient",

@@ -22,7 +22,7 @@ from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.runs.run import AnswerRunner
 from mind2web2.runs.session import Session
 from mind2web2.runs.settings import RunSettings
-from mind2web2.utils.entry_points import loaded_part, loaded_parts
+from mind2web2.utils.entry_points import load_part, load_parts
 from mind2web2.utils.path_config import PathConfig
 
 __all__ = [
@@ -105,7 +105,7 @@ async def listeners_opened(
     """Open the listeners of all plugins; a run goes on without one that cannot be opened."""
     async with AsyncExitStack() as stack:
         found = []
-        for name, opener in loaded_parts("listeners").items():
+        for name, opener in load_parts("listeners").items():
             try:
                 listener = await stack.enter_async_context(opener(print_line))
             except UsageError as error:
@@ -159,7 +159,7 @@ def engine_named(name: str) -> Engine:
     Raises:
         UsageError: there is none of this name that can be loaded.
     """
-    engine: Engine | None = loaded_part("engines", name)
+    engine: Engine | None = load_part("engines", name)
     if engine is None:
         raise UsageError(f"--engine {name} is of a plugin that cannot be loaded")
     return engine
@@ -217,7 +217,7 @@ def judge_figures(eval_results_root: Path, judge: JudgeIdentity) -> dict[str, Fi
 
 def _figures(make: Callable[[FigureMaker], Figure | None]) -> dict[str, Figure]:
     found = {}
-    for name, maker in loaded_parts("figures").items():
+    for name, maker in load_parts("figures").items():
         try:
             figure = make(maker)
         except Mind2Web2Error as error:

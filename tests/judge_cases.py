@@ -138,7 +138,7 @@ def _fenced(text: str) -> str:
 
 
 def _page(raw: dict[str, Any]) -> PreparedPage:
-    text = HashedText(raw["text"]).prepared()
+    text = HashedText(raw["text"]).prepare()
     return PreparedPage(
         url=raw["url"],
         kind="pdf" if raw["url"].endswith(".pdf") else "web",
@@ -160,7 +160,7 @@ def _drawn(lines: list[str]) -> HashedText:
     image.save(file, "JPEG", quality=85)
     return HashedText(
         "data:image/jpeg;base64," + base64.b64encode(file.getvalue()).decode()
-    ).prepared()
+    ).prepare()
 
 
 def _read(name: str) -> dict[str, Any]:

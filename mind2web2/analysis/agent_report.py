@@ -9,8 +9,11 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
+from mind2web2.analysis.audited import audited_answers
+from mind2web2.analysis.changed_pages import changed_pages
 from mind2web2.analysis.citation import Making, paper_sentence
 from mind2web2.analysis.corrections import CorrectionFigures, CorrectionRoots, correction_of
+from mind2web2.analysis.false_pass_bound import FalsePassBound, false_pass_bound
 from mind2web2.analysis.summaries import (
     SummedUp,
     merge_all_results,
@@ -39,6 +42,7 @@ from mind2web2.results.stored_results import LoadedResult, latest_results
 from mind2web2.utils.json_fields import JsonObject
 from mind2web2.utils.names import check_name
 from mind2web2.utils.path_config import PathConfig
+from mind2web2.utils.program import program
 
 
 class AgentReport(BaseModel):
@@ -49,6 +53,7 @@ class AgentReport(BaseModel):
         sentence: to copy into a paper; ``None`` without a score.
         by_tag: ``None`` where it is not asked for.
         by_domain: empty where the task list names no domains.
+        bound_false_passes: ``None`` where it is not asked for.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -61,6 +66,7 @@ class AgentReport(BaseModel):
     weighted: WeightedFigure | None
     by_tag: tuple[TagFigure, ...] | None
     by_domain: tuple[DomainFigure, ...]
+    bound_false_passes: FalsePassBound | None
 
     def as_json(self) -> JsonObject:
         """Return the metrics as they stand in ``summary.json``, and beside them the rest."""
@@ -93,10 +99,14 @@ def agent_report(
     domains: Mapping[str, str],
     *,
     by_tag: bool,
+    bounds_false_passes: bool,
 ) -> ReportedAgent | None:
     """Write an agent's ``summary.json`` and report on it; ``None`` without results.
 
     A folder that is shared for reading is reported on without being written to.
+
+    Raises:
+        UsageError: a bound by false passes is asked for, and the figures behind it are missing.
     """
     root = paths.eval_results_root
     found, not_written = _summed_up(root, agent_name, task_ids)
@@ -130,6 +140,9 @@ def agent_report(
         weighted=gathered.weighted.figure(),
         by_tag=tuple(gathered.tags.figures()) if by_tag else None,
         by_domain=tuple(domain_figures(summary.tasks, domains)),
+        bound_false_passes=(
+            _bound(root, agent_name, judges, task_ids) if bounds_false_passes else None
+        ),
     )
     newest = None if gathered.newest is None else gathered.newest.content
     return ReportedAgent(agent_name, answers, report, newest, not_written)
@@ -151,6 +164,24 @@ def _summed_up(
             return None, str(error)
         metrics = stored_metrics(root, agent_name, answers, task_ids)
         return SummedUp(answers, metrics), str(error)
+
+
+def _bound(
+    root: Path, agent_name: str, judges: set[str], task_ids: Collection[str] | None
+) -> FalsePassBound:
+    """Return the bound of an agent's score by its judge's false passes."""
+    reports = [each for each in changed_pages(agent_name) if {each.judge} == judges]
+    if not reports:
+        raise UsageError(
+            f"--bound_false_passes: no figures of changed pages of {agent_name} by its one judge: "
+            f"{program()} plugins lists what makes some"
+        )
+    bound = false_pass_bound(audited_answers(root, agent_name, task_ids), reports[0])
+    if bound is None:
+        raise UsageError(
+            f"--bound_false_passes: the changed pages of {agent_name} are too few for an interval"
+        )
+    return bound
 
 
 class _Gathered:

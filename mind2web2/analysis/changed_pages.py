@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from mind2web2.results.result_file import ResultFile
 from mind2web2.rubric.written_tree import WrittenNode
-from mind2web2.utils.entry_points import loaded_parts
+from mind2web2.utils.entry_points import load_parts
 from mind2web2.utils.text import percent
 
 HOOK = "changed_pages"
@@ -150,7 +150,7 @@ class StayedCount:
 
 def changed_pages(agent: str | None = None) -> list[ChangedPages]:
     """Return the reports of all plugins, on one agent or on all; a report of another format is left out."""
-    return [report for find in loaded_parts(HOOK).values() for report in find(agent)]
+    return [report for find in load_parts(HOOK).values() for report in find(agent)]
 
 
 def stayed_by_leaf(

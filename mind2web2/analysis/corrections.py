@@ -31,7 +31,7 @@ from mind2web2.statistics.correction import (
 from mind2web2.statistics.paired import Estimate, share_difference
 from mind2web2.statistics.sampled_answers import (
     JudgedTwice,
-    corrected_by_answers,
+    correct_by_answers,
     sampling_order,
 )
 from mind2web2.statistics.uncertainty import Interval
@@ -358,7 +358,7 @@ def _corrected(
     answers: Sequence[AuditedAnswer], exact: Mapping[AnswerName, float]
 ) -> tuple[CorrectedMean, float]:
     twice = [JudgedTwice(one.task, one.score, exact.get(one.name)) for one in answers]
-    return corrected_by_answers(twice)
+    return correct_by_answers(twice)
 
 
 def _basis_of(answers: Iterable[AuditedAnswer]) -> dict[AnswerName, AnswerBasis | None]:

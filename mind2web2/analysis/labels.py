@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,6 +32,7 @@ class Label(BaseModel):
     Args:
         seen_sha256: of the claim and the pages, which is all that a label rests on.
         is_second: given in the second pass, with the judge's reasons in view.
+        is_differing: given in the comparison, where two agents or judges differ, with the verdicts in view.
         is_taken_back: the label before it does not count.
     """
 
@@ -46,6 +47,7 @@ class Label(BaseModel):
     seconds: float = 0.0
     seen_sha256: str
     is_second: bool = False
+    is_differing: bool = False
     is_taken_back: bool = False
     created: str
 
@@ -79,6 +81,7 @@ class LabelFile:
         note: str = "",
         seconds: float = 0.0,
         is_second: bool = False,
+        is_differing: bool = False,
         is_taken_back: bool = False,
     ) -> Label:
         """Write a label to the disk and return it. Raises ResultWriteError: it cannot be written."""
@@ -90,6 +93,7 @@ class LabelFile:
             seconds=round(seconds, 1),
             seen_sha256=seen_sha256,
             is_second=is_second,
+            is_differing=is_differing,
             is_taken_back=is_taken_back,
             created=datetime.now(UTC).isoformat(timespec="seconds"),
         )
@@ -120,16 +124,20 @@ class LabelFile:
 
     def blind(self) -> Labels:
         """Return the first label of each leaf that was not taken back, made without the judge's verdict."""
-        return self._first(is_second=False)
+        return self._first(lambda label: not label.is_second and not label.is_differing)
 
     def second(self) -> Labels:
         """Return the first label of the second pass of each leaf."""
-        return self._first(is_second=True)
+        return self._first(lambda label: label.is_second)
 
-    def _first(self, is_second: bool) -> Labels:
+    def differing(self) -> Labels:
+        """Return the labels of leaves on which two agents or judges differ."""
+        return self._first(lambda label: label.is_differing)
+
+    def _first(self, is_wanted: Callable[[Label], bool]) -> Labels:
         found: dict[tuple[LeafName, str], Label] = {}
         for line in self._lines():
-            if not isinstance(line, Label) or line.is_second is not is_second:
+            if not isinstance(line, Label) or not is_wanted(line):
                 continue
             place = (line.name, line.seen_sha256)
             if line.is_taken_back:

@@ -50,7 +50,7 @@ def downloads_from(network: NetworkSettings) -> Iterator[None]:
 
 
 @contextmanager
-def downloads_reported(
+def report_downloads(
     refused: Callable[[str], None], doubt: Callable[[str], None]
 ) -> Iterator[None]:
     """Report what this block or its tasks cannot download, because its address is private or for now."""

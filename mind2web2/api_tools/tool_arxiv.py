@@ -278,7 +278,7 @@ class ArxivTool:
             ) from error
 
 
-def _bounded_session() -> requests.Session:
+def _open_session() -> requests.Session:
     """Return a session with time limits, in which only a proper answer is one.
 
     The library tries again after a ``ConnectionError``. By itself it reads an error page, or an answer cut
@@ -332,7 +332,7 @@ def _client(api_url: str, page_size: int, request_interval_s: float) -> arxiv.Cl
         client.query_url_format = api_url + "?{}"
         # The library has no setting for time limits, and takes any page for an empty list of
         # papers.
-        client._session = _bounded_session()
+        client._session = _open_session()
         _clients[key] = client
     return _clients[key]
 

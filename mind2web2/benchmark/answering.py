@@ -39,7 +39,7 @@ _NAMES = {
     "cost_usd": ("cost_usd", "cost"),
     "status": ("status",),
 }
-_MOST_PROBLEMS = 10
+_MAX_PROBLEMS = 10
 # The likeness of a field's name and a misspelling of it.
 _SAME_WORD = 0.82
 _STATUSES = {"answered", "empty", "error", "out_of_budget"}
@@ -122,7 +122,7 @@ def read_answers(path: Path, tasks: list[Task], agent_folder: Path) -> list[Impo
 
 def _problems_text(problems: Sequence[str], path: Path) -> str:
     """Return the wrong lines in one text, which names the file once."""
-    first, *others = problems[:_MOST_PROBLEMS]
+    first, *others = problems[:_MAX_PROBLEMS]
     shown = [first, *(other.removeprefix(f"{path}, ") for other in others)]
     if len(problems) > len(shown):
         left = counted(len(problems) - len(shown), "more wrong line")
@@ -159,7 +159,7 @@ class _ImportedRows:
                 f"{where}: {place.name} is also in line {self._lines[place]}: give each row a run number"
             )
         self._lines[place] = line
-        self.runs.append(_imported(place, fields, where))
+        self.runs.append(_parse_run(place, fields, where))
 
 
 def import_answers(runs: list[ImportedRun], agent_folder: Path, *, overwrite: bool = False) -> int:
@@ -170,7 +170,7 @@ def import_answers(runs: list[ImportedRun], agent_folder: Path, *, overwrite: bo
         ResultWriteError: the folder cannot be written.
     """
     lock = ProcessLock(agent_folder / ".answering.lock")
-    with lock.held(f"another command writes to {agent_folder}: wait until it ends"):
+    with lock.hold(f"another command writes to {agent_folder}: wait until it ends"):
         new = [run for run in runs if not _is_there(run)]
         # A killed import may have left an answer without its record.
         other = [
@@ -209,7 +209,7 @@ def _rows(path: Path) -> Iterator[tuple[int, str | JsonObject]]:
     """Yield each line's number with its text, which is JSON, or with its fields, which are of a CSV file."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            lines = _limited_lines(file, path)
+            lines = _read_lines(file, path)
             if path.suffix.lower() == ".csv":
                 yield from csv_rows((line for _, line in lines), path, [])
                 return
@@ -222,7 +222,7 @@ def _rows(path: Path) -> Iterator[tuple[int, str | JsonObject]]:
         raise UsageError(f"cannot read {path}: it is not UTF-8 text") from error
 
 
-def _limited_lines(file: IO[str], path: Path) -> Iterator[tuple[int, str]]:
+def _read_lines(file: IO[str], path: Path) -> Iterator[tuple[int, str]]:
     number = 0
     while line := file.readline(MAX_LINE_CHARS + 1):
         number += 1
@@ -342,7 +342,7 @@ def _check_text(text: str, where: str) -> None:
         raise UsageError(f"{where}: the answer has more than {MAX_ANSWER_BYTES:,} bytes")
 
 
-def _imported(place: RunPlace, fields: _RowFields, where: str) -> ImportedRun:
+def _parse_run(place: RunPlace, fields: _RowFields, where: str) -> ImportedRun:
     text = fields.answer
     if text is not None and not isinstance(text, str):
         raise UsageError(f"{where}: the answer is not a text")

@@ -36,7 +36,7 @@ from mind2web2.utils.files import (
     first_link,
     is_leftover,
     read_regular_file,
-    staged_file,
+    stage_file,
 )
 from mind2web2.utils.json_fields import JsonObject
 from mind2web2.utils.names import name_list, natural_key
@@ -159,15 +159,15 @@ def leaderboard_entry(
     time_s = summary.avg_time_seconds
     return {
         "agent": agent_name,
-        "partial_completion": _shown(summary.avg_score),
-        "success_rate": _shown(summary.success_rate),
-        "pass3": _shown(summary.pass_at_k),
-        "minutes": _shown(None if time_s is None else time_s / 60),
-        "words": _shown(summary.avg_answer_word_count),
+        "partial_completion": _in_two_decimals(summary.avg_score),
+        "success_rate": _in_two_decimals(summary.success_rate),
+        "pass3": _in_two_decimals(summary.pass_at_k),
+        "minutes": _in_two_decimals(None if time_s is None else time_s / 60),
+        "words": _in_two_decimals(summary.avg_answer_word_count),
     }, ""
 
 
-def _shown(value: float | None) -> str | None:
+def _in_two_decimals(value: float | None) -> str | None:
     return None if value is None else f"{value:.2f}"
 
 
@@ -200,7 +200,7 @@ def pack_submission(
     files: dict[str, PackedFile] = {}
     try:
         check_replaceable(output)
-        staged = staged_file(output.parent, b"")
+        staged = stage_file(output.parent, b"")
         try:
             with (
                 ZipFile(staged, "w", ZIP_DEFLATED) as archive,

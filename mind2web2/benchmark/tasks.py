@@ -352,7 +352,7 @@ async def download_benchmark(
         session = _Session(hub, dataset, client)
         commit, files = await session.listing(revision, paths, tasks_root)
         lock = ProcessLock(tasks_root / ".get.lock")
-        with lock.held(f"another mind2web2 get writes to {tasks_root}: wait until it ends"):
+        with lock.hold(f"another mind2web2 get writes to {tasks_root}: wait until it ends"):
             missing = [file for file in files if not file.is_complete()]
             if not overwrite:
                 _refuse_changed(missing, dataset)
@@ -503,7 +503,9 @@ class _Session:
                     if response.status_code != 429 and response.status_code < 500:
                         raise self._refusal(url, response.status_code)
                     problem = f"HTTP {response.status_code}"
-                    wait_s = min(_given(retry_after_s(response.headers), wait_s), _LONGEST_WAIT_S)
+                    wait_s = min(
+                        _value_or(retry_after_s(response.headers), wait_s), _LONGEST_WAIT_S
+                    )
             except httpx2.InvalidURL as error:
                 raise DownloadError(f"cannot download {url}: {error}") from error
             except httpx2.TransportError as error:
@@ -541,7 +543,7 @@ class _Session:
         return DownloadError(f"cannot download {url}: HTTP {status}")
 
 
-def _given(value: float | None, default: float) -> float:
+def _value_or(value: float | None, default: float) -> float:
     return default if value is None else value
 
 

@@ -63,9 +63,9 @@ class Browser:
     async def __aexit__(self, *_: object) -> None:
         self._is_closed = True
         if self._starting is not None:
-            await _finished(self._starting)
+            await _wait_to_the_end(self._starting)
         if self._process is not None:
-            await _finished(asyncio.create_task(self._process.stop()))
+            await _wait_to_the_end(asyncio.create_task(self._process.stop()))
 
     async def start(self) -> str:
         """Start the browser if it does not run, and return its version."""
@@ -83,8 +83,8 @@ class Browser:
         """
         process = await self._running()
         try:
-            async with _interrupted_when_gone(process):
-                tab = await _opened(
+            async with _interrupt_when_gone(process):
+                tab = await _open_tab(
                     process, self._open(process, server_url, ignore_certificate_errors)
                 )
                 try:
@@ -191,7 +191,7 @@ class _Tab:
 
 
 @asynccontextmanager
-async def _interrupted_when_gone(process: BrowserProcess) -> AsyncIterator[None]:
+async def _interrupt_when_gone(process: BrowserProcess) -> AsyncIterator[None]:
     """Interrupt the block with a ``TimeoutError`` when the browser ends: it may wait for what never comes."""
     loop = asyncio.get_running_loop()
     async with asyncio.timeout(None) as limit:
@@ -207,7 +207,7 @@ async def _interrupted_when_gone(process: BrowserProcess) -> AsyncIterator[None]
             watcher.cancel()
 
 
-async def _opened(process: BrowserProcess, opening: Coroutine[Any, Any, _Tab]) -> _Tab:
+async def _open_tab(process: BrowserProcess, opening: Coroutine[Any, Any, _Tab]) -> _Tab:
     """Return the tab; one that opens after its caller gave up is closed."""
     task = process.do(opening)
     try:
@@ -247,7 +247,7 @@ async def _close(process: BrowserProcess, tab: _Tab) -> None:
         log.debug("page not closed reason=%s", error)
 
 
-async def _finished(task: asyncio.Task[Any]) -> None:
+async def _wait_to_the_end(task: asyncio.Task[Any]) -> None:
     """Wait for a task that has a time limit of its own to its end, even when cancelled."""
     was_cancelled = False
     while not task.done():

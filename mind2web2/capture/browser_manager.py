@@ -164,12 +164,14 @@ class PageTries:
         failure: PageFailureError | None = None
         for address in _addresses(self._url):
             try:
-                return self._captured(await self._found(await self._with_retries(address), address))
+                return self._captured_page(
+                    await self._try_other_spellings(await self._with_retries(address), address)
+                )
             except PageFailureError as error:
                 # Where no scheme was given, the second one is tried; the first one's failure says
                 # more.
                 failure = failure or error
-        return self._failed(
+        return self._failed_page(
             failure or PageFailureError("not an http or https address", "refused_address")
         )
 
@@ -194,7 +196,7 @@ class PageTries:
             delay_s *= 2
         raise AssertionError("unreachable: the last try returns or raises")
 
-    async def _found(self, seen: Sighting, address: str) -> Sighting:
+    async def _try_other_spellings(self, seen: Sighting, address: str) -> Sighting:
         """Return the page under another spelling where the server knows its address by that one only."""
         if seen.document.status != 404 or self._settings.stored is not None:
             return seen
@@ -260,7 +262,7 @@ class PageTries:
                     )
             except PageFailureError as error:
                 raise (
-                    _explained(error, host, traffic) if settings.stored is None else error
+                    _explain(error, host, traffic) if settings.stored is None else error
                 ) from error
             except BrowserGoneError as error:
                 raise PageFailureError(str(error), "crash", is_transient=True) from error
@@ -287,13 +289,13 @@ class PageTries:
         self._refused[refused] = None
         return refused.reason
 
-    def _captured(self, seen: Sighting) -> CapturedPage:
+    def _captured_page(self, seen: Sighting) -> CapturedPage:
         if seen.pdf is None and not seen.screenshot and not (seen.text or "").strip():
-            return self._failed(_nothing_shown(seen), seen)
+            return self._failed_page(_nothing_shown(seen), seen)
         text = None if seen.pdf is not None else seen.text or ""
         return CapturedPage(self._record(seen), text=text, screenshot=seen.screenshot, pdf=seen.pdf)
 
-    def _failed(self, failure: PageFailureError, seen: Sighting | None = None) -> CapturedPage:
+    def _failed_page(self, failure: PageFailureError, seen: Sighting | None = None) -> CapturedPage:
         seen = seen or Sighting(MainDocument())
         trouble = Trouble(kind=failure.kind, detail=str(failure))
         seen.troubles = [
@@ -365,7 +367,7 @@ def _other_spellings(address: str) -> list[str]:
     return [spelling for spelling in dict.fromkeys((slashed, decoded)) if spelling != address]
 
 
-def _explained(failure: PageFailureError, host: str, traffic: ProxySession) -> PageFailureError:
+def _explain(failure: PageFailureError, host: str, traffic: ProxySession) -> PageFailureError:
     """Return the failure in the words of the proxy, which knows why there is no connection."""
     name = host.rstrip(".")
     refusal = next(
@@ -465,7 +467,7 @@ class BatchBrowserManager(PackageBrowser):
 
     async def render(self, url: str, stored: StoredResponses) -> CapturedPage:
         """Return what a page shows that is rendered from stored responses; nothing is fetched."""
-        return await PageTries(self._opened(), url, stored).run()
+        return await PageTries(self._open_tools(), url, stored).run()
 
     async def capture(
         self,
@@ -484,11 +486,11 @@ class BatchBrowserManager(PackageBrowser):
         Raises:
             MachineError: the browser does not start any more.
         """
-        page = await PageTries(self._opened(), url, is_patient=is_patient).run()
+        page = await PageTries(self._open_tools(), url, is_patient=is_patient).run()
         _log_outcome(logger or log, page.record)
         return page
 
-    def _opened(self) -> CaptureTools:
+    def _open_tools(self) -> CaptureTools:
         if self._tools is None:
             raise MachineError(
                 "the browser is not open: use `async with BatchBrowserManager() as manager`"

@@ -219,7 +219,7 @@ def _without(text_page: pypdfium2.PdfTextPage, hidden: Sequence[_Stretch]) -> Pa
     pieces: list[str] = []
     left_out: list[str] = []
     position = 0
-    for stretch in _merged(hidden):
+    for stretch in _merge(hidden):
         pieces.append(_text(text_page, position, stretch.start))
         secret = _text(text_page, stretch.start, stretch.end)
         left_out.append(secret)
@@ -233,7 +233,7 @@ def _without(text_page: pypdfium2.PdfTextPage, hidden: Sequence[_Stretch]) -> Pa
     return PageWords("".join(pieces), "\n".join(left_out))
 
 
-def _merged(hidden: Sequence[_Stretch]) -> Iterator[_Stretch]:
+def _merge(hidden: Sequence[_Stretch]) -> Iterator[_Stretch]:
     """Return stretches that follow each other as one."""
     current: _Stretch | None = None
     for stretch in hidden:
@@ -292,7 +292,7 @@ def render_pages(data: bytes, settings: RenderSettings) -> RenderedPdf:
     Raises:
         DocumentError: not a PDF, encrypted, damaged, or without pages.
     """
-    with _opened(data) as document:
+    with _open_document(data) as document:
         page_count = len(document)
         wanted = min(page_count, max(settings.max_image_pages, settings.max_text_pages))
         pages = [_render_page(document, index, settings) for index in range(wanted)]
@@ -312,6 +312,25 @@ def render_pages(data: bytes, settings: RenderSettings) -> RenderedPdf:
         hidden_text="\n".join(page.hidden_text for page in readable if page.hidden_text),
         missing_scripts=tuple(sorted({name for page in readable for name in page.missing})),
     )
+
+
+def text_of(data: bytes, max_pages: int = 100) -> str:
+    """Return the text of a PDF's first pages without drawing them.
+
+    Raises:
+        DocumentError: not a PDF, encrypted, damaged, or without pages.
+    """
+    import pypdfium2
+
+    with _open_document(data) as document:
+        try:
+            pages = [
+                document[index].get_textpage().get_text_range()
+                for index in range(min(len(document), max_pages))
+            ]
+        except pypdfium2.PdfiumError as error:
+            raise DocumentError(f"PDF is damaged: {error}") from error
+    return _clean_text("\n".join(pages))
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,7 +356,7 @@ def letters_of(data: bytes, max_pages: int = 100) -> PdfLetters:
 
     has_text = False
     missing: set[str] = set()
-    with _opened(data) as document:
+    with _open_document(data) as document:
         for index in range(min(len(document), max_pages)):
             with contextlib.suppress(pypdfium2.PdfiumError):  # a damaged page has no text
                 page = document[index]
@@ -368,7 +387,7 @@ def _missing_scripts(page: pypdfium2.PdfPage) -> tuple[str, ...]:
 
 
 @contextlib.contextmanager
-def _opened(data: bytes) -> Iterator[pypdfium2.PdfDocument]:
+def _open_document(data: bytes) -> Iterator[pypdfium2.PdfDocument]:
     """Open a document that has pages, or say why that cannot be."""
     import pypdfium2
 

@@ -94,7 +94,7 @@ _TALK_OF_IT = re.compile(
 )
 # Words around the phrase that names the error.
 _FILLER = re.compile("404|error|http|sorry|oops|we|the|this|that|is|was|were|not|be|found")
-_MOST_OTHER_WORDS = 2
+_MAX_OTHER_WORDS = 2
 
 
 def plain(text: str) -> str:
@@ -133,7 +133,7 @@ def part_that_says(title: str, wanted: Iterable[str]) -> str | None:
         for phrase in wanted:
             others = part.replace(phrase, " ", 1)
             words = {word for word in re.findall(r"\w+", others) if not _FILLER.fullmatch(word)}
-            if others != part and len(words) <= _MOST_OTHER_WORDS:
+            if others != part and len(words) <= _MAX_OTHER_WORDS:
                 return part
     return None
 

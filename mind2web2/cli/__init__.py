@@ -19,8 +19,8 @@ from mind2web2.errors import Mind2Web2Error, StorageError
 from mind2web2.runs.paths import take_away_changes
 from mind2web2.utils.entry_points import (
     hook_names,
-    loaded_part,
-    loaded_parts,
+    load_part,
+    load_parts,
     removed_plugin,
 )
 from mind2web2.utils.values import one_of
@@ -53,7 +53,7 @@ decide
 _PARSERS = {
     **{"example": "example"},
     **dict.fromkeys(("get", "tasks", "answers", "validate", "submit"), "benchmark"),
-    **{"new": "new", "rubric": "rubric", "lint": "lint", "rehearse": "rehearse"},
+    **{"new": "new", "rubric": "rubric", "rehearse": "rehearse"},
     **dict.fromkeys(("cache", "pages"), "pages"),
     **{"check-judge": "check_judge", "evaluate": "evaluate", "serve": "serve"},
     **{"show": "show", "audit": "audit", "leaves": "leaves", "export": "export"},
@@ -74,6 +74,12 @@ _GONE = {
 }
 
 
+# Earlier names of commands, which work for one more version.
+_RENAMED = {
+    "lint": ("rehearse", "--no_run"),
+}
+
+
 def _own_parser(name: str) -> ModuleType:
     return import_module(f"{__name__}.parsers.{name}")
 
@@ -81,15 +87,19 @@ def _own_parser(name: str) -> ModuleType:
 def command_modules() -> tuple[ModuleType, ...]:
     """Return the modules that have the parsers of all commands."""
     own = [_own_parser(name) for name in dict.fromkeys(_PARSERS.values())]
-    return (*own, *dict.fromkeys(loaded_parts("commands").values()))
+    return (*own, *dict.fromkeys(load_parts("commands").values()))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``mind2web2`` and return its exit status."""
     parser = CommandParser(prog="mind2web2", description=_DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"mind2web2 {__version__}")
-    given = sys.argv[1:] if arguments is None else arguments
+    given = list(sys.argv[1:] if arguments is None else arguments)
     word = given[0] if given else ""
+    if word in _RENAMED:
+        print(f"mind2web2 {word} is now {' '.join(_RENAMED[word])}", file=sys.stderr)  # noqa: T201
+        given[:1] = _RENAMED[word]
+        word = given[0]
     if not word:
         parser.print_help()
         return 0
@@ -107,7 +117,7 @@ def _module_of(parser: CommandParser, word: str) -> Any:
     """Return the module of a command, which adds its parser."""
     if word in _PARSERS:
         return _own_parser(_PARSERS[word])
-    module = loaded_part("commands", word)
+    module = load_part("commands", word)
     if module is None:
         parser.error(f"the command {word} is of a plugin that cannot be loaded")
     return module

@@ -16,7 +16,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from mind2web2.utils.invisible_text import made_visible
+from mind2web2.utils.invisible_text import make_visible
 
 _ALIKE_EVERY_S = 10.0
 # For the titles of narrow tables.
@@ -30,7 +30,7 @@ class _PlainConsole(Console):
 
     def render_str(self, text: str, **options: Any) -> Text:
         """Return the text to print, with invisible characters made visible."""
-        return super().render_str(made_visible(text), **options)
+        return super().render_str(make_visible(text), **options)
 
     def on_broken_pipe(self) -> None:
         """Print nothing more once the reader has gone, as ``head`` does."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from mind2web2.utils.garbage_collection import gc_paused
+from mind2web2.utils.garbage_collection import pause_gc
 
 
 def loaded(name: str) -> Any:
     """Import ``module:function`` and return the function; that of ``module`` is ``run``."""
     module, _, function = name.partition(":")
-    with gc_paused():
+    with pause_gc():
         return getattr(import_module(module), function or "run")

@@ -13,7 +13,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from mind2web2.capture.network.proxy_url import parsed_upstream
+from mind2web2.capture.network.proxy_url import parse_upstream
 from mind2web2.errors import UsageError
 from mind2web2.runs.setting import Setting
 from mind2web2.runs.settings import (
@@ -231,7 +231,7 @@ def argument(parse: Callable[[str], _Value]) -> Callable[[str], _Value]:
     return parsed
 
 
-filled = argument(values.filled)
+filled = argument(values.non_empty)
 positive_int = argument(values.positive_int)
 count = argument(values.count)
 port_number = argument(values.port_number)
@@ -256,7 +256,7 @@ def _secret(parse: Callable[[str], _Value]) -> Callable[[str], _Value]:
 
 
 def _proxy_url(text: str) -> str:
-    parsed_upstream(text)
+    parse_upstream(text)
     return text
 
 

@@ -263,14 +263,13 @@ class BatchPace:
     """When jobs are sent and polled.
 
     Args:
-        quiet_s: a job is sent after so long without a new question, multiplied by one more than the number
-            of open jobs.
+        pause_s: between the end of all passes and a job, for the questions that are still prepared.
         first_poll_s: between polls of a new job; each later wait is half as long again.
         longest_poll_s: most seconds between two polls.
         transfer_timeout_s: for the upload or download of one file.
     """
 
-    quiet_s: float = 1.0
+    pause_s: float = 1.0
     first_poll_s: float = 5.0
     longest_poll_s: float = 60.0
     most_requests: int = MOST_REQUESTS_A_FILE

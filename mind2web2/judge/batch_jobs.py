@@ -1,7 +1,7 @@
 """A judge behind batch jobs: questions are collected, sent together and waited for, also across runs.
 
-A question waits for its reply up to a day. When no new question has arrived for a short time, all callers are
-presumed to wait, and the collected questions become a job. A wrong presumption costs one job more.
+A question waits for its reply up to a day. When all scripts wait for replies, the questions of their passes
+are one job. A question whose page takes longer to capture goes with another job at the same time.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from mind2web2.judge.batch_endpoints import (
 from mind2web2.judge.batch_state import (
     BatchFolder,
     Collector,
+    IsAtWork,
     IsStored,
     JobInput,
     JobRecord,
@@ -78,6 +79,7 @@ class BatchJobs:
         endpoints: closed at the end.
         overwrite: cancel and delete the jobs of earlier runs.
         is_stored: tells whether the judgment with a key is stored, so that its reply is not needed.
+        is_at_work: tells whether a script may come to ask more.
     """
 
     def __init__(
@@ -89,6 +91,7 @@ class BatchJobs:
         *,
         overwrite: bool = False,
         is_stored: IsStored | None = None,
+        is_at_work: IsAtWork = lambda: False,
     ) -> None:
         self.progress: list[JobProgress] = []
         self.endpoints = endpoints
@@ -97,6 +100,7 @@ class BatchJobs:
         self._pace = pace or BatchPace()
         self._transfer = BatchTransfer(endpoints, folder, self._pace)
         self._overwrite = overwrite
+        self._is_at_work = is_at_work
         self._collector = Collector(
             folder, endpoints.url, self._pace.most_requests, self._pace.most_bytes
         )
@@ -187,11 +191,8 @@ class BatchJobs:
 
     async def _submit_all(self) -> None:
         while True:
-            for job_input in await self._collector.due(self._quiet_s):
+            for job_input in await self._collector.due(self._pace.pause_s, self._is_at_work):
                 await self._submit(job_input)
-
-    def _quiet_s(self) -> float:
-        return self._pace.quiet_s * (1 + len(self._following))
 
     async def _submit(self, job_input: JobInput) -> None:
         try:

@@ -45,6 +45,8 @@ Value = TypeVar("Value")
 Question = tuple[str, str]
 # Tells whether the judgment with a key is stored.
 IsStored = Callable[[str], Awaitable[bool]]
+# Tells whether a script may come to ask more.
+IsAtWork = Callable[[], bool]
 
 
 class JobRecord(BaseModel):
@@ -326,27 +328,30 @@ class Collector:
         self._full.append(self._input)
         self._input = self._folder.new_input()
 
-    async def due(self, quiet_s: Callable[[], float]) -> list[JobInput]:
-        """Return the inputs to send: full ones, and the current one after ``quiet_s`` without a question."""
+    async def due(self, pause_s: float, is_at_work: IsAtWork) -> list[JobInput]:
+        """Return the inputs to send: full ones, and the current one when nobody has another question.
+
+        Args:
+            pause_s: in which questions of ended passes arrive.
+        """
         while not self._full:
             await self._changed.wait()
             self._changed.clear()
-            if self._input.questions and await self._is_quiet(quiet_s) and self._input.questions:
+            if self._input.questions and await self._is_complete(pause_s, is_at_work):
                 self._close_input()
         due, self._full = self._full, []
         return due
 
-    async def _is_quiet(self, quiet_s: Callable[[], float]) -> bool:
-        """Wait until no question arrives; ``False`` if an input is full before."""
+    async def _is_complete(self, pause_s: float, is_at_work: IsAtWork) -> bool:
+        """Wait until no question can come; ``False`` if an input is full before."""
         loop = asyncio.get_running_loop()
         while not self._full:
-            pause_s = quiet_s()
             before, started_s = self._arrivals, loop.time()
             await asyncio.sleep(pause_s)
             # A late loop was busy, so that questions could not arrive.
-            is_idle = loop.time() - started_s < 1.5 * pause_s
+            is_idle = loop.time() - started_s < 1.5 * pause_s and not is_at_work()
             if is_idle and self._arrivals == before and not self._arriving:
-                return True
+                return bool(self._input.questions)
         return False
 
     def remove(self) -> None:

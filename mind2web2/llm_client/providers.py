@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mind2web2.llm_client.transport import Transport
-from mind2web2.utils.entry_points import loaded_part
+from mind2web2.utils.entry_points import load_part
 
 
 @dataclass(frozen=True)
@@ -28,5 +28,5 @@ class Provider:
 
 def provider_of_plugin(name: str) -> Provider | None:
     """Return the provider that a plugin brings under a name."""
-    found: Provider | None = loaded_part("judges", name)
+    found: Provider | None = load_part("judges", name)
     return found

@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 from mind2web2.errors import UsageError
 from mind2web2.llm_client.failures import Service
-from mind2web2.utils.entry_points import loaded_part
+from mind2web2.utils.entry_points import load_part
 
 # An option may name another.
 DEFAULT_JUDGE_MODEL = "o4-mini"
@@ -361,7 +361,7 @@ def endpoint_of(provider: str, base_url: str | PoolSource | None = None) -> str 
         return named_endpoint(provider, OPENAI.address(base_url))
     if provider == "azure_openai":
         return named_endpoint(provider, azure_address(base_url))
-    found: Any = loaded_part("judges", provider)
+    found: Any = load_part("judges", provider)
     return None if found is None else found.endpoint(base_url)
 
 

@@ -169,10 +169,10 @@ class AnswerCache:
     def _is_known(self, url: str) -> bool:
         """Return whether a stored page was there before the run or has become visible since."""
         at_first = self.page_library.stored_at_first(self.task_cache)
-        listed_as = None if at_first is None else self.task_cache.listed_as(url)
-        if at_first is None or listed_as is None:
+        index_key = None if at_first is None else self.task_cache.index_key(url)
+        if at_first is None or index_key is None:
             return True
-        address = lookup_key(listed_as)
+        address = lookup_key(index_key)
         return (
             address in at_first or address in self._captured or address in self._redirect_targets()
         )

@@ -18,7 +18,7 @@ from mind2web2.pages.cache_files import (
     UrlNotes,
     content_digest,
     content_of,
-    decoded_text,
+    decode_text,
     file_state,
     is_page_file,
     is_sidecar,
@@ -231,7 +231,7 @@ class CacheFileSys:
         contents = self._contents_of(paths if get_screenshot else paths[:1])
         if files is None or contents[0] is None:
             raise CacheMiss(f"no web page is stored for {url} in {self.task_dir}")
-        return decoded_text(contents[0], files.text), contents[1] if get_screenshot else None
+        return decode_text(contents[0], files.text), contents[1] if get_screenshot else None
 
     def get_pdf(self, url: str) -> bytes:
         """Return a stored PDF. Raises CacheMiss: no PDF is stored for the URL."""
@@ -367,7 +367,7 @@ class CacheFileSys:
         """Return the index keys of all stored pages, sorted."""
         return sorted(self._stored_kinds())
 
-    def listed_as(self, url: str) -> str | None:
+    def index_key(self, url: str) -> str | None:
         """Return the index key that the URL is found by, ``None`` where the index lists no such page."""
         stored = self._find(url)
         return stored[0] if stored else None

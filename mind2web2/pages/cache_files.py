@@ -32,7 +32,7 @@ from mind2web2.utils.files import (
     MAX_JSON_BYTES,
     is_leftover,
     read_regular_file,
-    staged_file,
+    stage_file,
     write_whole,
 )
 from mind2web2.utils.text import as_unicode_text
@@ -116,7 +116,7 @@ def screenshot_bytes(screenshot: bytes | str | None) -> bytes | None:
     """
     if not screenshot:
         return None
-    return to_jpeg(_decoded(screenshot) if isinstance(screenshot, str) else bytes(screenshot))
+    return to_jpeg(_decode(screenshot) if isinstance(screenshot, str) else bytes(screenshot))
 
 
 def read_file(path: Path) -> bytes | None:
@@ -157,7 +157,7 @@ def file_state(path: Path | str) -> tuple[int, int, int] | None:
     return stat.st_mtime_ns, stat.st_size, stat.st_ino
 
 
-def decoded_text(raw: bytes, path: Path) -> str:
+def decode_text(raw: bytes, path: Path) -> str:
     """Return a page's text; bytes that are not UTF-8 become U+FFFD, with a warning."""
     try:
         return raw.decode()
@@ -176,7 +176,7 @@ def content_digest(kind: PageKind, contents: Sequence[bytes | None]) -> str:
     return digest.hexdigest()
 
 
-def _decoded(screenshot: str) -> bytes:
+def _decode(screenshot: str) -> bytes:
     header = _DATA_URL.match(screenshot)
     payload = screenshot[header.end() :] if header else screenshot
     if header and not header[1]:
@@ -352,7 +352,7 @@ def replace_page(folder: Path, contents: Mapping[Path, bytes | str | None]) -> N
     """
     note: dict[str, str | None] = {}
     for path, content in contents.items():
-        note[path.name] = None if content is None else staged_file(folder, content).name
+        note[path.name] = None if content is None else stage_file(folder, content).name
     write_whole(folder / _NOTE_NAME, json.dumps(note))
     finish_replacing(folder)
 
@@ -403,7 +403,7 @@ class PageIndex:
     page_of: Mapping[str, str] = field(default_factory=dict)
     keys_of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def updated(self, listed: IndexEntries) -> PageIndex:
+    def update(self, listed: IndexEntries) -> PageIndex:
         """Return the index of other entries, reusing the parsed keys of those in both."""
         kinds: dict[str, PageKind] = {}
         page_of: dict[str, str] = {}
@@ -550,18 +550,18 @@ class IndexFile:
 
     def _write(self, entries: IndexEntries) -> None:
         write_whole(self._path, index_bytes(entries))
-        self._index = self._index.updated(entries)
+        self._index = self._index.update(entries)
         self._state = self._state_on_disk()
 
     def _read(self, state: FileState | None) -> None:
         raw = read_file(self._path)
-        listed = {} if raw is None else _parsed(raw)
+        listed = {} if raw is None else _parse(raw)
         if listed is None:
             raise CacheReadError(
                 f"{self._path} is damaged: repair it (a JSON object of URLs and kinds) or restore a copy; "
                 "without it the folder counts as empty"
             )
-        self._index = self._index.updated(listed)
+        self._index = self._index.update(listed)
         self._state = state
 
     def _set_aside(self) -> Path:
@@ -592,7 +592,7 @@ class IndexFile:
         return self._process_lock
 
 
-def _parsed(raw: bytes) -> IndexEntries | None:
+def _parse(raw: bytes) -> IndexEntries | None:
     listed = index_entries(raw)
     if listed is None or not all(map(is_unicode_text, listed)):
         return None

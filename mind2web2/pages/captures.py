@@ -47,7 +47,7 @@ OpenBrowser = Callable[[], AbstractAsyncContextManager[PageCapture]]
 class KnownPages(Protocol):
     """Pages that serve as well as new captures, such as ``PagesOfOthers``."""
 
-    def copied(self, url: str, own: PageCache) -> bool:
+    def copy_page(self, url: str, own: PageCache) -> bool:
         """Copy a page into a cache; return whether there is one. Reads files."""
 
 
@@ -119,7 +119,7 @@ class SharedCaptures:
             if outcome is None or not await outcome.is_copied(url, cache):
                 if not is_retry and await self._is_copied_from_others(url, cache):
                     return
-                page = await self._captured(url, limit, logger)
+                page = await self._capture(url, limit, logger)
                 await asyncio.to_thread(_store, page, url, cache, must_be_better=not is_retry)
                 self._outcomes[key] = outcome = _Outcome(page.record, cache)
             # Another process may have stored it since.
@@ -129,24 +129,24 @@ class SharedCaptures:
     async def _is_copied_from_others(self, url: str, cache: PageCache) -> bool:
         if self._others is None:
             return False
-        return await asyncio.to_thread(self._others.copied, url, cache)
+        return await asyncio.to_thread(self._others.copy_page, url, cache)
 
     def is_refused_as_private(self, url: str) -> bool:
         """Return whether this run refused a page because its address is private."""
         outcome = self._outcomes.get(lookup_key(url) or url)
         return outcome is not None and outcome.record.is_refused_as_private
 
-    async def _captured(self, url: str, limit: Limit, logger: logging.Logger) -> CapturedPage:
+    async def _capture(self, url: str, limit: Limit, logger: logging.Logger) -> CapturedPage:
         async with limit:
             try:
-                return await _page_from(await self._opened_browser(), url, logger)
+                return await _page_from(await self._shared_browser(), url, logger)
             except MachineError as error:
                 raise MachineError(
                     f"{error}. Or evaluate with --no_capture: a page that is not cached then counts "
                     "as unavailable"
                 ) from error
 
-    async def _opened_browser(self) -> PageCapture:
+    async def _shared_browser(self) -> PageCapture:
         async with self._opening:
             if self._browser is None:
                 self._browser = await self._exits.enter_async_context(self._open_browser())
@@ -181,15 +181,17 @@ async def _page_from(browser: PageCapture, url: str, logger: logging.Logger) -> 
     try:
         screenshot, text = await browser.capture_page(url, logger)
     except CaptureError as error:
-        return _failed(url, str(error), is_transient=False)
+        return _failed_page(url, str(error), is_transient=False)
     except OSError as error:
-        return _failed(
+        return _failed_page(
             url,
             f"cannot be captured: {type(error).__name__}: {error}",
             is_transient=True,
         )
     if not screenshot and not (text or "").strip():
-        return _failed(url, "the page yielded neither text nor a screenshot", is_transient=False)
+        return _failed_page(
+            url, "the page yielded neither text nor a screenshot", is_transient=False
+        )
     return await asyncio.to_thread(_page_of, url, text or "", screenshot)
 
 
@@ -200,7 +202,7 @@ def _page_of(url: str, text: str, screenshot: str | None) -> CapturedPage:
     return CapturedPage(record, text, screenshot_bytes(screenshot))
 
 
-def _failed(url: str, reason: str, *, is_transient: bool) -> CapturedPage:
+def _failed_page(url: str, reason: str, *, is_transient: bool) -> CapturedPage:
     return CapturedPage(_record(url, kind=None, failure=reason, is_transient=is_transient))
 
 

@@ -518,7 +518,7 @@ class _Crawl:
                 await asyncio.to_thread(copy, url, source, own)
                 is_copied = True
         record = await asyncio.to_thread(source.capture_record, job.url)
-        await self._done(job, PageOutcome(job.url, record, is_copied=is_copied))
+        await self._note_outcome(job, PageOutcome(job.url, record, is_copied=is_copied))
 
     async def _capture(self, job: PageJob, capturer: PageCapturer) -> None:
         self.progress.running[job.url] = time.monotonic()
@@ -538,7 +538,7 @@ class _Crawl:
         if self.archive is not None and (page.record.kind is None or page.record.is_suspect):
             page = await self.archive.copy_for(page, self._moment(job), capturer) or page
         is_stored = await self._store_everywhere(job, page)
-        await self._done(job, PageOutcome(job.url, page.record, is_kept=not is_stored))
+        await self._note_outcome(job, PageOutcome(job.url, page.record, is_kept=not is_stored))
 
     async def _store_everywhere(self, job: PageJob, page: CapturedPage) -> bool:
         is_stored = False
@@ -562,7 +562,7 @@ class _Crawl:
             default=None,
         )
 
-    async def _done(self, job: PageJob, outcome: PageOutcome) -> None:
+    async def _note_outcome(self, job: PageJob, outcome: PageOutcome) -> None:
         self.progress.outcomes.append(outcome)
         for task_id, _ in job.wanted_by:
             self._jobs_left[task_id] -= 1

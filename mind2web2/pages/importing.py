@@ -36,7 +36,7 @@ from mind2web2.pages.found_pages import (
 from mind2web2.pages.stored_files import file_names_in
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.aio import all_or_first_error
-from mind2web2.utils.entry_points import hook_names, loaded_part, removed_plugin
+from mind2web2.utils.entry_points import hook_names, load_part, removed_plugin
 from mind2web2.utils.files import links_in, read_regular_file
 from mind2web2.utils.names import check_name
 
@@ -94,7 +94,7 @@ async def import_file(
         CacheWriteError: the cache cannot be written.
     """
     found = reader_of(path, url)
-    wanted = _wanted(tasks, task_ids)
+    wanted = _citing_tasks(tasks, task_ids)
     outcome = ImportOutcome(faults=await asyncio.to_thread(_faults, found))
     if outcome.faults:
         return outcome
@@ -149,7 +149,7 @@ def _task_folders(source: Path, task_ids: Sequence[str]) -> dict[str, Path]:
     return {name: source / name for name in names if not task_ids or name in task_ids}
 
 
-def _wanted(
+def _citing_tasks(
     tasks: Sequence[TaskCitations], task_ids: Sequence[str]
 ) -> dict[str | None, list[tuple[str, str]]]:
     """Return which tasks cite a page, each with its spelling, by lookup key."""
@@ -220,13 +220,13 @@ class _Staging:
                 self.outcome.uncited.append(page.url)
                 continue
             try:
-                captured = await self._captured(page)
+                captured = await self._render(page)
                 await asyncio.to_thread(self.staging.put_capture, captured, url=page.url)
             except (DocumentError, CaptureError, CacheWriteError) as error:
                 self.outcome.faults.append(Fault(page.place, f"{page.url[:200]}: {error}"))
             self.places[page.url] = list(tasks.items())
 
-    async def _captured(self, found: FoundPage) -> CapturedPage:
+    async def _render(self, found: FoundPage) -> CapturedPage:
         """Return a page as the file has it, completed by rendering it."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
         rendered = CapturedPage(
@@ -298,7 +298,7 @@ def reader_of(path: Path, url: str | None) -> FoundPages:
     if name.endswith((".jsonl", ".ndjson", ".json")):
         return lambda: _json_pages(path)
     ending = name.rpartition(".")[2]
-    importer: Importer | None = loaded_part("page_importers", ending)
+    importer: Importer | None = load_part("page_importers", ending)
     if importer is not None:
         return importer(path, url)
     if plugin := removed_plugin(f".{ending}"):

@@ -21,7 +21,7 @@ from mind2web2.pages.page_cache import (
     page_digest,
     page_state,
 )
-from mind2web2.pages.preparation import Cut, prepared_content, screenshot_parts
+from mind2web2.pages.preparation import Cut, prepare_content, screenshot_parts
 from mind2web2.pages.prepared_page import PageSettings, PreparedPage
 from mind2web2.prompts import address_flags, one_a_kind
 from mind2web2.urls.parts import lookup_key
@@ -201,7 +201,7 @@ class PageLibrary:
         if request.capture is not None:
             await self._addresses(request.shared_cache)
         try:
-            known = await self._prepared(key, request, kind)
+            known = await self._prepare_page(key, request, kind)
         except (CaptureError, DocumentError) as error:
             log.info("page unavailable url=%s reason=%s", request.url, error)
             is_doubtful = isinstance(error, WorkerError | DoubtfulPageError)
@@ -220,9 +220,11 @@ class PageLibrary:
         if isinstance(known.page, CaptureError) or self._memory.get(known.content_key) is not None:
             self._known[key] = known
 
-    async def _prepared(self, key: _PageKey, request: PageRequest, kind: PageKind | None) -> _Known:
+    async def _prepare_page(
+        self, key: _PageKey, request: PageRequest, kind: PageKind | None
+    ) -> _Known:
         if kind is None:
-            kind = await _captured_kind(request)
+            kind = await _capture(request)
         elif request.capture is not None:
             kind = await _kind_after_another_try(request, request.capture) or kind
         for _ in range(_READ_TRIES):
@@ -247,7 +249,7 @@ class PageLibrary:
     ) -> PreparedPage | None:
         """Prepare a page and keep it; ``None`` if it was replaced and has another digest."""
         try:
-            content = await prepared_content(
+            content = await prepare_content(
                 request.cache,
                 request.url,
                 kind,
@@ -331,7 +333,7 @@ class _Known:
     state: Hashable | None = None
 
 
-async def _captured_kind(request: PageRequest) -> PageKind:
+async def _capture(request: PageRequest) -> PageKind:
     shared = request.shared_cache
     if request.capture is None:
         raise CaptureError(await asyncio.to_thread(_why_not_there, request))

@@ -54,7 +54,7 @@ class PagesOfOthers:
                 return cache
         return None
 
-    def copied(self, url: str, own: PageCache) -> bool:
+    def copy_page(self, url: str, own: PageCache) -> bool:
         """Copy a page of another agent that serves as well as a new capture; return whether there is one."""
         if not isinstance(own, CacheFileSys):
             return False  # a script's own, which belongs to no agent

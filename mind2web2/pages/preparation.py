@@ -55,7 +55,7 @@ async def screenshot_parts(screenshot: bytes, settings: PageSettings) -> ShownPa
     return await asyncio.to_thread(_data_urls, parts.parts), notes
 
 
-async def prepared_content(
+async def prepare_content(
     cache: PageCache,
     url: str,
     kind: PageKind,
@@ -126,6 +126,6 @@ async def _pdf_page(
 
 def _data_urls(jpegs: tuple[bytes, ...]) -> tuple[HashedText, ...]:
     return tuple(
-        HashedText("data:image/jpeg;base64," + base64.b64encode(jpeg).decode()).prepared()
+        HashedText("data:image/jpeg;base64," + base64.b64encode(jpeg).decode()).prepare()
         for jpeg in jpegs
     )

@@ -10,7 +10,7 @@ from mind2web2.capture.models import PageKind, RenderedPdf
 from mind2web2.llm_client.chat import ImageLimit
 from mind2web2.prompts import HashedText, encodable, flags_of, one_a_kind
 from mind2web2.rubric.verdicts import TO_THIS_JUDGE, Flag, PageShown
-from mind2web2.utils.invisible_text import made_visible
+from mind2web2.utils.invisible_text import make_visible
 
 NO_SCREENSHOT = "no screenshot is stored"
 
@@ -78,7 +78,7 @@ class PreparedPage:
         """Return how much memory texts and images take."""
         return sum(text.memory_bytes for text in (self.text, *self.images))
 
-    def shown(self) -> PageShown:
+    def evidence_record(self) -> PageShown:
         """Return the record for the evidence."""
         return PageShown(
             kind=self.kind,
@@ -114,7 +114,7 @@ class PreparedPage:
             )
         return replace(self, images=self.images[:count], notes=notes, limit=limit)
 
-    def halved(self) -> PreparedPage:
+    def halve(self) -> PreparedPage:
         """Return the page with half its text and half its images, for a judge with a short context."""
         chars = self.text_chars // 2
         images = self.images[: len(self.images) // 2]
@@ -134,7 +134,7 @@ def cut_text(text: str, limit_chars: int, stored_chars: int) -> HashedText:
     if len(text) > limit_chars:
         text = f"{text[:limit_chars]}\n[The page is cut here: {limit_chars} of {stored_chars} characters.]"
     # here, in a worker thread, rather than at the first request
-    return HashedText(text).prepared()
+    return HashedText(text).prepare()
 
 
 def pdf_notes(rendered: RenderedPdf, settings: PageSettings, with_images: bool) -> tuple[str, ...]:
@@ -176,7 +176,7 @@ def page_content(
     limit = settings.max_text_chars
     # Hidden text of a PDF is not shown, but flagged.
     flags = one_a_kind((*flags_of(text[:limit]), *flags_of(hidden[:limit])))
-    text = made_visible(encodable(text))
+    text = make_visible(encodable(text))
     if len(text) > limit:
         notes = (
             *notes,

@@ -23,7 +23,7 @@ from urllib.parse import unquote
 from mind2web2.rubric.verdicts import Flag, FlagKind
 from mind2web2.utils.invisible_text import (
     hidden_runs,
-    made_visible,
+    make_visible,
     read_selectors,
     read_tags,
     without_unseen,
@@ -57,7 +57,7 @@ class HashedText(str):
             self._sha256 = hashlib.sha256(self.encode()).hexdigest()
         return self._sha256
 
-    def prepared(self) -> Self:
+    def prepare(self) -> Self:
         """Return this text with everything computed that requests ask of it, to be called in a thread."""
         _ = self.sha256, self.json_pieces
         return self
@@ -139,7 +139,7 @@ class BlockChain:
 @lru_cache(maxsize=128)
 def shown_text(text: str) -> HashedText:
     """Return a text as its block shows it, but for other blocks' codes."""
-    return HashedText(made_visible(encodable(text)))
+    return HashedText(make_visible(encodable(text)))
 
 
 def encodable(text: str) -> str:
@@ -325,7 +325,7 @@ def readable(text: str) -> str:
         plain = unquote(plain)
     if "&#" in plain or "&lt;" in plain:
         plain = html.unescape(plain)
-    return plain.lower() if plain.isascii() else "".join(_normalized(plain)).lower()
+    return plain.lower() if plain.isascii() else "".join(_normalize(plain)).lower()
 
 
 def one_a_kind(flags: Iterable[Flag]) -> tuple[Flag, ...]:
@@ -336,7 +336,7 @@ def one_a_kind(flags: Iterable[Flag]) -> tuple[Flag, ...]:
     return tuple(found.values())
 
 
-def _normalized(text: str) -> Iterator[str]:
+def _normalize(text: str) -> Iterator[str]:
     for start in range(0, len(text), _NORMALIZED_AT_ONCE_CHARS):
         piece = text[start : start + _NORMALIZED_AT_ONCE_CHARS]
         normalized = unicodedata.normalize("NFKC", piece)
@@ -348,7 +348,7 @@ def _of_characters(text: str) -> Iterator[Flag]:
     runs = hidden_runs(text)
     written = "".join(read_tags(run) or read_selectors(run) for run in runs)
     if len(written) >= _FEWEST_HIDDEN:
-        yield Flag(kind="invisible text", excerpt=_shown(written))
+        yield Flag(kind="invisible text", excerpt=_excerpt(written))
     for run in runs:
         if len(run) >= _FEWEST_PLAIN_HIDDEN and not _is_padding(run):
             yield Flag(
@@ -367,7 +367,7 @@ def _is_padding(run: str) -> bool:
 
 def _of_words(text: str) -> Iterator[Flag]:
     for window in _windows(text):
-        for kind, sign in _compiled_signs():
+        for kind, sign in _sign_patterns():
             if found := sign.search(window):
                 yield _flag(kind, window, found.start())
 
@@ -390,26 +390,26 @@ def _windows(text: str) -> Iterator[str]:
 
 
 def _flag(kind: FlagKind, text: str, at: int) -> Flag:
-    return Flag(kind=kind, excerpt=_shown(text[max(0, at - _BEFORE_SIGN_CHARS) :]))
+    return Flag(kind=kind, excerpt=_excerpt(text[max(0, at - _BEFORE_SIGN_CHARS) :]))
 
 
-def _shown(text: str) -> str:
+def _excerpt(text: str) -> str:
     """Return the beginning of a text as one line that is safe to print."""
-    line = " ".join(made_visible(text[:_EXCERPT_CHARS]).split())
+    line = " ".join(make_visible(text[:_EXCERPT_CHARS]).split())
     return line if len(line) <= _EXCERPT_CHARS else f"{line[: _EXCERPT_CHARS - 3]}..."
 
 
 @cache
-def _compiled_signs() -> tuple[tuple[FlagKind, re.Pattern[str]], ...]:
-    return tuple((kind, _compiled(sign)) for kind, sign in _SIGNS)
+def _sign_patterns() -> tuple[tuple[FlagKind, re.Pattern[str]], ...]:
+    return tuple((kind, _compile(sign)) for kind, sign in _SIGNS)
 
 
 @cache
 def _address_sign() -> re.Pattern[str]:
-    return _compiled(_IN_ADDRESSES)
+    return _compile(_IN_ADDRESSES)
 
 
-def _compiled(sign: str) -> re.Pattern[str]:
+def _compile(sign: str) -> re.Pattern[str]:
     for name, meaning in _STANDS_FOR.items():
         sign = sign.replace(name, meaning)
     return re.compile(sign, re.DOTALL)

@@ -199,7 +199,7 @@ def _page_changes(made_from: Provenance, pages: CacheFileSys) -> Iterator[str]:
 def _judge_changes(was: JudgeRecord, now: JudgeRecord) -> Iterator[str]:
     before, present = was.model_dump(), now.model_dump()
     changes = [
-        f"{name} {_shown(before[name])}, now {_shown(value)}"
+        f"{name} {_describe(before[name])}, now {_describe(value)}"
         for name, value in present.items()
         if before[name] != value
     ]
@@ -207,7 +207,7 @@ def _judge_changes(was: JudgeRecord, now: JudgeRecord) -> Iterator[str]:
         yield f"judge changed: {', '.join(changes)}"
 
 
-def _shown(parameter: object) -> object:
+def _describe(parameter: object) -> object:
     return "not set" if parameter is None else parameter
 
 

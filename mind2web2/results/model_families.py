@@ -28,7 +28,7 @@ _PATTERNS = {
     for family, names in _FAMILIES.items()
 }
 # The runs of one agent are of one model, so that few records tell it.
-_MOST_RECORDS = 20
+_MAX_RECORDS = 20
 
 
 def family_of(model: str) -> str | None:
@@ -45,7 +45,7 @@ def own_family_caution(agent_answers: Path, judges: Collection[str]) -> str | No
     Args:
         agent_answers: the folder of the agent's answers, with the records of its runs.
     """
-    paths = sorted(islice(agent_answers.glob("*/answer_*.run.json"), _MOST_RECORDS))
+    paths = sorted(islice(agent_answers.glob("*/answer_*.run.json"), _MAX_RECORDS))
     records = [read_run_record(path) for path in paths]
     models = sorted({each.agent for each in records if each is not None and each.agent})
     for model in models:

@@ -226,7 +226,7 @@ class ResultFile(BaseModel):
         return result
 
     @classmethod
-    def made(cls, summary: JsonObject, making: ResultMaking) -> ResultFile:
+    def of_summary(cls, summary: JsonObject, making: ResultMaking) -> ResultFile:
         """Return the result of a script's summary, complete with bounds and checksum."""
         summary = _as_read(summary)
         names = {"agent_name": making.agent_name, "answer_name": making.answer_name}

@@ -48,9 +48,9 @@ def score_bounds(root: WrittenNode, score: float) -> ScoreBounds:
     weak = {id(leaf) for leaf in leaves if _is_weak(leaf)}
     if not weak:
         return ScoreBounds(low=score, high=score)
-    unknown = unblocked(leaves, weak)
+    unknown = unblocked_leaves(leaves, weak)
     blocking = weak | {id(leaf) for leaf in leaves if leaf.verdict.blocks}
-    failed = blocked(root, leaves, blocking)
+    failed = blocked_leaves(root, leaves, blocking)
     low = aggregate(root, dict.fromkeys(failed, _FAILED))[id(root)].score
     high = aggregate(root, dict.fromkeys(weak | unknown, _PASSED))[id(root)].score
     return ScoreBounds(low=low, high=high, weak_leaves=len(weak), unknown_leaves=len(unknown))
@@ -60,7 +60,7 @@ def _is_weak(leaf: WrittenNode) -> bool:
     return is_claim(leaf) and claim_facts(leaf).is_weak
 
 
-def unblocked(leaves: Sequence[WrittenNode], weak: set[int]) -> set[int]:
+def unblocked_leaves(leaves: Sequence[WrittenNode], weak: set[int]) -> set[int]:
     """Return the skipped leaves that are judged if all these leaves pass, by ``id(leaf)``."""
     counts = Counter(leaf.id for leaf in leaves)
     by_id = {leaf.id: leaf for leaf in leaves if counts[leaf.id] == 1}
@@ -94,7 +94,7 @@ def blocked_by(leaf: WrittenNode) -> str | None:
     return None if reason is None else blocking_leaf_id(reason)
 
 
-def blocked(
+def blocked_leaves(
     root: WrittenNode, leaves: Sequence[WrittenNode], failing_leaves: Iterable[int]
 ) -> set[int]:
     """Return the leaves that fail, by ``id(leaf)``, with those that are then skipped by name."""

@@ -84,7 +84,7 @@ def _rendered_questions() -> Iterator[Sequence[Message]]:
     answer = f"answer {delimiter} \u200b\u200b\u200b\u200b \u202e"
     page = _page_with_all_notes()
     limited = (page.within(ImageLimit(max_images=count, max_side_px=1)) for count in (0, 1))
-    for shown in (None, page, page.halved(), replace(page, images=()), *limited):
+    for shown in (None, page, page.halve(), replace(page, images=()), *limited):
         for instruction in (NO_INSTRUCTION, "instruction"):
             yield verification_messages("task", answer, shown, "claim", instruction)
             yield extraction_messages("task", answer, shown, "form", instruction)

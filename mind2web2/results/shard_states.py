@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal
 
-from mind2web2.results.shards import MOST_SHARDS, Shard, is_shard
+from mind2web2.results.shards import MAX_SHARDS, Shard, is_shard
 from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.names import name_list, natural_key
 from mind2web2.utils.program import program
@@ -53,7 +53,7 @@ def shard_caution(agent_results: Path) -> str | None:
     states = shard_states(agent_results)
     ended = {name for name, state in states.items() if state == "ended"}
     wanted = {
-        count: {f"{number}/{count}" for number in range(1, min(int(count), MOST_SHARDS) + 1)}
+        count: {f"{number}/{count}" for number in range(1, min(int(count), MAX_SHARDS) + 1)}
         for count in {name.partition("/")[2] for name in states}
     }
     if not states or any(names <= ended for names in wanted.values()):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     # Which loads much: settings name a shard before anything is loaded.
     from mind2web2.results.answers import TaskWork
 
-MOST_SHARDS = 10_000
+MAX_SHARDS = 10_000
 _SHARD = re.compile(r"([1-9][0-9]{0,4})/([1-9][0-9]{0,4})", re.ASCII)
 
 
@@ -29,10 +29,10 @@ class Shard:
     count: int
 
     @classmethod
-    def parsed(cls, text: str) -> Shard:
+    def parse(cls, text: str) -> Shard:
         """Return the shard that a text such as ``3/20`` names. Raises ValueError: it names none."""
         found = _SHARD.fullmatch(text)
-        if found is None or not int(found[1]) <= int(found[2]) <= MOST_SHARDS:
+        if found is None or not int(found[1]) <= int(found[2]) <= MAX_SHARDS:
             raise ValueError(f"{text!r} is not a shard such as 3/20, from 1/20 to 20/20")
         return cls(int(found[1]), int(found[2]))
 

@@ -23,7 +23,7 @@ from mind2web2.utils.files import (
     write_new,
     write_whole,
 )
-from mind2web2.utils.json_text import parsed_json
+from mind2web2.utils.json_text import parse_json
 from mind2web2.utils.names import natural_key
 from mind2web2.utils.process_lock import ProcessLock
 
@@ -64,20 +64,20 @@ def latest_result(folder: Path) -> LoadedResult | None:
     script.
     """
     newest = newest_result_name(folder)
-    return None if newest is None else _loaded(folder / newest)
+    return None if newest is None else _load(folder / newest)
 
 
 def loaded_results(folder: Path) -> Iterator[LoadedResult]:
     """Yield all readable results of a folder, the newest first."""
     # The stamp leads the name.
     for path in sorted(folder.glob("*.md.json"), key=lambda path: path.name, reverse=True):
-        if (found := _loaded(path)) is not None:
+        if (found := _load(path)) is not None:
             yield found
 
 
-def _loaded(path: Path) -> LoadedResult | None:
+def _load(path: Path) -> LoadedResult | None:
     try:
-        document = parsed_json(read_regular_file(path))
+        document = parse_json(read_regular_file(path))
         if not isinstance(document, dict):
             raise ValueError("not an object")
     except (OSError, ValueError, RecursionError) as error:

@@ -79,12 +79,12 @@ def merge_usage(source: Path, into: Path) -> None:
     with writing_in(into):
         ours = _usage(into)
         new = [run for run in theirs.runs if run not in ours.runs]
-        newest = max((ours.newest_run, theirs.newest_run), key=_created)
-        runs = sorted([*ours.runs, *new], key=_created)
+        newest = max((ours.newest_run, theirs.newest_run), key=_time_of)
+        runs = sorted([*ours.runs, *new], key=_time_of)
         _write_usage(into, UsageFile(newest_run=newest, runs=runs))
 
 
-def _created(run: UsageOfRun) -> str:
+def _time_of(run: UsageOfRun) -> str:
     return run.created
 
 

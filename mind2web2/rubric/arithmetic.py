@@ -11,8 +11,8 @@ from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.utils.text import number
 
 # If there are more children, the scores are counted.
-_MOST_NAMED = 8
-_MOST_GATES_NAMED = 3
+_MAX_NAMED = 8
+_MAX_GATES_NAMED = 3
 # Results have scores as they were written; sums may differ by their last digits.
 _TOLERANCE = 1e-6
 
@@ -45,11 +45,9 @@ def _operands(children: Sequence[WrittenNode]) -> str:
     closed = [child for child in gates if child.score < 1.0]
     counted = [child for child in children if not child.critical]
     if closed:
-        named = ", ".join(_named(child) for child in closed[:_MOST_GATES_NAMED])
+        named = ", ".join(_name_and_score(child) for child in closed[:_MAX_GATES_NAMED])
         more = (
-            f" and {len(closed) - _MOST_GATES_NAMED} more"
-            if len(closed) > _MOST_GATES_NAMED
-            else ""
+            f" and {len(closed) - _MAX_GATES_NAMED} more" if len(closed) > _MAX_GATES_NAMED else ""
         )
         return f"gate closed by critical {named}{more}"
     if not counted:
@@ -59,11 +57,11 @@ def _operands(children: Sequence[WrittenNode]) -> str:
 
 
 def _summands(children: Sequence[WrittenNode]) -> str:
-    if len(children) <= _MOST_NAMED:
-        return ", ".join(_named(child) for child in children)
+    if len(children) <= _MAX_NAMED:
+        return ", ".join(_name_and_score(child) for child in children)
     counts = Counter(child.score for child in children)
     parts = [f"{counts[score]} of {number(score)}" for score in sorted(counts, reverse=True)]
-    if len(parts) > _MOST_NAMED:
+    if len(parts) > _MAX_NAMED:
         return f"{len(children)} children"
     return f"{len(children)} children: {', '.join(parts)}"
 
@@ -79,11 +77,11 @@ def _behind_shortfall(node: WrittenNode) -> list[tuple[WrittenNode, str]]:
     return [(child, cause) for child in node.children[short + 1 :]]
 
 
-def _named(node: WrittenNode) -> str:
+def _name_and_score(node: WrittenNode) -> str:
     return f"{node.id} {number(node.score)}"
 
 
 def _names(nodes: Sequence[WrittenNode]) -> str:
-    if len(nodes) > _MOST_GATES_NAMED:
+    if len(nodes) > _MAX_GATES_NAMED:
         return f"{len(nodes)} critical children"
     return ", ".join(node.id for node in nodes)

@@ -57,7 +57,7 @@ def same_value(one: Any, other: Any) -> bool:
 
 def same_text(one: Any, other: Any) -> bool:
     """Tell whether two texts are given and have the same words; case and punctuation do not count."""
-    return all_given(one, other) and _folded(one) == _folded(other)
+    return all_given(one, other) and _fold(one) == _fold(other)
 
 
 def same_number(one: Any, other: Any, within: float | str = 0.0) -> bool:
@@ -100,16 +100,16 @@ def same_date(one: Any, other: Any) -> bool:
 def all_different(values: Iterable[Any]) -> bool:
     """Tell whether all values are given and no two are the same text."""
     listed = list(values)
-    folded = [_folded(value) for value in listed]
+    folded = [_fold(value) for value in listed]
     return bool(listed) and all_given(*listed) and len(set(folded)) == len(folded)
 
 
 def is_new(value: Any, earlier: Iterable[Any]) -> bool:
     """Tell whether a value is given and is none of the earlier ones."""
-    return not is_empty(value) and _folded(value) not in {_folded(other) for other in earlier}
+    return not is_empty(value) and _fold(value) not in {_fold(other) for other in earlier}
 
 
-def _folded(value: Any) -> str:
+def _fold(value: Any) -> str:
     plain = unicodedata.normalize("NFKC", shown(value)).casefold()
     words = re.findall(r"\w+", plain)
     return " ".join(words) or plain.strip()

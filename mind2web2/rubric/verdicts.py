@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple, Protocol, Self, TypeGuard
+from typing import Annotated, Literal, NamedTuple, Protocol, Self, TypeGuard
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 Status = Literal["initialized", "passed", "failed", "partial", "skipped"]
 # The rule of two judges, as results name it. Results of earlier versions have other rules.
@@ -356,6 +356,30 @@ class PageCheck(BaseModel):
     first_votes: tuple[Vote, ...] = ()
 
 
+BlindComparison = Literal["number", "date", "name", "text"]
+Within = (
+    Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    | Annotated[str, Field(pattern=r"^\d+(\.\d+)?%$")]
+)
+
+
+class BlindQuestion(BaseModel):
+    """What a judge is asked in place of a claim, and the value that the claim states.
+
+    Args:
+        ask: what to read from the page; it does not contain the value.
+        value: the claimed value, which the judge is not shown.
+        within: how far a number may be off.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    ask: str
+    value: str
+    compare: BlindComparison
+    within: Within = 0.0
+
+
 class Evidence(BaseModel):
     """Why a leaf passed, failed or was skipped.
 
@@ -370,6 +394,7 @@ class Evidence(BaseModel):
         reason: the cause in one line where no judge decided.
         flags: passages of the claim that seem to address the judge.
         prerequisites: ids of the nodes that the script named as ``extra_prerequisites``.
+        blind: what the judge was asked in place of the claim; ``None`` if it was shown the claim.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -386,6 +411,7 @@ class Evidence(BaseModel):
     reason: str | None = None
     flags: tuple[Flag, ...] = ()
     prerequisites: tuple[str, ...] = ()
+    blind: BlindQuestion | None = None
 
 
 class ExtractionRecord(BaseModel):

@@ -519,7 +519,7 @@ async def run_script_on_answer(
             judge_check=run.judge_check,
         ),
     )
-    return await asyncio.to_thread(ResultFile.made, summary, making)
+    return await asyncio.to_thread(ResultFile.of_summary, summary, making)
 
 
 def _depends_on(clock: ClockReading | None, script_path: Path) -> bool:

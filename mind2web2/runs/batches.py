@@ -10,6 +10,7 @@ from mind2web2.judge.batch_jobs import BatchJobs
 from mind2web2.judge.batch_state import BatchFolder
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.runs.settings import RunSettings
+from mind2web2.scripts.passes import any_pass_at_work
 
 
 def batch_jobs(settings: RunSettings, folder: Path, model: str, store: JudgmentStore) -> BatchJobs:
@@ -37,4 +38,5 @@ def batch_jobs(settings: RunSettings, folder: Path, model: str, store: JudgmentS
         pace,
         overwrite=settings.overwrite,
         is_stored=is_stored,
+        is_at_work=any_pass_at_work,
     )

@@ -10,7 +10,7 @@ from mind2web2.capture.models import (
     NetworkSettings,
     environment_proxies,
 )
-from mind2web2.capture.network.proxy_url import parsed_upstream
+from mind2web2.capture.network.proxy_url import parse_upstream
 from mind2web2.errors import UsageError
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.json_fields import JsonObject
@@ -44,7 +44,7 @@ def network_of(settings: RunSettings) -> NetworkSettings:
         proxies |= {"http": settings.proxy, "https": settings.proxy}
     for scheme in ("http", "https"):
         if proxies.get(scheme):
-            parsed_upstream(proxies[scheme])
+            parse_upstream(proxies[scheme])
     return NetworkSettings(allow_private_network=settings.allow_private_network, proxies=proxies)
 
 

@@ -1,7 +1,7 @@
-"""The judge requests, tokens and dollars that a run will take, as a range; nothing is asked or run.
+"""The judge requests, tokens and dollars that a run will take, as a range; nothing is asked.
 
-An answer takes the mean of the earlier results of its task, or a guess where there are none. It takes nothing
-where its result still holds, or where all judgments that its script needs are stored.
+An answer takes the mean of the earlier results of its task; without any, the script runs once with made-up
+replies. The answer takes nothing if its result still holds, or if all judgments that it needs are stored.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from mind2web2.errors import JudgmentStoreError, Mind2Web2Error
 from mind2web2.judge.other_agents import stores_of_others
-from mind2web2.judge.settings import JudgeSettings
+from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import FILE_NAME, extra_body_column
 from mind2web2.judge.tokens import PART_SIZE_PX, text_tokens
 from mind2web2.judge.transfer import judgments_named, reading
@@ -27,22 +27,16 @@ from mind2web2.results.answers import AnswerJob, RunFolders, TaskWork, read_answ
 from mind2web2.results.freshness import Conditions, held_result, why_judged_again
 from mind2web2.results.result_file import JudgeUsage, ResultFile
 from mind2web2.results.stored_results import LoadedResult, latest_result, loaded_results
-from mind2web2.runs.planned_votes import (
-    GUESSED_SHARE_OF_SECOND,
-    guessed_votes,
-    planned_votes,
-)
+from mind2web2.runs.likely_questions import likely_questions
+from mind2web2.runs.planned_votes import SHARE_OF_SECOND, likely_votes, planned_votes
 from mind2web2.runs.run import answer_jobs
-from mind2web2.runs.wasted_lookahead import wasted_requests
+from mind2web2.scripts.isolation.run import Isolation
 from mind2web2.scripts.load import script_problem
 
 log = logging.getLogger(__name__)
 
-# How far the true amount may lie outside of earlier results, of a single one, and of a guess.
-_MANY, _ONE, _GUESS = 1.25, 2.0, 4.0
-
-# The guess: votes on two claims a page and on four about the whole answer, and one extraction.
-_CLAIMS_A_PAGE, _CLAIMS_ON_THE_ANSWER, _EXTRACTIONS = 2, 4, 1
+# How far the true amount may lie outside of several earlier results, and of one or none.
+_MANY, _ONE = 1.25, 2.0
 _QUESTION_TOKENS, _PAGE_TOKENS, _PAGE_IMAGES, _OUTPUT_TOKENS, _CACHED_SHARE = (
     1000,
     4000,
@@ -50,9 +44,8 @@ _QUESTION_TOKENS, _PAGE_TOKENS, _PAGE_IMAGES, _OUTPUT_TOKENS, _CACHED_SHARE = (
     400,
     0.5,
 )
-
-# Of lookahead, where a fifth of the gates fails (benchmarks/chain.py).
-_WASTED_SHARE = 0.1
+# Of the requests with ``--ahead gates``, where a fifth of the claims fails (benchmarks/chain.py).
+_WASTED_SHARE = 0.13
 
 _STORED = """
     SELECT key, task_id, answer_name FROM judgments
@@ -68,19 +61,19 @@ class PlannedRun:
     Args:
         endpoint: the judge's server; ``None`` where its address is not set: results of any server count.
         keep_apart: judgments of other agents are not reused.
-        may_look_ahead: the run could look ahead, whatever it does.
-        looks_ahead: it does.
+        looks_ahead: it goes on as if gates passed.
+        isolation: how scripts are run.
     """
 
     work: Sequence[TaskWork]
     folders: RunFolders
-    judge: JudgeSettings
+    judge: JudgeSpec
     endpoint: str | None
     conditions: Conditions
     overwrite: bool
     keep_apart: bool = False
-    may_look_ahead: bool = False
     looks_ahead: bool = False
+    isolation: Isolation = field(default_factory=Isolation)
 
 
 class Amounts(NamedTuple):
@@ -102,9 +95,6 @@ def total(amounts: Iterable[Amounts]) -> Amounts:
     return Amounts(*map(sum, zip(Amounts(), *amounts, strict=True)))
 
 
-_GUESSED = "a guess from length and links"
-
-
 class Basis(NamedTuple):
     """What amounts are derived from: earlier results of a task, or what ``kind`` says.
 
@@ -115,11 +105,6 @@ class Basis(NamedTuple):
     kind: str
     task_id: str = ""
     results: int = 0
-
-    @property
-    def is_guess(self) -> bool:
-        """Tell whether nothing is known of the task's script."""
-        return self.kind == _GUESSED
 
 
 def basis_text(bases: Iterable[Basis]) -> str:
@@ -134,22 +119,20 @@ def basis_text(bases: Iterable[Basis]) -> str:
 
 
 class Range(NamedTuple):
-    """The amounts of an answer without lookahead: at least, probably, at most, and what they rest on.
-
-    Args:
-        wasted: what lookahead probably adds.
-    """
+    """The amounts of an answer: at least, probably, at most, and what they rest on."""
 
     low: Amounts
     expected: Amounts
     high: Amounts
     basis: Basis
-    wasted: Amounts = Amounts()
 
     def with_lookahead(self) -> Range:
-        """Return the amounts with those of lookahead."""
-        expected, high = (total([amounts, self.wasted]) for amounts in (self.expected, self.high))
-        return self._replace(expected=expected, high=high)
+        """Return the amounts with those of ``--ahead gates``."""
+        factor = 1 + _WASTED_SHARE
+        return self._replace(expected=self.expected.times(factor), high=self.high.times(factor))
+
+
+_BY_POLICY = Basis("the questions that scripts ask with made-up replies")
 
 
 @dataclass
@@ -190,11 +173,14 @@ def estimate_run(run: PlannedRun) -> RunEstimate:
             try:
                 text = read_answer(job.answer.path)
                 held = None if run.overwrite else held_result(job, text, run.conditions)[0]
+                found = estimator.range(job, text) if held is None else None
+            except JudgmentStoreError:
+                raise
             except Mind2Web2Error as error:
                 estimate.unscored[f"{task.task_id}/{job.answer.name}"] = str(error)
                 continue
-            if held is None:
-                estimate.ranges.setdefault(task.task_id, []).append(estimator.range(job, text))
+            if found is not None:
+                estimate.ranges.setdefault(task.task_id, []).append(found)
                 pages.update(url for url in cited_urls(text) if job.task_cache.has(url) is None)
         estimate.uncached_pages += len(pages)
     return estimate
@@ -212,9 +198,10 @@ class _Estimator:
         """Return the amounts of an answer without a result that holds.
 
         Raises:
+            EvalScriptError: the script fails with made-up replies.
             JudgmentStoreError: the store of judgments is damaged.
         """
-        found = self._mean(job.task_id) or self._guess(text)
+        found = self._mean(job.task_id) or self._by_policy(job, text)
         if self._run.overwrite:
             return found
         for result in (
@@ -249,16 +236,11 @@ class _Estimator:
         # Reasoning models write many times as much as others.
         least_output = 0 if of_judge else _OUTPUT_TOKENS
         amounts: list[Amounts] = []
-        wasted: list[Amounts] = []
         for result in of_judge or results:
             usages = usage_by_rule(result, self._run.judge)
             if usages is None:
                 continue
-            own_amounts = self._amounts_of_both(*usages, least_output)
-            votes = planned_votes(result, self._run.judge)
-            share = wasted_requests(result, votes) / own_amounts.requests
-            amounts.append(own_amounts)
-            wasted.append(own_amounts.times(share))
+            amounts.append(self._amounts_of_both(*usages, least_output))
         if not amounts:
             return None
         low, mean, high = (
@@ -268,39 +250,41 @@ class _Estimator:
         kind += "" if of_judge else " by another judge"
         basis = Basis(kind, task_id, len(amounts))
         factor = _MANY if of_judge and len(amounts) > 1 else _ONE
-        mean_wasted = Amounts(*map(fmean, zip(*wasted, strict=True)))
-        return Range(low.times(1 / factor), mean, high.times(factor), basis, mean_wasted)
+        return Range(low.times(1 / factor), mean, high.times(factor), basis)
 
-    def _guess(self, text: str) -> Range:
-        votes = guessed_votes(self._run.judge.votes)
-        on_pages = round(votes * _CLAIMS_A_PAGE * len(cited_urls(text)))
-        requests = _EXTRACTIONS + round(votes * _CLAIMS_ON_THE_ANSWER) + on_pages
-        page_tokens = _PAGE_TOKENS + _PAGE_IMAGES * image_tokens(
-            self._run.judge.model, *PART_SIZE_PX
-        )
-        tokens_in = requests * (_QUESTION_TOKENS + text_tokens(text)) + on_pages * page_tokens
+    def _by_policy(self, job: AnswerJob, text: str) -> Range:
+        """Return what a script asks with made-up replies. Raises EvalScriptError: it fails with them."""
+        judge = self._run.judge
+        page_tokens = _PAGE_TOKENS + _PAGE_IMAGES * image_tokens(judge.model, *PART_SIZE_PX)
+        requests = tokens_in = votes = 0
+        for question in likely_questions(job, text, self._run.isolation):
+            trials = question.num_trials
+            count = 1 if trials is None else likely_votes(judge.vote_rule, trials)
+            requests += count
+            votes += 0 if trials is None else count
+            tokens = _QUESTION_TOKENS + text_tokens(text) + page_tokens * question.is_on_page
+            tokens_in += count * tokens
+        if not requests:
+            return Range(Amounts(), Amounts(), Amounts(), _BY_POLICY)
         usage = JudgeUsage(
             judgments=requests,
             input_tokens=tokens_in,
             cached_tokens=round(_CACHED_SHARE * tokens_in),
         )
         own, of_first = requests, 0
-        if self._run.judge.first is not None:
-            of_first = requests - _EXTRACTIONS
-            own = _EXTRACTIONS + round(of_first * GUESSED_SHARE_OF_SECOND)
-        guess = self._amounts_of_both(
+        if judge.preceding is not None:
+            of_first = votes
+            own = requests - votes + round(votes * SHARE_OF_SECOND)
+        expected = self._amounts_of_both(
             in_requests(usage, own), in_requests(usage, of_first), _OUTPUT_TOKENS
         )
-        basis = Basis(_GUESSED)
-        low = guess.times(1 / _GUESS)
-        high = guess.times(_GUESS)
-        return Range(low, guess, high, basis, guess.times(_WASTED_SHARE))
+        return Range(expected.times(1 / _ONE), expected, expected.times(_ONE), _BY_POLICY)
 
     def _amounts_of_both(self, own: JudgeUsage, first: JudgeUsage, least_output: int) -> Amounts:
         """Return the use of a judge and of the one asked before it, each with its own price."""
         judges = [(own, self._run.judge.model)]
-        if self._run.judge.first is not None:
-            judges.append((first, self._run.judge.first.model))
+        if self._run.judge.preceding is not None:
+            judges.append((first, self._run.judge.preceding.model))
         return total(
             self._amounts(usage, least_output, model) for usage, model in judges if usage.judgments
         )
@@ -340,8 +324,8 @@ class _Estimator:
     def _stored_in(self, path: Path) -> dict[str, tuple[str | None, str | None]]:
         judge = self._run.judge
         found = stored_judgments(path, judge, self._run.endpoint)
-        if judge.first is not None:
-            found |= stored_judgments(path, judge.first, None)
+        if judge.preceding is not None:
+            found |= stored_judgments(path, judge.preceding, None)
         return found
 
     @cached_property
@@ -351,7 +335,7 @@ class _Estimator:
 
 
 def stored_judgments(
-    path: Path, judge: JudgeSettings, endpoint: str | None
+    path: Path, judge: JudgeSpec, endpoint: str | None
 ) -> dict[str, tuple[str | None, str | None]]:
     """Return task and answer of a judge's judgments in a store by key; nothing where there is no store.
 
@@ -377,7 +361,7 @@ def stored_judgments(
         }
 
 
-def usage_by_rule(result: ResultFile, judge: JudgeSettings) -> tuple[JudgeUsage, JudgeUsage] | None:
+def usage_by_rule(result: ResultFile, judge: JudgeSpec) -> tuple[JudgeUsage, JudgeUsage] | None:
     """Return the use of a judge, and of the one asked before it, for a result that another rule made.
 
     Votes are taken to be as long as the mean of all requests.

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from mind2web2.errors import UsageError
 from mind2web2.runs.settings import FOLDER_NAMES, RunSettings
-from mind2web2.utils.entry_points import loaded_part, removed_plugin
+from mind2web2.utils.entry_points import load_part, removed_plugin
 from mind2web2.utils.path_config import PathConfig
 
 
@@ -49,7 +49,7 @@ def take_away_changes() -> None:
 
 def _folders_of(root: str) -> RemoteFolders:
     scheme = root.partition("://")[0]
-    folders: RemoteFolders | None = loaded_part("folders", scheme)
+    folders: RemoteFolders | None = load_part("folders", scheme)
     if folders is None:
         plugin = removed_plugin(f"{scheme}://")
         why = f"needs the plugin {plugin}" if plugin else "is not a folder"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from mind2web2.judge.settings import JudgeSettings
+from mind2web2.judge.spec import JudgeSpec
 from mind2web2.results.result_file import ResultFile
 from mind2web2.rubric.verdicts import (
     DEFAULT_TRIALS,
@@ -18,12 +18,17 @@ from mind2web2.rubric.verdicts import (
 from mind2web2.rubric.vote_rule import ALWAYS
 
 # With two judges, the share of the claims that the strong one decides, where no result tells.
-GUESSED_SHARE_OF_SECOND = 0.2
+SHARE_OF_SECOND = 0.2
 
 
-def guessed_votes(rule: str) -> int:
-    """Return the votes on a claim where no result tells."""
-    return min(FIRST_VOTES, _trials(rule))
+def likely_votes(rule: str, num_trials: int) -> int:
+    """Return the votes on a claim by a rule, if they agree.
+
+    Args:
+        num_trials: as the script gives it.
+    """
+    trials = _trials(rule) if num_trials == DEFAULT_TRIALS else num_trials
+    return min(FIRST_VOTES, trials)
 
 
 def _trials(rule: str) -> int:
@@ -38,16 +43,14 @@ class PlannedVotes(NamedTuple):
         stored: those that the result has.
         own: those that a judge would cast.
         first: those of the judge asked before it.
-        sources: the pages and answers that claims were voted on with.
     """
 
     stored: int = 0
     own: int = 0
     first: int = 0
-    sources: int = 0
 
 
-def planned_votes(result: ResultFile, judge: JudgeSettings) -> PlannedVotes:
+def planned_votes(result: ResultFile, judge: JudgeSpec) -> PlannedVotes:
     """Return the votes of a result, and those that a judge, or two, would cast by their rules.
 
     The votes that were asked for are taken as they are; two stand for those that were not.
@@ -57,19 +60,18 @@ def planned_votes(result: ResultFile, judge: JudgeSettings) -> PlannedVotes:
         made_by = result.provenance.judge.votes
     # So many votes by the rule, or by the script: the evidence does not tell.
     trials = _trials(made_by)
-    stored = own = first = sources = 0
+    stored = own = first = 0
     for leaf in result.leaves():
         evidence = leaf.evidence
         if evidence is None:
             continue
         for voted in voted_sources(evidence):
-            sources += 1
             stored += len(voted.votes) + len(voted.first_votes)
-            follows = evidence.num_trials == trials and made_by != judge.votes
+            follows = evidence.num_trials == trials and made_by != judge.vote_rule
             votes = len(voted.votes)
             if follows:
-                votes = _votes_by(judge.votes, voted.votes)
-            if judge.first is None:
+                votes = _votes_by(judge.vote_rule, voted.votes)
+            if judge.preceding is None:
                 own += votes
                 continue
             first += FIRST_VOTES
@@ -77,7 +79,7 @@ def planned_votes(result: ResultFile, judge: JudgeSettings) -> PlannedVotes:
             known = (voted.first_votes or voted.votes)[:FIRST_VOTES]
             if second_judge_decides(known, leaf.critical):
                 own += votes
-    return PlannedVotes(stored, own, first, sources)
+    return PlannedVotes(stored, own, first)
 
 
 def voted_sources(evidence: Evidence) -> list[VotedBy]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Any, TypeVar
 
-from mind2web2.utils.entry_points import loaded_parts
+from mind2web2.utils.entry_points import load_parts
 
 Value = TypeVar("Value")
 
@@ -113,7 +113,7 @@ def plugin_settings() -> tuple[type[Any], ...]:
 
     Each is a frozen dataclass like ``RunSettings``; its ``conflicts(settings)`` yields what contradicts what.
     """
-    return tuple(loaded_parts("settings").values())
+    return tuple(load_parts("settings").values())
 
 
 def declared_in(owner: type) -> dict[str, Setting]:

@@ -37,7 +37,7 @@ from mind2web2.runs.setting import (
 from mind2web2.utils import values
 from mind2web2.utils.entry_points import hook_names, removed_plugin
 from mind2web2.utils.json_fields import JsonObject
-from mind2web2.utils.moments import parsed_moment
+from mind2web2.utils.moments import parse_moment
 
 if TYPE_CHECKING:
     from mind2web2.llm_client.own_price import OwnPrice
@@ -93,7 +93,7 @@ def as_of(text: str) -> datetime | Literal["answer"]:
     if text == "answer":
         return "answer"
     try:
-        return parsed_moment(text)
+        return parse_moment(text)
     except ValueError:
         raise ValueError(f"{text!r} is neither a date such as 2025-03-14 nor 'answer'") from None
 
@@ -277,7 +277,7 @@ class RunSettings:
         None,
         Setting(
             "version of the eval scripts, a folder such as 2025_07_14",
-            parse=values.filled,
+            parse=values.non_empty,
             metavar="V",
             default_text="the newest dated one that has the task, then the undated ones",
             is_common=True,
@@ -297,7 +297,7 @@ class RunSettings:
         Setting(
             "judge part I of N of all answers, such as 3/20; another machine judges each other part, and "
             "mind2web2 merge brings the results together",
-            parse=Shard.parsed,
+            parse=Shard.parse,
             metavar="I/N",
             see="cost-and-speed.md#several-machines",
         ),
@@ -319,7 +319,7 @@ class RunSettings:
         None,
         Setting(
             "the model that judges, whatever the scripts name",
-            parse=values.filled,
+            parse=values.non_empty,
             metavar="M",
             group=_JUDGE,
             default_text=f"{DEFAULT_JUDGE_MODEL}; replay: the one stored",
@@ -331,7 +331,7 @@ class RunSettings:
         (),
         Setting(
             "an OpenAI-compatible or other server; several make a pool",
-            parse=values.filled,
+            parse=values.non_empty,
             metavar="URL",
             group=_JUDGE,
             is_repeated=True,
@@ -384,7 +384,7 @@ class RunSettings:
         None,
         Setting(
             "for reasoning models, such as low, medium or high",
-            parse=values.filled,
+            parse=values.non_empty,
             metavar="E",
             group=_JUDGE,
             default_text="the model's",
@@ -570,8 +570,8 @@ class RunSettings:
     )
     estimate: bool = flag(
         "print how many answers, judge requests, tokens and dollars this command would take, without and "
-        "by --ahead, and how many cited pages are not cached; asks, runs and writes nothing, and "
-        "needs no key",
+        "by --ahead, and how many cited pages are not cached; asks and writes nothing and needs no key, "
+        "and runs a script without earlier results once with made-up replies",
         group=_COSTS,
         is_common=True,
     )

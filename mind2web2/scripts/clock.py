@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from mind2web2.errors import AnswerError
 from mind2web2.scripts.inputs import ClockReading
 from mind2web2.utils.api_misuse import caller_of
-from mind2web2.utils.moments import parsed_moment
+from mind2web2.utils.moments import parse_moment
 from mind2web2.utils.private_attributes import check_private_attributes
 
 # A moment, or the moment at which each answer was made.
@@ -96,7 +96,7 @@ def answer_moment(path: Path, created: str | None) -> datetime:
     if created is None:
         return datetime.fromtimestamp(int(path.stat().st_mtime)).astimezone()
     try:
-        return parsed_moment(created)
+        return parse_moment(created)
     except ValueError as error:
         raise AnswerError(
             f"{path.with_suffix('.meta.json')}: created {created!r} is no date such as 2025-03-14 "

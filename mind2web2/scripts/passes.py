@@ -25,6 +25,11 @@ _SHARE_OF_PASSES = 20
 _running: list[ScriptPasses] = []
 
 
+def any_pass_at_work() -> bool:
+    """Tell whether a script is in a pass now, or about to be, so that it may ask more."""
+    return any(not each.is_waiting for each in _running)
+
+
 class Answers(Protocol):
     """Answers the questions of one script."""
 
@@ -85,6 +90,7 @@ class ScriptPasses:
         known: the replies by the keys of their questions.
         count: of passes.
         failed: the question whose failure costs the script its result.
+        is_waiting: for replies, between two passes or in program order.
     """
 
     answers: Answers
@@ -94,6 +100,7 @@ class ScriptPasses:
     known: dict[str, Reply] = field(default_factory=dict)
     count: int = 0
     failed: str | None = None
+    is_waiting: bool = False
     _open: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _is_new: asyncio.Event = field(default_factory=asyncio.Event)
     _failure: str | None = None
@@ -107,6 +114,7 @@ class ScriptPasses:
                 if done is not None:
                     return done
                 await self._forget_failure()
+            self.is_waiting = True
             return await self._next(None)
         finally:
             _running.remove(self)
@@ -192,19 +200,26 @@ class ScriptPasses:
         """Wait for the replies to all questions, or for one of them and long enough."""
         pause_s = _SHARE_OF_PASSES * cost_s * len(_running)
         until_s = time.monotonic() + pause_s
+        if self.waits_for_all:
+            await self._all_replies()
+            return
         if self._open:
             await self._is_new.wait()
         left_s = max(until_s - time.monotonic(), 0.0)
-        if self._open and (self.waits_for_all or left_s):
-            timeout = None if self.waits_for_all else left_s
-            await asyncio.wait(self._open.values(), timeout=timeout)
+        if self._open and left_s:
+            await asyncio.wait(self._open.values(), timeout=left_s)
 
     async def _forget_failure(self) -> None:
         """Wait for the questions that were asked ahead, whose failures count only if they are asked again."""
-        if self._open:
-            await asyncio.wait(self._open.values())
+        await self._all_replies()
         self._failure = None
         self.answers.go_on()
+
+    async def _all_replies(self) -> None:
+        if self._open:
+            self.is_waiting = True
+            await asyncio.wait(self._open.values())
+            self.is_waiting = False
 
     async def _cancel(self) -> None:
         tasks = list(self._open.values())

@@ -102,8 +102,8 @@ _TOOLKIT_MODULES = frozenset(
 )
 # Answers of map and paper services are compared apart.
 _TOOLKIT = _words(
-    "AggregationStrategy ArxivTool BinaryEvalResult DualSemaphore Evaluator EvaluatorConfig Extractor "
-    "GoogleMapsTool URLs VerificationNode Verifier all_different all_given create_evaluator "
+    "AggregationStrategy ArxivTool BinaryEvalResult BlindQuestion DualSemaphore Evaluator EvaluatorConfig "
+    "Extractor GoogleMapsTool URLs VerificationNode Verifier all_different all_given create_evaluator "
     "encode_image_buffer first_items is_empty is_new normalize_url_for_browser normalize_url_markdown "
     "normalize_url_simple regex_find_urls remove_utm_parameters same_date same_number same_text "
     "same_value shown strip_extension text_dedent total"

@@ -34,6 +34,9 @@ def _lines(nodes: tuple[RubricNode, ...], rubric: RubricFile, indent: str) -> It
 def _leaf_parts(node: RubricNode) -> Iterator[str]:
     if node.claim is not None:
         yield f"claim: {' '.join(node.claim.split())} <- {', '.join(node.sources)}"
+    if node.blind:
+        within = f", within {node.within}" if node.within else ""
+        yield f"blind: {' '.join((node.ask or '').split())} (as {node.compare}{within})"
     if node.instruction is not None:
         yield f"instruction: {' '.join(node.instruction.split())}"
     if node.present:

@@ -21,7 +21,7 @@ from mind2web2.scripts.rubric_file import (
     field_type,
     last_name,
 )
-from mind2web2.scripts.rubric_reading import parsed_rubric
+from mind2web2.scripts.rubric_reading import blind_fields, parsed_rubric
 
 _TYPES: Mapping[FieldType, str] = {
     "text": "str | None = None",
@@ -38,6 +38,7 @@ _COMPARISONS = {
 }
 _TOOLKIT = (
     *(
+        "BlindQuestion",
         "all_different",
         "all_given",
         "first_items",
@@ -258,7 +259,7 @@ class _Body:
         self, node: RubricNode, name: str, inside: str | None, indent: str
     ) -> Iterator[str]:
         claim = node.claim or ""
-        values = {path: self._value(path) for path in _paths(claim)}
+        values = {path: self._value(path) for path in _paths(f"{claim} {node.ask or ''}")}
         arguments = {"claim": self._text(claim, inside), "node": name}
         if FROM_ANSWER not in node.sources:
             sources = {path: self._value(path) for path in node.sources}
@@ -274,9 +275,20 @@ class _Body:
         if node.after:
             found = (f"evaluator.find_node({self._text(each, inside)})" for each in node.after)
             arguments["extra_prerequisites"] = f"[{', '.join(found)}]"
+        if node.blind:
+            arguments["blind"] = self._blind(node, inside)
         if node.votes is not None:
             arguments |= {"majority_vote": "True", "num_trials": repr(node.votes)}
         yield _call(indent, "await evaluator.verify", arguments)
+
+    def _blind(self, node: RubricNode, inside: str | None) -> str:
+        """Return the question that takes the place of a blind claim."""
+        (value,) = blind_fields(node)
+        within = f", within={node.within!r}" if node.within else ""
+        return (
+            f"BlindQuestion(ask={self._text(node.ask or '', inside)}, "
+            f'value={self._text(f"{{{value}}}", inside)}, compare="{node.compare}"{within})'
+        )
 
     def _conditions(self, node: RubricNode, inside: str | None) -> Iterator[str]:
         """Return the conditions of a leaf that is decided without a judge."""

@@ -59,7 +59,7 @@ class Figures:
 def figures_of(cells: Mapping[str, Cells]) -> Figures:
     """Return the figures of leaves by task."""
     rows = [own.counts for own in cells.values()]
-    kappa, ac1 = _resampled(rows, [(coefficient(cohen_kappa), None), (coefficient(gwet_ac1), None)])
+    kappa, ac1 = _resample(rows, [(coefficient(cohen_kappa), None), (coefficient(gwet_ac1), None)])
     return Figures(
         agreement=share_by_task([(row[0] + row[3], sum(row)) for row in rows]),
         kappa=kappa,
@@ -107,7 +107,7 @@ def _degrees(squares: Sequence[float]) -> float:
     return math.sqrt(most * min(most, alike))
 
 
-def _resampled(
+def _resample(
     rows: Sequence[Sequence[float]], asked: Sequence[tuple[Statistic, Limits]]
 ) -> list[Estimate]:
     """Return statistics of sums over tasks with their intervals, all unknown without rows."""

@@ -37,7 +37,7 @@ from mind2web2.statistics.uncertainty import (
 
 DRAWS = 20_000
 # Up to so many tasks all 2^n sign patterns are enumerated, beyond so many as DRAWS are drawn.
-MOST_ENUMERATED = 13
+MAX_ENUMERATED = 13
 METHOD = (
     "sign flips of the tasks' differences (means of random subsets of tasks, Hartigan 1969); "
     "exact (Clopper-Pearson) where all differences are at one limit"
@@ -253,7 +253,7 @@ def paired_test(
             sizes.add(round(size, _DIGITS))
     # With one size, the number of positive differences decides how extreme a pattern is.
     is_binomial = len(sizes) <= 1
-    is_enumerated = len(moved) <= MOST_ENUMERATED
+    is_enumerated = len(moved) <= MAX_ENUMERATED
     subsets = _subset_sums(differences, seed)
     weight_of_ties = 1 if len(differences) >= MIN_TASKS else 2
     if is_binomial:
@@ -367,7 +367,7 @@ def _subset_sums(values: Sequence[float], seed: int) -> list[tuple[float, int]]:
     for pattern, size in _subsets(len(values), seed):
         total = sum(map(operator.getitem, tables, pattern))
         found.append((total, size))
-    if len(values) > MOST_ENUMERATED:
+    if len(values) > MAX_ENUMERATED:
         # The complement of a random subset is one as well.
         everything = math.fsum(values)
         complements = []
@@ -390,7 +390,7 @@ def _sums_of_byte(values: Sequence[float]) -> list[float]:
 def _subsets(count: int, seed: int) -> list[tuple[bytes, int]]:
     """Return subsets of so many values, a bit for each value, with their sizes."""
     whole = 2**count - 1
-    if count <= MOST_ENUMERATED:
+    if count <= MAX_ENUMERATED:
         patterns = list(range(1, whole + 1))
     else:
         draws = random.Random(seed)

@@ -27,7 +27,7 @@ class JudgedTwice:
     exact: float | None = None
 
 
-def corrected_by_answers(answers: Sequence[JudgedTwice]) -> tuple[CorrectedMean, float]:
+def correct_by_answers(answers: Sequence[JudgedTwice]) -> tuple[CorrectedMean, float]:
     """Correct the mean over tasks by scores of a better judge; return the cheap judge's weight as well.
 
     The sample is drawn in rounds, each with one random answer of each task in random order, and may end at
@@ -42,8 +42,8 @@ def corrected_by_answers(answers: Sequence[JudgedTwice]) -> tuple[CorrectedMean,
         raise ValueError("no answer has an exact score")
     # A weight of 0 is the plain mean of the sample.
     best = _best_weight(answers)
-    with_cheap = _weighted(answers, best)
-    without_cheap = _weighted(answers, 0.0)
+    with_cheap = _weigh(answers, best)
+    without_cheap = _weigh(answers, 0.0)
     if with_cheap.below <= without_cheap.below:
         found, weight = with_cheap, best
     else:
@@ -79,7 +79,7 @@ def _best_weight(answers: Sequence[JudgedTwice], without: str | None = None) -> 
     return min(1.0, max(0.0, slope))
 
 
-def _weighted(answers: Sequence[JudgedTwice], weight: float) -> CorrectedMean:
+def _weigh(answers: Sequence[JudgedTwice], weight: float) -> CorrectedMean:
     cheap: dict[str, list[float]] = defaultdict(list)
     rest: dict[str, list[float]] = defaultdict(list)
     for one in answers:

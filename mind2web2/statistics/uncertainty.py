@@ -405,12 +405,12 @@ class NestedVariance:
         """Return the components as they stand in ``summary.json``."""
         return VarianceFigures(
             round(self.between_tasks, _VARIANCE_DIGITS),
-            _rounded(self.between_runs),
-            _rounded(self.between_judgments),
+            _round(self.between_runs),
+            _round(self.between_judgments),
         )
 
 
-def _rounded(value: float | None) -> float | None:
+def _round(value: float | None) -> float | None:
     return None if value is None else round(value, _VARIANCE_DIGITS)
 
 

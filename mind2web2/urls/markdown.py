@@ -146,7 +146,7 @@ def bare_addresses(
     if "." not in text:
         return
     position = 0
-    for start, end in _candidates(_masked(text, known)):
+    for start, end in _candidates(_mask(text, known)):
         host = _HOST.match(text, start, end) if start >= position else None
         if host is None or text[start - 1 : start] == "\\":
             continue
@@ -171,7 +171,7 @@ def _candidates(text: str) -> Iterator[tuple[int, int]]:
                 yield start + match.index, start + match.last_index
 
 
-def _masked(text: str, known: Iterable[UrlSpan]) -> str:
+def _mask(text: str, known: Iterable[UrlSpan]) -> str:
     """Return a text of the same length in which nothing known is to be found."""
     pieces, position = [], 0
     for span in known:
@@ -280,7 +280,7 @@ def markdown_addresses(markdown: str) -> Iterator[str]:
     position = 0
     while position < min(len(markdown), _MAX_PARSED_CHARS):
         end = _end_of_part(markdown, position)
-        yield from _addresses_of_part(_with_broken_addresses_joined(markdown[position:end]))
+        yield from _addresses_of_part(_join_broken_addresses(markdown[position:end]))
         position = end
     yield from (span.url for span in _spans(markdown[position:]))
 
@@ -293,7 +293,7 @@ def _end_of_part(text: str, start: int) -> int:
     return next((cut for cut in cuts if cut > start), limit)
 
 
-def _with_broken_addresses_joined(text: str) -> str:
+def _join_broken_addresses(text: str) -> str:
     text = _BROKEN_IN_ANGLES.sub(r"<\1\2>", text)
     text = _BROKEN_IN_LINK.sub(r"](\1\2)", text)
     return _SPACED_IN_LINK.sub(r"](<\1>)", text)
@@ -394,18 +394,16 @@ def _html_pieces(content: str) -> Iterator[_Piece]:
 
 def _tag_pieces(attributes: str) -> Iterator[_Piece]:
     href = _HREF.search(attributes)
-    address = (
-        _web_address(_with_entities_decoded(href[1] or href[2] or href[3] or "")) if href else None
-    )
+    address = _web_address(_decode_entities(href[1] or href[2] or href[3] or "")) if href else None
     if address is not None:
         yield _Opening(address)
 
 
 def _text_pieces(text: str) -> Iterator[_Piece]:
-    yield from (span.url for span in _spans(_with_entities_decoded(text)))
+    yield from (span.url for span in _spans(_decode_entities(text)))
 
 
-def _with_entities_decoded(text: str) -> str:
+def _decode_entities(text: str) -> str:
     # Without the semicolon it is a parameter: ?a=1&copy=2
     return _ENTITY.sub(lambda entity: html.unescape(entity[0]), text)
 
@@ -441,7 +439,7 @@ def _parser() -> MarkdownIt:
 
 def _address(state: StateInline, silent: bool) -> bool:
     """Make a token of an address that begins here."""
-    span = _found_in(state).by_start.get(state.pos)
+    span = _spans_of(state).by_start.get(state.pos)
     if span is None or not state.pos < span.end <= state.posMax:
         return False
     if not silent:
@@ -452,7 +450,7 @@ def _address(state: StateInline, silent: bool) -> bool:
 
 def _plain_text(state: StateInline, silent: bool) -> bool:
     """Pass over text up to the next character with a meaning, or the next address."""
-    starts = _found_in(state).starts
+    starts = _spans_of(state).starts
     following = bisect_right(starts, state.pos)
     end = min([state.posMax, *starts[following : following + 1]])
     mark = state.md.inline.terminator_re.search(state.src, state.pos, end)
@@ -465,7 +463,7 @@ def _plain_text(state: StateInline, silent: bool) -> bool:
     return True
 
 
-def _found_in(state: StateInline) -> _Found:
+def _spans_of(state: StateInline) -> _Found:
     found_by_source: dict[str, _Found] = state.env.setdefault(_FOUND, {})
     found = found_by_source.get(state.src)
     if found is None:

@@ -348,12 +348,12 @@ def normalize_url_for_browser(url: str) -> str:
     if site is None:
         return url.strip()
     scheme = (parts.scheme or "http").lower()
-    address = f"{scheme}://{_escaped_for_browser(str(site))}"
-    address += _escaped_for_browser(parts.path)
+    address = f"{scheme}://{_escape_for_browser(str(site))}"
+    address += _escape_for_browser(parts.path)
     if parts.query is not None:
-        address += f"?{_escaped_for_browser(parts.query)}"
+        address += f"?{_escape_for_browser(parts.query)}"
     if parts.fragment is not None:
-        address += f"#{_escaped_for_browser(parts.fragment)}"
+        address += f"#{_escape_for_browser(parts.fragment)}"
     return address
 
 
@@ -361,5 +361,5 @@ def _is_tracking(parameter: str) -> bool:
     return uniform_escapes(undo_markdown_escapes(parameter)).startswith(TRACKING_PREFIX)
 
 
-def _escaped_for_browser(text: str) -> str:
+def _escape_for_browser(text: str) -> str:
     return quote(as_unicode_text(text), safe=_BARE_IN_BROWSER)

@@ -33,14 +33,14 @@ async def to_the_end(coroutine: Coroutine[Any, Any, Value]) -> Value:
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
-        task.add_done_callback(_looked_at)
+        task.add_done_callback(_retrieve_error)
         while not task.done():
             with suppress(asyncio.CancelledError):
                 await asyncio.wait({task})
         raise
 
 
-def _looked_at(task: asyncio.Task[Any]) -> None:
+def _retrieve_error(task: asyncio.Task[Any]) -> None:
     # Its caller was cancelled. asyncio would log an error that is never retrieved.
     if not task.cancelled():
         task.exception()
@@ -72,7 +72,7 @@ class SharedWork(Generic[Key, Value]):
                 # Before the next await: later callers start new work instead of joining cancelled
                 # work.
                 self._running.pop(key)
-                await _ended(running.task)
+                await _cancel_and_wait(running.task)
 
 
 @dataclass(slots=True)
@@ -81,7 +81,7 @@ class _Running(Generic[Value]):
     waiting: int = 0
 
 
-async def _ended(task: asyncio.Task[Any]) -> None:
+async def _cancel_and_wait(task: asyncio.Task[Any]) -> None:
     if not task.done():
         task.cancel()
         await asyncio.wait([task])
@@ -113,7 +113,7 @@ class ThreadQueue(Generic[Work, Value]):
         """Call a function in the thread and wait for it."""
         return self._thread.submit(work).result()
 
-    async def done(self, work: Work) -> Value:
+    async def do(self, work: Work) -> Value:
         """Return the result of a piece of work, or raise its error."""
         return await self.send(work)
 

@@ -61,17 +61,17 @@ def hook_names(hook: str) -> list[str]:
     return list(dict.fromkeys(each.name for each in entry_points() if each.hook == hook))
 
 
-def loaded_part(hook: str, name: str) -> Any | None:
+def load_part(hook: str, name: str) -> Any | None:
     """Return the part of a hook with this name, ``None`` if there is none that can be loaded."""
     for each in entry_points():
         if (each.hook, each.name) == (hook, name):
-            return _loaded(each)
+            return _load(each)
     return None
 
 
-def loaded_parts(hook: str) -> dict[str, Any]:
+def load_parts(hook: str) -> dict[str, Any]:
     """Return the parts of a hook that can be loaded, by their names."""
-    parts = {name: loaded_part(hook, name) for name in hook_names(hook)}
+    parts = {name: load_part(hook, name) for name in hook_names(hook)}
     return {name: part for name, part in parts.items() if part is not None}
 
 
@@ -91,7 +91,7 @@ def removed_plugin(name: str) -> str | None:
 
 
 @cache
-def _loaded(part: EntryPoint) -> Any | None:
+def _load(part: EntryPoint) -> Any | None:
     # A plugin may fail in any way; the rest of the toolkit works without it.
     try:
         return part.load()

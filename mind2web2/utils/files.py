@@ -102,7 +102,7 @@ def write_new(path: Path, data: bytes | str) -> None:
     Raises:
         FileExistsError: it is there; another process may just have been faster.
     """
-    staged = staged_file(path.parent, data)
+    staged = stage_file(path.parent, data)
     try:
         try:
             path.hardlink_to(staged)
@@ -116,7 +116,7 @@ def write_new(path: Path, data: bytes | str) -> None:
         staged.unlink(missing_ok=True)
 
 
-def staged_file(folder: Path, data: bytes | str) -> Path:
+def stage_file(folder: Path, data: bytes | str) -> Path:
     """Write ``data`` to disk under a name that counts as an unfinished write, and return its path."""
     path = _unused_name(folder / "any")
     _write_to_disk(path, data)

@@ -34,7 +34,7 @@ _COMBINING = (
     "\u0300-\u036f\u0483-\u0489\u064b-\u065f\u0e34-\u0e3a\u0e47-\u0e4e\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff"
     "\ufe20-\ufe2f"
 )
-_MOST_COMBINING = 8
+_MAX_COMBINING = 8
 # Scripts that set joiners, selectors and marks of direction inside of words, or that join with
 # fillers.
 _JOINED = (
@@ -80,7 +80,7 @@ _STREWN = re.compile(
 _SEEN_OR_STRAYS = re.compile(f"(?P<seen>{_SEEN})|(?P<strays>(?>(?:{_STRAY})+))")
 # As systems for addresses and calls give it out.
 _COPIED_NUMBER = re.compile("[\u202a\u202d\u2066][+(]?[0-9][0-9 \u00a0()./-]{1,30}[\u202c\u2069]")
-_FLOOD = re.compile(f"[{_COMBINING}]{{{_MOST_COMBINING + 1},}}")
+_FLOOD = re.compile(f"[{_COMBINING}]{{{_MAX_COMBINING + 1},}}")
 _HAS_RIGHT_TO_LEFT = re.compile(f"[{_RIGHT_TO_LEFT}]")
 # Without letters that run to the left, an embedding to the left can only make a text look like
 # another.
@@ -91,7 +91,7 @@ _EMOJI_OR_UNSEEN = re.compile(f"(?P<seen>{_EMOJI})|[{_INVISIBLE}]")
 _OVERRIDE_MARK = "[text direction override]"
 
 
-def made_visible(text: str) -> str:
+def make_visible(text: str) -> str:
     """Return the text with marks in place of invisible characters that have no use there.
 
     Kept are single joiners, breaks, marks of direction and selectors as languages and emoji need them.
@@ -101,12 +101,12 @@ def made_visible(text: str) -> str:
         text = _CONTROL.sub(_picture, text)
     if text.isascii() or not _CANDIDATE.search(text):
         return text
-    text = _HIDDEN.sub(_marked_run, text)
-    text = _FLOOD.sub(_marked_flood, text)
-    text = _SPREAD.sub(_marked_spread, text)
-    text = _STREWN.sub(_marked_strewn, text)
+    text = _HIDDEN.sub(_mark_run, text)
+    text = _FLOOD.sub(_mark_flood, text)
+    text = _SPREAD.sub(_mark_spread, text)
+    text = _STREWN.sub(_mark_strewn, text)
     # Once more: removed characters may have separated marks.
-    text = _FLOOD.sub(_marked_flood, text)
+    text = _FLOOD.sub(_mark_flood, text)
     override = _OVERRIDE if _HAS_RIGHT_TO_LEFT.search(text) else _OVERRIDE_IN_LATIN
     return override.sub(_OVERRIDE_MARK, text)
 
@@ -117,7 +117,7 @@ def without_unseen(text: str) -> str:
 
 
 def hidden_runs(text: str) -> list[str]:
-    """Return the runs of invisible characters that ``made_visible`` replaces by a mark."""
+    """Return the runs of invisible characters that ``make_visible`` replaces by a mark."""
     if text.isascii() or not _CANDIDATE.search(text):
         return []
     return [found[0] for found in _HIDDEN.finditer(text) if found.lastgroup is None]
@@ -141,23 +141,23 @@ def read_selectors(run: str) -> str:
     return "".join(chr(value) for value in values if 0x20 <= value < 0x7F)
 
 
-def _marked_run(found: re.Match[str]) -> str:
+def _mark_run(found: re.Match[str]) -> str:
     if found.lastgroup is not None:
         return found[0]
     return _mark(len(found[0]))
 
 
-def _marked_spread(found: re.Match[str]) -> str:
+def _mark_spread(found: re.Match[str]) -> str:
     return _with_mark(_EMOJI_OR_UNSEEN, found[0])
 
 
-def _marked_strewn(found: re.Match[str]) -> str:
+def _mark_strewn(found: re.Match[str]) -> str:
     if _is_typeset(found[0]):
         return found[0]
     return _with_mark(_SEEN_OR_STRAYS, found[0])
 
 
-def _marked_flood(found: re.Match[str]) -> str:
+def _mark_flood(found: re.Match[str]) -> str:
     return f"[{len(found[0])} combining marks]"
 
 

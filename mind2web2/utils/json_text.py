@@ -8,7 +8,7 @@ from typing import Any
 from pydantic_core import from_json
 
 
-def parsed_json(content: bytes) -> Any:
+def parse_json(content: bytes) -> Any:
     """Return the value of a JSON text, in half the time that ``json`` takes.
 
     Raises:

@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 from mind2web2.errors import ResultWriteError
-from mind2web2.utils.invisible_text import made_visible
+from mind2web2.utils.invisible_text import make_visible
 from mind2web2.utils.json_fields import JsonObject
 from mind2web2.utils.names import stamp_now
 
@@ -176,7 +176,7 @@ class _TextFormatter(logging.Formatter):
             text += "\n" + trace
         if record.stack_info:
             text += "\n" + record.stack_info
-        return made_visible("\n    ".join(text.splitlines()))
+        return make_visible("\n    ".join(text.splitlines()))
 
 
 class _LineFormatter(logging.Formatter):
@@ -193,7 +193,7 @@ class _LineFormatter(logging.Formatter):
             text += f" ({type(error).__name__}: {error})"
         elif record.exc_text:
             text += f" ({record.exc_text.splitlines()[-1]})"
-        return made_visible(" ".join(text.split()))
+        return make_visible(" ".join(text.split()))
 
 
 class _JsonFormatter(logging.Formatter):

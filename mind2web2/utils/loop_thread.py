@@ -12,7 +12,7 @@ from typing import Any
 from mind2web2.utils.aio import Value
 
 # Scripts may leave threads that never end.
-_MOST_THREADS = 64
+_MAX_THREADS = 64
 
 
 class LoopThread:
@@ -21,7 +21,7 @@ class LoopThread:
     def __init__(self, name: str) -> None:
         self.is_started = False
         self._is_stopping = False
-        self._threads = ThreadPoolExecutor(_MOST_THREADS, thread_name_prefix=name)
+        self._threads = ThreadPoolExecutor(_MAX_THREADS, thread_name_prefix=name)
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
         self._loop: asyncio.AbstractEventLoop
 

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 # Short beside what a request takes, long beside a round of the loop (some 30 microseconds).
 _LONGEST_S = 0.002
-_MOST_ASKING = 16
+_MAX_ASKING = 16
 
 
 class LoopTurns:
@@ -39,14 +39,14 @@ class LoopTurns:
         try:
             # If all that wait asked in each round, a thousand of them would take a millisecond of
             # it.
-            if len(self._waiting) > _MOST_ASKING:
+            if len(self._waiting) > _MAX_ASKING:
                 await place
             while self._waiting[0] is not place or not self._has_time():  # noqa: ASYNC110 (each round)
                 await asyncio.sleep(0)
         finally:
             self._waiting.remove(place)
-            if len(self._waiting) >= _MOST_ASKING and not self._waiting[_MOST_ASKING - 1].done():
-                self._waiting[_MOST_ASKING - 1].set_result(None)
+            if len(self._waiting) >= _MAX_ASKING and not self._waiting[_MAX_ASKING - 1].done():
+                self._waiting[_MAX_ASKING - 1].set_result(None)
 
     def _has_time(self) -> bool:
         """Return whether this round has not taken long yet; the first to ask begins it."""

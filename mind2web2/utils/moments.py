@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, time
 
 
-def parsed_moment(text: str) -> datetime:
+def parse_moment(text: str) -> datetime:
     """Return the moment that a date or a date with a time names: local, and noon where no time is given.
 
     Raises:

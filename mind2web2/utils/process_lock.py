@@ -47,7 +47,7 @@ class ProcessLock:
         return True
 
     @contextmanager
-    def held(self, by_another: str) -> Iterator[None]:
+    def hold(self, by_another: str) -> Iterator[None]:
         """Hold the lock while entered.
 
         Args:

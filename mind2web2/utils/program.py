@@ -12,7 +12,7 @@ def program_words() -> list[str]:
     """Return the words that start ``mind2web2`` in the shell that the present command came from."""
     started_as = Path(sys.argv[0]).name
     if uv := os.environ.get("UV"):  # the path of the `uv` that runs us
-        return [_typed(uv), "run", "mind2web2"]
+        return [_as_typed(uv), "run", "mind2web2"]
     if started_as == "__main__.py" or (
         started_as.endswith(".py") and shutil.which("mind2web2") is None
     ):
@@ -20,7 +20,7 @@ def program_words() -> list[str]:
     return ["mind2web2"]
 
 
-def _typed(program: str) -> str:
+def _as_typed(program: str) -> str:
     """Return a program's path as the user types it: its name, if the shell finds it by that."""
     path = Path(program)
     if shutil.which(path.name):

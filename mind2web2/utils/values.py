@@ -24,7 +24,7 @@ _MAX_SECONDS = 1e8
 _BYTES_A_UNIT = {"M": 1024**2, "G": 1024**3}
 
 
-def filled(text: str) -> str:
+def non_empty(text: str) -> str:
     """Return a text that is not empty, as that of a variable is which nobody set."""
     if not text.strip():
         raise ValueError("the value is empty: give one, or leave the option out")
@@ -181,10 +181,10 @@ def _address(text: str, schemes: tuple[str, ...], example: str) -> str:
 def one_of(choices: tuple[str, ...]) -> Callable[[str], str]:
     """Return the function that accepts these words, and names the one that a misspelled word is near to."""
 
-    def chosen(text: str) -> str:
+    def check_choice(text: str) -> str:
         if text in choices:
             return text
         cure = did_you_mean(text, choices, f"choose from {', '.join(choices)}")
         raise ValueError(f"invalid choice: {text!r}: {cure}")
 
-    return chosen
+    return check_choice

@@ -146,6 +146,11 @@ async def run_in_worker(
         raise
 
 
+def call_in_worker(function: Callable[[*Arguments], T], *args: *Arguments, timeout_s: float) -> T:
+    """Return what ``run_in_worker`` returns; for threads without an event loop."""
+    return cast(T, _Call(function, args, timeout_s).run(_pool))
+
+
 def _environment() -> dict[str, str]:
     """Return a worker's environment; ``breakpoint()`` is Python's own, which ends without a terminal."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONBREAKPOINT"}
@@ -282,11 +287,9 @@ class _Call:
         try:
             with contextlib.suppress(OSError, EOFError, pickle.UnpicklingError):
                 # On a busy machine a process starts slowly, which says nothing about the document.
-                with self._stopped_after(_START_TIMEOUT_S, _NOT_STARTED):
+                with self._stop_after(_START_TIMEOUT_S, _NOT_STARTED):
                     worker.wait_until_ready()
-                with self._stopped_after(
-                    self._timeout_s, f"took longer than {self._timeout_s:g} s"
-                ):
+                with self._stop_after(self._timeout_s, f"took longer than {self._timeout_s:g} s"):
                     reply = worker.call(request)
         finally:
             with self._lock:
@@ -297,7 +300,7 @@ class _Call:
         return reply
 
     @contextlib.contextmanager
-    def _stopped_after(self, timeout_s: float, reason: str) -> Iterator[None]:
+    def _stop_after(self, timeout_s: float, reason: str) -> Iterator[None]:
         deadline = threading.Timer(timeout_s, self.stop, (reason,))
         deadline.daemon = True
         deadline.start()

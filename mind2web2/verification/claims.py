@@ -7,16 +7,19 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from mind2web2.errors import CaptureError, JudgmentMissingError, Mind2Web2Error
 from mind2web2.judge.protocol import QuestionContext
+from mind2web2.llm_client.chat import Message
 from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.prompts import NO_INSTRUCTION, flags_of
+from mind2web2.rubric.blind import is_claimed
 from mind2web2.rubric.verdicts import (
     DEFAULT_TRIALS,
     FIRST_VOTES,
     NO_PAGE_NAMED,
+    BlindQuestion,
     Evidence,
     PageCheck,
     Vote,
@@ -29,6 +32,8 @@ from mind2web2.utils.aio import all_or_first_error
 from mind2web2.verification.context import EvaluationContext
 from mind2web2.verification.messages import (
     BinaryEvalResult,
+    BlindReading,
+    blind_messages,
     quotable,
     verification_messages,
 )
@@ -189,7 +194,7 @@ class ClaimJudging:
         return PageCheck(
             url=url,
             outcome="supported" if supported else "not_supported",
-            page=None if voted.page is None else voted.page.shown(),
+            page=None if voted.page is None else voted.page.evidence_record(),
             votes=voted.votes,
             judge=voted.by,
             first_votes=voted.first_votes,
@@ -257,6 +262,16 @@ class ClaimJudging:
             page = cast[-1][1]
         return tuple(votes), page
 
+    def _messages(
+        self, verification: Verification, shown: PreparedPage | None
+    ) -> Sequence[Message]:
+        context, instruction = self.context, verification.additional_instruction
+        if verification.blind is not None:
+            return blind_messages(context.task, shown, verification.blind, instruction)
+        return verification_messages(
+            context.task, context.answer or "", shown, verification.claim, instruction
+        )
+
     async def _cast(
         self,
         verification: Verification,
@@ -272,20 +287,16 @@ class ClaimJudging:
             page=None if page is None else page.url,
             trial=trial,
         )
+        blind = verification.blind
+        template = BinaryEvalResult if blind is None else BlindReading
         answered = await context.ask(
-            BinaryEvalResult,
+            template,
             page,
-            lambda shown: verification_messages(
-                context.task,
-                context.answer or "",
-                shown,
-                verification.claim,
-                verification.additional_instruction,
-            ),
+            lambda shown: self._messages(verification, shown),
             subject,
             others_may_decide=others_may_decide,
         )
-        verdict = answered.value or BinaryEvalResult(reasoning="", result=False)
+        verdict = _verdict(answered.value, blind)
         vote = Vote(
             trial=trial,
             supported=verdict.result,
@@ -295,6 +306,23 @@ class ClaimJudging:
             judgment=answered.reply.judgment,
         )
         return vote, answered.page
+
+
+def _verdict(
+    reply: BinaryEvalResult | BlindReading | None, blind: BlindQuestion | None
+) -> BinaryEvalResult:
+    """Return the verdict of a reply; a reading is compared with the claimed value."""
+    if reply is None:
+        return BinaryEvalResult(reasoning="", result=False)
+    # A rehearsal replies with verdicts only.
+    if blind is None or isinstance(reply, BinaryEvalResult):
+        return cast("BinaryEvalResult", reply)
+    read = "no value" if reply.value is None else f"'{reply.value}'"
+    return BinaryEvalResult(
+        reasoning=f"Read {read} without the claimed '{blind.value}'; compared as {blind.compare}.",
+        result=is_claimed(blind, reply.value),
+        quote=reply.quote,
+    )
 
 
 def _decision(votes: Sequence[Vote], verification: Verification) -> bool:
@@ -317,5 +345,6 @@ def evidence_of(verification: Verification, decided_by: Any, **details: Any) -> 
         num_trials=verification.num_trials if decided_by == "judge" else None,
         flags=flags_of(verification.claim),
         prerequisites=verification.prerequisites,
+        blind=verification.blind,
         **details,
     )

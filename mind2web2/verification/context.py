@@ -236,7 +236,7 @@ class EvaluationContext:
     ) -> PreparedPage | None:
         """Return less of a page for another try, ``None`` where nothing less may help."""
         if isinstance(error, ContextTooLongError):
-            return None if page.times_halved == _FURTHER_CUTS else page.halved()
+            return None if page.times_halved == _FURTHER_CUTS else page.halve()
         if page.limit is None or not page.images:
             return None
         stricter = page.limit.merged(self.judge.image_limit)
@@ -251,7 +251,7 @@ class EvaluationContext:
         except CaptureError as gone:
             raise self.judge.fail(MachineError(f"page {page.url} is gone: {gone}")) from gone
         for _ in range(page.times_halved):
-            other = other.halved()
+            other = other.halve()
         return other
 
 

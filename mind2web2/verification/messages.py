@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from mind2web2.llm_client.chat import ImagePart, Message, TextPart
 from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.prompts import NO_INSTRUCTION, BlockChain, instructions, shown_text
-from mind2web2.rubric.verdicts import QuoteSource
+from mind2web2.rubric.verdicts import BlindQuestion, QuoteSource
 from mind2web2.utils.api_misuse import script_api
 
 _ON_PAGE = "Does the page support this claim?"
@@ -53,8 +53,32 @@ def verification_messages(
     return _messages("verify", [*parts, _text(closing)])
 
 
+class BlindReading(BaseModel):
+    """A value that a judge read from a page without the claimed one, and the passage that states it."""
+
+    value: str | None
+    quote: str = ""
+    dispensable_properties: ClassVar[frozenset[str]] = frozenset({"quote"})
+
+
+def blind_messages(
+    task: str,
+    page: PreparedPage | None,
+    blind: BlindQuestion,
+    additional_instruction: str | None,
+) -> list[Message]:
+    """Return the request to read a value from a page; neither the answer nor the claim is shown."""
+    prompt = (
+        f"value: {blind.ask}\n"
+        "quote: the shortest passage of the page that states the value, copied exactly"
+    )
+    return extraction_messages(task, "", page, prompt, additional_instruction)
+
+
 # The forms that the toolkit asks judges to fill, by their names.
-OWN_TEMPLATES: dict[str, type[BaseModel]] = {BinaryEvalResult.__name__: BinaryEvalResult}
+OWN_TEMPLATES: dict[str, type[BaseModel]] = {
+    template.__name__: template for template in (BinaryEvalResult, BlindReading)
+}
 
 
 def extraction_messages(

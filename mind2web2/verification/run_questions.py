@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel
 
 from mind2web2.pages.prepared_page import PageSettings
 from mind2web2.rubric.node import Undecided
-from mind2web2.rubric.verdicts import Evidence, ExtractionRecord, check_trials
+from mind2web2.rubric.verdicts import BlindQuestion, Evidence, ExtractionRecord, check_trials
 
 
 def _checked_trials(num_trials: int) -> int:
@@ -24,6 +24,7 @@ class Verification:
     Args:
         missing: the name of a value that the claim rests on and the answer does not give.
         is_gate: its leaf is critical, or the script decides by its verdict alone.
+        blind: what the judge is asked in place of the claim.
     """
 
     claim: str
@@ -34,6 +35,7 @@ class Verification:
     prerequisites: tuple[str, ...] = ()
     missing: str | None = None
     is_gate: bool = False
+    blind: BlindQuestion | None = None
 
 
 @dataclass(frozen=True)

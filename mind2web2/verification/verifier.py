@@ -14,7 +14,7 @@ from mind2web2.judge.session import cut_off_noted
 from mind2web2.prompts import NO_INSTRUCTION, encodable
 from mind2web2.rubric.node import Undecided, VerificationNode, blocks
 from mind2web2.rubric.values import is_empty
-from mind2web2.rubric.verdicts import Evidence, check_trials, skip_reason
+from mind2web2.rubric.verdicts import BlindQuestion, Evidence, check_trials, skip_reason
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.api_misuse import script_api
 from mind2web2.verification.claims import ClaimJudging, evidence_of
@@ -35,7 +35,8 @@ class Verifier(ScriptAccess):
     """Judges claims and writes verdicts into leaves.
 
     The keyword arguments of its methods are ``additional_instruction``, ``extra_prerequisites``,
-    ``majority_vote``, ``num_trials``, ``use_screenshot`` and ``required``, as in ``Evaluator.verify``.
+    ``majority_vote``, ``num_trials``, ``use_screenshot``, ``required`` and ``blind``, as in
+    ``Evaluator.verify``.
     """
 
     async def simple_verify(
@@ -72,11 +73,13 @@ class Verifier(ScriptAccess):
         num_trials: int | None = None,
         use_screenshot: bool | None = None,
         required: Mapping[str, Any] | None = None,
+        blind: BlindQuestion | None = None,
     ) -> bool:
         """Judge a claim, write the verdict into ``node`` and return it (eval-scripts.md).
 
         Raises:
-            ValueError: ``num_trials`` is even, or the node is its own prerequisite.
+            ValueError: ``num_trials`` is even, the node is its own prerequisite, or a blind question has no
+                sources.
             JudgeError: the judge failed for good; the node stays undecided.
         """
         prerequisites = _nodes(extra_prerequisites)
@@ -95,7 +98,10 @@ class Verifier(ScriptAccess):
             missing=_missing(required or {}),
             # A claim without a leaf steers its script: it counts as a gate.
             is_gate=node is None or node.critical,
+            blind=blind,
         )
+        if blind is not None and sources is None:
+            raise ValueError("a blind question is asked about pages: give sources")
         run = self._context.run
         most_open = 0 if run is None else run.most_open_gates
         gates = list(islice(blocks(node, prerequisites), most_open + 1))

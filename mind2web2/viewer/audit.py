@@ -134,7 +134,7 @@ class AuditSession:
 
         The judge's verdict is in it in the second pass only, beside the auditor's own blind label.
         """
-        leaf, root, evidence = self._judged(name)
+        leaf, root, evidence = self._judged_leaf(name)
         key = AnswerKey(self._settings.agent, name.task, name.answer)
         pages = [
             {"url": check.url, "sha256": check.page.sha256}
@@ -161,7 +161,7 @@ class AuditSession:
 
     def label(self, made: NewLabel) -> Json:
         """Keep a label, or take one back, and return the state."""
-        leaf, _, _ = self._judged(made.leaf)
+        leaf, _, _ = self._judged_leaf(made.leaf)
         labels = self._file.second() if self._settings.is_second else self._file.blind()
         is_taken_back = made.label is None
         # A label stays until it is taken back.
@@ -199,7 +199,7 @@ class AuditSession:
             Route("/api/audit-label", label, methods=["POST"]),
         ]
 
-    def _judged(self, name: LeafName) -> tuple[JudgedLeaf, WrittenNode, Evidence]:
+    def _judged_leaf(self, name: LeafName) -> tuple[JudgedLeaf, WrittenNode, Evidence]:
         """Return a leaf, the root of its tree, and its evidence."""
         if name not in self._leaves:
             raise NoSuchResultError(f"the audit has no leaf {'/'.join(name)}")

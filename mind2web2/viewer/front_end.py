@@ -70,7 +70,7 @@ def content_policy(nonce: str) -> str:
     """Return the Content-Security-Policy of the server's page."""
     return (
         f"default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; "
-        "img-src 'self' blob: data:; connect-src 'self'; "
+        "img-src 'self' blob: data:; connect-src 'self'; frame-src 'self'; "
         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     )
 

@@ -111,7 +111,7 @@ class PageReview:
             cache.remove(key.url, self._record(key, None, "wrong", record, failure=why))
         else:
             cache.replace_record(key.url, self._record(key, kind, "right", record))
-        return self._decided(key, decision, kept)
+        return self._note_decision(key, decision, kept)
 
     def undo(self, key: PageKey) -> Json:
         """Put back a page as it was before its latest decision, and return the page's new row.
@@ -124,7 +124,7 @@ class PageReview:
         latest = self._undoable(key.agent, key.task).get(_page(key.url))
         if latest is None:
             raise UsageError("there is no decision about this page to undo")
-        folder = self._kept_folder(key, latest.kept)
+        folder = self._backup_folder(key, latest.kept)
         if not folder.is_dir():
             raise UsageError(f"cannot be undone: the copy of the page in {folder} was deleted")
         kept = CacheFileSys(folder)
@@ -136,8 +136,8 @@ class PageReview:
         # Its key rather than the page's address, which may be one that redirects to it.
         self._pages.cache(key).mirror_page(next(iter(kept.get_all_urls()), key.url), kept)
         if since is not None:
-            self._decided(key, f"undo of {latest.decision}", since)
-        row = self._decided(key, "undo", latest.kept)
+            self._note_decision(key, f"undo of {latest.decision}", since)
+        row = self._note_decision(key, "undo", latest.kept)
         shutil.rmtree(folder, ignore_errors=True)
         return row
 
@@ -193,7 +193,7 @@ class PageReview:
     def _replace(self, key: PageKey, page: CapturedPage) -> Json:
         kept = self._keep(key)
         self._pages.cache(key).put_capture(page, url=key.url, must_replace=True)
-        return self._decided(key, "upload", kept)
+        return self._note_decision(key, "upload", kept)
 
     @asynccontextmanager
     async def _browser(self) -> AsyncIterator[BatchBrowserManager]:
@@ -216,11 +216,11 @@ class PageReview:
             raise UsageError(f"not captured: {page.record.failure}")
         kept = await asyncio.to_thread(self._keep, key)
         if not await asyncio.to_thread(self._pages.cache(key).put_capture, page, url=key.url):
-            shutil.rmtree(self._kept_folder(key, kept), ignore_errors=True)
+            shutil.rmtree(self._backup_folder(key, kept), ignore_errors=True)
             raise UsageError(
                 "captured, but the stored page looks better and stays; remove it first"
             )
-        return await asyncio.to_thread(self._decided, key, "recapture", kept)
+        return await asyncio.to_thread(self._note_decision, key, "recapture", kept)
 
     def _record(
         self,
@@ -252,13 +252,13 @@ class PageReview:
     def _keep(self, key: PageKey) -> str:
         """Copy the page as it is now, so that a decision can be undone, and return the copy's name."""
         name = f"{datetime.now(UTC):%Y%m%d_%H%M%S}_{secrets.token_hex(4)}"
-        CacheFileSys(self._kept_folder(key, name)).mirror_page(key.url, self._pages.cache(key))
+        CacheFileSys(self._backup_folder(key, name)).mirror_page(key.url, self._pages.cache(key))
         return name
 
-    def _kept_folder(self, key: PageKey, name: str) -> Path:
+    def _backup_folder(self, key: PageKey, name: str) -> Path:
         return self._pages.cache(key).task_dir / KEPT_NAME / name
 
-    def _decided(self, key: PageKey, decision: str, kept: str) -> Json:
+    def _note_decision(self, key: PageKey, decision: str, kept: str) -> Json:
         now = datetime.now(UTC).isoformat(timespec="seconds")
         by = self._reviewer.name
         made = {
@@ -480,17 +480,19 @@ class PageRoutes:
                 key, text=sent.text, screenshot=screenshot, actual_url=actual_url
             )
         )
-        return self._taken(row)
+        return self._finish_upload(row)
 
     async def _upload_pdf(self, request: Request) -> Json:
         key, content = self._uploaded_page(request), await _body(request)
-        return self._taken(await run_in_threadpool(lambda: self._review.upload(key, pdf=content)))
+        return self._finish_upload(
+            await run_in_threadpool(lambda: self._review.upload(key, pdf=content))
+        )
 
     async def _upload_mhtml(self, request: Request) -> Json:
         key, content = self._uploaded_page(request), await _body(request)
-        return self._taken(await self._review.upload_mhtml(key, content))
+        return self._finish_upload(await self._review.upload_mhtml(key, content))
 
-    def _taken(self, row: Json) -> Json:
+    def _finish_upload(self, row: Json) -> Json:
         self._target = None
         return {"success": True, "page": row}
 

@@ -18,7 +18,7 @@ from mind2web2 import __version__
 from mind2web2.errors import ResultWriteError
 from mind2web2.results.claim_facts import page_checks
 from mind2web2.results.stored_results import LoadedResult
-from mind2web2.utils.files import check_replaceable, staged_file
+from mind2web2.utils.files import check_replaceable, stage_file
 from mind2web2.viewer.catalog import Catalog
 from mind2web2.viewer.front_end import DEFAULT_TITLE, file_html, json_bytes
 from mind2web2.viewer.keys import AnswerKey, Json, NoSuchResultError
@@ -56,7 +56,7 @@ async def write_report(path: Path, catalog: Catalog, content: ReportContent) -> 
     before, after = file_html(secrets.token_urlsafe(16), content.title)
     try:
         check_replaceable(path)
-        staged = staged_file(path.parent, before)
+        staged = stage_file(path.parent, before)
         try:
             with staged.open("a", encoding="utf-8") as file:
                 async for name, block in _blocks(catalog, content):
@@ -78,34 +78,34 @@ async def _blocks(
     overview = catalog.overview()
     keys = [AnswerKey(row["agent"], row["task"], row["answer"]) for row in overview["answers"]]
     sentence = opening_sentence(overview["agents"], catalog.comparison)
-    yield ["about"], _packed(_about(overview, content) | {"sentence": sentence})
+    yield ["about"], _pack(_about(overview, content) | {"sentence": sentence})
     claims = catalog.claims()
     if content.redact_tasks:
         # Rows without a leaf have the text of a task.
         claims = [row if row[3] else [*row[:5], REDACTED] for row in claims]
-    yield ["overview"], _packed(overview)
-    yield ["claims"], _packed(claims)
-    yield ["doubts"], _packed(_doubts(catalog, content))
+    yield ["overview"], _pack(overview)
+    yield ["claims"], _pack(claims)
+    yield ["doubts"], _pack(_doubts(catalog, content))
     for task in dict.fromkeys(key.task for key in keys):
         with suppress(NoSuchResultError):
             # Its answers may all be without a result.
-            yield ["leaves", task], _packed(catalog.leaves(task))
+            yield ["leaves", task], _pack(catalog.leaves(task))
     for pair in combinations(catalog.agents(), 2):
-        yield ["comparison", *pair], _packed(catalog.comparison(*pair))
+        yield ["comparison", *pair], _pack(catalog.comparison(*pair))
     pages: dict[PageKey, None] = {}
     for key in keys:
         found = catalog.result(key)
-        answer = catalog.shown(key, found)
-        pages |= dict.fromkeys(_cited(key, found))
+        answer = catalog.answer_with(key, found)
+        pages |= dict.fromkeys(_cited_pages(key, found))
         yield (
             ["answer", key.agent, key.answer, key.task],
-            _packed(_redacted(answer, content)),
+            _pack(_redact(answer, content)),
         )
     if content.pages:
         stored = StoredPages(catalog.paths)
         for page in pages:
             shown = await stored.page(page)
-            yield ["page", page.agent, page.task, page.url], _packed(shown)
+            yield ["page", page.agent, page.task, page.url], _pack(shown)
             left = _MAX_PICTURES_OF_A_PAGE_BYTES
             for name in shown["images"]:
                 image = await stored.image(page, name)
@@ -139,7 +139,7 @@ def _about(overview: Json, content: ReportContent) -> Json:
     }
 
 
-def _redacted(answer: Json, content: ReportContent) -> Json:
+def _redact(answer: Json, content: ReportContent) -> Json:
     if not content.redact_tasks:
         return answer
     trees = [
@@ -162,13 +162,13 @@ def _doubts(catalog: Catalog, content: ReportContent) -> Json:
     return found | {"agents": agents}
 
 
-def _cited(key: AnswerKey, found: LoadedResult | None) -> list[PageKey]:
+def _cited_pages(key: AnswerKey, found: LoadedResult | None) -> list[PageKey]:
     trees = () if found is None else found.content.trees
     urls = [check.url for tree in trees for node in tree.walk() for check in page_checks(node)]
     return [PageKey(key.agent, key.task, url) for url in urls]
 
 
-def _packed(value: object) -> bytes:
+def _pack(value: object) -> bytes:
     return gzip.compress(json_bytes(value), mtime=0)
 
 

@@ -10,6 +10,8 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import BaseModel
+
 from mind2web2.capture.models import CaptureRecord
 from mind2web2.errors import CaptureError
 from mind2web2.judge.store import judgment_key
@@ -17,7 +19,7 @@ from mind2web2.llm_client.chat import ChatRequest, ImageLimit, Message
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.crawl import AgentCache
 from mind2web2.pages.library import PageLibrary, PageRequest
-from mind2web2.pages.prepared_page import PreparedPage
+from mind2web2.pages.prepared_page import NO_SCREENSHOT, PreparedPage
 from mind2web2.results.result_file import ResultFile
 from mind2web2.rubric.verdicts import Evidence, PageCheck, Vote
 from mind2web2.utils.names import is_file_name
@@ -25,6 +27,8 @@ from mind2web2.utils.path_config import PathConfig
 from mind2web2.verification.config import EvaluatorConfig
 from mind2web2.verification.messages import (
     BinaryEvalResult,
+    BlindReading,
+    blind_messages,
     verification_messages,
 )
 from mind2web2.viewer.catalog import Catalog
@@ -73,7 +77,7 @@ class StoredPages:
             "record": None if record is None else record.model_dump(mode="json"),
         }
         try:
-            page = await self._prepared(key, with_images=True)
+            page = await self._prepare(key, with_images=True)
         except CaptureError as error:
             is_new = record is None and found["kind"] is None
             reason = "it has not been captured" if is_new else _reason(record, error)
@@ -99,7 +103,7 @@ class StoredPages:
             if screenshot is not None:
                 return screenshot
         elif cache.has_pdf(key.url):
-            page = await self._prepared(key, with_images=True)
+            page = await self._prepare(key, with_images=True)
             names = self._image_names(cache, page)
             if name in names:
                 return base64.b64decode(str(page.images[names.index(name)]).partition(",")[2])
@@ -122,27 +126,36 @@ class StoredPages:
             page = None
             by_first = _is_of_first(evidence, check, vote)
             if check is not None:
-                with_images = check.page is None or bool(check.page.images)
-                page = await self._prepared(
+                seen = check.page
+                # A page without a screenshot was asked for with images as well, and a note says so.
+                with_images = seen is None or bool(seen.images) or NO_SCREENSHOT in seen.notes
+                page = await self._prepare(
                     PageKey(key.agent, key.task, check.url), with_images=with_images
                 )
                 if check.page is not None and check.page.images < len(page.images):
                     page = page.within(ImageLimit(max_images=check.page.images))
-            messages = verification_messages(
-                task,
-                catalog.answer_text(key) or "",
-                page,
-                evidence.claim or "",
-                evidence.additional_instruction,
-            )
-            request = _request(content, messages, by_first=by_first)
+            if evidence.blind is not None:
+                template: type[BaseModel] = BlindReading
+                messages = blind_messages(
+                    task, page, evidence.blind, evidence.additional_instruction
+                )
+            else:
+                template = BinaryEvalResult
+                messages = verification_messages(
+                    task,
+                    catalog.answer_text(key) or "",
+                    page,
+                    evidence.claim or "",
+                    evidence.additional_instruction,
+                )
+            request = _request(content, messages, template, by_first=by_first)
             return {
-                "messages": [_shown(message) for message in messages],
+                "messages": [_describe_message(message) for message in messages],
                 "is_exact": judgment_key(request, vote.trial) == judgment,
             }
         raise NoSuchResultError("no vote of this answer has this judgment")
 
-    async def _prepared(self, key: PageKey, *, with_images: bool) -> PreparedPage:
+    async def _prepare(self, key: PageKey, *, with_images: bool) -> PreparedPage:
         request = PageRequest(
             cache=self.cache(key),
             url=key.url,
@@ -188,27 +201,25 @@ def _is_of_first(evidence: Evidence, check: PageCheck | None, vote: Vote) -> boo
     return decided or vote in voted.first_votes
 
 
-def _request(result: ResultFile, messages: list[Message], *, by_first: bool = False) -> ChatRequest:
+def _request(
+    result: ResultFile, messages: list[Message], template: type[BaseModel], *, by_first: bool
+) -> ChatRequest:
     judge = None if result.provenance is None else result.provenance.judge
     if judge is None:
-        return ChatRequest(
-            model=result.judge_model or "", messages=messages, template=BinaryEvalResult
-        )
+        return ChatRequest(model=result.judge_model or "", messages=messages, template=template)
     if by_first:
-        return ChatRequest(
-            model=judge.first_model or "", messages=messages, template=BinaryEvalResult
-        )
+        return ChatRequest(model=judge.first_model or "", messages=messages, template=template)
     return ChatRequest(
         model=judge.model,
         messages=messages,
-        template=BinaryEvalResult,
+        template=template,
         temperature=judge.temperature,
         reasoning_effort=judge.reasoning_effort,
         extra=json.loads(judge.extra_body or "{}"),
     )
 
 
-def _shown(message: Message) -> Json:
+def _describe_message(message: Message) -> Json:
     """Return a message with its texts; of an image only how large it is, as the page shows it anyway."""
     content: Any = message["content"]
     parts: list[Any] = [{"type": "text", "text": content}] if isinstance(content, str) else content

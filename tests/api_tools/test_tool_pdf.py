@@ -13,7 +13,7 @@ from fixtures.pdf_files import encrypted_pdf, pdf
 from PIL import Image
 from servers.local_http import Answer, LocalHttp
 
-from mind2web2.api_tools.surroundings import downloads_from, downloads_reported
+from mind2web2.api_tools.surroundings import downloads_from, report_downloads
 from mind2web2.api_tools.tool_pdf import MAX_TRIES, PDFParser, download, is_pdf
 from mind2web2.capture.models import NetworkSettings
 from mind2web2.capture.pdf import (
@@ -199,7 +199,7 @@ async def test_a_source_of_another_type_is_an_error_of_the_script():
 )
 async def test_a_document_unavailable_for_now_is_in_doubt(serve, answer, is_doubtful):
     site, doubts = serve(report_pdf=[answer]), []
-    with downloads_from(ANYWHERE), downloads_reported(print, doubts.append):
+    with downloads_from(ANYWHERE), report_downloads(print, doubts.append):
         assert await PDFParser().extract(f"{site.url}/report.pdf") == ([], "")
     assert [site.url in doubt for doubt in doubts] == [True] * is_doubtful
 

@@ -37,7 +37,7 @@ QUICKLY = ("--batch", "--batch_poll", "0.01", "--no_capture")
 @pytest.fixture(autouse=True)
 def _quick_pace(monkeypatch):
     """Send a job soon after the last question, instead of a second or more later."""
-    quickly = partial(batch_endpoints.BatchPace, quiet_s=0.1)
+    quickly = partial(batch_endpoints.BatchPace, pause_s=0.1)
     monkeypatch.setattr(batch_endpoints, "BatchPace", quickly)
 
 

@@ -2,11 +2,10 @@
 
 import re
 import shutil
-import threading
 from datetime import UTC, datetime
 
 import pytest
-from projects import TASK, Project, call, claim_in, overridden
+from projects import TASK, Project, call, overridden
 from servers.judge_server import JudgeServer, prompt_text
 
 from mind2web2.capture.models import CapturedPage, CaptureRecord
@@ -56,21 +55,21 @@ def files(project):
     return {path: path.read_bytes() for path in project.root.rglob("*") if path.is_file()}
 
 
-def test_a_first_run_is_guessed(project, server):
+def test_a_first_run_counts_what_the_scripts_ask(project, server):
     """Nothing is asked or written, and no key is needed."""
     before = files(project)
     for command in ((evaluate_main, "--agent_name", "bot"), (main, "evaluate", "bot")):
         told = call(*command, "--estimate")
         assert (told.returncode, told.stderr) == (0, "")
         assert "Answers to evaluate: 2 of 2; 0 have a result that is up to date." in told.stdout
-        assert "based on a guess from length and links" in told.stdout
-        assert "in which all is right: mind2web2 rehearse lake" in told.stdout
         assert "Judge: o4-mini (openai https://api.openai.com/v1)." in told.stdout
-        # One claim's page and the whole answers: nothing is known, so the range is wide.
-        assert "Judge requests: between 6 and 88, probably 22, based on a guess" in told.stdout
+        assert (
+            "Judge requests: between 4 and 16, probably 8, based on the questions that scripts ask "
+            "with made-up replies."
+        ) in told.stdout
         assert re.search(r"^Dollars: between \$\S+ and \$\S+, probably \$\S+\.$", told.stdout, re.M)
         assert "not cached yet: 1; captured when a claim needs them." in told.stdout
-        assert told.stdout.endswith("Nothing was asked, run or written.\n")
+        assert told.stdout.endswith("Nothing was asked or written.\n")
     assert (files(project), server.calls) == (before, [])
 
 
@@ -142,7 +141,7 @@ def test_results_of_others_say_less(project, server):
     project.add_answer("answer_1", task="hill")
     project.add_script(CLAIMS, task="hill")
     hill = run(server, "--estimate", "--task_id", "hill")
-    assert "Judge requests: between 2 and 36, probably 9, based on a guess" in hill.stdout
+    assert "Judge requests: between 2 and 8, probably 4, based on the questions" in hill.stdout
 
 
 def test_an_unknown_price_is_reported(project, server):
@@ -296,10 +295,9 @@ def test_results_by_another_rule_of_votes_are_converted(server, made_by, planned
 
 
 @pytest.mark.usefixtures("project")
-def test_a_guess_follows_the_rule_of_votes(server):
-    """One vote a claim is about half of the requests."""
+def test_a_first_run_follows_the_rule_of_votes(server):
     told = run(server, "--estimate", "--votes", "1")
-    assert "probably 12, based on a guess" in told.stdout
+    assert "probably 4, based on the questions" in told.stdout
 
 
 def test_a_damaged_store_of_another_agent_is_left_out(project, server, caplog):
@@ -313,53 +311,32 @@ def test_a_damaged_store_of_another_agent_is_left_out(project, server, caplog):
     assert len(server.calls) > 0
 
 
-GATED = """
-gate = evaluator.add_leaf("gate", "d", critical=True)
-await evaluator.verify("gate", gate)
-for name in ("first", "second"):
-    await evaluator.verify(name, evaluator.add_leaf(name, "d"))
-row = evaluator.add_sequential("row", "d")
-for name in ("third", "fourth"):
-    await evaluator.verify(name, evaluator.add_leaf(name, "d", row))
+EXTRACTING = """
+from pydantic import BaseModel
+class Lake(BaseModel):
+    name: str
+    urls: list[str]
+lakes = await evaluator.extract("Which?", Lake)
+for n, url in enumerate(lakes.urls):
+    await evaluator.verify(f"{lakes.name} {n}", evaluator.add_leaf(f"{n}", "d"), url)
 return evaluator.get_summary()
 """
-OFF, GATES = (
-    "values probably 4 requests, $0.0011",
-    "gates probably 20 requests, $0.0055",
-)
 
 
-class FailingGates:
-    """A judge that finds each gate wrong once all others have been asked, and the third claim too."""
-
-    def __init__(self, others):
-        self._others, self._seen, self._all = others, [], threading.Event()
-
-    def reply(self, request):
-        """Reply to a request."""
-        claim = claim_in(prompt_text(request))
-        if claim == "gate":
-            assert self._others == 0 or self._all.wait(60)
-            return {"reasoning": "r", "result": False, "quote": ""}
-        self._seen.append(request)
-        if len(self._seen) == self._others:
-            self._all.set()
-        # Whether its reply or the gate's is read first: the fourth claim, behind it, is not asked.
-        return {"reasoning": "r", "result": claim != "third", "quote": ""}
+def test_extractions_are_filled_for_the_estimate(project):
+    """Two answers of one extraction and three claims; lookahead asks more."""
+    project.add_script_body(EXTRACTING)
+    told = call(evaluate_main, "--agent_name", "bot", "--estimate").stdout
+    assert "probably 14, based on the questions" in told
+    assert "By --ahead (this command: values): values probably 14 requests" in told
+    assert "gates probably 16 requests" in told
 
 
-def test_lookahead_has_a_price_of_its_own(project):
-    """Both prices are given, of leaves one level of gates away; a run takes the one of its setting."""
-    project.add_script_body(GATED)
-    with JudgeServer(reply=FailingGates(0).reply) as server:
-        assert run(server).returncode == 0
-    for way in ("values", "gates"):
-        told = run(server, "--estimate", "--overwrite", "--ahead", way)
-        assert f"By --ahead (this command: {way}): {OFF}; {GATES}." in told.stdout
-    assert "probably 20, based on your 2 earlier results." in told.stdout
-    with JudgeServer(reply=FailingGates(12).reply) as server:
-        assert run(server, "--overwrite", "--ahead", "gates").returncode == 0
-        assert len(server.calls) == 20
+def test_an_answer_whose_script_fails_is_not_estimated(project):
+    project.add_script_body("raise KeyError('no lake')")
+    told = call(evaluate_main, "--agent_name", "bot", "--estimate").stdout
+    assert "No result to be expected: lake/answer_1.md: " in told
+    assert "KeyError" in told
 
 
 @pytest.mark.usefixtures("project")

@@ -112,8 +112,7 @@ def test_metrics_and_compare_show_raw_and_corrected_scores(project):
     assert "the judge errs differently" not in text
     text = call(main, "metrics", "bot").stdout
     assert (
-        "Partial completion by the judge 75%, corrected by strong on 16 of 16 answers: 66%"
-        in text
+        "Partial completion by the judge 75%, corrected by strong on 16 of 16 answers: 66%" in text
     )
     sentence = text.split("To copy: ")[1]
     assert "bot reached a partial completion of 75%" in sentence

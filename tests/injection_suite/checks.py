@@ -19,7 +19,7 @@ from mind2web2.llm_client.transport import Completion
 from mind2web2.pages.citations import discovery_messages
 from mind2web2.prompts import HashedText, flags_of, one_a_kind
 from mind2web2.rubric.verdicts import Flag
-from mind2web2.utils.invisible_text import made_visible
+from mind2web2.utils.invisible_text import make_visible
 from mind2web2.verification.messages import extraction_messages, verification_messages
 
 _OPENING = re.compile(r"<<(?P<name>[a-z ]+) (?P<code>[0-9a-f]{20})>>\n")
@@ -95,7 +95,7 @@ def _problems(material: Material) -> Iterator[str]:
 
 def _expected(attack: Attack) -> str:
     """Return the attack as a judge is shown it: a code copied from an earlier block is taken out."""
-    return made_visible(attack.text).replace(TASK_CODE, "[delimiter removed]")
+    return make_visible(attack.text).replace(TASK_CODE, "[delimiter removed]")
 
 
 def _verification(material: Material) -> list[Message]:

@@ -93,7 +93,7 @@ def test_text_goes_to_the_end_of_the_users_turn(messages, expected_last):
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
-SHARED = TEXT | TEXT.map(HashedText) | TEXT.map(lambda text: HashedText(text).prepared())
+SHARED = TEXT | TEXT.map(HashedText) | TEXT.map(lambda text: HashedText(text).prepare())
 IMAGE_PARTS = st.builds(
     lambda url, detail, is_last: {
         "type": "image_url",
@@ -138,8 +138,8 @@ def test_the_body_equals_the_messages(messages, parameters):
 def test_encoded_texts_are_reused():
     """A page's text is escaped once for all requests, its images are never escaped at all."""
     text, image = (
-        HashedText('"Zürich"\n' * 3).prepared(),
-        HashedText("data:image/jpeg;base64,AAAA").prepared(),
+        HashedText('"Zürich"\n' * 3).prepare(),
+        HashedText("data:image/jpeg;base64,AAAA").prepare(),
     )
     assert text.json_pieces[0] is text.json_pieces[0]
     assert image.json_pieces == (b'"', b"data:image/jpeg;base64,AAAA", b'"')
@@ -175,8 +175,8 @@ def test_values_outside_json_are_refused(value, error):
 
 async def test_a_server_receives_large_bodies_whole():
     """Megabytes of a page, with a content length, in several requests."""
-    text = HashedText('Zürich "am See" \n' * 50_000).prepared()
-    image = HashedText("data:image/jpeg;base64," + "QUJD" * 300_000).prepared()
+    text = HashedText('Zürich "am See" \n' * 50_000).prepare()
+    image = HashedText("data:image/jpeg;base64," + "QUJD" * 300_000).prepare()
     parts = [
         {"type": "text", "text": text},
         {"type": "image_url", "image_url": {"url": image}},

@@ -5,6 +5,7 @@ import logging
 import threading
 from types import SimpleNamespace
 
+import aiohttp  # noqa: F401 (loaded by the first request, which would then look slow)
 import pytest
 from pydantic import BaseModel
 from servers.judge_server import VERDICT, JudgeServer, broken_body, status

@@ -7,7 +7,7 @@ from PIL import Image
 
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.cache_files import PageFiles
-from mind2web2.utils.files import staged_file
+from mind2web2.utils.files import stage_file
 
 URL = "https://example.com/page"
 NOTE = ".replacing.json"
@@ -41,7 +41,7 @@ def test_a_reader_completes_what_was_begun(cache, tmp_path, moves_done):
     """However far the killed process came; nothing of it is left then."""
     files = PageFiles.of(cache.task_dir, URL)
     new = {files.text: b"new", files.screenshot: jpeg(tmp_path, "blue")}
-    staged = {path: staged_file(cache.task_dir, content) for path, content in new.items()}
+    staged = {path: stage_file(cache.task_dir, content) for path, content in new.items()}
     leave_note(
         cache,
         {

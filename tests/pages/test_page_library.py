@@ -447,7 +447,7 @@ def test_the_least_recently_used_are_dropped(uses, limit_bytes):
 
 
 def test_texts_and_images_count_with_their_encoding():
-    image = HashedText("data:image/jpeg;base64," + "A" * 1000).prepared()
-    text = HashedText('"quoted"' * 100).prepared()
+    image = HashedText("data:image/jpeg;base64," + "A" * 1000).prepare()
+    text = HashedText('"quoted"' * 100).prepare()
     page = PreparedPage("", "web", None, text, 800, 800, (image, image))
     assert 2 * 1000 + 2 * 800 < page.memory_bytes < 2 * 1000 + 2 * 800 + 1000

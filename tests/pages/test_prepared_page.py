@@ -192,7 +192,7 @@ def test_a_halved_page_shows_half_of_each(text, image_count):
         (len(text) // 2, image_count // 2),
         (len(text) // 4, image_count // 4),
     ):
-        page = page.halved()
+        page = page.halve()
         assert page.text.startswith(text[:expected])
         assert (page.text_chars, len(page.images)) == (expected, count)
         assert (
@@ -214,7 +214,7 @@ def test_the_record_says_what_is_shown():
         "troubles": ("challenge",),
         "flags": (flag.model_dump(),),
     }
-    assert page.shown().model_dump() == {
+    assert page.evidence_record().model_dump() == {
         "kind": "pdf",
         "sha256": "ab",
         **sizes,

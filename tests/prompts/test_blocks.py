@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mind2web2.prompts import BlockChain, HashedText, encodable, instructions
-from mind2web2.utils.invisible_text import made_visible
+from mind2web2.utils.invisible_text import make_visible
 
 ANY_TEXT = st.text(st.characters())  # lone surrogates included
 CODE = re.compile(r"[0-9a-f]{20}")
@@ -28,7 +28,7 @@ def test_texts_are_whole_inside_their_blocks(texts):
     chain = BlockChain()
     blocks = [chain.block(name, text) for name, text in texts]
     for block, (name, text) in zip(blocks, texts, strict=True):
-        assert block.text == made_visible(encodable(text))
+        assert block.text == make_visible(encodable(text))
         assert (
             str(block)
             == f"<<{name} {code_of(block)}>>\n{block.text}\n<<end of {name} {code_of(block)}>>\n"
@@ -143,16 +143,16 @@ def test_instructions_tell_data_from_instructions(name):
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_a_shared_text_knows_its_json(text):
     """The same as anybody else would write."""
-    for shared in (HashedText(text), HashedText(text).prepared()):
+    for shared in (HashedText(text), HashedText(text).prepare()):
         for _ in range(2):
             assert b"".join(shared.json_pieces) == json.dumps(text, ensure_ascii=False).encode()
 
 
 def test_a_text_is_sendable_once_it_has_been_hashed():
     """Which nothing with half a surrogate pair survives."""
-    assert (HashedText("a").is_sendable, HashedText("a").prepared().is_sendable) == (
+    assert (HashedText("a").is_sendable, HashedText("a").prepare().is_sendable) == (
         False,
         True,
     )
     with pytest.raises(UnicodeEncodeError):
-        HashedText("\ud800").prepared()
+        HashedText("\ud800").prepare()

@@ -324,7 +324,7 @@ def test_an_estimate_knows_both_judges():
 
 def test_batches_have_one_model_each(project, monkeypatch):
     """As a provider demands; a direct run afterwards asks nothing."""
-    quickly = partial(batch_endpoints.BatchPace, quiet_s=0.1)
+    quickly = partial(batch_endpoints.BatchPace, pause_s=0.1)
     monkeypatch.setattr(batch_endpoints, "BatchPace", quickly)
     with BatchServer(TwoJudges()) as server:
         output = judged(server, "--batch", "--batch_poll", "0.01")

@@ -7,7 +7,7 @@ import weakref
 import pytest
 
 from mind2web2.utils.aio import SharedWork, all_or_first_error, to_the_end
-from mind2web2.utils.garbage_collection import gc_frozen, gc_paused
+from mind2web2.utils.garbage_collection import gc_frozen, pause_gc
 from mind2web2.utils.loop_turns import LoopTurns, loop_turn
 
 
@@ -262,8 +262,8 @@ def test_the_collector_is_left_as_it_was():
 
 def test_nothing_is_collected_while_libraries_load():
     """Also where it is nested, or was off before."""
-    with gc_paused():
-        with gc_paused():
+    with pause_gc():
+        with pause_gc():
             assert not gc.isenabled()
         assert not gc.isenabled()
     assert gc.isenabled()

@@ -20,7 +20,7 @@ def installed(tmp_path, monkeypatch):
     # Our own plugins have exports as well.
     monkeypatch.setattr(found, "_OWN_PLUGINS", tmp_path / "none")
     found.entry_points.cache_clear()
-    found._loaded.cache_clear()
+    found._load.cache_clear()
     yield folder
     found.entry_points.cache_clear()
     sys.modules.pop("own_plugin", None)
@@ -29,14 +29,14 @@ def installed(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("installed")
 def test_an_installed_package_adds_its_parts_to_hooks():
     assert found.hook_names("exports") == ["good", "bad"]
-    assert found.loaded_part("exports", "good") == 1
-    assert found.loaded_part("exports", "unknown") is None
+    assert found.load_part("exports", "good") == 1
+    assert found.load_part("exports", "unknown") is None
 
 
 @pytest.mark.usefixtures("installed")
 def test_a_part_that_cannot_be_loaded_is_one_warning(caplog):
     for _ in range(2):
-        assert found.loaded_parts("exports") == {"good": 1}
+        assert found.load_parts("exports") == {"good": 1}
     (record,) = caplog.records
     assert "the plugin own_plugin 1.0 cannot be loaded" in record.getMessage()
 

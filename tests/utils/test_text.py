@@ -12,7 +12,7 @@ from injection_suite.disguises import bits, selectors, tags
 from mind2web2.errors import UsageError
 from mind2web2.utils.dollars import dollars, dollars_as_given
 from mind2web2.utils.files import read_regular_file
-from mind2web2.utils.invisible_text import made_visible
+from mind2web2.utils.invisible_text import make_visible
 from mind2web2.utils.names import (
     MAX_NAME_BYTES,
     check_name,
@@ -106,26 +106,26 @@ TRICKS = [
 @pytest.mark.parametrize("text", REAL_TEXTS.values(), ids=REAL_TEXTS.keys())
 def test_text_as_people_write_it_stays_as_it_is(text):
     """Joiners, marks of direction and selectors have their uses, and prompts with them their hashes."""
-    assert made_visible(text) == text
+    assert make_visible(text) == text
 
 
 @pytest.mark.parametrize(("text", "shown"), TRICKS, ids=[ascii(shown) for _, shown in TRICKS])
 def test_what_nobody_sees_shows_as_a_mark(text, shown):
     """A judge sees that something was there, and how much of it, and not what it says."""
-    assert made_visible(text) == shown
+    assert make_visible(text) == shown
 
 
 @given(st.text(st.sampled_from(string.printable.replace("\x0b", ""))))
 def test_plain_text_stays_as_it_is(text):
     """Whatever the keyboard has."""
-    assert made_visible(text) == text
+    assert make_visible(text) == text
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_what_has_been_made_visible_stays_as_it_is(text):
     """A mark needs no mark."""
-    shown = made_visible(text)
-    assert made_visible(shown) == shown
+    shown = make_visible(text)
+    assert make_visible(shown) == shown
 
 
 INVISIBLE = st.sampled_from(
@@ -136,7 +136,7 @@ INVISIBLE = st.sampled_from(
 @given(st.text(), INVISIBLE, st.text())
 def test_nothing_that_carries_a_message_is_left(before, carrier, after):
     """Wherever it stands, but in flags that are made of it and behind characters it belongs to."""
-    shown = made_visible(f"{before}.{carrier}{after}")
+    shown = make_visible(f"{before}.{carrier}{after}")
     assert f".{carrier}" not in shown
 
 

@@ -7,7 +7,7 @@ from scripted_judge import Question
 
 from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.prompts import HashedText, encodable, instructions
-from mind2web2.utils.invisible_text import made_visible
+from mind2web2.utils.invisible_text import make_visible
 from mind2web2.verification.messages import extraction_messages, verification_messages
 
 ANY_TEXT = st.text(st.characters())
@@ -117,12 +117,12 @@ def test_every_text_is_whole_in_its_block(task, answer, text, claim, instruction
     shown = page(encodable(text))
     messages = verification_messages(task, answer, shown, claim, f"do {instruction}")
     assert question(messages).blocks == {
-        "task": made_visible(encodable(task)),
-        "answer": made_visible(encodable(answer)),
+        "task": make_visible(encodable(task)),
+        "answer": make_visible(encodable(answer)),
         "page address": ADDRESS,
         "page": encodable(text),
-        "claim": made_visible(encodable(claim)),
-        "extra instruction": made_visible(encodable(f"do {instruction}")),
+        "claim": make_visible(encodable(claim)),
+        "extra instruction": make_visible(encodable(f"do {instruction}")),
     }
     assert messages == verification_messages(task, answer, shown, claim, f"do {instruction}")
 

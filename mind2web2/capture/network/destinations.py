@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from weakref import WeakValueDictionary
 
 from mind2web2.capture.models import NetworkSettings
-from mind2web2.capture.network.proxy_url import Upstream, parsed_upstream
+from mind2web2.capture.network.proxy_url import Upstream, parse_upstream
 from mind2web2.capture.network.upstream import is_private_name, upstream_for
 
 IPAddress = IPv4Address | IPv6Address
@@ -320,7 +320,7 @@ class Destinations:
         self._host_map = {_plain(host): address for host, address in network.host_map.items()}
         for scheme in ("http", "https"):
             if network.proxies.get(scheme):
-                parsed_upstream(
+                parse_upstream(
                     network.proxies[scheme]
                 )  # an unusable one fails now, not with every page
         self._resolve = resolve or SystemResolver()
@@ -363,9 +363,9 @@ class Destinations:
             return (literal,)
         if host == "localhost" or host.endswith(".localhost"):
             return (IPv4Address("127.0.0.1"), IPv6Address("::1"))
-        return await self._looked_up(host)
+        return await self._look_up(host)
 
-    async def _looked_up(self, host: str) -> tuple[IPAddress, ...]:
+    async def _look_up(self, host: str) -> tuple[IPAddress, ...]:
         clock = asyncio.get_running_loop().time
         async with self._lookups.setdefault(host, asyncio.Lock()):
             known_until, addresses = self._known.get(host, (0.0, ()))

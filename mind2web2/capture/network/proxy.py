@@ -165,7 +165,7 @@ class FilteringProxy:
         try:
             await self._destinations.find(host, port)
         except DestinationRefusedError as refusal:
-            return _refused(host, port, refusal)
+            return _refused_connection(host, port, refusal)
         except DestinationFailedError:  # not refused: the connection itself will fail
             return None
         return None
@@ -296,7 +296,7 @@ class ProxySession:
         try:
             upstream, rewrite = await self._connect(host, port)
         except DestinationRefusedError as refusal:
-            self._record_refusal(_refused(host, port, refusal))
+            self._record_refusal(_refused_connection(host, port, refusal))
             self._turn_away(writer, SocksReply.NOT_ALLOWED)
         except DestinationFailedError as error:
             self._record_failure(host, error.failure)
@@ -415,7 +415,9 @@ class ProxySession:
             self.failures[host] = failure
 
 
-def _refused(host: str, port: int, refusal: DestinationRefusedError) -> RefusedConnection:
+def _refused_connection(
+    host: str, port: int, refusal: DestinationRefusedError
+) -> RefusedConnection:
     is_private = isinstance(refusal, PrivateDestinationError)
     return RefusedConnection(host=host, port=port, reason=str(refusal), is_private=is_private)
 

@@ -28,7 +28,7 @@ class Upstream:
         return f"proxy {self.host}:{self.port}"
 
 
-def parsed_upstream(url: str) -> Upstream:
+def parse_upstream(url: str) -> Upstream:
     """Return the proxy that a URL names, such as ``http://user:password@proxy.example:3128``.
 
     Raises:

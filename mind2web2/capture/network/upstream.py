@@ -7,7 +7,7 @@ import re
 import ssl
 from collections.abc import Callable, Mapping
 
-from mind2web2.capture.network.proxy_url import HTTPS_PORT, Upstream, parsed_upstream
+from mind2web2.capture.network.proxy_url import HTTPS_PORT, Upstream, parse_upstream
 from mind2web2.urls.no_proxy import is_reached_without_proxy
 
 CONNECT_TIMEOUT_S = 30.0
@@ -51,7 +51,7 @@ def upstream_for(host: str, port: int, proxies: Mapping[str, str]) -> Upstream |
         url = proxies.get("https") or proxies.get("http")
     if not url or is_reached_without_proxy(host, port, proxies.get("no", "")):
         return None
-    return parsed_upstream(url)
+    return parse_upstream(url)
 
 
 def is_private_name(host: str) -> bool:
@@ -73,9 +73,9 @@ async def open_tunnel(upstream: Upstream, host: str, port: int) -> tuple[Stream,
         name = f"[{host}]:{port}"
     else:
         name = f"{host}:{port}"
-    stream = await _connected(upstream)
+    stream = await _connect(upstream)
     try:
-        status = await _asked(
+        status = await _send_request(
             stream,
             b"CONNECT %b HTTP/1.1\r\nHost: %b\r\n" % ((name.encode(),) * 2),
             upstream,
@@ -87,12 +87,12 @@ async def open_tunnel(upstream: Upstream, host: str, port: int) -> tuple[Stream,
         raise
     stream[1].transport.abort()
     if status in _NO_TUNNEL_STATUSES and port != HTTPS_PORT:
-        return await _connected(upstream), _request_rewriter(name, port, upstream)
+        return await _connect(upstream), _request_rewriter(name, port, upstream)
     cure = ": check its user and password" if status == 407 else ""
     raise UpstreamError(f"the {upstream} answered HTTP {status} when asked for {name}{cure}")
 
 
-async def _connected(upstream: Upstream) -> Stream:
+async def _connect(upstream: Upstream) -> Stream:
     context = ssl.create_default_context() if upstream.is_tls else None
     try:
         async with asyncio.timeout(CONNECT_TIMEOUT_S):
@@ -109,7 +109,7 @@ async def _connected(upstream: Upstream) -> Stream:
         ) from error
 
 
-async def _asked(stream: Stream, request: bytes, upstream: Upstream) -> int:
+async def _send_request(stream: Stream, request: bytes, upstream: Upstream) -> int:
     reader, writer = stream
     try:
         async with asyncio.timeout(CONNECT_TIMEOUT_S):

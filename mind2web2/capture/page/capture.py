@@ -109,11 +109,11 @@ async def see_page(
     """
     timings_s: dict[str, float] = {}
     async with Visit(page, session, settings, guard) as visit:
-        with _timed(timings_s, "open"):
+        with _record_time(timings_s, "open"):
             await visit.open(url)
         document = visit.navigation.document
         if document.file is not None:
-            with _timed(timings_s, "read"):
+            with _record_time(timings_s, "read"):
                 seen = await _see_file(document, settings)
         else:
             seen = await _PageReader(visit, url, certificate_error).read(timings_s)
@@ -170,7 +170,7 @@ class _PageReader:
 
     async def read(self, timings_s: dict[str, float]) -> Sighting:
         """Return the content of the page."""
-        with _timed(timings_s, "unfold"):
+        with _record_time(timings_s, "unfold"):
             reading = await self._bring_out()
         reading = reading or await self._read(timings_s, self._unchanged_worlds())
         self._seen.is_broken = self._visit.is_broken
@@ -236,7 +236,7 @@ class _PageReader:
         text: PageText | None = None
         screenshot: bytes | None = None
         scripts: dict[str, bool] | None = None
-        with _timed(timings_s, "read"):
+        with _record_time(timings_s, "read"):
             if worlds is None:
                 worlds = await self._stage(
                     "entering its frames", _READ_LIMIT_S, self._visit.worlds()
@@ -249,7 +249,7 @@ class _PageReader:
             state = await self._stage(
                 "looking at it", _READ_LIMIT_S, self._visit.state(with_text=False)
             )
-        with _timed(timings_s, "picture"):
+        with _record_time(timings_s, "picture"):
             noted = len(self._seen.notes)
             if worlds is not None:
                 picture = take_screenshot(self._visit.session, worlds, self._settings)
@@ -417,7 +417,7 @@ class _PageReader:
 
 
 @contextmanager
-def _timed(timings_s: dict[str, float], stage: str) -> Iterator[None]:
+def _record_time(timings_s: dict[str, float], stage: str) -> Iterator[None]:
     started = time.monotonic()
     try:
         yield

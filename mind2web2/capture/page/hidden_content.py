@@ -19,8 +19,8 @@ from mind2web2.capture.page.isolated_world import (
     FrameWorld,
     Rest,
     call_or_none,
-    frame_painted,
-    settled,
+    settle,
+    wait_for_paint,
 )
 
 log = logging.getLogger(__name__)
@@ -113,9 +113,9 @@ class _Tour:
     async def back_to_the_top(self, worlds: Sequence[FrameWorld]) -> None:
         for world in worlds:
             await _scroll_step(world, "top")
-        await frame_painted(worlds[0])
+        await wait_for_paint(worlds[0])
         if not self._has_stalled:
-            await settled(worlds[0], self._rest, _END_PAGE_TIME_S)
+            await settle(worlds[0], self._rest, _END_PAGE_TIME_S)
         for world in worlds:
             self.gathered_rows += await _scroll_step(world, "place") or 0
 
@@ -130,7 +130,7 @@ class _Tour:
 
     async def _gather(self, world: FrameWorld, index: int) -> None:
         for _ in range(_MAX_GATHERING_STEPS):
-            await frame_painted(world)
+            await wait_for_paint(world)
             await self._wait(_STEP_PAGE_TIME_S)
             place = await _scroll_step(world, "gather", index)
             if place is None or not place["isMore"]:
@@ -146,7 +146,7 @@ class _Tour:
                 return
             self.rounds += 1
             first_height = first_height or place["height"]
-            await frame_painted(world)
+            await wait_for_paint(world)
             await self._wait(_STEP_PAGE_TIME_S)
             if place["top"] > _MAX_HEIGHT_PX:
                 # A page that is merely long is all there already.
@@ -171,7 +171,7 @@ class _Tour:
     async def _notify_observers(self, world: FrameWorld) -> None:
         # The page's observers are called while its time runs. Where two steps come in one call, the
         # many pages that look at the first entry only miss the second.
-        await frame_painted(world)
+        await wait_for_paint(world)
         await self._wait(_STEP_PAGE_TIME_S)
 
     async def _wait(self, page_time_s: float) -> None:
@@ -359,12 +359,12 @@ class _Unfolding:
 
     async def run(self) -> None:
         if await self._step("begin"):
-            await settled(self._world, self._rest, _OPENING_PAGE_TIME_S)
+            await settle(self._world, self._rest, _OPENING_PAGE_TIME_S)
         await self._open_sections()
         if await self._show_more():
             await self._open_sections()
         if await self._step("restore"):
-            await settled(self._world, self._rest, _OPENING_PAGE_TIME_S)
+            await settle(self._world, self._rest, _OPENING_PAGE_TIME_S)
 
     async def finish(self) -> dict[str, int]:
         outcome: dict[str, dict[str, int]] = await self._step("finish") or {}
@@ -375,7 +375,7 @@ class _Unfolding:
         for _ in range(_MAX_ROUNDS):
             if not await self._step("press", _MAX_PRESSES_A_ROUND):
                 return
-            await settled(self._world, self._rest, _OPENING_PAGE_TIME_S)
+            await settle(self._world, self._rest, _OPENING_PAGE_TIME_S)
             alone = await self._step("sort") or 0
             self.left["tabs and sections"] += max(alone - _MAX_PRESSES_ALONE, 0)
             for index in range(min(alone, _MAX_PRESSES_ALONE)):
@@ -383,19 +383,19 @@ class _Unfolding:
 
     async def _open_alone(self, index: int) -> None:
         if await self._step("pressAlone", index) == _PRESSED_ANOTHER:
-            await settled(self._world, self._rest, _OPENING_PAGE_TIME_S)
+            await settle(self._world, self._rest, _OPENING_PAGE_TIME_S)
             await self._step("pressAlone", index)
-        await settled(self._world, self._rest, _OPENING_PAGE_TIME_S)
+        await settle(self._world, self._rest, _OPENING_PAGE_TIME_S)
         await self._step("keepAlone", index)
 
     async def _show_more(self) -> bool:
         for number in range(_MAX_MORE_ROUNDS):
             if not await self._more():
                 return number > 0
-            await settled(self._world, self._rest, _OPENING_PAGE_TIME_S)
+            await settle(self._world, self._rest, _OPENING_PAGE_TIME_S)
             outcome = await self._step("sortMore") or {}
             if outcome.get("left"):
-                await settled(self._world, self._rest, _OPENING_PAGE_TIME_S)
+                await settle(self._world, self._rest, _OPENING_PAGE_TIME_S)
                 return True
         self.left["lists with a button for more"] += await self._more(is_count_only=True)
         return True

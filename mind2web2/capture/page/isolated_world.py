@@ -218,7 +218,7 @@ async def _own_session(page: Page, frame: Frame) -> CDPSession | None:
 async def _mark_frames(parent: FrameWorld) -> None:
     try:
         elements = await _elements_of(parent, await parent.handle("() => globalThis.pageFrames"))
-        nodes = await asyncio.gather(*(_described(parent, element) for element in elements))
+        nodes = await asyncio.gather(*(_describe(parent, element) for element in elements))
         await parent.evaluate(_MARK_FRAMES, [node.get("frameId") for node in nodes])
     except ScriptError as error:
         log.debug("frames not marked url=%s reason=%s", parent.url, error)
@@ -231,7 +231,7 @@ async def _mark_closed_roots(world: FrameWorld) -> None:
             if not await world.call("suspected_hosts"):
                 return
             hosts = await _elements_of(world, await world.handle("() => globalThis.suspectedHosts"))
-            nodes = await asyncio.gather(*(_described(world, host) for host in hosts))
+            nodes = await asyncio.gather(*(_describe(world, host) for host in hosts))
             closed = [
                 (host, root["backendNodeId"])
                 for host, node in zip(hosts, nodes, strict=True)
@@ -270,7 +270,7 @@ async def _elements_of(world: FrameWorld, array: str) -> list[str]:
     return [one["value"]["objectId"] for one in reply["result"] if one["name"].isdecimal()]
 
 
-async def _described(world: FrameWorld, element: str) -> Node:
+async def _describe(world: FrameWorld, element: str) -> Node:
     reply = await send(world.session, "DOM.describeNode", objectId=element, depth=0)
     node: Node = reply["node"]
     return node
@@ -314,7 +314,7 @@ async def call_or_none(world: FrameWorld, names: str, *arguments: Any) -> Any:
         return None
 
 
-async def frame_painted(world: FrameWorld) -> bool:
+async def wait_for_paint(world: FrameWorld) -> bool:
     """Wait until the document is painted, which also notifies its observers.
 
     Returns:
@@ -328,14 +328,14 @@ async def frame_painted(world: FrameWorld) -> bool:
     return True
 
 
-async def settled(world: FrameWorld, rest: Rest, page_time_s: float) -> bool:
+async def settle(world: FrameWorld, rest: Rest, page_time_s: float) -> bool:
     """Let page time pass as ``rest`` does, and let animations that go by painted frames come to their end.
 
     Returns:
         The result of ``rest``. Time may pass faster than frames are painted, so that each needs the other.
     """
     has_rested = await rest(page_time_s)
-    if await frame_painted(world):
+    if await wait_for_paint(world):
         await rest(_AFTER_FRAME_S)
-        await frame_painted(world)
+        await wait_for_paint(world)
     return has_rested

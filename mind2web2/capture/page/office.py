@@ -77,8 +77,8 @@ def office_html(data: bytes, title: str) -> OfficeHtml:
                 raise DocumentError(
                     f"the file unpacks to more than {MAX_UNPACKED_BYTES // 1024**2} MB"
                 )
-            pieces, notes = _converted(archive, data)
-            body, is_cut = _joined(pieces)
+            pieces, notes = _convert(archive, data)
+            body, is_cut = _join(pieces)
     except DocumentError:
         raise
     except Exception as error:  # the libraries raise anything on a damaged file
@@ -90,7 +90,7 @@ def office_html(data: bytes, title: str) -> OfficeHtml:
     return OfficeHtml(_PAGE.format(title=html.escape(title), body=body), tuple(notes), is_cut)
 
 
-def _converted(archive: zipfile.ZipFile, data: bytes) -> tuple[Iterable[str], list[str]]:
+def _convert(archive: zipfile.ZipFile, data: bytes) -> tuple[Iterable[str], list[str]]:
     names = set(archive.namelist())
     if "word/document.xml" in names:
         return [_docx_html(archive)], []
@@ -103,7 +103,7 @@ def _converted(archive: zipfile.ZipFile, data: bytes) -> tuple[Iterable[str], li
     raise DocumentError("a ZIP archive that is no DOCX, XLSX, PPTX or EPUB file")
 
 
-def _joined(pieces: Iterable[str]) -> tuple[str, bool]:
+def _join(pieces: Iterable[str]) -> tuple[str, bool]:
     joined: list[str] = []
     left = MAX_HTML_CHARS
     for piece in pieces:
@@ -151,16 +151,16 @@ def _without_hidden_text(archive: zipfile.ZipFile) -> BytesIO:
         for name in archive.namelist():
             content = archive.read(name)
             if name.startswith("word/") and name.endswith(".xml") and b"vanish" in content:
-                content = _without_vanished(content)
+                content = _drop_hidden_runs(content)
             copy.writestr(name, content)
     copied.seek(0)
     return copied
 
 
-def _without_vanished(content: bytes) -> bytes:
+def _drop_hidden_runs(content: bytes) -> bytes:
     from lxml import etree
 
-    root = _parsed_xml(content)
+    root = _parse_xml(content)
     for mark in list(root.iter(f"{_WORD_NS}vanish")):
         run = mark.getparent().getparent()
         if mark.get(f"{_WORD_NS}val") not in ("0", "false", "off") and run.tag == f"{_WORD_NS}r":
@@ -357,9 +357,9 @@ def _chart_html(chart: Any) -> Iterator[str]:
 
 
 def _epub_html(archive: zipfile.ZipFile) -> Iterator[str]:
-    container = _parsed_xml(archive.read("META-INF/container.xml"))
+    container = _parse_xml(archive.read("META-INF/container.xml"))
     package_path = next(container.iter(f"{_CONTAINER_NS}rootfile")).get("full-path")
-    package = _parsed_xml(archive.read(package_path))
+    package = _parse_xml(archive.read(package_path))
     paths = {
         item.get("id"): unquote(item.get("href", "")) for item in package.iter(f"{_OPF_NS}item")
     }
@@ -380,7 +380,7 @@ def _chapter_html(archive: zipfile.ZipFile, path: str, images: _Images) -> str:
     )
     text = re.sub(r"^\ufeff?\s*<\?xml[^>]*\?>", "", text)
     # Without a document type, XML knows no names such as &nbsp;.
-    root = _parsed_xml(_ENTITY.sub(lambda name: html5.get(name[1], name[0]), text).encode())
+    root = _parse_xml(_ENTITY.sub(lambda name: html5.get(name[1], name[0]), text).encode())
     body = next(root.iter(f"{_XHTML_NS}body"), root)
     unshown = (f"{_XHTML_NS}{name}" for name in ("script", "iframe", "object", "embed"))
     etree.strip_elements(body, *unshown, with_tail=False)
@@ -397,7 +397,7 @@ def _chapter_html(archive: zipfile.ZipFile, path: str, images: _Images) -> str:
     return str(etree.tostring(body, method="html", encoding="unicode", with_tail=False))
 
 
-def _parsed_xml(content: bytes) -> Any:  # lxml ships no types
+def _parse_xml(content: bytes) -> Any:  # lxml ships no types
     from lxml import etree
 
     # Entities of the document's own could unfold without bound, or name files of this machine.

@@ -16,7 +16,7 @@ from mind2web2.capture.page.devtools import ScriptError, send
 from mind2web2.capture.page.isolated_world import (
     FrameWorld,
     call_or_none,
-    frame_painted,
+    wait_for_paint,
     worlds_with_more,
 )
 
@@ -89,7 +89,7 @@ async def _picture(
         # Screens with more than one dot a pixel make the image larger, but not in every browser.
         correction = settings.viewport_width_px / looks.width_px
         if looks.is_blank:
-            await frame_painted(world)
+            await wait_for_paint(world)
         elif abs(correction - 1) < 0.01:
             return jpeg
         scale *= correction

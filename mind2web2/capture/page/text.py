@@ -14,7 +14,7 @@ from mind2web2.capture.page.isolated_world import FrameWorld, script
 
 log = logging.getLogger(__name__)
 
-MOST_NODES = 1_000_000
+MAX_NODES = 1_000_000
 FRAME_TIMEOUT_S = 20.0
 
 # Each is a factory whose result the later ones use; the last is the reader itself.
@@ -83,7 +83,7 @@ async def read_text(worlds: list[FrameWorld], max_chars: int) -> PageText:
         for world, reading in zip(worlds, readings, strict=True)
         if reading is not None
     }
-    return await asyncio.to_thread(_combined, worlds, by_id, max_chars)
+    return await asyncio.to_thread(_combine, worlds, by_id, max_chars)
 
 
 @cache
@@ -98,7 +98,7 @@ def _reader() -> str:
 async def _read_frame(world: FrameWorld, max_chars: int) -> _Reading:
     try:
         async with asyncio.timeout(FRAME_TIMEOUT_S):
-            reading: _Reading = await world.evaluate(_reader(), max_chars, MOST_NODES)
+            reading: _Reading = await world.evaluate(_reader(), max_chars, MAX_NODES)
     except TimeoutError as error:
         raise ScriptError(
             f"{world.url} did not let itself be read within {FRAME_TIMEOUT_S:g} s"
@@ -114,7 +114,7 @@ async def _read_child(world: FrameWorld, max_chars: int) -> _Reading | None:
         return None
 
 
-def _combined(worlds: list[FrameWorld], by_id: dict[str, _Reading], max_chars: int) -> PageText:
+def _combine(worlds: list[FrameWorld], by_id: dict[str, _Reading], max_chars: int) -> PageText:
     texts: dict[str, str] = {}
     shown: dict[str, list[str]] = {}
     urls = {world.frame_id: world.url for world in worlds}
@@ -122,7 +122,7 @@ def _combined(worlds: list[FrameWorld], by_id: dict[str, _Reading], max_chars: i
         if (reading := by_id.get(world.frame_id)) is not None:
             marks: list[str] = _FRAME_MARK.findall(reading["text"])
             shown[world.frame_id] = marks
-            texts[world.frame_id] = _spliced(reading["text"], texts, max_chars)
+            texts[world.frame_id] = _splice(reading["text"], texts, max_chars)
     main_id = worlds[0].frame_id
     visible = _visible_frames(main_id, shown)
     readings = [by_id[frame_id] for frame_id in visible if frame_id in by_id]
@@ -145,7 +145,7 @@ def _visible_frames(main_id: str, shown: dict[str, list[str]]) -> list[str]:
     return visible
 
 
-def _spliced(text: str, texts: dict[str, str], max_chars: int) -> str:
+def _splice(text: str, texts: dict[str, str], max_chars: int) -> str:
     """Put frames' texts in the place of their marks, indented as those are; on one line in a table's row."""
     if "\x01" not in text:
         return text

@@ -22,9 +22,9 @@ from mind2web2.capture.page.devtools import (
 from mind2web2.capture.page.isolated_world import (
     WORLD_NAME,
     FrameWorld,
-    frame_painted,
     open_main_world,
     open_worlds,
+    wait_for_paint,
 )
 from mind2web2.capture.page.navigation import Guard, Navigation
 from mind2web2.capture.quality import PageFailureError, failure_of_navigation
@@ -298,7 +298,7 @@ class Visit:
     async def _settle(self) -> None:
         for _ in range(_MAX_HOPS):
             async with self._turn:
-                await self._parsed()
+                await self._wait_until_parsed()
                 await self._stay_if_this_is_it()
                 hops = self.navigation.started
                 rested = await self.rest(SETTLE_PAGE_TIME_S, self.settings.settle_timeout_s)
@@ -315,7 +315,7 @@ class Visit:
         """Stop requests that block the page's rendering, such as a stylesheet that does not come."""
         try:
             world = await self.within(_STOP_LIMIT_S, open_main_world(self.session))
-            if await frame_painted(world):
+            if await wait_for_paint(world):
                 return
         except (ScriptError, TimeoutError) as error:
             log.debug("page not entered reason=%s", error)
@@ -323,13 +323,13 @@ class Visit:
         await self._try_to_send("Page.stopLoading")
         await self.rest(_AFTER_STOP_PAGE_TIME_S, 1.0)
 
-    async def _parsed(self) -> None:
+    async def _wait_until_parsed(self) -> None:
         """Wait until the document has arrived whole, or stop it where it goes on for too long."""
         limit_s = self.settings.load_timeout_s
         self._cut_off.clear()
         watch = asyncio.create_task(self._stop_blockade())
         try:
-            await self.within(limit_s, self._parsed_or_torn())
+            await self.within(limit_s, self._wait_until_parsed_or_torn())
         except TimeoutError:
             await self._stop_incomplete(
                 f"the page was still loading after {limit_s:g} s and is read as far as it came"
@@ -338,12 +338,12 @@ class Visit:
             watch.cancel()
             await asyncio.gather(watch, return_exceptions=True)
 
-    async def _parsed_or_torn(self) -> None:
+    async def _wait_until_parsed_or_torn(self) -> None:
         ends = [
             asyncio.create_task(self._torn.wait()),
             asyncio.create_task(self._cut_off.wait()),
             asyncio.create_task(self.page.wait_for_load_state("domcontentloaded", timeout=0)),
-            asyncio.create_task(self._parsed_without_leaving()),
+            asyncio.create_task(self._wait_for_last_document()),
         ]
         try:
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
@@ -354,28 +354,28 @@ class Visit:
                 end.cancel()
             await asyncio.gather(*ends, return_exceptions=True)
 
-    async def _parsed_without_leaving(self) -> None:
+    async def _wait_for_last_document(self) -> None:
         """Wait for the end of a document that asked for another one; the browser does not tell of it."""
         await self.navigation.has_stayed.wait()
         if not self._has_file():
             try:
-                await self._parsed_state()
+                await self._poll_parsed_state()
             except ScriptError as error:  # the next document has taken its place
                 log.debug("document is gone reason=%s", error)
                 await self.page.wait_for_load_state("domcontentloaded", timeout=0)
 
     async def _has_content(self, is_unwanted: bool) -> bool:
-        state = await self._shown()
+        state = await self._state_within_limit()
         if state is None:
             return False
         if state.is_cut_off and not self._is_held:
-            state = await self._loaded_again()
+            state = await self._load_again()
         if state is None or state.stays_for(is_unwanted=is_unwanted):
             return state is not None
         # Its text may be still to come.
         async with self._turn:
             await self.rest(SETTLE_PAGE_TIME_S, self.settings.settle_timeout_s)
-            state = await self._shown()
+            state = await self._state_within_limit()
         return state is not None and state.stays_for(is_unwanted=is_unwanted)
 
     async def _read_whole(self) -> None:
@@ -386,9 +386,9 @@ class Visit:
             except (ScriptError, TimeoutError):
                 return
             if state.is_cut_off and not self._is_held:
-                await self._loaded_again()
+                await self._load_again()
 
-    async def _loaded_again(self) -> PageState | None:
+    async def _load_again(self) -> PageState | None:
         """Load a page once more and keep it in place; ``None`` where it cannot be read then.
 
         The browser stops parsing a document that asks for another one, even if that is a download.
@@ -405,13 +405,13 @@ class Visit:
                 worldName=WORLD_NAME,
             )
             await self._load(page.url)
-            state = await self._shown()
+            state = await self._state_within_limit()
             note = "the page was loaded again, since a download stopped its parsing"
             if state is not None and state.is_cut_off:
                 # No event comes before a form is sent or a mail is written.
                 await self._try_to_send("Emulation.setScriptExecutionDisabled", value=True)
                 await self._load(page.url)
-                state = await self._shown()
+                state = await self._state_within_limit()
                 note = "the page was loaded again without its scripts, which stopped its parsing"
         self.navigation.is_locked = was_locked
         if state is not None and not state.is_cut_off:
@@ -423,9 +423,9 @@ class Visit:
         if not await self.rest(SETTLE_PAGE_TIME_S, self.settings.settle_timeout_s):
             await self._try_to_send("Page.stopLoading")
 
-    async def _shown(self) -> PageState | None:
+    async def _state_within_limit(self) -> PageState | None:
         try:
-            return await self.within(_PARSE_LIMIT_S, self._parsed_state())
+            return await self.within(_PARSE_LIMIT_S, self._poll_parsed_state())
         except (ScriptError, TimeoutError):
             return None
 
@@ -435,7 +435,7 @@ class Visit:
         except (ScriptError, TimeoutError):
             return False
 
-    async def _parsed_state(self) -> PageState:
+    async def _poll_parsed_state(self) -> PageState:
         while not (state := await self.state()).is_parsed:  # noqa: ASYNC110 - the page tells it to no event
             await asyncio.sleep(_POLL_S)
         return state

@@ -16,7 +16,7 @@ from mind2web2.cli.options import (
 from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL
 from mind2web2.runs.setting import Flag
 from mind2web2.runs.settings import JUDGE_SETTINGS, SETTINGS
-from mind2web2.utils.entry_points import loaded_parts
+from mind2web2.utils.entry_points import load_parts
 
 DESCRIPTION = """\
 Find out how often a judge is right, before a run is paid for: a labelled set of claims and extractions about
@@ -60,7 +60,7 @@ def add_command(commands: Subcommands) -> None:
         action="append",
         help="the cases of this category only; may be repeated; results name no such check",
     )
-    for part in loaded_parts("judge_checks").values():
+    for part in load_parts("judge_checks").values():
         part.add_options(parser)
     estimate = {"--estimate": Flag(True, "print requests, tokens and dollars, and ask nothing")}
     overwrite = {"--overwrite": Flag(True, "ask everything again")}

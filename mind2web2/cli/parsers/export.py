@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mind2web2.cli.options import Subcommands, add_folder_options
-from mind2web2.utils.entry_points import loaded_parts
+from mind2web2.utils.entry_points import load_parts
 
 DESCRIPTION = """\
 Write the newest results of agents as a table: a row for each leaf, or for each answer.
@@ -30,7 +30,7 @@ def add_command(commands: Subcommands) -> None:
         type=Path,
         help="ends in .csv, .jsonl or .parquet (needs the extra 'parquet')",
     )
-    for name, export in loaded_parts("exports").items():
+    for name, export in load_parts("exports").items():
         written.add_argument(f"--{name}", metavar="FILE", type=Path, help=export.help)
     parser.add_argument(
         "--answers",

@@ -64,6 +64,12 @@ def add_command(commands: Subcommands) -> None:
         action="store_true",
         help="also how often the leaves of each tag pass",
     )
+    parser.add_argument(
+        "--bound_false_passes",
+        action="store_true",
+        help="also partial completion if the judge passes as many unsupported claims as it passed on changed "
+        "pages, at most; needs figures of changed pages",
+    )
     add_json_option(parser, "the numbers")
     parser.add_argument(
         "--fail_under",

@@ -83,6 +83,12 @@ def add_command(commands: Subcommands) -> None:
         help="label again, beside the judge's reasons, only the leaves at which NAME's blind label and the "
         "judge differ; kept apart from the blind labels",
     )
+    view.add_argument(
+        "--label_differences",
+        metavar="NAME",
+        help="in Compare, label the leaves on which two agents or judges differ, as NAME; these labels count "
+        "for agreement alone",
+    )
     for parser in (view, report):
         add_correction_roots(parser)
     pages = view.add_argument_group("pages that are captured again")

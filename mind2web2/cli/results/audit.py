@@ -51,6 +51,13 @@ def run(options: argparse.Namespace) -> int:
     if found.score is not None:
         for text in correction_lines(found.score):
             line(console, text)
+    if found.differing is not None:
+        _print_quality(console, "Judge and auditors on leaves that differ", found.differing)
+        line(
+            console,
+            "These leaves are not a random sample, and their labels were not blind: they count for "
+            "agreement alone.",
+        )
     if found.second_pass is not None:
         title = "Judge and auditors after the second pass, not blind"
         _print_quality(console, title, found.second_pass)

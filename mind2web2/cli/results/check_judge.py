@@ -50,7 +50,7 @@ from mind2web2.runs.session import OwnParts, open_run
 from mind2web2.runs.settings import RunSettings
 from mind2web2.statistics.paired import Estimate
 from mind2web2.utils.dollars import dollars
-from mind2web2.utils.entry_points import loaded_parts
+from mind2web2.utils.entry_points import load_parts
 from mind2web2.utils.text import counted, percent, percent_within, points
 
 # MODEL@http://SERVER/v1, or https.
@@ -156,7 +156,7 @@ def _chosen_cases(options: argparse.Namespace) -> OtherCases:
     Raises:
         UsageError: they contradict each other, or name a category that is not there.
     """
-    parts: Mapping[str, JudgeCheckPart] = loaded_parts("judge_checks")
+    parts: Mapping[str, JudgeCheckPart] = load_parts("judge_checks")
     chosen = {name: part.cases(options) for name, part in parts.items()}
     others = {name: cases for name, cases in chosen.items() if cases is not None}
     if len(others) > 1:

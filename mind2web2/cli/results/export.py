@@ -20,7 +20,7 @@ from mind2web2.cli.console import line, plain_console, warnings_on
 from mind2web2.cli.results.chosen import check_record
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.errors import UsageError
-from mind2web2.utils.entry_points import loaded_parts
+from mind2web2.utils.entry_points import load_parts
 from mind2web2.utils.names import check_name
 from mind2web2.utils.text import counted
 
@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
     for name in names:
         check_record(settings, root, name)
     console = plain_console()
-    for name, export in loaded_parts("exports").items():
+    for name, export in load_parts("exports").items():
         output = getattr(options, name)
         if output is None:
             continue

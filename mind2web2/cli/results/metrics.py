@@ -107,7 +107,15 @@ def _reported(
     root = paths.eval_results_root
     check_record(settings, root, name)
     roots = CorrectionRoots(root, options.audits_root, options.rejudged_root)
-    found = agent_report(paths, name, task_ids, roots, domains_of(settings), by_tag=options.by_tag)
+    found = agent_report(
+        paths,
+        name,
+        task_ids,
+        roots,
+        domains_of(settings),
+        by_tag=options.by_tag,
+        bounds_false_passes=options.bound_false_passes,
+    )
     if found is None:
         raise no_results(settings, root, name)
     return found
@@ -176,6 +184,8 @@ def _print_grounds(console: Console, settings: RunSettings, agent: ReportedAgent
     if report.corrected is not None:
         for text in correction_lines(report.corrected):
             line(console, text)
+    if report.bound_false_passes is not None:
+        line(console, str(report.bound_false_passes))
     print_verdicts(console, report.summary.verdicts)
     print_variation(console, report.summary)
     if report.weighted is not None:

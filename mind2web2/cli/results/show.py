@@ -40,7 +40,7 @@ from mind2web2.rubric.verdicts import (
 )
 from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.runs.settings import RunSettings
-from mind2web2.utils.invisible_text import made_visible
+from mind2web2.utils.invisible_text import make_visible
 from mind2web2.utils.names import check_name, name_list
 from mind2web2.utils.near_names import did_you_mean
 from mind2web2.utils.text import counted, number
@@ -265,7 +265,7 @@ class _AnswerPage:
                 indent,
                 (f"{status}{score}", _STYLES.get(status, "")),
                 " * " if node.critical else " ",
-                (made_visible(node.id), "bold"),
+                (make_visible(node.id), "bold"),
                 " (sequential)" if is_sequence else "",
             ),
             soft_wrap=True,
@@ -275,7 +275,7 @@ class _AnswerPage:
         if depth and node.desc not in ("", claim, node.id):
             self._text(node.desc, indent + _INDENT * 2)
         if arithmetic is not None:
-            self._text(made_visible(arithmetic), indent + _INDENT * 2)
+            self._text(make_visible(arithmetic), indent + _INDENT * 2)
         for text in self._reasons(node):
             self._text(text, indent + _INDENT * 2)
 

@@ -22,13 +22,14 @@ from mind2web2.utils.names import check_name
 from mind2web2.utils.program import program
 from mind2web2.viewer.audit import AuditSession, AuditSettings
 from mind2web2.viewer.catalog import Catalog
+from mind2web2.viewer.differing_labels import DifferingLabels
 from mind2web2.viewer.front_end import DEFAULT_TITLE
 from mind2web2.viewer.page_review import PageReview, PageRoutes, Reviewer
 from mind2web2.viewer.report import LARGE_FILE_BYTES, ReportContent, write_report
 from mind2web2.viewer.server import (
     Session,
     application,
-    guarded,
+    guard,
     listen,
     open_browser,
     run_routes,
@@ -50,11 +51,16 @@ def run_view(options: argparse.Namespace) -> int:
     host, port = listener.getsockname()[:2]
     session = Session.at(host, port)
     shown_host = f"[{host}]" if ":" in host else host
+    if options.audit is not None and options.label_differences is not None:
+        raise UsageError("--audit is blind, and --label_differences shows verdicts: choose one")
     if options.audit is None:
         features = {
             "pages": _page_routes(settings, catalog, options.reviewer),
             "run": run_routes(catalog),
         }
+        if options.label_differences is not None:
+            name = check_name("auditor", options.label_differences)
+            features["labels"] = DifferingLabels(catalog, options.audits_root, name).routes()
     else:
         auditor = check_name("auditor", options.audit)
         audit = AuditSettings(options.audits_root, _audited(catalog), auditor, options.second)
@@ -73,7 +79,7 @@ def run_view(options: argparse.Namespace) -> int:
         open_browser(address)
     # While the browser starts: results of a whole benchmark take a second to read.
     Thread(target=catalog.overview, daemon=True).start()
-    serve(guarded(application(catalog, session, features), session), listener)
+    serve(guard(application(catalog, session, features), session), listener)
     return 0
 
 

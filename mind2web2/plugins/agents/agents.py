@@ -153,7 +153,7 @@ class CommandAgent:
         self._libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
     @classmethod
-    def parsed(cls, command: str) -> CommandAgent:
+    def parse(cls, command: str) -> CommandAgent:
         """Return the agent of a command line.
 
         Raises:
@@ -210,7 +210,7 @@ class CommandAgent:
             "task_id": question.task_id,
             "run": str(question.run),
         }
-        words = [_filled(word, values) for word in self._command]
+        words = [_fill_in(word, values) for word in self._command]
         answer = files["answer_file"]
         with (
             question.log.open("ab") as log,
@@ -260,7 +260,7 @@ class CommandAgent:
             return None
 
 
-def _filled(word: str, values: dict[str, str]) -> str:
+def _fill_in(word: str, values: dict[str, str]) -> str:
     parts = word.split("{")
     for position, part in enumerate(parts[1:], start=1):
         name, closing, rest = part.partition("}")
@@ -302,7 +302,7 @@ class ModelAgent:
         from openai import AsyncOpenAI  # takes two seconds
 
         async with AsyncOpenAI(api_key=self._key, base_url=self._address, max_retries=0) as client:
-            with _translated():
+            with _translate_errors():
                 return await (self._respond if self._with_search else self._chat)(client, question)
 
     async def _chat(self, client: AsyncOpenAI, question: Question) -> Reply:
@@ -405,7 +405,7 @@ def _response_cost(response: Response, model: str) -> float | None:
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     import openai
 
     try:
@@ -448,7 +448,7 @@ def call_function(module: str, function: str, *files: str) -> None:
     question_file, answer_file, meta_file = files
     reply = call(Path(question_file).read_text(encoding="utf-8"))
     if inspect.isawaitable(reply):
-        reply = asyncio.run(_awaited(reply))
+        reply = asyncio.run(_await_reply(reply))
     fields = reply if isinstance(reply, dict) else {"answer": reply}
     given = _FunctionReply.model_validate(fields)
     Path(meta_file).write_text(json.dumps({"cost_usd": given.cost_usd}), encoding="utf-8")
@@ -457,7 +457,7 @@ def call_function(module: str, function: str, *files: str) -> None:
     Path(answer_file).write_text(given.answer or "", encoding="utf-8")
 
 
-async def _awaited(reply: object) -> object:
+async def _await_reply(reply: object) -> object:
     return await reply  # type: ignore[misc]  # checked by the caller
 
 

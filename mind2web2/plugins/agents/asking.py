@@ -109,7 +109,7 @@ async def answer_questions(
             "model's price in mind2web2.toml"
         )
     lock = ProcessLock(agent_folder / ".answering.lock")
-    with lock.held(f"another mind2web2 answer writes to {agent_folder}: wait until it ends"):
+    with lock.hold(f"another mind2web2 answer writes to {agent_folder}: wait until it ends"):
         budget = _Budget(plan.max_cost, await asyncio.to_thread(_costs, agent_folder))
         asking = _Asking(agent, plan, budget, asyncio.Semaphore(plan.parallel), on_run)
         # Run by run, so that a budget that ends leaves whole runs.
@@ -154,11 +154,11 @@ class _Asking:
                 write_run(place, record, None, {})
             else:
                 remove_leftovers(place.folder)
-                record = await self._asked(place, text, record)
+                record = await self._ask(place, text, record)
         self.on_run(place, record)
         return record
 
-    async def _asked(self, place: RunPlace, text: str, record: RunRecord) -> RunRecord:
+    async def _ask(self, place: RunPlace, text: str, record: RunRecord) -> RunRecord:
         before = record.cost_usd or 0.0
         try:
             for attempt in range(1, self.plan.retries + 2):

@@ -80,7 +80,7 @@ def _agent(
     if base_url and not model:
         raise UsageError("--base_url goes with --chat or --openai_responses")
     if command is not None:
-        return CommandAgent.parsed(command)
+        return CommandAgent.parse(command)
     if function is not None:
         return CommandAgent.of_callable(function)
     assert model is not None, "the parser asks for one of the four"

@@ -170,11 +170,11 @@ class ClaudeTransport:
 
     async def send(self, wire: WireRequest) -> Completion:
         """Make one HTTP request."""
-        reply = await self._posted(wire.model, request_body(wire))
+        reply = await self._post(wire.model, request_body(wire))
         completion = read_completion(reply.content, self.service.secrets)
         return replace(completion, allowances=allowances_in(reply.headers))
 
-    async def _posted(self, model: str, body: dict[str, Any]) -> HttpReply:
+    async def _post(self, model: str, body: dict[str, Any]) -> HttpReply:
         content = json_bytes({"model": model, **body})
         return await self._pools.here().post_json("/v1/messages", content)
 

@@ -28,7 +28,7 @@ _CONTENT_ID = "https://cid.invalid/"
 _CID_ADDRESS = re.compile(rb"cid:([^\s\"'()<>&\\]{1,500})")
 _MAX_PARTS = 20_000
 # A saved page has its parts side by side, at most in one frame each.
-_MOST_NESTED_PARTS = 100
+_MAX_NESTED_PARTS = 100
 _MAIN_TYPES = ("text/html", "application/xhtml+xml")
 
 
@@ -42,7 +42,7 @@ def _check_nesting(message: Message) -> None:
     stack = [(message, 0)]
     while stack:
         part, depth = stack.pop()
-        if depth > _MOST_NESTED_PARTS:
+        if depth > _MAX_NESTED_PARTS:
             raise RecursionError
         if part.is_multipart():
             stack += [(each, depth + 1) for each in part.get_payload()]  # type: ignore[misc]

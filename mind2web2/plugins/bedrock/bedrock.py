@@ -75,13 +75,13 @@ class BedrockTransport(ClaudeTransport):
         self._server = server
         self._signer = signer
 
-    async def _posted(self, model: str, body: dict[str, Any]) -> HttpReply:
+    async def _post(self, model: str, body: dict[str, Any]) -> HttpReply:
         content = json_bytes({"anthropic_version": VERSION, **body})
         path = f"/model/{quote(model, safe=':;')}/invoke"
-        request = RequestContent(json_body=content, headers=self._signed(path, content))
+        request = RequestContent(json_body=content, headers=self._sign(path, content))
         return await self._pools.here().request("POST", path, request)
 
-    def _signed(self, path: str, content: bytes) -> Mapping[str, str]:
+    def _sign(self, path: str, content: bytes) -> Mapping[str, str]:
         """Return the headers of a request, its signature among them."""
         from botocore.awsrequest import AWSRequest
         from yarl import URL

@@ -11,8 +11,12 @@ from mind2web2.plugins.check.findings import CheckedReport
 _TEMPLATE = Path(__file__).parent / "page.html"
 
 
-def report_page(found: CheckedReport, text: str) -> str:
-    """Return the file; it opens from disk and loads nothing."""
+def report_page(found: CheckedReport, text: str, evidence: str = "") -> str:
+    """Return the page; as a file, it opens from disk and loads nothing.
+
+    Args:
+        evidence: the address below which the viewer shows each leaf; empty for a file.
+    """
     pieces, position = [], 0
     for number, statement in enumerate(found.statements):
         if statement.start < position:
@@ -26,7 +30,8 @@ def report_page(found: CheckedReport, text: str) -> str:
         position = statement.end
     pieces.append(html.escape(text[position:]))
     # "<" cannot end the script element early.
-    findings = json.dumps(found.model_dump(mode="json")).replace("<", "\\u003c")
+    shown = {**found.model_dump(mode="json"), "evidence": evidence}
+    findings = json.dumps(shown).replace("<", "\\u003c")
     page = _TEMPLATE.read_text(encoding="utf-8")
     page = page.replace("{{name}}", html.escape(found.name))
     before, _, after = page.partition("{{report}}")

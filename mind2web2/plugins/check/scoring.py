@@ -1,10 +1,12 @@
-"""What ``Scorer.check`` needs: the eval script of checks, and how its result is read."""
+"""What ``Scorer.check`` and the viewer need: the eval script of checks, and how its result is read."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from mind2web2.plugins.check.findings import CheckedReport, checked_report
+from mind2web2.plugins.check.page import report_page
+from mind2web2.plugins.check.rubric import CLAIMS
 from mind2web2.plugins.check.statements import read_report
 from mind2web2.results.answers import uniform_text
 from mind2web2.results.result_file import ResultFile
@@ -18,3 +20,20 @@ SCRIPT = ScriptFile(SCRIPTS / "check" / f"{TASK}.py", "check")
 def findings(report: str, result: ResultFile) -> CheckedReport:
     """Return what the result of a check says about a report."""
     return checked_report("report", read_report(uniform_text(report)), result)
+
+
+def is_checked(result: ResultFile) -> bool:
+    """Tell whether a result is that of a check."""
+    return any(
+        name == CLAIMS and isinstance(value, dict) and "statements" in value
+        for name, value in result.info_entries()
+    )
+
+
+def page(report: str, result: ResultFile, evidence: str) -> str:
+    """Return the report as a page with each statement marked.
+
+    Args:
+        evidence: the address below which the viewer shows each leaf beside its page.
+    """
+    return report_page(findings(report, result), uniform_text(report), evidence)

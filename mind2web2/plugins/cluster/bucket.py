@@ -24,9 +24,9 @@ _URL = re.compile(r"(?P<scheme>s3|gs|az)://[^/?#]+(/[^?#]*)?")
 # here, where a write finds out whether the one before was done after all.
 _REQUEST_TIMEOUT = timedelta(seconds=30)
 _CONNECT_TIMEOUT = timedelta(seconds=5)
-_MOST_RETRIES = 5
+_MAX_RETRIES = 5
 _RETRY_TIMEOUT = timedelta(seconds=60)
-_MOST_TRIES = 4
+_MAX_TRIES = 4
 _FIRST_PAUSE_S = 0.2
 _REASON_CHARS = 300
 _NO_BUCKET = ("NoSuchBucket", "ContainerNotFound")
@@ -93,7 +93,7 @@ class Bucket:
                     "allow_http": with_http,
                 },
                 retry_config={
-                    "max_retries": _MOST_RETRIES,
+                    "max_retries": _MAX_RETRIES,
                     "retry_timeout": _RETRY_TIMEOUT,
                 },
             )
@@ -103,7 +103,7 @@ class Bucket:
     def listing(self, folder: str) -> dict[str, str]:
         """Return the etags of the objects in a folder and below, or of the object of this name."""
 
-        def listed() -> dict[str, str]:
+        def list_objects() -> dict[str, str]:
             found = [
                 each for page in self._obstore.list(self._store, folder or None) for each in page
             ]
@@ -112,12 +112,12 @@ class Bucket:
                     found = [self._obstore.head(self._store, folder)]
             # A bucket may hold any name; these would lead out of the working copy.
             return {
-                each["path"]: _quoted(each["e_tag"] or "")
+                each["path"]: _quote_etag(each["e_tag"] or "")
                 for each in found
                 if ".." not in each["path"].split("/")
             }
 
-        return self._asked(listed, folder)
+        return self._request(list_objects, folder)
 
     def get(self, name: str) -> tuple[bytes, Edition] | None:
         """Return an object's content and edition; ``None`` if there is none."""
@@ -129,35 +129,39 @@ class Bucket:
                 return None
             return bytes(found.bytes()), Edition(found.meta["e_tag"] or "", found.meta["version"])
 
-        return self._asked(content, name)
+        return self._request(content, name)
 
     def put(self, name: str, content: bytes) -> Edition:
         """Write an object, whether there is one or not."""
-        return self._asked(lambda: self._written(name, content, "overwrite"), name)
+        return self._request(lambda: self._put_object(name, content, "overwrite"), name)
 
     def create(self, name: str, content: bytes) -> Edition | None:
         """Write an object that does not exist yet; ``None`` if one of another content does."""
-        return self._written_unless(name, content, lambda: self._written(name, content, "create"))
+        return self._write_unless_changed(
+            name, content, lambda: self._put_object(name, content, "create")
+        )
 
     def replace(self, name: str, content: bytes, seen: Edition) -> Edition | None:
         """Replace this edition of an object; ``None`` if there is another edition or none."""
         condition: UpdateVersion = {"e_tag": seen.etag}
         if seen.version is not None:
             condition["version"] = seen.version
-        return self._written_unless(name, content, lambda: self._written(name, content, condition))
+        return self._write_unless_changed(
+            name, content, lambda: self._put_object(name, content, condition)
+        )
 
     def delete(self, name: str) -> None:
         """Delete an object, if there is one."""
 
-        def deleted() -> None:
+        def delete_object() -> None:
             try:
                 self._obstore.delete(self._store, name)
             except FileNotFoundError:
                 return
 
-        self._asked(deleted, name)
+        self._request(delete_object, name)
 
-    def _written(
+    def _put_object(
         self,
         name: str,
         content: bytes,
@@ -167,13 +171,13 @@ class Bucket:
         result = self._obstore.put(self._store, name, content, mode=mode, use_multipart=False)
         return Edition(result["e_tag"] or "", result["version"])
 
-    def _written_unless(
+    def _write_unless_changed(
         self, name: str, content: bytes, write: Callable[[], Edition]
     ) -> Edition | None:
         from obstore.exceptions import AlreadyExistsError, PreconditionError
 
         try:
-            return self._asked(write, name)
+            return self._request(write, name)
         except (AlreadyExistsError, PreconditionError, FileNotFoundError):
             # It may be our own, written by a request whose response was lost.
             found = self.get(name)
@@ -181,7 +185,7 @@ class Bucket:
                 return found[1]
             return None
 
-    def _asked(self, ask: Callable[[], T], name: str) -> T:
+    def _request(self, ask: Callable[[], T], name: str) -> T:
         from obstore.exceptions import (
             AlreadyExistsError,
             BaseError,
@@ -193,7 +197,7 @@ class Bucket:
             _FIRST_PAUSE_S,
             time.monotonic() + _RETRY_TIMEOUT.total_seconds(),
         )
-        for attempt in range(1, _MOST_TRIES + 1):
+        for attempt in range(1, _MAX_TRIES + 1):
             try:
                 return ask()
             except (AlreadyExistsError, PreconditionError, FileNotFoundError):
@@ -203,7 +207,7 @@ class Bucket:
                 may_pass = isinstance(error, GenericError | OSError) and not _is_permanent(
                     str(error)
                 )
-                if not may_pass or attempt == _MOST_TRIES or time.monotonic() > last_try:
+                if not may_pass or attempt == _MAX_TRIES or time.monotonic() > last_try:
                     raise StorageError(self._failure(error, name)) from error
                 time.sleep(pause_s)
                 pause_s *= 2
@@ -221,7 +225,7 @@ class Bucket:
         return f"{place}: the object store failed: {_reason(error)}; run the same command again"
 
 
-def _quoted(etag: str) -> str:
+def _quote_etag(etag: str) -> str:
     """Return an etag as requests for single objects have it: Azure lists etags without quotes."""
     if not etag or etag.endswith('"'):
         return etag

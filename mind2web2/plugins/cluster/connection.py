@@ -19,20 +19,20 @@ from mind2web2.utils.private_attributes import check_private_attributes
 
 log = logging.getLogger(__name__)
 
-LEAST_RAY = (2, 60)
+MIN_RAY = (2, 60)
 # This process starts Ray with a small object store, since nothing large passes through it.
 _OBJECT_STORE_BYTES = 100 * 1024**2
 _CONNECT_TIMEOUT_S = 10.0
 
 
 @asynccontextmanager
-async def ray_connected(address: str | None) -> AsyncIterator[Any]:
+async def connect_ray(address: str | None) -> AsyncIterator[Any]:
     """Connect to the Ray cluster at an address, or to the one that Ray finds or starts; yield the module.
 
     Raises:
         UsageError: Ray is missing or too old, or the address does not answer.
     """
-    ray = await asyncio.to_thread(_imported)
+    ray = await asyncio.to_thread(_import_ray)
     try:
         await asyncio.to_thread(_connect, ray, address)
         yield ray
@@ -40,12 +40,12 @@ async def ray_connected(address: str | None) -> AsyncIterator[Any]:
         await asyncio.to_thread(ray.shutdown)
 
 
-def _imported() -> Any:
+def _import_ray() -> Any:
     try:
         found = version("ray")
     except PackageNotFoundError as error:
         raise UsageError("--engine ray needs Ray: run `pip install 'mind2web2[ray]'`") from error
-    if tuple(map(int, found.split(".")[:2])) < LEAST_RAY:
+    if tuple(map(int, found.split(".")[:2])) < MIN_RAY:
         raise UsageError(
             f"--engine ray needs Ray 2.60 or newer, not {found}: run `pip install -U ray`"
         )

@@ -17,8 +17,8 @@ from mind2web2 import __version__
 from mind2web2.capture.browser_manager import BatchBrowserManager
 from mind2web2.capture.models import CapturedPage, CaptureSettings
 from mind2web2.errors import MachineError
-from mind2web2.plugins.cluster.connection import on_node, ray_connected
-from mind2web2.plugins.cluster.engine import MOST_FAILURES, MOST_LOSSES
+from mind2web2.plugins.cluster.connection import connect_ray, on_node
+from mind2web2.plugins.cluster.engine import MAX_FAILURES, MAX_LOSSES
 from mind2web2.plugins.cluster.shard import version_problem
 from mind2web2.urls.parts import normalize_url_for_browser
 
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 # Nodes that join are looked for so often while pages are captured.
 _LOOK_EVERY_S = 5.0
 # Calls at once of an actor, far more than pages.
-_MOST_CALLS = 10_000
+_MAX_CALLS = 10_000
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,14 @@ class CaptureActor:
     async def capture(self, url: str, is_patient: bool) -> CapturedPage | str:
         """Return what a page yielded, or in one line why there is no browser."""
         try:
-            page: CapturedPage = await (await self._opened()).capture(url, is_patient=is_patient)
+            page: CapturedPage = await (await self._shared_browser()).capture(
+                url, is_patient=is_patient
+            )
         except MachineError as error:
             return str(error)
         return page
 
-    async def _opened(self) -> Any:
+    async def _shared_browser(self) -> Any:
         setup = self._setup
         async with self._opening:
             if self._browser is None:
@@ -107,7 +109,7 @@ class RayCapturer:
         Raises:
             MachineError: no node has a browser, or several were lost with the page.
         """
-        for _ in range(MOST_LOSSES):
+        for _ in range(MAX_LOSSES):
             await self._look_for_nodes()
             if not self._actors:
                 raise MachineError(
@@ -128,7 +130,7 @@ class RayCapturer:
             if self._actors.get(node_id) is actor:
                 del self._actors[node_id]
                 self._note_failure(node_id, page)
-        raise MachineError(f"{MOST_LOSSES} nodes were lost while they captured {url}")
+        raise MachineError(f"{MAX_LOSSES} nodes were lost while they captured {url}")
 
     async def _look_for_nodes(self) -> None:
         """Start an actor on each node that has none, and wait for them if no other node has one."""
@@ -139,7 +141,7 @@ class RayCapturer:
             nodes = await asyncio.to_thread(self._ray.nodes)
             alive = {node["NodeID"] for node in nodes if node["Alive"]}
             for node_id in alive - self._actors.keys() - self._starting.keys():
-                if self._failures[node_id] < MOST_FAILURES:
+                if self._failures[node_id] < MAX_FAILURES:
                     self._starting[node_id] = asyncio.create_task(self._start(node_id))
             self._look_at_s = loop.time() + _LOOK_EVERY_S
             if self._starting and not self._actors:
@@ -148,7 +150,7 @@ class RayCapturer:
     async def _start(self, node_id: str) -> None:
         options = {
             "num_cpus": 0,
-            "max_concurrency": _MOST_CALLS,
+            "max_concurrency": _MAX_CALLS,
             "scheduling_strategy": on_node(node_id),
         }
         actor = self._ray.remote(CaptureActor).options(**options).remote()
@@ -188,9 +190,9 @@ async def ray_capturer(address: str | None, setup: BrowserSetup) -> AsyncIterato
     """Connect to a cluster and yield what captures pages there.
 
     Raises:
-        UsageError: as ``ray_connected``.
+        UsageError: as ``connect_ray``.
     """
-    async with ray_connected(address) as ray:
+    async with connect_ray(address) as ray:
         capturer = RayCapturer(ray, setup)
         try:
             yield capturer

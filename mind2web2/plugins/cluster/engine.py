@@ -35,7 +35,7 @@ from mind2web2.plugins.cluster.shard import (
     judge_shard,
 )
 from mind2web2.results.answers import AnswerJob, TaskWork
-from mind2web2.results.shards import MOST_SHARDS, Shard
+from mind2web2.results.shards import MAX_SHARDS, Shard
 from mind2web2.results.stored_results import latest_result, write_file
 from mind2web2.runs.answer import AnswerOutcome, answer_locked
 
@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 # Shards that a node judges at the same time, by its processors, and how many follow each other in
 # such a place: more and smaller ones leave less to do again, and no node waits long for the last
 # one of another.
-_PROCESSORS_A_SHARD, _LEAST_AT_ONCE, _MOST_AT_ONCE = 4, 2, 8
+_PROCESSORS_A_SHARD, _MIN_AT_ONCE, _MAX_AT_ONCE = 4, 2, 8
 _SHARDS_A_PLACE, _ANSWERS_A_SHARD = 4, 4
 # A shard that gives no news for so long is lost. Ray takes longer to find out that a machine
 # vanished, and does not find out that a process stands still.
@@ -56,7 +56,7 @@ _LOOK_EVERY_S = 2.0
 _LONGEST_WITHOUT_NODE_S = 120.0
 # A node that fails so often in a row is left out; a shard that so many nodes were lost with has no
 # results.
-MOST_FAILURES, MOST_LOSSES = 3, 3
+MAX_FAILURES, MAX_LOSSES = 3, 3
 # Ray finds out within so long that a node vanished.
 _AVOIDED_S = 60.0
 
@@ -143,7 +143,7 @@ class ShardEngine:
         }
 
     @asynccontextmanager
-    async def opened(self) -> AsyncIterator[None]:
+    async def judge_shards(self) -> AsyncIterator[None]:
         """Have the shards judged for as long as this is entered."""
         judging = asyncio.create_task(self._judge_all())
         judging.add_done_callback(self._pass_on_failure)
@@ -217,7 +217,7 @@ class ShardEngine:
         """Return the shards of the run that hold answers."""
         places = sum(node.at_once for node in self._nodes.values())
         wanted = min(places * _SHARDS_A_PLACE, len(self._judged) // _ANSWERS_A_SHARD)
-        count = min(max(wanted, 1), MOST_SHARDS)
+        count = min(max(wanted, 1), MAX_SHARDS)
         parts: dict[Shard, _ShardWork] = {}
         for name in self._judged:
             shard = Shard.of(*name, count)
@@ -238,7 +238,7 @@ class ShardEngine:
         Args:
             lost: nodes that do not count as long as there is another one.
         """
-        sound = [each for each in self._nodes.values() if each.failures < MOST_FAILURES]
+        sound = [each for each in self._nodes.values() if each.failures < MAX_FAILURES]
         now_s = asyncio.get_running_loop().time()
         others = [each for each in sound if each.name not in lost and each.avoided_until_s <= now_s]
         free = [each for each in others or sound if each.running < each.places]
@@ -271,10 +271,10 @@ class ShardEngine:
                 node.name,
                 error,
             )
-            if work.answers and len(work.lost) < MOST_LOSSES:
+            if work.answers and len(work.lost) < MAX_LOSSES:
                 return work
             names = ", ".join(work.lost)
-            self._give_up(work, f"{MOST_LOSSES} nodes were lost with it: {names}")
+            self._give_up(work, f"{MAX_LOSSES} nodes were lost with it: {names}")
         else:
             self._give_up(work, f"{node.name} has no such answer: give all nodes the same")
         finally:
@@ -391,7 +391,7 @@ def _node(found: Mapping[str, Any]) -> _Node:
     """Return a node as Ray lists it."""
     node_id = found["NodeID"]
     places = int(found["Resources"].get("CPU", 0)) // _PROCESSORS_A_SHARD
-    at_once = min(max(places, _LEAST_AT_ONCE), _MOST_AT_ONCE)
+    at_once = min(max(places, _MIN_AT_ONCE), _MAX_AT_ONCE)
     return _Node(node_id, f"{found['NodeManagerHostname']} {node_id[:6]}", at_once)
 
 

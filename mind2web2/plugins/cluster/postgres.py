@@ -57,7 +57,7 @@ _FIRST_RETRY_S, _LONGEST_RETRY_S = 0.2, 5.0
 # Between two looks at a question that another worker is asking; a judge takes seconds.
 _LOOK_AGAIN_S = 0.3
 _ROWS_AT_ONCE = 1000
-_MOST_IN_MEMORY = 1000
+_MAX_IN_MEMORY = 1000
 
 # One lock for all that create the tables at the same time.
 _SCHEMA = f"""
@@ -197,20 +197,20 @@ class JudgmentDatabase:
 
     async def find(self, key: str, endpoint: str) -> Judgment | None:
         """Return the judgment with this key and endpoint."""
-        return (await self._queue.done(_Work("find", (key, endpoint, "")))).judgment
+        return (await self._queue.do(_Work("find", (key, endpoint, "")))).judgment
 
     async def put(self, judgment: Judgment) -> None:
         """Store a judgment, in place of an older one with the same key and endpoint."""
-        await self._queue.done(_Work("put", _row_of(judgment)))
+        await self._queue.do(_Work("put", _row_of(judgment)))
 
     async def keep(self, judgment: Judgment, instead_of: Judgment | None = None) -> Judgment:
         """Store a judgment unless there is one, or only ``instead_of``, and return the stored one."""
         row = _row_of(judgment)
-        found = await self._queue.done(_Work("keep", row))
+        found = await self._queue.do(_Work("keep", row))
         if instead_of is not None and found.judgment == instead_of:
             # Another version may have written it as another text, so the one that was found is
             # compared.
-            found = await self._queue.done(_Work("exchange", row, found.text))
+            found = await self._queue.do(_Work("exchange", row, found.text))
         return found.judgment or judgment
 
     @asynccontextmanager
@@ -228,7 +228,7 @@ class JudgmentDatabase:
                 found = (
                     None  # unknown until the reply, which a caller that is cancelled does not see
                 )
-                found = await self._queue.done(_Work("claim", question))
+                found = await self._queue.do(_Work("claim", question))
                 if found.is_locked or found.judgment is not None:
                     break
                 await asyncio.sleep(_LOOK_AGAIN_S)
@@ -261,14 +261,14 @@ class JudgmentDatabase:
         rows = map(_row_of, judgments)
         added = 0
         while batch := list(islice(rows, _ROWS_AT_ONCE)):
-            added += self._call(partial(_inserted, rows=batch))
+            added += self._call(partial(_insert, rows=batch))
         return added
 
     def all(self) -> Iterator[Judgment]:
         """Yield every judgment, in the order of their keys."""
         after = ("", "")
         while rows := self._call(partial(_page, after=after)):
-            yield from (self._parsed(text) for _, _, text in rows)
+            yield from (self._parse(text) for _, _, text in rows)
             after = rows[-1][:2]
 
     def close(self) -> None:
@@ -280,19 +280,19 @@ class JudgmentDatabase:
         self._queue.close()
 
     def _call(self, work: Callable[[psycopg.Cursor[Any]], Value]) -> Value:
-        return self._queue.call(lambda: self._tried(work))
+        return self._queue.call(lambda: self._try(work))
 
     def _do(self, works: Sequence[_Work]) -> Sequence[_Found | BaseException]:
-        return self._tried(lambda _: self._done_together(works))
+        return self._try(lambda _: self._do_together(works))
 
-    def _done_together(self, works: Sequence[_Work]) -> list[_Found]:
+    def _do_together(self, works: Sequence[_Work]) -> list[_Found]:
         assert self._connection is not None
         # One way to the server and back for all; a single statement needs no pipeline, whose end is
         # one more.
         is_single = [work.kind for work in works] == ["find"]
         with nullcontext() if is_single else self._connection.pipeline():
-            sent = [(work, *self._sent(work)) for work in works]
-            found = [self._found(lock, row) for work, lock, row in sent]
+            sent = [(work, *self._send(work)) for work in works]
+            found = [self._fetch(lock, row) for work, lock, row in sent]
         # Once all is read: where the connection is lost before, all work is done again.
         for work, each in zip(works, found, strict=True):
             if each.is_locked:
@@ -301,7 +301,7 @@ class JudgmentDatabase:
                 self._locks.discard(work.lock)
         return found
 
-    def _sent(self, work: _Work) -> tuple[psycopg.Cursor[Any] | None, psycopg.Cursor[Any] | None]:
+    def _send(self, work: _Work) -> tuple[psycopg.Cursor[Any] | None, psycopg.Cursor[Any] | None]:
         """Send a piece of work and return the cursors of its lock and of its judgment."""
         assert self._connection is not None
         execute = self._connection.execute
@@ -324,7 +324,7 @@ class JudgmentDatabase:
                 return None, execute(_FIND, work.row[:2])
         return None, None
 
-    def _found(
+    def _fetch(
         self, lock: psycopg.Cursor[Any] | None, judgment: psycopg.Cursor[Any] | None
     ) -> _Found:
         locked = lock.fetchone() if lock is not None else None
@@ -332,15 +332,15 @@ class JudgmentDatabase:
         row = judgment.fetchone() if judgment is not None else None
         if row is None:
             return _Found(is_locked=is_locked)
-        return _Found(self._parsed(row[0]), row[0], is_locked)
+        return _Found(self._parse(row[0]), row[0], is_locked)
 
-    def _tried(self, work: Callable[[psycopg.Cursor[Any]], Value]) -> Value:
+    def _try(self, work: Callable[[psycopg.Cursor[Any]], Value]) -> Value:
         """Return the result of work, after connecting again where the connection is lost."""
         give_up_at_s = time.monotonic() + self._outage_wait_s
         delay_s = _FIRST_RETRY_S
         while True:
             try:
-                return work(self._connected().cursor())
+                return work(self._connect().cursor())
             except self._psycopg.OperationalError as error:
                 self._disconnect()
                 if time.monotonic() + delay_s > give_up_at_s or self._closing.wait(delay_s):
@@ -351,7 +351,7 @@ class JudgmentDatabase:
             except self._psycopg.Error as error:
                 raise self._as_ours(error, "name another database") from error
 
-    def _connected(self) -> psycopg.Connection[Any]:
+    def _connect(self) -> psycopg.Connection[Any]:
         if self._connection is None:
             connection = self._psycopg.connect(
                 self._psycopg.conninfo.make_conninfo(self._url, **_CLIENT_LIMITS),
@@ -386,7 +386,7 @@ class JudgmentDatabase:
             f"judgments in the database {self._name} cannot be used: {problem}; {cure}"
         )
 
-    def _parsed(self, text: str) -> Judgment:
+    def _parse(self, text: str) -> Judgment:
         try:
             return Judgment.model_validate_json(text)
         except ValidationError as error:
@@ -479,7 +479,7 @@ def open_store(path: Path, url: str) -> SharedJudgmentStore:
     """Open an agent's judgments with those of a database (the hook ``stores``)."""
     if network_file_system(path.parent):
         # SQLite cannot keep judgments there; the database has them all.
-        return SharedJudgmentStore(None, url, most=_MOST_IN_MEMORY)
+        return SharedJudgmentStore(None, url, most=_MAX_IN_MEMORY)
     return SharedJudgmentStore(path, url)
 
 
@@ -491,6 +491,6 @@ def _page(cursor: psycopg.Cursor[Any], after: tuple[str, str]) -> list[_Row]:
     return cursor.execute(_PAGE, after).fetchall()
 
 
-def _inserted(cursor: psycopg.Cursor[Any], rows: Sequence[_Row]) -> int:
+def _insert(cursor: psycopg.Cursor[Any], rows: Sequence[_Row]) -> int:
     cursor.executemany(_KEEP, rows)
     return cursor.rowcount

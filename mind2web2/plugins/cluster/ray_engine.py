@@ -12,7 +12,7 @@ from mind2web2.cli.evaluate_run import run_evaluation
 from mind2web2.errors import UsageError
 from mind2web2.hooks import AnswerRunner
 from mind2web2.pages.crawl import PageCapturer
-from mind2web2.plugins.cluster.connection import ray_connected
+from mind2web2.plugins.cluster.connection import connect_ray
 from mind2web2.plugins.cluster.crawl import BrowserSetup, ray_capturer
 from mind2web2.plugins.cluster.engine import ShardEngine
 from mind2web2.plugins.cluster.postgres import SharedJudgmentStore
@@ -68,7 +68,7 @@ class _Nodes:
     async def connected(self) -> AsyncIterator[None]:
         """Connect to the cluster."""
         address = self.settings.of(ClusterSettings).ray_address
-        async with ray_connected(address) as self.ray:
+        async with connect_ray(address) as self.ray:
             yield
 
     @asynccontextmanager
@@ -83,7 +83,7 @@ class _Nodes:
         engine = ShardEngine(
             self.ray, order, work, judge.usage, store, judge.endpoint, judge.budget
         )
-        async with engine.opened():
+        async with engine.judge_shards():
             yield engine
 
 

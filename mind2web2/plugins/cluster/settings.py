@@ -21,7 +21,7 @@ class ClusterSettings:
         Setting(
             "with --engine ray, which works on all nodes of a Ray cluster (needs the extra 'ray'; limits of "
             "requests and captures at once then hold on each node): the head of the cluster",
-            parse=values.filled,
+            parse=values.non_empty,
             metavar="HOST:PORT",
             group="machines",
             default_text="RAY_ADDRESS, then a cluster that runs on this machine, then a new one of "

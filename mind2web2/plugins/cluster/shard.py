@@ -61,7 +61,7 @@ _SERVICES = (
 # As the loop of a command has it: scripts may leave threads that never end.
 _MAX_THREADS = 64
 # Judgments in memory, some 2 KB each; all are in the database.
-_MOST_JUDGMENTS = 20_000
+_MAX_JUDGMENTS = 20_000
 _NEWS_EVERY_S = 1.0
 # All shards together lease this share of the budget at a time. Others cannot spend a shard's lease.
 _LEASE_SHARE = 0.02
@@ -98,7 +98,7 @@ class LeasedBudget(Budget):
         self._leasing = asyncio.Lock()
         self._is_all_leased = False
 
-    async def _extended(self, missing_usd: float) -> bool:
+    async def _extend(self, missing_usd: float) -> bool:
         allowed_usd = self._allowed_usd
         async with self._leasing:
             if self._allowed_usd > allowed_usd:  # a request that waited for this lease
@@ -248,10 +248,10 @@ def judge_shard(
         while not running.done():
             wait([running], _NEWS_EVERY_S)
             yield judging.news()
-        yield _ended(running, judging.news())
+        yield _last_news(running, judging.news())
 
 
-def _ended(running: Future[None], news: ShardNews) -> ShardNews:
+def _last_news(running: Future[None], news: ShardNews) -> ShardNews:
     try:
         running.result()
     except JudgeUnusableError as error:
@@ -328,7 +328,7 @@ class _ShardJudging:
             SharedJudgmentStore(
                 None,
                 settings.judgments,
-                most=_MOST_JUDGMENTS,
+                most=_MAX_JUDGMENTS,
                 connect_wait_s=OUTAGE_WAIT_S,
             ) as store,
             gc_frozen(),

@@ -35,7 +35,7 @@ from mind2web2.utils.files import is_leftover, write_whole
 from mind2web2.utils.process_lock import ProcessLock
 
 _REQUESTS_AT_ONCE = 16
-_MOST_MERGES = 20
+_MAX_MERGES = 20
 _LIST_NAME = ".copies.json"
 _LOCK_NAME = ".copying.lock"
 _LOCK_TIMEOUT_S = 600.0
@@ -101,7 +101,7 @@ class WorkingCopy:
         """
         new = [name for name in names if not {name, ""} & self._brought]
         if new:
-            with self._locked():
+            with self._lock():
                 for name in new:
                     self._bring(name)
             self._brought.update(new)
@@ -112,8 +112,8 @@ class WorkingCopy:
         Raises:
             StorageError: the store fails, or another machine has changed the same file.
         """
-        with self._locked():
-            changed = sorted({each for name in self._brought for each in self._changed(name)})
+        with self._lock():
+            changed = sorted({each for name in self._brought for each in self._changes(name)})
             pages = [each for each in changed if _is_page_file(each)]
             self._put_pages(pages)
             rest = [each for each in changed if not _is_page_file(each)]
@@ -148,15 +148,15 @@ class WorkingCopy:
             write_whole(self._path(name), content)
             self._note(name, edition, _state(self._path(name)))
             return
-        with self._index_locked(name):
-            theirs, merged = self._merged(name, content)
+        with self._lock_index(name):
+            theirs, merged = self._merge_with_published(name, content)
             write_whole(self._path(name), index_bytes(merged))
             state = _state(self._path(name)) if merged == theirs else None
             self._note(name, edition, state, theirs)
 
     # To the store
 
-    def _changed(self, name: str) -> Iterator[str]:
+    def _changes(self, name: str) -> Iterator[str]:
         """Yield the files that have changed here, and those that were removed."""
         for each in {*self._files(name), *self._copies_in(name)}:
             if self._has_changed(each):
@@ -169,12 +169,12 @@ class WorkingCopy:
             self._bucket.delete(name)
             del self._copies[name]
         elif _is_merged(name):
-            with self._index_locked(name):
+            with self._lock_index(name):
                 self._merge(name)
         elif _rank(name) == 0:
             self._note(name, self._bucket.put(name, content), state)
         else:
-            edition = self._exchanged(name, content, self._copies.get(name))
+            edition = self._exchange(name, content, self._copies.get(name))
             if edition is None:
                 raise StorageError(
                     f"another machine has changed {self._bucket.url}/{name}, and that stands: run the same "
@@ -182,7 +182,7 @@ class WorkingCopy:
                 )
             self._note(name, edition, state)
 
-    def _exchanged(self, name: str, content: bytes, seen: _Copy | None) -> Edition | None:
+    def _exchange(self, name: str, content: bytes, seen: _Copy | None) -> Edition | None:
         """Write in place of the edition that was seen, or of none; ``None`` if there is another."""
         if seen is None:
             return self._bucket.create(name, content)
@@ -224,9 +224,9 @@ class WorkingCopy:
 
     def _merge(self, name: str) -> None:
         """Make file and published file equal, with the changes of both sides since they last were."""
-        for _ in range(_MOST_MERGES):
+        for _ in range(_MAX_MERGES):
             found = self._bucket.get(name)
-            theirs, merged = self._merged(name, b"{}" if found is None else found[0])
+            theirs, merged = self._merge_with_published(name, b"{}" if found is None else found[0])
             content = index_bytes(merged)
             seen = None
             edition: Edition | None
@@ -235,7 +235,7 @@ class WorkingCopy:
             if merged == theirs and found is not None:
                 edition = found[1]
             else:
-                edition = self._exchanged(name, content, seen)
+                edition = self._exchange(name, content, seen)
             if edition is not None:
                 write_whole(self._path(name), content)
                 self._note(name, edition, _state(self._path(name)), merged)
@@ -244,7 +244,7 @@ class WorkingCopy:
             f"{self._bucket.url}/{name} changes too often: run the same command again"
         )
 
-    def _merged(self, name: str, content: bytes) -> tuple[IndexEntries, IndexEntries]:
+    def _merge_with_published(self, name: str, content: bytes) -> tuple[IndexEntries, IndexEntries]:
         """Return the entries of a published file, and those with the changes here."""
         theirs = index_entries(content)
         ours = index_entries(self._content(name) or b"{}")
@@ -258,7 +258,7 @@ class WorkingCopy:
             return theirs, _with_agents(theirs, ours, agents)
         copy = self._copies.get(name)
         base = _entries("{}" if copy is None else copy.base)
-        return theirs, _merged(base, ours, theirs)
+        return theirs, _merge_entries(base, ours, theirs)
 
     # Files and their editions
 
@@ -304,7 +304,7 @@ class WorkingCopy:
         return self.folder / name
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _lock(self) -> Iterator[None]:
         """Keep other processes from this folder, and the list beside the files up to date."""
         place = self.folder / _LIST_NAME
         lock = ProcessLock(self.folder / _LOCK_NAME)
@@ -313,14 +313,14 @@ class WorkingCopy:
                 f"another process does not release {self.folder / _LOCK_NAME}: end it"
             )
         try:
-            self._copies = _stored_copies(place)
+            self._copies = _read_copies(place)
             yield
         finally:
             write_whole(place, _Copies(copies=self._copies).model_dump_json())
             lock.give_back()
 
     @contextmanager
-    def _index_locked(self, name: str) -> Iterator[None]:
+    def _lock_index(self, name: str) -> Iterator[None]:
         """Keep the processes that store pages from a folder's index."""
         path = self._path(name).parent / _INDEX_LOCK
         lock = ProcessLock(path)
@@ -381,11 +381,11 @@ class ObjectFolders:
             "cache_root": pages or agents or [""],
         }
         return {
-            option: self._brought(root, wanted[option]) if isinstance(root, str) else root
+            option: self._working_folder(root, wanted[option]) if isinstance(root, str) else root
             for option, root in roots.items()
         }
 
-    def _brought(self, root: str, names: Sequence[str]) -> Path:
+    def _working_folder(self, root: str, names: Sequence[str]) -> Path:
         url = checked_url(root)
         if url not in self.used:
             self.used[url] = WorkingCopy(Bucket(url), _folder_of(url))
@@ -417,7 +417,7 @@ def _folder_of(url: str) -> Path:
     return Path(home, "mind2web2", parts.scheme, place, name).absolute()
 
 
-def _stored_copies(place: Path) -> dict[str, _Copy]:
+def _read_copies(place: Path) -> dict[str, _Copy]:
     try:
         return _Copies.model_validate_json(place.read_bytes()).copies
     except (FileNotFoundError, ValidationError):
@@ -430,7 +430,7 @@ def _entries(content: str | bytes) -> IndexEntries:
     return index_entries(raw) or {}
 
 
-def _merged(base: IndexEntries, ours: IndexEntries, theirs: IndexEntries) -> IndexEntries:
+def _merge_entries(base: IndexEntries, ours: IndexEntries, theirs: IndexEntries) -> IndexEntries:
     """Return a published index with our changes to ``base``, except of entries that others changed too."""
     merged = dict(theirs)
     for key in {**base, **ours}:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from mind2web2 import __version__
 from mind2web2.bridges.tables import AgentResults, AnswerRecord, LeafRecord, load_results
 from mind2web2.errors import UsageError
-from mind2web2.plugins.inspect.inspect_texts import explained
+from mind2web2.plugins.inspect.inspect_texts import explain_leaves
 from mind2web2.results.result_file import ResultFile
 from mind2web2.results.stored_results import answer_dir, latest_results
 
@@ -130,7 +130,7 @@ def _score(record: AnswerRecord, leaves: Sequence[LeafRecord], result: ResultFil
         "judge": record.judge,
         "cost_usd": record.cost_usd,
     }
-    return Score(value=record.score, explanation=explained(result), metadata=metadata)
+    return Score(value=record.score, explanation=explain_leaves(result), metadata=metadata)
 
 
 def _question(result: ResultFile | None) -> str:

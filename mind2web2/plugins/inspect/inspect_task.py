@@ -20,7 +20,7 @@ from inspect_ai.solver import TaskState
 
 from mind2web2.benchmark.tasks import find_tasks, questions_of, select_tasks
 from mind2web2.bridges.tables import leaf_records
-from mind2web2.plugins.inspect.inspect_texts import explained
+from mind2web2.plugins.inspect.inspect_texts import explain_leaves
 from mind2web2.results.result_file import ResultFile
 from mind2web2.scoring.scorer import Judge, MissingPages, NoScore, Scorer
 from mind2web2.utils.path_config import PathConfig
@@ -104,7 +104,7 @@ def rubric_tree(
     judge = Judge(judge_model, judge_base_url, judge_provider)
     opened: list[Scorer] = []
 
-    def opened_scorer() -> Scorer:
+    def open_scorer() -> Scorer:
         # Inspect does not tell a scorer when samples begin.
         if not opened:
             scores = Scorer(
@@ -122,7 +122,7 @@ def rubric_tree(
     async def score(state: TaskState, target: Target) -> InspectScore:  # noqa: ARG001 (Inspect's interface)
         answer = state.output.completion
         task_id = str((state.metadata or {}).get("task", state.sample_id))
-        outcome = await opened_scorer().score(task=task_id, answer=answer)
+        outcome = await open_scorer().score(task=task_id, answer=answer)
         if isinstance(outcome, NoScore):
             return InspectScore.unscored(
                 reason="scoring_failed",
@@ -135,6 +135,8 @@ def rubric_tree(
             "leaves": [asdict(leaf) for leaf in leaves],
             "cost_usd": outcome.cost_usd,
         }
-        return InspectScore(value=outcome.score, explanation=explained(result), metadata=metadata)
+        return InspectScore(
+            value=outcome.score, explanation=explain_leaves(result), metadata=metadata
+        )
 
     return score

@@ -9,7 +9,7 @@ from mind2web2.rubric.verdicts import Evidence, Vote
 from mind2web2.rubric.written_tree import WrittenNode
 
 
-def explained(result: ResultFile) -> str:
+def explain_leaves(result: ResultFile) -> str:
     """Return a list of all leaves with claim, pages, reasons and quotations."""
     return "\n".join(line for leaf in result.leaves() for line in _lines(leaf))
 

@@ -30,7 +30,7 @@ from mind2web2.utils.near_names import nearest_name
 
 _QUESTION = "Which of these statements does the source support?"
 # A row may hold a long page, no more.
-_MOST_BYTES = 2 * 1024**3
+_MAX_BYTES = 2 * 1024**3
 _HOST = "https://labels.example"
 # The likeness of a field's name and a misspelling of it.
 _SAME_WORD = 0.8
@@ -129,8 +129,8 @@ def annotators_agree(labels: Sequence[Sequence[bool]]) -> float | None:
 
 def _content(path: Path) -> bytes:
     try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise UsageError(f"{path} is larger than {_MOST_BYTES // 1024**3} GB: split it")
+        if path.stat().st_size > _MAX_BYTES:
+            raise UsageError(f"{path} is larger than {_MAX_BYTES // 1024**3} GB: split it")
         return path.read_bytes()
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from error

@@ -241,7 +241,7 @@ class Telemetry(Listener):
     def _texts(self, leaf: LeafRecord) -> Attributes:
         if not self._with_texts:
             return {}
-        return _known({"mind2web2.claim": leaf.claim, "mind2web2.page": leaf.page})
+        return _known_values({"mind2web2.claim": leaf.claim, "mind2web2.page": leaf.page})
 
     def _emit(self, name: str, attributes: Attributes, context: Context | None) -> None:
         self._logger.emit(
@@ -279,7 +279,7 @@ def _leaf_attributes(leaf: LeafRecord) -> Attributes:
         "mind2web2.weak": leaf.weak,
         "mind2web2.judge": leaf.judge,
     }
-    return _known(found)
+    return _known_values(found)
 
 
 def _explanation(leaf: LeafRecord) -> str:
@@ -322,8 +322,8 @@ def _question_attributes(asked: AskedQuestion) -> Attributes:
             "mind2web2.judgment": judgment.key,
             "mind2web2.cost_usd": judgment.cost_usd,
         }
-    return _known(found)
+    return _known_values(found)
 
 
-def _known(values: Mapping[str, str | bool | int | float | None]) -> Attributes:
+def _known_values(values: Mapping[str, str | bool | int | float | None]) -> Attributes:
     return {name: value for name, value in values.items() if value is not None}

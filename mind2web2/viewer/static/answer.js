@@ -4,7 +4,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { html, address, counted, KeyHelp, number, Score, Status, useData, useKeys, Waiting } from "viewer/parts";
 import { LeafDoubts } from "viewer/doubts";
 import { Markdown } from "viewer/markdown";
-import { Making } from "viewer/making";
+import { Provenance } from "viewer/provenance";
 
 const OUTCOMES = { supported: "supports it", not_supported: "does not support it", unavailable: "unavailable" };
 
@@ -52,6 +52,11 @@ export function Answer({ steps, options }) {
       html`<p class="notice">In doubt, the next run judges it again: ${data.facts.doubts.join("; ")}</p>`
     }
     ${data.facts.script_faults?.map((/** @type {string} */ fault) => html`<p class="notice">Mistake of the script: ${fault}</p>`)}
+    ${
+      data.has_page &&
+      html`<iframe class="report" title="The report with each statement marked" src=${`/api/answer-page?${new URLSearchParams({ agent, task, answer })}`}
+        sandbox="allow-scripts allow-popups allow-popups-to-escape-sandbox allow-top-navigation-by-user-activation"></iframe>`
+    }
     <div class="columns">
       <section aria-label="Rubric tree">
         <p class="hint">${counted(rows.length, "node")}; leaves: ${counts.join(", ")}. ◆ marks a critical node: a gate, left out of the mean; if it scores below 1, its parent is 0.</p>
@@ -67,15 +72,15 @@ export function Answer({ steps, options }) {
             ["text", "Answer"],
             ["task", "Task"],
             ...(data.rubric ? [["rubric", "Rubric"]] : []),
-            ["making", "How it was judged"],
+            ["provenance", "How it was judged"],
           ].map(
             ([name, title]) =>
               html`<button role="tab" aria-selected=${beside === name} onClick=${() => setBeside(name)}>${title}</button>`,
           )}
         </div>
         ${
-          beside === "making"
-            ? html`<${Making} answer=${data} />`
+          beside === "provenance"
+            ? html`<${Provenance} answer=${data} />`
             : beside === "rubric"
             ? html`<pre class="raw">${data.rubric.join("\n")}</pre>`
             : beside === "task"

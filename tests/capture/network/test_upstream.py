@@ -14,7 +14,7 @@ from mind2web2.api_tools.tool_pdf import download
 from mind2web2.capture.browser_manager import BatchBrowserManager
 from mind2web2.capture.models import CaptureSettings, NetworkSettings
 from mind2web2.capture.network.destinations import Destinations, PrivateDestinationError
-from mind2web2.capture.network.proxy_url import parsed_upstream
+from mind2web2.capture.network.proxy_url import parse_upstream
 from mind2web2.capture.network.upstream import upstream_for
 from mind2web2.errors import CaptureError, UsageError
 
@@ -69,9 +69,9 @@ def test_no_representation_holds_a_password():
     url = "http://u:secret@h:1"
     assert (
         "secret"
-        not in f"{NetworkSettings(proxies={'http': url})!r} {parsed_upstream(url)!r} {parsed_upstream(url)}"
+        not in f"{NetworkSettings(proxies={'http': url})!r} {parse_upstream(url)!r} {parse_upstream(url)}"
     )
-    assert (parsed_upstream("h:3128").host, parsed_upstream("h:3128").port) == (
+    assert (parse_upstream("h:3128").host, parse_upstream("h:3128").port) == (
         "h",
         3128,
     )

@@ -60,7 +60,7 @@ _ON_A_MACHINE = {"vanish", "stand", "stand_store"}
 _IN_A_STORE = {"store", "stand_store"}
 _PAUSE_S = 45.0
 IN_FLIGHT = 30
-_MOST_STARTS = 4
+_MAX_STARTS = 4
 _STORE_FAULTS = ("refused", "dropped", "lost", None)
 _LATE_S = 3.0
 
@@ -198,7 +198,7 @@ def faulty_run(
         *roots,
     )
     fault_s: float | None = None
-    for _ in range(_MOST_STARTS):
+    for _ in range(_MAX_STARTS):
         with start(project, judge, *engine) as command:
             while fault_s is None and command.poll() is None:
                 time.sleep(0.05)

@@ -204,8 +204,8 @@ def test_every_tenth_request_fails(project, store, server):
 
 def test_the_next_command_publishes_after_an_outage(project, store, server, monkeypatch):
     """It asks nothing again."""
-    monkeypatch.setattr(bucket, "_MOST_TRIES", 1)
-    monkeypatch.setattr(bucket, "_MOST_RETRIES", 0)
+    monkeypatch.setattr(bucket, "_MAX_TRIES", 1)
+    monkeypatch.setattr(bucket, "_MAX_RETRIES", 0)
     upload(store, project, "outage")
     with store.failing(
         lambda _, method, path: "refused" if method == "PUT" and "/results/" in path else None

@@ -202,10 +202,10 @@ def test_a_terminated_command_prints_no_stack_of_ray(cluster):
     """As at the time limit of a Slurm job."""
     code = """
 import asyncio, os, signal, sys
-from mind2web2.plugins.cluster.connection import ray_connected
+from mind2web2.plugins.cluster.connection import connect_ray
 
 async def terminate_itself():
-    async with ray_connected(sys.argv[1]):
+    async with connect_ray(sys.argv[1]):
         os.kill(os.getpid(), signal.SIGTERM)
 
 asyncio.run(terminate_itself())

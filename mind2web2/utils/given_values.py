@@ -18,7 +18,7 @@ def check_text(name: str, value: object) -> None:
     if not isinstance(value, str):
         raise UsageError(f"{name} is {value!r}: give a text")
     try:
-        values.filled(value)
+        values.non_empty(value)
     except ValueError as error:
         raise UsageError(f"{name}: {error}") from None
 

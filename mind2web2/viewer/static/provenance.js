@@ -3,7 +3,7 @@
 import { html, moment, number } from "viewer/parts";
 
 /** @param {{answer: any}} props */
-export function Making({ answer }) {
+export function Provenance({ answer }) {
   const { facts } = answer;
   const made = facts.provenance || {};
   const run = facts.run || {};

@@ -209,7 +209,7 @@ def test_failed_runs_are_in_the_table(capsys):
         for name, score in (("answer_1.md", 1.0), ("answer_3.md", 0.5))
     ]
     print_scores(plain_console(), [task], outcomes)
-    assert "1: 1  2: 0  3: 0.5" in (shown := capsys.readouterr().out) and " 0.5 " in shown
+    assert "1: 1  2: 0  3: 0.50" in (shown := capsys.readouterr().out) and " 0.50 " in shown
 
 
 def test_answers_of_one_short_name_keep_their_scores(capsys):

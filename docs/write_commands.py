@@ -14,9 +14,9 @@ COMMANDS_PAGE = Path(__file__).with_name("commands.md")
 _START = """\
 # Commands
 
-What each command prints for `--help`: what it does, examples, arguments and options.
-[Options](options.md) has those of `evaluate` by subject, the keys of `mind2web2.toml`, and links to the
-pages that explain them. An option may be written with `_` or `-`.
+This page has the `--help` of each command. [Options](options.md#evaluate) explains the options of
+`evaluate`; other commands only name those that they share with it. You may write an option with
+`_` or `-`.
 """
 # Marks of markdown that texts of the program may hold.
 _MARKED = re.compile(r"([*_<>|\[\]])")
@@ -30,30 +30,50 @@ def page() -> str:
     for module in command_modules():
         module.add_command(subcommands)
     parts = [_START]
+    evaluate = _options(subcommands.choices["evaluate"])
     for name, parser in sorted(subcommands.choices.items()):
-        parts += _of_command(name, parser, level=2)
+        parts += _of_command(name, parser, evaluate, level=2)
     return "\n".join(parts)
 
 
-def _of_command(name: str, parser: argparse.ArgumentParser, level: int) -> Iterator[str]:
+def _options(parser: argparse.ArgumentParser) -> dict[str, str]:
+    """Return the help of each option, by the option with its value."""
+    return {
+        _shown(action): _meaning(parser, action) for action in parser._actions if _is_shown(action)
+    }
+
+
+def _is_shown(action: argparse.Action) -> bool:
+    is_group = isinstance(action, argparse._SubParsersAction)
+    return not is_group and action.dest != "help" and action.help != argparse.SUPPRESS
+
+
+def _meaning(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
+    explained = parser._get_formatter()._expand_help(action) if action.help else ""
+    return _in_markdown(explained)
+
+
+def _of_command(
+    name: str, parser: argparse.ArgumentParser, evaluate: dict[str, str], level: int
+) -> Iterator[str]:
     yield f"{'#' * level} {name}\n"
     if parser.description:
         yield f"```text\n{parser.description.strip()}\n```\n"
-    formatter = parser._get_formatter()
-    below: list[argparse._SubParsersAction[argparse.ArgumentParser]] = []
-    lines = []
+    shared = []
+    options = _options(parser)
+    for option, meaning in options.items():
+        if option.startswith("-") and evaluate.get(option) == meaning:
+            shared.append(f"`{option.split()[0]}`")
+        else:
+            yield f"- `{option}`" + (f": {meaning}" if meaning else "")
+    if shared:
+        yield f"- as for [evaluate](options.md#evaluate): {', '.join(shared)}"
+    if options:
+        yield ""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
-            below.append(action)
-        elif action.dest != "help" and action.help != argparse.SUPPRESS:
-            explained = formatter._expand_help(action) if action.help else ""
-            meaning = f": {_in_markdown(explained)}" if explained else ""
-            lines.append(f"- `{_shown(action)}`{meaning}")
-    if lines:
-        yield "\n".join(lines) + "\n"
-    for actions in below:
-        for action_name, of_action in actions.choices.items():
-            yield from _of_command(f"{name} {action_name}", of_action, level + 1)
+            for action_name, of_action in action.choices.items():
+                yield from _of_command(f"{name} {action_name}", of_action, evaluate, level + 1)
 
 
 def _shown(action: argparse.Action) -> str:

@@ -144,16 +144,22 @@ def parsed_script(source: bytes, path: Path) -> ast.Module:
     return syntax_tree(source, str(path))
 
 
-def compares_by_identity(source: bytes, path: Path) -> bool:
-    """Tell whether a script compares with ``is True`` or the like, which an object in its place fools."""
-    for node in ast.walk(parsed_script(source, path)):
-        if isinstance(node, ast.MatchSingleton):
+def tells_stand_ins(source: bytes, path: Path) -> bool:
+    """Tell whether a script compares with ``is True`` or looks at types, which an object may fool."""
+    return any(_tells_stand_ins(node) for node in ast.walk(parsed_script(source, path)))
+
+
+def _tells_stand_ins(node: ast.AST) -> bool:
+    match node:
+        case ast.MatchSingleton() | ast.Attribute(attr="__class__"):
             return True
-        if isinstance(node, ast.Compare) and any(
-            isinstance(operator, ast.Is | ast.IsNot) and _is_flag(each)
-            for operator, each in zip(node.ops, node.comparators, strict=True)
-        ):
+        case ast.Call(func=ast.Name("type")):
             return True
+        case ast.Compare(ops=operators, comparators=compared):
+            pairs = zip(operators, compared, strict=True)
+            return any(
+                isinstance(each, ast.Is | ast.IsNot) and _is_flag(flag) for each, flag in pairs
+            )
     return False
 
 

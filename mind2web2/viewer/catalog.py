@@ -50,7 +50,7 @@ from mind2web2.scripts.rubric_outline import tree_lines
 from mind2web2.scripts.rubric_reading import read_rubric
 from mind2web2.scripts.yaml_lines import YamlFileError
 from mind2web2.statistics.items import ENOUGH_RESULTS, task_figures
-from mind2web2.utils.entry_points import loaded_parts
+from mind2web2.utils.entry_points import load_parts
 from mind2web2.utils.files import file_sha256, read_regular_file
 from mind2web2.utils.names import is_file_name, name_list, natural_key
 from mind2web2.utils.near_names import did_you_mean
@@ -470,7 +470,7 @@ class Catalog:
 def _checker_of(result: ResultFile) -> Any | None:
     """Return the plugin that checked a report and made this result, if one did."""
     # Any: modules of plugins, as docs/plugins.md describes them.
-    parts = loaded_parts("report_checks").values()
+    parts = load_parts("report_checks").values()
     return next((part for part in parts if part.is_checked(result)), None)
 
 

@@ -114,8 +114,9 @@ def test_links_lead_somewhere(document):
 
 
 def test_every_option_is_documented_and_every_documented_option_exists():
-    """The tables of options.md and the parsers name the same options."""
-    text = (REPOSITORY / "docs/options.md").read_text(encoding="utf-8")
+    """The tables of options.md and commands.md and the parsers name the same options."""
+    pages = [REPOSITORY / "docs/options.md", REPOSITORY / "docs/commands.md"]
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
     named = set(re.findall(r"--[a-z][a-z_]+", text))
     existing = set().union(*(options_of(parser) for parser in parsers().values()))
     assert named - existing == {"--help"}

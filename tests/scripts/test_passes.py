@@ -96,6 +96,39 @@ async def test_nothing_ahead_asks_what_program_order_asks(tmp_path):
     assert asked["gates"] == ["Not asked.", "Skipped.", "This is no gate.", "no"]
 
 
+async def test_claims_on_one_page_are_asked_one_after_another(tmp_path):
+    body = (
+        "for n in range(4):\n"
+        f"    leaf = {LEAF.format('{n}')}\n"
+        "    await evaluator.verify(f'Claim {n}', leaf, f'https://www.example.org/{n % 2}')\n"
+        f"{END}"
+    )
+    policy = Towns()
+    await by_policy(tmp_path, body, "values", policy)
+    assert policy.claims == ["Claim 0", "Claim 2", "Claim 1", "Claim 3"]
+
+
+async def test_a_look_at_the_type_of_a_missing_template_ends_the_pass(tmp_path):
+    body = (
+        "town = await evaluator.extract('Which?', Town)\n"
+        "claim = 'Right.' if type(town) is Town else 'Wrong.'\n"
+        f"await evaluator.verify(claim, None)\n{END}"
+    )
+    policy = Towns()
+    await by_policy(tmp_path, body, "nothing", policy)
+    assert policy.claims == ["Right."]
+
+
+async def test_known_replies_take_hardly_any_of_a_scripts_own_time_limit(tmp_path):
+    body = (
+        "async def checks():\n"
+        "    for n in range(20):\n"
+        "        await evaluator.verify(f'Claim {n}', None)\n"
+        f"await asyncio.wait_for(checks(), 1)\n{END}"
+    )
+    assert (await by_policy(tmp_path, body, "values")).passes == 2
+
+
 @pytest.mark.parametrize("source", ["(town.urls or ['c'])[0]", "town.urls[0]", "str(town.size)"])
 async def test_questions_on_missing_lists_and_numbers_wait(tmp_path, source):
     body = (

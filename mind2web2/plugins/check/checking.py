@@ -29,8 +29,9 @@ from mind2web2.plugins.check.outputs import (
     write_hints,
     write_output,
 )
+from mind2web2.plugins.check.question import VARIABLE
 from mind2web2.plugins.check.scoring import SCRIPTS, TASK
-from mind2web2.plugins.check.sources import Capturing, source_page
+from mind2web2.plugins.check.sources import Capturing, SourcePage, source_page
 from mind2web2.plugins.check.statements import ReadReport, read_report
 from mind2web2.results.answers import select_work
 from mind2web2.results.stored_results import answer_results_dir, latest_result
@@ -88,12 +89,29 @@ class Check:
         """Return what the newest result says, ``None`` without one."""
         folder = answer_results_dir(self.paths.eval_results_root, self.name, TASK, ANSWER)
         found = latest_result(folder)
-        return None if found is None else checked_report(self.name, self.read, found.content)
+        if found is None:
+            return None
+        report = checked_report(self.name, self.read, found.content)
+        pages = self.source_pages()
+        report.name_stand_ins({page.source: page.read_at for page in pages if page.is_stand_in})
+        retracted = [page.source for page in pages if page.is_retracted]
+        return report.model_copy(update={"retracted": retracted})
 
-    def capturing(self, settings: RunSettings, archive_url: str) -> Capturing:
-        """Return what captures the pages of the report."""
-        cache = AgentCache(self.paths.cache_root / self.name)
-        return Capturing(settings, cache, TASK, archive_url)
+    @property
+    def cache(self) -> AgentCache:
+        """Return the cache of the report's pages."""
+        return AgentCache(self.paths.cache_root / self.name)
+
+    @property
+    def sources(self) -> list[str]:
+        """Return the sources of all statements, each once."""
+        sources = (source for each in self.read.statements for source in each.sources)
+        return list(dict.fromkeys(sources))
+
+    def source_pages(self) -> list[SourcePage]:
+        """Return the page of each source as it is stored; reads files."""
+        pages = self.cache.of(TASK)
+        return [source_page(pages, source) for source in self.sources]
 
 
 def earlier_findings(name: str, checks: Path) -> CheckedReport | None:
@@ -114,12 +132,16 @@ def run(options: argparse.Namespace) -> int:
             print(check.read.model_dump_json(indent=2))  # noqa: T201
         return 0
     given = settings_of(options, is_announced=True)
+    if options.question:
+        os.environ[VARIABLE] = options.question
+        given = replace(given, script_env=(*given.script_env, VARIABLE))
     has_key = given.names_a_judge or "OPENAI_API_KEY" in os.environ
     command = _Command(
         prepared(given),
         plain_console(),
         has_judge=not options.no_judge and (has_key or given.estimate),
         archive_url=options.archive_url,
+        uses_archive=options.archive,
         outputs=options.output,
         bounds=bounds,
     )
@@ -132,6 +154,7 @@ class _Command:
     console: Console
     has_judge: bool
     archive_url: str
+    uses_archive: bool
     outputs: Sequence[Path]
     bounds: Sequence[Bound]
 
@@ -141,28 +164,24 @@ class _Command:
         settings = check.settings(self.settings)
         if settings.captures_pages and not settings.estimate:
             self._capture(check, settings)
-        return self._judged(check, settings) if self.has_judge else self._hinted(check, settings)
+        return self._judged(check, settings) if self.has_judge else self._hinted(check)
 
     def _capture(self, check: Check, settings: RunSettings) -> None:
         progress = CrawlProgress()
 
         async def captured() -> int:
             async with CrawlDisplay(self.console, progress):
-                sources = dict.fromkeys(
-                    source for each in check.read.statements for source in each.sources
+                capturing = Capturing(
+                    settings, check.cache, TASK, self.archive_url, self.uses_archive
                 )
-                capturing = check.capturing(settings, self.archive_url)
-                await capturing.capture(list(sources), _moment(settings), progress)
+                await capturing.capture(check.sources, _moment(settings), progress)
             return 0
 
         stopped = "Stopped. The pages so far are kept: the same command continues from here."
         run_to_exit(captured(), lambda: line(self.console, stopped))
 
-    def _hinted(self, check: Check, settings: RunSettings) -> int:
-        pages = check.capturing(settings, self.archive_url).pages
-        sources = [source for each in check.read.statements for source in each.sources]
-        found = {source: source_page(pages, source) for source in dict.fromkeys(sources)}
-        hints = hints_of(check.read, found)
+    def _hinted(self, check: Check) -> int:
+        hints = hints_of(check.read, {page.source: page for page in check.source_pages()})
         print_hints(self.console, check.name, check.read, hints)
         for output in self.outputs:
             write_hints(output, hints)

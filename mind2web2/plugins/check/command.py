@@ -73,11 +73,22 @@ def add_command(commands: Subcommands) -> None:
         help="ask no judge: open the pages and print hints, never verdicts; the default without a key",
     )
     parser.add_argument(
+        "--question",
+        metavar="TEXT",
+        help="the question that the report answers: a source that has long passages of it is flagged "
+        "(default: the report's title and its first question)",
+    )
+    parser.add_argument(
+        "--archive",
+        action="store_true",
+        help="read the Internet Archive's copy of each page that is unavailable or walled",
+    )
+    parser.add_argument(
         "--archive_url",
         metavar="URL",
         default=DEFAULT_ARCHIVE_URL,
-        help="where --as_of looks for copies: an archive with the Internet Archive's availability API "
-        "(default: %(default)s)",
+        help="where --archive and --as_of look for copies: an archive with the Internet Archive's "
+        "availability API (default: %(default)s)",
     )
     parser.add_argument(
         "--checks",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pydantic import BaseModel
 
 from mind2web2.plugins.check.figures import Figure, FigureName, figures_of
@@ -20,6 +22,7 @@ class CheckedReport(BaseModel):
         invented: addresses whose host has never resolved.
         contaminated: sources about a benchmark (docs/trust.md); ``precision_without`` is the citation
             precision of the claims that rest on none of them.
+        retracted: sources whose page says that the work was retracted.
     """
 
     name: str
@@ -30,7 +33,14 @@ class CheckedReport(BaseModel):
     invented: list[str]
     contaminated: list[str] = []
     precision_without: Figure | None = None
+    retracted: list[str] = []
     judge: str | None = None
+
+    def name_stand_ins(self, stand_ins: Mapping[str, str]) -> None:
+        """Name the copy or landing page that was read in place of a source."""
+        claims = (claim for statement in self.statements for claim in statement.claims)
+        for source in (source for claim in claims for source in claim.sources):
+            source.page = stand_ins.get(source.source, source.page)
 
 
 def checked_report(name: str, read: ReadReport, result: ResultFile) -> CheckedReport:

@@ -90,6 +90,8 @@ def _citation_lines(found: CheckedReport) -> Iterator[str]:
         without = _figure_text(found.precision_without)
         yield f"Sources about a benchmark: {_listed(found.contaminated)}"
         yield f"Citation precision without them: {without}"
+    if found.retracted:
+        yield f"Sources that say that they were retracted: {_listed(found.retracted)}"
     if found.invented:
         yield f"Invented addresses, whose host does not exist: {_listed(found.invented)}"
     if found.unresolved:

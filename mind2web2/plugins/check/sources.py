@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 from mind2web2.capture.browser_manager import BatchBrowserManager
 from mind2web2.capture.models import CapturedPage, CaptureRecord
+from mind2web2.capture.pdf import text_of
 from mind2web2.errors import CacheMiss, DocumentError
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.crawl import (
@@ -20,7 +21,6 @@ from mind2web2.pages.crawl import (
     TaskCitations,
     crawl,
 )
-from mind2web2.plugins.check.pdf import pdf_text
 from mind2web2.plugins.check.rubric import page_address
 from mind2web2.plugins.check.verdicts import UNREADABLE
 from mind2web2.runs.capturing import capture_settings
@@ -29,6 +29,12 @@ from mind2web2.runs.settings import RunSettings
 log = logging.getLogger(__name__)
 
 _DOI = re.compile(r"\b10\.\d{4,9}/[^\s?#\"<>]+")
+# Publishers add these to a DOI in the addresses of a paper's forms.
+_FORM_OF_PAPER = re.compile(
+    r"(?:\.pdf|[./](?:full|pdf|epdf|abstract|fulltext|meta|pdfdirect|full-text|html))+$",
+    re.IGNORECASE,
+)
+_LANDING_PAGE = "the page itself could not be read; its DOI's landing page is shown"
 _PAGES_AT_ONCE = 5
 _RETRIES = 1
 _RETRACTED = re.compile(
@@ -44,6 +50,7 @@ class SourcePage:
     Args:
         problem: why it could not be read, in words that begin with ``dead``, ``walled`` or ``invented``.
         read_at: the address whose page was read.
+        is_stand_in: an archive's copy or a DOI's landing page was read.
         content: a digest; equal for sources that have the same page.
     """
 
@@ -52,6 +59,7 @@ class SourcePage:
     title: str = ""
     problem: str | None = None
     read_at: str = ""
+    is_stand_in: bool = False
     content: str | None = None
 
     @property
@@ -66,12 +74,16 @@ class Capturing:
 
     Args:
         archive_url: an archive with the Internet Archive's availability API.
+        uses_archive: its copy is read where a page is unavailable or walled.
+        doi_url: leads to the landing page of each DOI.
     """
 
     settings: RunSettings
     cache: AgentCache
     task_id: str
     archive_url: str
+    uses_archive: bool = False
+    doi_url: str = "https://doi.org"
 
     @property
     def pages(self) -> CacheFileSys:
@@ -90,7 +102,8 @@ class Capturing:
         if moment is not None:
             await self._from_archive(addresses, moment)
         citations = TaskCitations(self.task_id, {"report": addresses})
-        await crawl([citations], self.cache, self._browser, progress)
+        archive = Archive(self.archive_url, {}) if self.uses_archive else None
+        await crawl([citations], self.cache, self._browser, progress, archive=archive)
         await self._from_landing_pages(addresses)
 
     def _browser(self) -> BatchBrowserManager:
@@ -123,9 +136,7 @@ class Capturing:
                 page = await browser.capture(landing, log)
                 if page.record.kind is None or page.record.is_suspect:
                     continue
-                note = (
-                    f"the page itself could not be read; its DOI's landing page is shown: {landing}"
-                )
+                note = f"{_LANDING_PAGE}: {landing}"
                 record = page.record.model_copy(
                     update={"requested_url": url, "notes": (*page.record.notes, note)}
                 )
@@ -136,7 +147,8 @@ class Capturing:
         doi = _DOI.search(url)
         if doi is None or "doi.org/" in url or source_page(self.pages, url).problem is None:
             return None
-        return f"https://doi.org/{doi[0].removesuffix('.pdf').rstrip('/.')}"
+        name = _FORM_OF_PAPER.sub("", doi[0].rstrip("/."))
+        return f"{self.doi_url}/{name}"
 
 
 def _not_captured(url: str) -> CapturedPage:
@@ -156,6 +168,7 @@ def source_page(pages: CacheFileSys, source: str) -> SourcePage:
         title=record.title if record else "",
         problem=_problem(record, kind is not None, pages.listed_failure(url)),
         read_at=record.archived_from or record.final_url if record else url,
+        is_stand_in=record is not None and _is_stand_in(record),
         content=record.sha256 if record else None,
     )
     if kind is None:
@@ -163,9 +176,14 @@ def source_page(pages: CacheFileSys, source: str) -> SourcePage:
     return replace(page, text=_stored_text(pages, url, kind == "pdf"))
 
 
+def _is_stand_in(record: CaptureRecord) -> bool:
+    has_note = any(note.startswith(_LANDING_PAGE) for note in record.notes)
+    return has_note or record.archived_from is not None
+
+
 def _stored_text(pages: CacheFileSys, url: str, is_pdf: bool) -> str:
     try:
-        return pdf_text(pages.get_pdf(url)) if is_pdf else pages.get_web(url, False)[0]
+        return text_of(pages.get_pdf(url)) if is_pdf else pages.get_web(url, False)[0]
     except (CacheMiss, DocumentError):
         return ""
 

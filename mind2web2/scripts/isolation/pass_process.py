@@ -63,7 +63,8 @@ class PassService:
     """Serves the process of one pass: its ``served`` methods are what the process may ask and note.
 
     Args:
-        works: on the questions that the pass has begun.
+        noted: the questions that the pass goes on without.
+        works: on those of them whose replies the process has to check.
     """
 
     passes: ScriptPasses
@@ -71,7 +72,21 @@ class PassService:
     cache_dir: Path
     logger: logging.Logger
     connection: RpcConnection
+    noted: list[Question] = field(default_factory=list)
     works: set[asyncio.Task[None]] = field(default_factory=set)
+
+    def begin_noted(self, *, can_check: bool) -> None:
+        """Begin to answer the questions of a pass: those on one page one after another, for prefix caches.
+
+        Args:
+            can_check: the process is there to check replies.
+        """
+        for question in sorted(self.noted, key=_page_of):
+            if question.template is not None and not can_check:
+                continue
+            work = self.passes.begin(question, self._check(question))
+            if work is not None and question.template is not None:
+                self.works.add(work)
 
     def failure_of(self, question: str, error: Exception) -> Mind2Web2Error:
         """Return the failure that an unforeseen error is: it costs the answer its result."""
@@ -80,11 +95,9 @@ class PassService:
         return self.answers.judge.fail(MachineError(one_line(text)))
 
     @served
-    def begin(self, question: Question) -> None:
-        """Begin to answer a question of a script that goes on with a stand-in."""
-        work = self.passes.begin(question, self._check(question))
-        if work is not None and question.template is not None:
-            self.works.add(work)
+    def missing(self, question: Question) -> None:
+        """Note a question of a script that goes on with a stand-in."""
+        self.noted.append(question)
 
     @served
     async def reply(self, question: Question) -> object:
@@ -150,6 +163,14 @@ class PassService:
         return check
 
 
+def _page_of(question: Question) -> str:
+    """Return the first page that a question names, nothing where it is about the answer."""
+    match question.arguments:
+        case {"claim": {"urls": [str(url), *_]}} | {"form": {"url": str(url)}}:
+            return url
+    return ""
+
+
 class AnswerProcesses:
     """Starts the passes of one answer.
 
@@ -205,6 +226,7 @@ class AnswerProcesses:
                     done = await self._in_program_order(service, job)
                 else:
                     done = await self._pass(service, job)
+                    service.begin_noted(can_check=done is not None)
                 if done is None:
                     await _give_up(service)
                 elif not ended.done() and (done.is_open or done.program_order):

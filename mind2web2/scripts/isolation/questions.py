@@ -29,7 +29,7 @@ Ahead = Literal["nothing", "values", "gates"]
 MOST_OPEN_GATES = 3
 # By the clock of a pass, which costs no time: what a script does beside its questions goes on
 # meanwhile.
-_REPLY_S = 0.1
+_REPLY_S = 0.01
 # A pass asks for no more stand-ins than this: it may loop until a reply comes.
 MAX_STAND_INS = 2_000
 # Errors that a question about one page may have; any other costs the answer its result.
@@ -87,7 +87,7 @@ class PassQuestions:
         check: tells why a judge's reply does not fill a template of the script.
 
     Attributes:
-        ends_at_verdicts: a script that compares by identity would look at an object in place of a verdict.
+        ends_at_stand_ins: the script would look at an object in the place of a verdict or a template.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class PassQuestions:
         self.ahead = ahead
         self.used: list[str] = []
         self.is_open = False
-        self.ends_at_verdicts = False
+        self.ends_at_stand_ins = False
         self._client = client
         self._known = known
         self._check = check
@@ -119,7 +119,7 @@ class PassQuestions:
             self._first_open = self._first_open or question.key
             if question.key not in self._begun and not (self.is_open and has_mark(text)):
                 self._begun.add(question.key)
-                self._client.send(Message("note", {"question": question}, "begin"))
+                self._client.send(Message("note", {"question": question}, "missing"))
             self.is_open = True
             await asyncio.sleep(_REPLY_S)
             return self.open()

@@ -31,7 +31,7 @@ from mind2web2.api_tools.surroundings import (
 from mind2web2.capture.models import NetworkSettings
 from mind2web2.errors import EvalScriptError, MachineError, Mind2Web2Error
 from mind2web2.judge.services import AskService, ServiceRequest
-from mind2web2.judge.settings import JudgeSettings
+from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import RecordedSkip
 from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.own_price import OwnPrice
@@ -62,7 +62,7 @@ from mind2web2.scripts.isolation.rpc import (
     validated,
 )
 from mind2web2.scripts.limits import LoopGuard, ScriptStops
-from mind2web2.scripts.load import EvaluateAnswer, compares_by_identity
+from mind2web2.scripts.load import EvaluateAnswer, tells_stand_ins
 from mind2web2.scripts.run import (
     ScriptCall,
     load_script,
@@ -140,7 +140,7 @@ class PassJob:
     call: ScriptCall
     ahead: Ahead | None
     moment: datetime
-    settings: JudgeSettings
+    judge: JudgeSpec
     endpoint: str
     cache_dir: Path
     logger_name: str
@@ -206,7 +206,7 @@ class ScriptHome:
         # As noted while the script was loaded.
         self._ignored: list[str] = []
         self._faults: list[str] = []
-        self._compares_by_identity = False
+        self._tells_stand_ins = False
         self._evaluate: EvaluateAnswer | EvalScriptError | None = None
         if not job.is_loaded_late:
             files = _open_files()
@@ -237,7 +237,7 @@ class ScriptHome:
                 f"script {path.name} was changed just now: run the same command again"
             )
         source = path.read_bytes()
-        self._compares_by_identity = compares_by_identity(source, path)
+        self._tells_stand_ins = tells_stand_ins(source, path)
         return evaluate
 
     def run(self, connection_fd: int) -> None:
@@ -249,7 +249,7 @@ class ScriptHome:
         random.seed(f"{job.call.answer_name} {job.call.answer}")
         judge = AnswerClient(
             client,
-            job.settings,
+            job.judge,
             job.endpoint,
             job.call.answer,
             job.skips,
@@ -260,7 +260,7 @@ class ScriptHome:
             loop = asyncio.new_event_loop()
         else:
             questions = PassQuestions(client, job.known, job.ahead, judge.check)
-            questions.ends_at_verdicts = self._compares_by_identity
+            questions.ends_at_stand_ins = self._tells_stand_ins
             judge.questions = questions
             client.hold_notes()
             PASS_LIMITS.apply_to_this_process()

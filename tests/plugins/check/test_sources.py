@@ -1,0 +1,72 @@
+"""The pages that stand in for walled, dead and changed ones."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from servers.archive_server import ArchiveServer
+from servers.local_http import Answer, LocalHttp, Request
+
+from mind2web2.pages.crawl import AgentCache, CrawlProgress
+from mind2web2.plugins.check.checking import TASK
+from mind2web2.plugins.check.sources import Capturing, SourcePage, source_page
+from mind2web2.runs.settings import RunSettings
+
+HTML = {"Content-Type": "text/html"}
+PAGES = {
+    "/doi/10.1000/dam": "The landing page says that the dam is 221 m high.",
+    "/now": "The page of today says that the dam is closed.",
+}
+
+
+def answer(request: Request) -> Answer:
+    text = PAGES.get(request.path)
+    status = 200 if text else 403
+    return Answer(f"<title>A page</title><p>{text or 'Forbidden'}</p>".encode(), status, HTML)
+
+
+def copy(text: str) -> Answer:
+    return Answer(f"<title>A copy</title><p>{text}</p>".encode(), headers=HTML)
+
+
+async def test_landing_pages_and_copies_stand_in_and_are_named(tmp_path: Path) -> None:
+    with LocalHttp(answer) as site, ArchiveServer({}) as archive:
+        paper, now, gone = (
+            f"{site.url}{path}" for path in ("/10.1000/dam/full.pdf", "/now", "/gone")
+        )
+        archive.copies[now] = {
+            "20200101000000": copy("In 2020 the page said that the dam was open.")
+        }
+        archive.copies[gone] = {
+            "20210101000000": copy("Eels lived there, said the page that is gone.")
+        }
+        cache = AgentCache(tmp_path)
+        capturing = Capturing(
+            RunSettings(allow_private_network=True),
+            *(cache, TASK, archive.url),
+            uses_archive=True,
+            doi_url=f"{site.url}/doi",
+        )
+        moment = datetime(2020, 2, 1, tzinfo=UTC)
+        await capturing.capture([paper, now, gone], moment, CrawlProgress())
+        found = [source_page(capturing.pages, url) for url in (paper, now, gone)]
+    assert [
+        ("landing page" in found[0].text),
+        "2020" in found[1].text,
+        "Eels" in found[2].text,
+    ] == [True] * 3
+    assert all(page.is_stand_in and page.problem is None for page in found)
+    assert found[0].read_at.endswith("/doi/10.1000/dam")
+    assert "/web/20200101000000" in found[1].read_at
+
+
+@pytest.mark.parametrize(
+    ("title", "text", "expected"),
+    [
+        ("RETRACTED: The dam", "", True),
+        ("The dam", "This article has been retracted.", True),
+        ("The dam", "He retracted what he had said about the dam.", False),
+    ],
+)
+def test_a_page_that_says_so_is_retracted(title: str, text: str, expected: bool) -> None:
+    assert SourcePage("https://a.example", text=text, title=title).is_retracted is expected

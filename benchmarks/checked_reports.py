@@ -25,7 +25,7 @@ from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.permit import AnswerLimits
 from mind2web2.judge.protocol import QuestionContext
-from mind2web2.judge.settings import JudgeSettings
+from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import Judgment, JudgmentStore, judgment_key
 from mind2web2.llm_client.chat import ChatRequest
 from mind2web2.pages.cache import CacheFileSys
@@ -356,7 +356,7 @@ class RightJudge(CachingJudge):
     """A judge that knows the truth about each claim and page."""
 
     def __init__(self, store: JudgmentStore, statements: list[Said], pages: dict[str, str]) -> None:
-        super().__init__(JudgeSettings("replay", "right"), None, store)
+        super().__init__(JudgeSpec("right", provider="replay"), None, store)
         self._claims = {plain(each.text): each.claims for each in statements}
         self._pages = pages
 

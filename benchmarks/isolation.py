@@ -24,7 +24,7 @@ from program_order import program_order
 
 from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.caching import CachingJudge
-from mind2web2.judge.settings import JudgeSettings
+from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit
 from mind2web2.pages.cache import CacheFileSys
@@ -134,7 +134,7 @@ async def evaluate(
     """Evaluate everything as a run does, and return the seconds that it takes."""
     with JudgmentStore(None) as store:
         run = RunParts(
-            judge=CachingJudge(JudgeSettings("openai", "o4-mini"), judge, store),
+            judge=CachingJudge(JudgeSpec("o4-mini"), judge, store),
             library=PageLibrary(),
             limits=DualSemaphore(asyncio.Semaphore(10), asyncio.Semaphore(10_000)),
             reuse=False,

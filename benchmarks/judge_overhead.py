@@ -20,7 +20,7 @@ from slow_judge import SlowJudge
 from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.protocol import QuestionContext
-from mind2web2.judge.settings import JudgeSettings
+from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import FILE_NAME, JudgmentStore, judgment_key
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatRequest
@@ -81,7 +81,7 @@ async def measure(url: str, folder: Path) -> None:
         for at_once in AT_ONCE:
             async with LLMClient("openai", is_async=True, base_url=url, api_key="none") as client:
                 with JudgmentStore(folder / f"{at_once}-{shown is None}" / FILE_NAME) as store:
-                    run = CachingJudge(JudgeSettings("openai", "o4-mini"), client, store)
+                    run = CachingJudge(JudgeSpec("o4-mini"), client, store)
                     judge = AnswerJudge(run, "overhead", "answer_1.md")
 
                     async def through_the_run(

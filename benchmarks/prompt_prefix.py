@@ -31,7 +31,7 @@ from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.permit import AnswerLimits
 from mind2web2.judge.protocol import QuestionContext
-from mind2web2.judge.settings import JudgeSettings
+from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import Judgment, JudgmentStore
 from mind2web2.judge.transfer import open_for_replay
 from mind2web2.llm_client.chat import ChatRequest
@@ -103,7 +103,7 @@ class NotingJudge(CachingJudge):
 
     def __init__(
         self,
-        settings: JudgeSettings,
+        settings: JudgeSpec,
         store: JudgmentStore,
         *,
         is_replay: bool,
@@ -245,7 +245,7 @@ def main() -> None:
 
 def _measure(folder: Path, in_flight: int) -> None:
     with open_for_replay(REPOSITORY / "examples" / "judgments.jsonl") as store:
-        settings = JudgeSettings("replay", store.identities()[0].model)
+        settings = JudgeSpec(store.identities()[0].model, provider="replay")
         judge = NotingJudge(settings, store, is_replay=True, in_flight=in_flight)
         asyncio.run(example(judge, folder / "results"))
         judge.show("the example, nine answers")
@@ -256,7 +256,7 @@ def _measure(folder: Path, in_flight: int) -> None:
     ):
         with JudgmentStore(None) as store:
             judge = NotingJudge(
-                JudgeSettings("openai", MODEL),
+                JudgeSpec(MODEL),
                 store,
                 is_replay=False,
                 in_flight=in_flight,

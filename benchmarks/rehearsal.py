@@ -3,7 +3,7 @@
     PYTHONPATH=tests uv run python benchmarks/rehearsal.py [TASKS]
 
 The tasks are rubric files: a list of ten items with six leaves each, four of them on a page. The target is
-60 s on two cores; on a busy machine, read the seconds of CPU.
+30 s of CPU.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from measuring import median_s, seconds, show, title
 from mind2web2 import Evaluator, VerificationNode
 from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
-from mind2web2.judge.settings import JudgeSettings
+from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.utils.logging_setup import cleanup_logger, create_logger
 
@@ -88,7 +88,7 @@ def scripted(_: Path) -> Iterator[ClientAndLogger]:
 def judge_of_a_run(store_path: Path | None) -> Iterator[Any]:
     """Give the client that a run hands to scripts."""
     with JudgmentStore(store_path) as store:
-        run = CachingJudge(JudgeSettings("openai", "o4-mini"), InstantProvider(), store)
+        run = CachingJudge(JudgeSpec("o4-mini"), InstantProvider(), store)
         yield AnswerJudge(run, "trees", "answer_1.md")
 
 

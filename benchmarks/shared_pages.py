@@ -28,7 +28,7 @@ from PIL import Image, ImageDraw
 from mind2web2 import CacheFileSys, Evaluator
 from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
-from mind2web2.judge.settings import JudgeSettings
+from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import JudgmentStore
 
 RUNS = 5
@@ -142,7 +142,7 @@ def recorded() -> Iterator[AnswerJudge]:
         tempfile.TemporaryDirectory() as folder,
         JudgmentStore(Path(folder) / "judgments.sqlite3") as store,
     ):
-        run = CachingJudge(JudgeSettings("openai", "o4-mini"), InstantProvider(), store)
+        run = CachingJudge(JudgeSpec("o4-mini"), InstantProvider(), store)
         yield AnswerJudge(run, "pages", "answer_1.md")
 
 

@@ -20,7 +20,7 @@ from slow_judge import SlowJudge
 
 from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.caching import CachingJudge
-from mind2web2.judge.settings import JudgeSettings
+from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.llm_client import LLMClient
 from mind2web2.pages.library import PageLibrary
@@ -106,7 +106,7 @@ async def evaluate(
 ) -> CachingJudge:
     """Evaluate everything as a run does."""
     async with LLMClient("openai", is_async=True, base_url=url, api_key="none") as client:
-        judge = CachingJudge(JudgeSettings("openai", "o4-mini"), client, store)
+        judge = CachingJudge(JudgeSpec("o4-mini"), client, store)
         run = RunParts(
             judge=judge,
             library=PageLibrary(),

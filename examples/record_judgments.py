@@ -16,12 +16,13 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from mind2web2.judge.settings import JudgeSettings
+
 from mind2web2.errors import JudgmentMissingError
 from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.permit import AnswerLimits
 from mind2web2.judge.protocol import QuestionContext
-from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import Judgment, JudgmentStore, judgment_key
 from mind2web2.judge.transfer import export_judgments
 from mind2web2.llm_client.chat import ChatRequest

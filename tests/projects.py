@@ -29,7 +29,7 @@ from mind2web2.cli import evaluate_main
 from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.client_judge import ClientProvider, as_provider
-from mind2web2.judge.settings import JudgeSettings
+from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.llm_client.chat import ChatProvider
 from mind2web2.llm_client.retries import RetryPolicy
@@ -52,7 +52,7 @@ REPOSITORY = Path(__file__).parent.parent
 AGENT = "bot"
 TASK = "lake"
 ANSWER = "The lake is deep and cold."
-SETTINGS = JudgeSettings("openai", "judge-1")
+SETTINGS = JudgeSpec("judge-1")
 
 # As many tries as usual, without the usual waits.
 QUICK_RETRY = RetryPolicy(
@@ -189,7 +189,7 @@ async def evaluate(
     project: Project,
     client: object,
     *,
-    settings: JudgeSettings = SETTINGS,
+    settings: JudgeSpec = SETTINGS,
     reuse: bool = True,
     overwrite: bool = False,
     answer_timeout_s: float | None = None,

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from mind2web2.analysis.audited import AuditedAnswer
 from mind2web2.analysis.changed_pages import ChangedPages
-from mind2web2.results.score_bounds import blocked
+from mind2web2.results.score_bounds import blocked_leaves
 from mind2web2.rubric.verdicts import Outcome, aggregate
 from mind2web2.rubric.written_tree import WrittenNode
 
@@ -106,5 +106,5 @@ def _score_of_draw(
 ) -> float:
     drawn = {id(leaf) for leaf in passed if random.random() < wrong}
     failing = drawn | {id(leaf) for leaf in leaves if leaf.verdict.blocks}
-    failed = blocked(root, leaves, failing)
+    failed = blocked_leaves(root, leaves, failing)
     return aggregate(root, dict.fromkeys(failed, _FAILED))[id(root)].score

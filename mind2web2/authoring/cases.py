@@ -1,10 +1,9 @@
-"""Cases of a task's author: answers with the score that they deserve, and variants of a perfect one."""
+"""Cases of a task's author: answers with the score that they deserve."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from copy import deepcopy
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -13,16 +12,10 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from mind2web2.authoring.plausible import fields_of, lists_of, model_of
-from mind2web2.authoring.rehearsal_run import (
-    Asked,
-    LoadedScript,
-    Rehearsed,
-    World,
-    WorldTimeoutError,
-    rehearsed,
-)
-from mind2web2.errors import EvalScriptError, UsageError
+from mind2web2.authoring.answers import Answer, ClaimOnPages, claim_on_pages, own_values
+from mind2web2.authoring.made_up import shapes_of
+from mind2web2.authoring.policy_run import PolicyRun, RehearsedScript
+from mind2web2.errors import UsageError
 from mind2web2.results.answers import uniform_text
 from mind2web2.scripts.yaml_lines import (
     Owner,
@@ -38,15 +31,12 @@ from mind2web2.scripts.yaml_lines import (
 )
 from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.names import natural_key
-from mind2web2.verification.stand_ins import empty_instance
+from mind2web2.verification.run_questions import AskedClaim
 
 PERFECT = "perfect"
 # A score may be given with two decimals.
 TOLERANCE = 0.005
 _FRONT = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*$\n?", re.DOTALL | re.MULTILINE)
-_URL = re.compile(r"https?://[^\s)>\]\"']+")
-_LINK = re.compile(r"\[([^\]]*)\]\(\s*<?https?://[^)]*\)")
-_WRONG_PAGE = "https://another-page.example/"
 
 
 class Fact(BaseModel):
@@ -114,49 +104,36 @@ class Case:
 
     def error(self, place: Place, message: str) -> CaseError:
         """Return the error of a part of the header."""
-        return _case_error(self.path, self.lines, place, message)
-
-
-@dataclass(frozen=True)
-class BrokenCase:
-    """A case that could not be rehearsed.
-
-    Args:
-        expected: the score that the file asks for, ``None`` where it cannot be read.
-    """
-
-    path: Path
-    reason: str
-    expected: float | None = None
-
-    @property
-    def name(self) -> str:
-        """Return the file's name without its ending."""
-        return self.path.stem
+        problem = Problem(line_of(self.lines, place), field_name(place), message)
+        return CaseError(f"{self.path}, {problem}")
 
 
 @dataclass(frozen=True)
 class CaseOutcome:
-    """The outcome of a case; ``differs`` says where it is not as expected."""
+    """The outcome of a case.
+
+    Args:
+        expected: ``None`` where the file cannot be read.
+        got: ``None`` where the case has no score.
+        differs: says where the case is not as expected, or why it has no score.
+    """
 
     name: str
-    expected: float
-    got: float
+    expected: float | None
+    got: float | None
     differs: str | None
-    rehearsed: Rehearsed
+
+    def __str__(self) -> str:
+        """Return both scores."""
+        expected = "-" if self.expected is None else f"{self.expected:.2f}"
+        got = "no score" if self.got is None else f"{self.got:.2f}"
+        return f"expected {expected}, got {got}"
 
 
-def read_cases(folder: Path) -> list[Case | BrokenCase]:
-    """Return a task's cases, the perfect one first."""
+def case_paths(folder: Path) -> list[Path]:
+    """Return the files of a task's cases, the perfect one first."""
     paths = sorted(folder.glob("*.md"), key=lambda path: natural_key(path.stem))
-    paths.sort(key=lambda path: path.stem != PERFECT)
-    cases: list[Case | BrokenCase] = []
-    for path in paths:
-        try:
-            cases.append(read_case(path))
-        except CaseError as error:
-            cases.append(BrokenCase(path, str(error)))
-    return cases
+    return sorted(paths, key=lambda path: path.stem != PERFECT)
 
 
 def read_case(path: Path) -> Case:
@@ -182,17 +159,9 @@ def read_case(path: Path) -> Case:
 
 def _owner_of(place: Place) -> Owner:
     is_fact = len(place) > 1 and place[0] == "facts"
-    model = Fact if is_fact else CaseHeader
     name = place[-1] if place else ""
-    if not isinstance(name, str):
-        # A position in a list.
-        name = ""
-    return model, name
-
-
-def _case_error(path: Path, lines: Mapping[Place, int], place: Place, message: str) -> CaseError:
-    problem = Problem(line_of(lines, place), field_name(place), message)
-    return CaseError(f"{path}, {problem}")
+    # A position in a list has no name.
+    return (Fact if is_fact else CaseHeader), name if isinstance(name, str) else ""
 
 
 def case_text(header: CaseHeader, answer: str, note: str = "") -> str:
@@ -203,164 +172,126 @@ def case_text(header: CaseHeader, answer: str, note: str = "") -> str:
     return f"---\n{comment}{front}---\n\n{answer.strip()}\n"
 
 
-# Claims that hold, with their pages.
-Truth = frozenset[tuple[str, str | None]]
+@dataclass
+class _CaseAnswer(Answer):
+    """A case as an answer, whose claims hold by its facts."""
+
+    facts: tuple[Fact | str, ...] | None = None
+
+    def holds(self, claim: AskedClaim) -> bool:
+        """Tell whether a claim is supported."""
+        if self.facts is None:
+            return super().holds(claim)
+        return self.has_pages_of(claim) and any(_matches(fact, claim) for fact in self.facts)
 
 
-async def rehearse_cases(
-    script: LoadedScript, cases: Sequence[Case | BrokenCase]
-) -> list[CaseOutcome | BrokenCase]:
-    """Evaluate the cases without a model, each whatever becomes of the others.
+def _matches(fact: Fact | str, claim: AskedClaim) -> bool:
+    text = claim.verification.claim
+    if isinstance(fact, str):
+        return fnmatchcase(text, fact)
+    pages = claim.urls or ["answer"]
+    return fnmatchcase(text, fact.claim) and any(fnmatchcase(page, fact.page) for page in pages)
 
-    Raises:
-        WorldTimeoutError: the script did not end in time.
+
+def answer_of(case: Case, truth: frozenset[ClaimOnPages] | None) -> Answer:
+    """Return a case as the answer of a rehearsal.
+
+    Args:
+        truth: the claims that hold where the case has no facts; ``None`` if all do.
     """
-    runs = _CaseRuns(script)
-    outcomes: list[CaseOutcome | BrokenCase] = []
-    for case in cases:
-        if isinstance(case, BrokenCase):
-            outcomes.append(case)
-            continue
-        try:
-            outcomes.append(compared(case, await runs.run(case)))
-        except WorldTimeoutError:
-            raise
-        except (CaseError, EvalScriptError) as error:
-            outcomes.append(BrokenCase(case.path, str(error), case.header.expect))
-    return outcomes
-
-
-class _CaseRuns:
-    """The evaluations of a task's cases; the perfect one comes first, and says what holds in the others."""
-
-    def __init__(self, script: LoadedScript) -> None:
-        self._script = script
-        self._truth: Truth | None = None
-        self.templates: dict[str, type[BaseModel]] = {}
-
-    async def run(self, case: Case) -> Rehearsed:
-        """Evaluate a case.
-
-        Raises:
-            CaseError: the case's header does not fit the script.
-            EvalScriptError: the script failed.
-        """
-        if case.header.facts is None and self._truth is None and case.name != PERFECT:
-            perfect = case.path.parent / f"{PERFECT}.md"
-            raise CaseError(f"{case.path} has no facts: give some, or a sound {perfect}")
-        misfits: list[CaseError] = []
-        try:
-            world = _world_of(case, self._truth, misfits)
-            done = await rehearsed(self._script, world)
-        except EvalScriptError:
-            if misfits:
-                raise misfits[0] from None
-            raise
-        self.templates |= done.requests.templates
-        for error in (*misfits, *_unknown_names(case, self.templates)):
-            raise error
-        if case.name == PERFECT:
-            self._truth = done.asked()
-        return done
-
-
-def _world_of(case: Case, truth: Truth | None, misfits: list[CaseError]) -> World:
     header = case.header
 
-    def holds(asked: Asked) -> bool:
-        if header.facts is not None:
-            return any(_matches(fact, asked) for fact in header.facts)
-        return truth is None or (asked.claim, asked.page) in truth
-
-    def fill(template: type[BaseModel], name: str) -> BaseModel:
-        above, own = _given(header.extract, name)
-        empty = empty_instance(template)
-        values = empty.model_dump(warnings=False)
-        for key, each in own.items():
-            if key in template.model_fields:
-                values[key] = each
-        try:
-            return template.model_validate(values)
-        except ValidationError as error:
-            fault = error.errors(include_url=False)[0]
-            place = ("extract", *above, *fault["loc"])
-            misfits.append(case.error(place, value_fault(fault)))
-            return empty
-
-    def has_page(url: str) -> bool:
+    def is_there(url: str) -> bool:
         return not any(fnmatchcase(url, pattern) for pattern in header.missing_pages)
 
-    return World(case.answer, holds, fill, has_page)
+    # A case without values has an answer that says nothing.
+    return _CaseAnswer(
+        case.answer,
+        given=header.extract,
+        is_empty=not header.extract,
+        truth=truth,
+        page_is_there=is_there,
+        facts=header.facts,
+    )
 
 
-def _given(extract: Mapping[str, Any], extraction: str) -> tuple[Place, dict[str, Any]]:
-    """Return the values for an extraction, behind the keys that lead to them."""
-    own = extract.get(extraction)
-    if isinstance(own, dict):
-        return ((extraction,), own)
-    return ((), dict(extract))
+def header_fault(case: Case, answer: Answer, run: PolicyRun) -> CaseError | None:
+    """Return the first value under ``extract`` that does not fit the script's extractions."""
+    for place, message in _faults(case, answer, is_complete=run.error is None):
+        return case.error(("extract", *place), message)
+    return None
 
 
-def _unknown_names(case: Case, templates: Mapping[str, type[BaseModel]]) -> Iterator[CaseError]:
-    """Yield an error for each name under ``extract`` that no extraction reads."""
+def _faults(case: Case, answer: Answer, *, is_complete: bool) -> Iterator[tuple[Place, str]]:
     extract = case.header.extract
-    models: dict[str, type[BaseModel] | None] = {}
-    for name, template in templates.items():
-        if _given(extract, name)[0]:
-            models[name] = template
+    known: dict[str, Any] = {}
+    for key, template in answer.templates.items():
+        name = key.partition(" @ ")[0]
+        own = own_values(extract, name)
+        above: Place = (name,) if own is extract.get(name) else ()
+        try:
+            template.model_validate({k: v for k, v in own.items() if k in template.model_fields})
+        except ValidationError as error:
+            fault = error.errors(include_url=False)[0]
+            if fault["type"] != "missing":
+                yield (*above, *fault["loc"]), value_fault(fault)
+        fields: dict[str, Any] = {}
+        for shape in shapes_of(template):
+            level = fields
+            for part in shape.path:
+                level = level.setdefault(part, {})
+        if above:
+            known[name] = fields
         else:
-            models |= {key: model_of(template, key) for key in template.model_fields}
-    yield from _unknown_in(case, ("extract",), extract, models)
+            known |= fields
+    # A script that fails early has not asked for the other values.
+    if is_complete:
+        yield from _unknown(extract, known, ())
 
 
-def _unknown_in(
-    case: Case,
-    place: Place,
-    values: Mapping[str, Any],
-    models: Mapping[str, type[BaseModel] | None],
-) -> Iterator[CaseError]:
+def _unknown(values: Any, known: Mapping[str, Any], place: Place) -> Iterator[tuple[Place, str]]:
+    """Yield the names that no extraction reads."""
+    if isinstance(values, list):
+        for position, item in enumerate(values):
+            yield from _unknown(item, known.get("*", {}), (*place, position))
+    if not isinstance(values, dict) or (place and not known):
+        return
     for name, value in values.items():
-        own = (*place, name)
-        if name not in models:
-            yield case.error(own, f"no field '{name}'{nearest(name, models)}")
-            continue
-        model = models[name]
-        if model is None:
-            continue
-        below = {key: model_of(model, key) for key in model.model_fields}
-        if isinstance(value, dict):
-            yield from _unknown_in(case, own, value, below)
-        if not isinstance(value, list):
-            continue
-        for position, item in enumerate(value):
-            if isinstance(item, dict):
-                yield from _unknown_in(case, (*own, position), item, below)
+        if name in known:
+            yield from _unknown(value, known[name], (*place, name))
+        else:
+            yield (*place, name), f"no field '{name}'{nearest(name, list(known))}"
 
 
-def _matches(fact: Fact | str, asked: Asked) -> bool:
-    if isinstance(fact, str):
-        return fnmatchcase(asked.claim, fact)
-    if not fnmatchcase(asked.claim, fact.claim):
-        return False
-    page = asked.page or "answer"
-    return fnmatchcase(page, fact.page)
+async def rehearse_case(
+    script: RehearsedScript, path: Path, truth: frozenset[ClaimOnPages] | None
+) -> tuple[CaseOutcome, PolicyRun | None]:
+    """Run a script on a case; ``truth`` is ``None`` where no perfect answer says what holds."""
+    try:
+        case = read_case(path)
+        header = case.header
+        if header.facts is None and truth is None and case.name != PERFECT:
+            perfect = path.parent / f"{PERFECT}.md"
+            raise CaseError(f"{path} has no facts: give some, or a sound {perfect}")
+    except CaseError as error:
+        return CaseOutcome(path.stem, None, None, str(error)), None
+    answer = answer_of(case, None if case.name == PERFECT else truth)
+    run = await script.run(case.answer, answer)
+    fault = header_fault(case, answer, run)
+    reason = str(fault) if fault is not None else run.error
+    if reason is not None or run.score is None:
+        return CaseOutcome(case.name, header.expect, None, reason), run
+    return CaseOutcome(case.name, header.expect, run.score, _difference(header, run)), run
 
 
-def compared(case: Case, done: Rehearsed) -> CaseOutcome:
-    """Return the outcome of a case, with the first difference from its expectation."""
-    header = case.header
-    differs = _first_difference(header, done)
-    return CaseOutcome(case.name, header.expect, done.score, differs, done)
-
-
-def _first_difference(header: CaseHeader, done: Rehearsed) -> str | None:
-    statuses = done.statuses()
+def _difference(header: CaseHeader, run: PolicyRun) -> str | None:
+    statuses = {leaf.id: leaf.verdict.status for leaf in run.leaves}
     for leaf, expected in header.leaves.items():
         if leaf not in statuses:
-            return f"leaves: no leaf '{leaf}'{nearest(leaf, statuses)}"
+            return f"leaves: no leaf '{leaf}'{nearest(leaf, list(statuses))}"
         if statuses[leaf] != expected:
             return f"{leaf}: expected {expected}, got {statuses[leaf]}"
-    if abs(done.score - header.expect) <= TOLERANCE:
+    if run.score is None or abs(header.expect - run.score) <= TOLERANCE:
         return None
     for name, status in statuses.items():
         if status != "passed":
@@ -368,159 +299,6 @@ def _first_difference(header: CaseHeader, done: Rehearsed) -> str | None:
     return "every leaf passed"
 
 
-# Variants
-
-
-@dataclass(frozen=True)
-class Variant:
-    """A variant of the perfect answer."""
-
-    name: str
-    about: str
-    extract: dict[str, Any]
-    answer: str
-
-
-def variants(perfect: Case, templates: Mapping[str, type[BaseModel]]) -> list[Variant]:
-    """Return the variants of a perfect answer: a missing item, wrong values and pages, no citations."""
-    made = [
-        *_without_items(perfect, templates),
-        *_wrong_values(perfect, templates),
-        _changed_urls(perfect, "wrong_page", "every citation leads to another page", _WRONG_PAGE),
-        _changed_urls(perfect, "no_citations", "the same without links", None),
-        Variant(
-            "other_formatting",
-            "the same, formatted otherwise",
-            perfect.header.extract,
-            _plain(perfect.answer),
-        ),
-    ]
-    return [
-        each
-        for each in made
-        if each.extract != perfect.header.extract or each.name == "other_formatting"
-    ]
-
-
-async def written_cases(script: LoadedScript, perfect: Case, folder: Path) -> dict[Path, str]:
-    """Return the files of the variants that are not there yet, with the scores that they get now."""
-    runs = _CaseRuns(script)
-    await runs.run(perfect)
-    files = {}
-    for variant in variants(perfect, runs.templates):
-        target = folder / f"{variant.name}.md"
-        if target.exists():
-            continue
-        header = CaseHeader(expect=0, extract=variant.extract, facts=perfect.header.facts)
-        draft = Case(target, header, variant.answer)
-        got = await runs.run(draft)
-        header = header.model_copy(update={"expect": round(got.score, 4)})
-        note = f"{variant.about}; expect is what the rubric gives today: check that it is what you want"
-        files[target] = case_text(header, variant.answer, note)
-    return files
-
-
-def _without_items(perfect: Case, templates: Mapping[str, type[BaseModel]]) -> Iterator[Variant]:
-    for name, template in templates.items():
-        for path in lists_of(template, name):
-            names = path.split(".")[1:]
-            extract = deepcopy(perfect.header.extract)
-            found = _at(extract, name, names)
-            if isinstance(found, list) and found:
-                gone = found.pop()
-                # Shorter texts occur in other lines as well.
-                texts = [text for text in _texts(gone) if len(text) > 3]
-                answer = _without_lines(perfect.answer, texts)
-                number = len(found) + 1
-                yield Variant(
-                    f"without_{names[-1]}_{number}",
-                    f"without item {number} of {names[-1]}",
-                    extract,
-                    answer,
-                )
-
-
-def _wrong_values(perfect: Case, templates: Mapping[str, type[BaseModel]]) -> Iterator[Variant]:
-    for name, template in templates.items():
-        for path in fields_of(template, name):
-            names = path.split(".")[1:]
-            extract = deepcopy(perfect.header.extract)
-            holder = _at(extract, name, names[:-1])
-            holder = holder[0] if isinstance(holder, list) and holder else holder
-            if isinstance(holder, dict):
-                value = holder.get(names[-1])
-            else:
-                value = None
-            if value is None or isinstance(value, list | dict) or value == "":
-                continue
-            wrong = _wrong(value)
-            holder[names[-1]] = wrong
-            whole_word = rf"(?<!\w){re.escape(str(value))}(?!\w)"
-            answer = re.sub(whole_word, str(wrong), perfect.answer)
-            yield Variant(
-                f"wrong_{'_'.join(names)}",
-                f"a wrong {'.'.join(names)}",
-                extract,
-                answer,
-            )
-
-
-def _at(extract: dict[str, Any], extraction: str, names: Sequence[str]) -> Any:
-    """Return what an extraction's path leads to; of lists on the way, the first item's."""
-    own = extract.get(extraction)
-    found: Any = own if isinstance(own, dict) else extract
-    for name in names:
-        if isinstance(found, list) and found:
-            found = found[0]
-        if not isinstance(found, dict):
-            return None
-        found = found.get(name)
-    return found
-
-
-def _wrong(value: Any) -> Any:
-    if isinstance(value, bool):
-        return not value
-    if isinstance(value, int | float):
-        return value * 2 + 1
-    digits = re.sub(r"\d", lambda found: str((int(found[0]) + 3) % 10), str(value))
-    return digits if digits != value else f"Not {value}"
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, dict | list):
-        for each in value.values() if isinstance(value, dict) else value:
-            yield from _texts(each)
-    elif value is not None:
-        yield str(value)
-
-
-def _without_lines(answer: str, texts: Sequence[str]) -> str:
-    kept = []
-    for line in answer.splitlines():
-        if not any(text in line for text in texts):
-            kept.append(line)
-    return "\n".join(kept)
-
-
-def _changed_urls(perfect: Case, name: str, about: str, page: str | None) -> Variant:
-    def change(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {key: change(each) for key, each in value.items()}
-        if isinstance(value, list):
-            return [new for each in value if (new := change(each)) is not None]
-        is_url = isinstance(value, str) and _URL.fullmatch(value)
-        return page if is_url else value
-
-    answer = perfect.answer
-    if page is None:
-        answer = _URL.sub("", _LINK.sub(r"\1", answer))
-    else:
-        answer = _URL.sub(page, answer)
-    return Variant(name, about, change(perfect.header.extract), answer)
-
-
-def _plain(answer: str) -> str:
-    """Return an answer without headings, emphasis and bullets; links stay."""
-    lines = [re.sub(r"^\s*(?:#+|[-*+]|\d+\.)\s+", "", line) for line in answer.splitlines()]
-    return "\n".join(line.replace("**", "").replace("__", "") for line in lines)
+def truth_of(run: PolicyRun, answer: Answer) -> frozenset[ClaimOnPages]:
+    """Return the claims that were asked about and held, with their pages."""
+    return frozenset(claim_on_pages(claim) for claim in run.claims if answer.holds(claim))

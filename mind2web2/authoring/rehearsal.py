@@ -1,39 +1,52 @@
-"""The rehearsal of a task: its structure, its author's cases, and the trees that are to stay as they are."""
+"""The rehearsal of a task: would this rubric give a right answer 1 and a wrong one 0?"""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from mind2web2.authoring.answers import Answer
+from mind2web2.authoring.case_files import written_cases
 from mind2web2.authoring.cases import (
     PERFECT,
-    BrokenCase,
     Case,
+    CaseError,
     CaseOutcome,
+    answer_of,
+    case_paths,
+    header_fault,
     read_case,
-    read_cases,
-    rehearse_cases,
-    written_cases,
+    rehearse_case,
+    truth_of,
 )
-from mind2web2.authoring.rehearsal_run import (
-    WORLD_TIMEOUT_S,
-    LoadedScript,
-    loaded_script,
-)
-from mind2web2.authoring.structure import Finding, JudgePrice, Structure, structure_of
+from mind2web2.authoring.findings import Finding, by_cause, findings_of, names_of, refusal_of
+from mind2web2.authoring.fitting import constants_of, failed_by_code, fitted, is_refused
+from mind2web2.authoring.policy_run import RUN_TIMEOUT_S, PolicyRun, RehearsedScript
+from mind2web2.authoring.static import Remark, remarks_on
+from mind2web2.authoring.variants import Variants
 from mind2web2.errors import Mind2Web2Error, UsageError
+from mind2web2.judge.tokens import text_tokens
+from mind2web2.llm_client.chat import Usage
+from mind2web2.llm_client.own_price import OwnPrice
+from mind2web2.llm_client.prices import price_usd
 from mind2web2.scripts.aliases import set_script_aliases
-from mind2web2.scripts.load import unload_eval_script
-from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX
-from mind2web2.scripts.rubric_reading import read_rubric
-from mind2web2.utils.files import read_regular_file, write_whole
+from mind2web2.utils.files import read_regular_file
 
-GOLDEN = "golden"
+Verdict = Literal["sound", "faulty", "cannot tell"]
+# The tokens of a question without answer and claim, of a page, and of a reply (runs/estimate.py).
+_QUESTION_TOKENS, _PAGE_TOKENS, _OUTPUT_TOKENS = 1000, 4000, 400
+
+
+@dataclass(frozen=True)
+class JudgePrice:
+    """The judge whose prices count; ``own`` is the user's price of it, in place of the list's."""
+
+    model: str
+    own: OwnPrice | None = None
 
 
 @dataclass(frozen=True)
@@ -45,9 +58,9 @@ class RehearsalPlan:
         price: of the judge that is to come.
         aliases: of packages that scripts import, beside those that are built in.
         import_paths: ``sys.path`` of the command, where scripts find their helper modules.
-        writes_cases: write variants of the perfect case first.
-        writes_golden: keep the cases' trees, to be compared from now on.
-        world_timeout_s: the seconds that the script has for one answer.
+        runs: run the script; without it, only its text is read.
+        writes_cases: write variants of the perfect answer.
+        timeout_s: the seconds that the script has for one answer.
     """
 
     task_id: str
@@ -57,72 +70,58 @@ class RehearsalPlan:
     price: JudgePrice
     aliases: Mapping[str, str] = field(default_factory=dict)
     import_paths: tuple[str, ...] = ()
+    runs: bool = True
     writes_cases: bool = False
-    writes_golden: bool = False
-    world_timeout_s: float = WORLD_TIMEOUT_S
+    timeout_s: float = RUN_TIMEOUT_S
 
 
 @dataclass(frozen=True)
-class CaseResult:
-    """A case's outcome, as it is shown.
+class Amounts:
+    """What one right answer takes: leaves, judgments, pages and dollars.
 
     Args:
-        expected: ``None`` where the file cannot be read.
-        got: ``None`` where the case has no score.
+        cost_usd: ``None`` where the price is not known.
     """
 
-    name: str
-    expected: float | None
-    got: float | None
-    differs: str | None
-
-    def __str__(self) -> str:
-        """Return both scores."""
-        expected = "-" if self.expected is None else f"{self.expected:.2f}"
-        got = "no score" if self.got is None else f"{self.got:.2f}"
-        return f"expected {expected}, got {got}"
-
-    @classmethod
-    def of_broken(cls, case: BrokenCase) -> CaseResult:
-        """Return the result of a case that was not rehearsed."""
-        return cls(case.name, case.expected, None, case.reason)
+    leaves: int = 0
+    judgments: int = 0
+    pages: int = 0
+    cost_usd: float | None = None
 
 
 @dataclass(frozen=True)
 class TaskRehearsal:
-    """The findings of a task's rehearsal; ``error`` says why there was none."""
+    """The rehearsal of a task.
+
+    Args:
+        reason: why the verdict cannot be told.
+        error: why the task or one of its cases was not rehearsed.
+    """
 
     task_id: str
-    structure: Structure = field(default_factory=Structure)
-    cases: tuple[CaseResult, ...] = ()
+    verdict: Verdict
+    reason: str = ""
+    findings: tuple[Finding, ...] = ()
+    cases: tuple[CaseOutcome, ...] = ()
+    amounts: Amounts = Amounts()
     written: tuple[str, ...] = ()
     error: str | None = None
 
-    @property
-    def is_incomplete(self) -> bool:
-        """Tell whether the task or one of its cases could not be rehearsed."""
-        return self.error is not None or any(case.got is None for case in self.cases)
-
-    @property
-    def findings(self) -> list[Finding]:
-        """Return all that a strict rehearsal does not accept."""
-        found = list(self.structure.findings)
-        if self.error is not None:
-            found.append(Finding("no rehearsal", self.error))
-        for case in self.cases:
-            if case.differs is not None:
+    def with_cases(self, cases: tuple[CaseOutcome, ...]) -> TaskRehearsal:
+        """Return the rehearsal with these outcomes of its cases."""
+        found = [each for each in self.findings if each.kind != "case"]
+        is_told = any(each.kind in ("script fails", "right answer fails") for each in found)
+        for case in cases:
+            if case.differs is not None and not (is_told and case.name == PERFECT):
                 found.append(Finding("case", f"{case.name}: {case}; {case.differs}"))
-        return found
+        broken = next((case for case in cases if case.got is None), None)
+        error = self.error or (broken and broken.differs)
+        verdict: Verdict = "faulty" if found else self.verdict
+        return replace(self, findings=tuple(found), cases=cases, error=error, verdict=verdict)
 
     def as_json(self) -> dict[str, Any]:
         """Return the report as plain data."""
-        return {
-            "task_id": self.task_id,
-            "error": self.error,
-            "structure": asdict(self.structure),
-            "cases": [asdict(case) for case in self.cases],
-            "findings": [asdict(finding) for finding in self.findings],
-        }
+        return asdict(self)
 
 
 def rehearse_task(plan: RehearsalPlan) -> TaskRehearsal:
@@ -130,92 +129,123 @@ def rehearse_task(plan: RehearsalPlan) -> TaskRehearsal:
     set_script_aliases(plan.aliases)
     sys.path += [path for path in plan.import_paths if path not in sys.path]
     try:
-        return asyncio.run(_rehearsal(plan))
+        remarks = remarks_on(plan.script)
+        unread = next((str(each) for each in remarks if each.rule.is_error), None)
+        if unread is not None:
+            return TaskRehearsal(plan.task_id, "faulty", findings=_of(remarks), error=unread)
+        if not plan.runs:
+            return TaskRehearsal(
+                plan.task_id, "faulty" if remarks else "sound", findings=_of(remarks)
+            )
+        return asyncio.run(_Rehearsal(plan, remarks).report())
     except (Mind2Web2Error, OSError) as error:
-        return TaskRehearsal(plan.task_id, error=" ".join(str(error).split()))
-
-
-async def _rehearsal(plan: RehearsalPlan) -> TaskRehearsal:
-    rubric = read_rubric(plan.script).rubric if plan.script.suffix == RUBRIC_SUFFIX else None
-    script = await loaded_script(plan.script, plan.world_timeout_s)
-    try:
-        found = await structure_of(script, plan.question, rubric, plan.price)
-        written = await _write_cases(script, plan) if plan.writes_cases else ()
-        cases = read_cases(plan.cases)
-        outcomes = await rehearse_cases(script, cases)
-    finally:
-        unload_eval_script(script.evaluate)
-    done = [each for each in outcomes if isinstance(each, CaseOutcome)]
-    if plan.writes_golden:
-        written += tuple(_write_golden(done, plan.cases))
-    structure = _judged_by_cases(found, done)
-    cases_shown = tuple(_results(outcomes, plan.cases))
-    return TaskRehearsal(plan.task_id, structure, cases_shown, written)
-
-
-def _judged_by_cases(structure: Structure, outcomes: Sequence[CaseOutcome]) -> Structure:
-    """Leave out the note on leaves that only a case shows to be true, where a case does."""
-    passed = {
-        leaf
-        for outcome in outcomes
-        for leaf, status in outcome.rehearsed.statuses().items()
-        if status == "passed"
-    }
-    unshown = tuple(leaf for leaf in structure.unshown if leaf not in passed)
-    return replace(structure, unshown=unshown)
-
-
-async def _write_cases(script: LoadedScript, plan: RehearsalPlan) -> tuple[str, ...]:
-    perfect = _perfect(plan)
-    files = await written_cases(script, perfect, plan.cases)
-    for path, text in files.items():
-        write_whole(path, text)
-    return tuple(str(path) for path in files)
-
-
-def _perfect(plan: RehearsalPlan) -> Case:
-    path = plan.cases / f"{PERFECT}.md"
-    if not path.is_file():
-        raise UsageError(f"no {path} to make variants of: write the perfect answer there")
-    return read_case(path)
-
-
-def _results(outcomes: Sequence[CaseOutcome | BrokenCase], folder: Path) -> Iterator[CaseResult]:
-    for outcome in outcomes:
-        if isinstance(outcome, BrokenCase):
-            yield CaseResult.of_broken(outcome)
-            continue
-        differs = outcome.differs or _golden_difference(
-            outcome, folder / GOLDEN / f"{outcome.name}.json"
+        text = " ".join(str(error).split())
+        return TaskRehearsal(
+            plan.task_id, "faulty", findings=(Finding("script fails", text),), error=text
         )
-        yield CaseResult(outcome.name, outcome.expected, outcome.got, differs)
 
 
-def _golden(outcome: CaseOutcome) -> dict[str, Any]:
-    return {"score": outcome.got, "leaves": outcome.rehearsed.statuses()}
+def _of(remarks: list[Remark]) -> tuple[Finding, ...]:
+    return tuple(Finding("text", str(remark)) for remark in remarks)
 
 
-def _write_golden(outcomes: Sequence[CaseOutcome], folder: Path) -> Iterator[str]:
-    for outcome in outcomes:
-        path = folder / GOLDEN / f"{outcome.name}.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, json.dumps(_golden(outcome), indent=1) + "\n")
-        yield str(path)
+class _Rehearsal:
+    def __init__(self, plan: RehearsalPlan, remarks: list[Remark]) -> None:
+        self._plan = plan
+        self._remarks = remarks
+        self._script = RehearsedScript(plan.script, plan.timeout_s)
+        self._perfect = plan.cases / f"{PERFECT}.md"
 
+    async def report(self) -> TaskRehearsal:
+        right, run = await self._right()
+        variants = Variants(self._script, self._plan.question, right, run)
+        refusal = refusal_of(right, run)
+        found = [] if run.error is not None else await findings_of(variants)
+        found += [refusal] if refusal is not None else []
+        found += _of(self._remarks_beside(found, variants))
+        reason = "" if variants.is_full or refusal is not None else self._reason(run)
+        verdict: Verdict = "cannot tell" if reason else "sound"
+        report = TaskRehearsal(
+            self._plan.task_id,
+            "faulty" if found else verdict,
+            reason,
+            tuple(by_cause(found)),
+            amounts=self._amounts(right, run),
+            error=run.error,
+        )
+        if self._plan.writes_cases:
+            report = replace(report, written=await self._write_cases(variants))
+        return report.with_cases(await self._outcomes(right, run))
 
-def _golden_difference(outcome: CaseOutcome, path: Path) -> str | None:
-    """Return the first leaf that differs from the tree that was kept."""
-    if not path.is_file():
-        return None
-    try:
-        kept = json.loads(read_regular_file(path))["leaves"]
-        now = _golden(outcome)["leaves"]
-        names = [*now, *(name for name in kept if name not in now)]
-        first = next((name for name in names if kept.get(name) != now.get(name)), None)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UsageError(
-            f"{path} is no tree: remove it, or write it again by --write_golden"
-        ) from error
-    if first is None:
-        return None
-    return f"{first}: kept {kept.get(first, 'no such leaf')}, now {now.get(first, 'no such leaf')}"
+    async def _right(self) -> tuple[Answer, PolicyRun]:
+        """Return the answer that deserves 1: the author's, or a made-up one; with its run."""
+        case = self._perfect_case()
+        if case is not None and case.header.extract:
+            asked = answer_of(case, None)
+            run = await self._script.run(case.answer, asked)
+            if header_fault(case, asked, run) is None:
+                plain = Answer(case.answer, given=case.header.extract)
+                plain.truth = truth_of(run, asked)
+                plain.values, plain.templates = asked.values, asked.templates
+                return plain, run
+        text = self._plan.question if case is None else case.answer
+        answer = Answer(f"{text}\n\nhttps://alder.example/urls")
+        run = await self._script.run(answer.text, answer)
+        if is_refused(run):
+            path = self._plan.script
+            constants = constants_of(read_regular_file(path), path)
+            answer, run = await fitted(self._script, answer, run, constants)
+        answer.truth = truth_of(run, answer)
+        return answer, run
+
+    def _remarks_beside(self, found: list[Finding], variants: Variants) -> list[Remark]:
+        """Return the remarks that the runs do not make; a full rehearsal shows what texts only suggest."""
+        kinds = {each.kind for each in found}
+        remarks = [each for each in self._remarks if each.rule.is_certain or not variants.is_full]
+        return [each for each in remarks if each.rule.kind not in kinds]
+
+    def _perfect_case(self) -> Case | None:
+        try:
+            return read_case(self._perfect) if self._perfect.is_file() else None
+        except CaseError:
+            # The cases' part reports it.
+            return None
+
+    def _reason(self, run: PolicyRun) -> str:
+        """Return why a rehearsal with made-up values says little."""
+        refusing = [leaf.id for leaf in failed_by_code(run)]
+        lost = sum(not leaf.is_passed for leaf in run.leaves)
+        if not refusing:
+            return ""
+        return (
+            f"{lost} of {len(run.leaves)} leaves did not pass, since the code of {names_of(refusing)} "
+            f"refuses made-up values: write {self._perfect.parent.name}/{self._perfect.name}"
+        )
+
+    def _amounts(self, right: Answer, run: PolicyRun) -> Amounts:
+        votes = [claim.verification.num_trials // 2 + 1 for claim in run.claims]
+        questions = sum(votes) + len(run.forms) + run.chats
+        pages = {url for claim in run.claims for url in claim.urls[:1]}
+        on_pages = sum(vote for vote, claim in zip(votes, run.claims, strict=True) if claim.urls)
+        text = text_tokens(right.text) + text_tokens(self._plan.question)
+        tokens = questions * (_QUESTION_TOKENS + text) + on_pages * _PAGE_TOKENS
+        usage = Usage(input_tokens=tokens // max(questions, 1), output_tokens=_OUTPUT_TOKENS)
+        price = self._plan.price
+        each = price_usd(usage, price.model, price.own)
+        cost_usd = None if each is None else each * questions
+        return Amounts(len(run.leaves), questions, len(pages), cost_usd)
+
+    async def _write_cases(self, variants: Variants) -> tuple[str, ...]:
+        if not self._perfect.is_file():
+            raise UsageError(
+                f"no {self._perfect} to make variants of: write the perfect answer there"
+            )
+        return await written_cases(variants, read_case(self._perfect))
+
+    async def _outcomes(self, right: Answer, run: PolicyRun) -> tuple[CaseOutcome, ...]:
+        truth = right.truth if right.given and run.error is None else None
+        outcomes = []
+        for path in case_paths(self._plan.cases):
+            outcome, _ = await rehearse_case(self._script, path, truth)
+            outcomes.append(outcome)
+        return tuple(outcomes)

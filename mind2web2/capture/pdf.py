@@ -314,6 +314,25 @@ def render_pages(data: bytes, settings: RenderSettings) -> RenderedPdf:
     )
 
 
+def text_of(data: bytes, max_pages: int = 100) -> str:
+    """Return the text of a PDF's first pages without drawing them.
+
+    Raises:
+        DocumentError: not a PDF, encrypted, damaged, or without pages.
+    """
+    import pypdfium2
+
+    with _open_document(data) as document:
+        try:
+            pages = [
+                document[index].get_textpage().get_text_range()
+                for index in range(min(len(document), max_pages))
+            ]
+        except pypdfium2.PdfiumError as error:
+            raise DocumentError(f"PDF is damaged: {error}") from error
+    return _clean_text("\n".join(pages))
+
+
 @dataclass(frozen=True, slots=True)
 class PdfLetters:
     """The letters of a PDF.

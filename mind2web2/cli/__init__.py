@@ -53,7 +53,7 @@ decide
 _PARSERS = {
     **{"example": "example"},
     **dict.fromkeys(("get", "tasks", "answers", "validate", "submit"), "benchmark"),
-    **{"new": "new", "rubric": "rubric", "lint": "lint", "rehearse": "rehearse"},
+    **{"new": "new", "rubric": "rubric", "rehearse": "rehearse"},
     **dict.fromkeys(("cache", "pages"), "pages"),
     **{"check-judge": "check_judge", "evaluate": "evaluate", "serve": "serve"},
     **{"show": "show", "audit": "audit", "leaves": "leaves", "export": "export"},
@@ -74,6 +74,12 @@ _GONE = {
 }
 
 
+# Earlier names of commands, which work for one more version.
+_RENAMED = {
+    "lint": ("rehearse", "--no_run"),
+}
+
+
 def _own_parser(name: str) -> ModuleType:
     return import_module(f"{__name__}.parsers.{name}")
 
@@ -88,8 +94,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``mind2web2`` and return its exit status."""
     parser = CommandParser(prog="mind2web2", description=_DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"mind2web2 {__version__}")
-    given = sys.argv[1:] if arguments is None else arguments
+    given = list(sys.argv[1:] if arguments is None else arguments)
     word = given[0] if given else ""
+    if word in _RENAMED:
+        print(f"mind2web2 {word} is now {' '.join(_RENAMED[word])}", file=sys.stderr)  # noqa: T201
+        given[:1] = _RENAMED[word]
+        word = given[0]
     if not word:
         parser.print_help()
         return 0

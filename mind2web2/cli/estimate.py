@@ -8,12 +8,11 @@ from collections.abc import Iterator, Sequence
 from mind2web2.cli.console import line, plain_console, print_amounts
 from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.prices import price_usd
-from mind2web2.llm_client.settings import endpoint_of
 from mind2web2.results.answers import RunFolders, TaskWork
 from mind2web2.results.freshness import Conditions, newest_judge
 from mind2web2.results.provenance import JudgeRecord
 from mind2web2.runs.estimate import PlannedRun, Range, RunEstimate, basis_text, estimate_run, total
-from mind2web2.runs.session import first_endpoint_of, isolation_of, judge_settings
+from mind2web2.runs.session import isolation_of, judge_spec
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.dollars import dollars, dollars_as_given
 from mind2web2.utils.path_config import PathConfig
@@ -62,14 +61,13 @@ def print_estimate(
 
 def _planned(settings: RunSettings, folders: RunFolders, work: Sequence[TaskWork]) -> PlannedRun:
 
-    judge = judge_settings(settings)
-    endpoint = endpoint_of(settings.llm_provider, settings.judge_server())
+    judge = judge_spec(settings)
+    endpoint = judge.endpoint
     newest = newest_judge(folders.eval_results_root, folders.agent_name)
     conditions = Conditions(
         judge=JudgeRecord.of(
             judge,
             endpoint or ("" if newest is None else newest.endpoint),
-            first_endpoint_of(settings),
         ),
         with_captures=not settings.no_capture,
         with_private_network=settings.allow_private_network,
@@ -97,7 +95,7 @@ def _estimate_cells(ranges: Sequence[Range], answers: int) -> tuple[str, ...]:
 
 def _without_price(run: PlannedRun) -> Iterator[str]:
     """Yield the models of the run's judges whose prices are not known."""
-    first = run.judge.first
+    first = run.judge.preceding
     models = [run.judge.model] if first is None else [first.model, run.judge.model]
     return (model for model in models if price_usd(Usage(1, 0, 1), model) is None)
 
@@ -114,7 +112,7 @@ def _estimate_lines(
     selected = sum(len(task.answers) for task in run.work)
     reused = selected - len(ranges) - len(estimate.unscored)
     yield f"Answers to evaluate: {len(ranges)} of {selected}; {reused} have a result that is up to date."
-    first = run.judge.first
+    first = run.judge.preceding
     if first is None:
         then = ""
     else:

@@ -1,4 +1,4 @@
-"""``mind2web2 rehearse``: tasks tried without a judge, before any agent answers them."""
+"""``mind2web2 rehearse``: would a task's rubric give a right answer 1 and a wrong one 0?"""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ from xml.etree import ElementTree
 
 from rich.console import Console
 
-from mind2web2.authoring.cases import TOLERANCE, BrokenCase, read_cases
-from mind2web2.authoring.rehearsal import CaseResult, RehearsalPlan, TaskRehearsal
+from mind2web2.authoring.cases import TOLERANCE, CaseError, CaseOutcome, case_paths, read_case
+from mind2web2.authoring.rehearsal import RehearsalPlan, TaskRehearsal
 from mind2web2.cli.console import line, plain_console
-from mind2web2.cli.options import (
-    given_settings,
-)
+from mind2web2.cli.options import given_settings
 from mind2web2.cli.rehearsing import rehearsal_plans, rehearse_all
 from mind2web2.cli.results.tables import junit_xml
 from mind2web2.cli.scorer_options import scorer_of
@@ -28,12 +26,13 @@ from mind2web2.utils.dollars import dollars
 from mind2web2.utils.files import write_whole
 from mind2web2.utils.text import counted
 
+_MOST_LINES = 5
 _CASES = Path("rehearsals")
 _MISSING_PAGES = "no_score"
 
 
 def run(options: argparse.Namespace) -> int:
-    """Rehearse the tasks, print the findings, and return the exit status."""
+    """Rehearse the tasks, print the verdicts, and return the exit status."""
     # A model in mind2web2.toml does not mean that the user wants to pay for one here.
     is_judged = given_settings(options).judge_model is not None
     if not is_judged:
@@ -45,9 +44,9 @@ def run(options: argparse.Namespace) -> int:
     plans = [
         replace(
             plan,
+            runs=not options.no_run,
             writes_cases=options.write_cases,
-            writes_golden=options.write_golden,
-            world_timeout_s=options.world_timeout,
+            timeout_s=options.timeout,
         )
         for plan in rehearsal_plans(settings, options.tasks, cases)
     ]
@@ -60,13 +59,15 @@ def run(options: argparse.Namespace) -> int:
     console = plain_console()
     if options.json:
         console.print_json(json.dumps([report.as_json() for report in reports]))
+    elif options.tasks or options.verbose:
+        _print(console, reports, settings.model, is_verbose=options.verbose)
     else:
-        _print(console, reports)
+        _print_table(console, reports)
     if options.junit is not None:
         _write_junit(options.junit, reports)
-    is_incomplete = any(report.is_incomplete for report in reports)
-    has_findings = any(report.findings for report in reports)
-    return 1 if is_incomplete or (options.fails_on_findings and has_findings) else 0
+    if options.fails_unless_sound:
+        return int(any(report.verdict != "sound" for report in reports))
+    return int(any(report.error is not None for report in reports))
 
 
 def _refuse_judge_options(pages: Path | None, missing_pages: str) -> None:
@@ -79,22 +80,23 @@ def _refuse_judge_options(pages: Path | None, missing_pages: str) -> None:
 def _judged(scorer: Scorer, plan: RehearsalPlan, report: TaskRehearsal) -> TaskRehearsal:
     """Return the report with the cases as a real judge decides them."""
     results = []
-    for case in read_cases(plan.cases):
-        if isinstance(case, BrokenCase):
-            results.append(CaseResult.of_broken(case))
+    for path in case_paths(plan.cases):
+        try:
+            case = read_case(path)
+        except CaseError as error:
+            results.append(CaseOutcome(path.stem, None, None, str(error)))
             continue
         expected = case.header.expect
         score = scorer.score_sync(plan.task_id, case.answer)
         if isinstance(score, Score):
             differs = None if abs(score.score - expected) <= TOLERANCE else _first_shortfall(score)
-            results.append(CaseResult(case.name, expected, score.score, differs))
+            results.append(CaseOutcome(case.name, expected, score.score, differs))
         else:
-            results.append(CaseResult(case.name, expected, None, score.reason))
-    return replace(report, cases=tuple(results))
+            results.append(CaseOutcome(case.name, expected, None, score.reason))
+    return report.with_cases(tuple(results))
 
 
 def _first_shortfall(score: Score) -> str:
-
     leaves = ResultFile.of(score.result).leaves()
     short = next((leaf for leaf in leaves if leaf.status != "passed"), None)
     if short is None:
@@ -106,54 +108,70 @@ def _first_shortfall(score: Score) -> str:
     return text
 
 
-def _print(console: Console, reports: Sequence[TaskRehearsal]) -> None:
-
+def _print(
+    console: Console, reports: Sequence[TaskRehearsal], model: str, *, is_verbose: bool
+) -> None:
     for report in reports:
-        if report.error is not None:
-            line(console, f"{report.task_id}: {report.error}")
-            continue
-        found = report.structure
-        price = (
-            f"the price of {found.judge_model} is unknown (mind2web2.toml can state it)"
-            if found.cost_usd is None
-            else f"about {dollars(found.cost_usd)} an answer by {found.judge_model}"
-        )
-        line(
-            console,
-            f"{report.task_id}: {counted(found.leaves, 'leaf')}, "
-            f"{counted(found.judgments, 'judgment')} in {counted(found.longest_chain, 'round')}, "
-            f"{counted(found.pages, 'page')}; {price}",
-        )
-        line(
-            console,
-            "    made-up answers: "
-            + "; ".join(f"{name} {score:.2f}" for name, score in found.scores.items()),
-        )
-        if found.gates:
-            worst = min(found.gates.values())
-            named = ", ".join(
-                [name for name, score in found.gates.items() if score <= worst + 1e-9][:6]
-            )
-            line(
-                console,
-                f"    {counted(len(found.gates), 'gate')}; "
-                f"the score falls to {worst:.2f} where one of these fails: {named}",
-            )
-        if found.unshown:
-            line(
-                console,
-                f"    decided by code and seen to pass in no rehearsal: {', '.join(found.unshown)}: "
-                f"write a case (rehearsals/{report.task_id}/perfect.md)",
-            )
+        reason = f": {report.reason}" if report.verdict == "cannot tell" else ""
+        line(console, f"{report.task_id}: {report.verdict}{reason}")
+        count = len(report.findings) if is_verbose else _MOST_LINES
+        for finding in report.findings[:count]:
+            line(console, f"    {finding.kind}: {finding.message}")
+        more = len(report.findings) - count
+        if more > 0:
+            line(console, f"    and {more} more: -v")
+        if report.reason and report.verdict != "cannot tell":
+            line(console, f"    more cannot be told: {report.reason}")
+        for case in report.cases if is_verbose else ():
+            line(console, f"    case {case.name}: {case}")
         for path in report.written:
             line(console, f"    written: {_shown(path)}")
-        for case in report.cases:
-            finding = "" if case.differs is None else f"  FINDING {case.differs}"
-            line(console, f"    case {case.name}: {case}{finding}")
-        for each in report.structure.findings:
-            line(console, f"    FINDING {each.kind}: {each.message}")
-    total = sum(len(report.findings) for report in reports)
-    line(console, f"{counted(len(reports), 'task')}, {counted(total, 'finding')}")
+        amounts = report.amounts
+        if amounts.judgments:
+            each = (
+                f"the price of {model} is unknown (mind2web2.toml can state it)"
+                if amounts.cost_usd is None
+                else f"about {_price(report)} an answer by {model}"
+            )
+            line(
+                console,
+                f"    {counted(amounts.leaves, 'leaf')}, {counted(amounts.judgments, 'judgment')}, "
+                f"{counted(amounts.pages, 'page')}; {each}",
+            )
+    line(console, _totals(reports))
+
+
+def _print_table(console: Console, reports: Sequence[TaskRehearsal]) -> None:
+    width = max(len(report.task_id) for report in reports)
+    line(
+        console, f"{'task':<{width}}  verdict      leaves  judgments        $  findings; the worst"
+    )
+    for report in reports:
+        amounts, worst = report.amounts, report.reason
+        if report.findings:
+            first = report.findings[0]
+            worst = f"{len(report.findings)}; {first.kind}: {first.message}"
+        text = (
+            f"{report.task_id:<{width}}  {report.verdict:<11}  {amounts.leaves:6}  "
+            f"{amounts.judgments:9}  {_price(report):>7}  {worst}"
+        )
+        line(console, text.rstrip())
+    line(console, _totals(reports))
+
+
+def _totals(reports: Sequence[TaskRehearsal]) -> str:
+    verdicts = [report.verdict for report in reports]
+    counts = [
+        f"{verdicts.count(verdict)} {verdict}"
+        for verdict in ("sound", "faulty", "cannot tell")
+        if verdict in verdicts
+    ]
+    return f"{counted(len(reports), 'task')}: {', '.join(counts)}"
+
+
+def _price(report: TaskRehearsal) -> str:
+    cost_usd = report.amounts.cost_usd
+    return "-" if cost_usd is None else dollars(cost_usd)
 
 
 def _shown(path: str) -> str:
@@ -164,24 +182,21 @@ def _shown(path: str) -> str:
 
 
 def _write_junit(path: Path, reports: Sequence[TaskRehearsal]) -> None:
-
     suites = []
     for report in reports:
-        findings = report.findings
+        failures = [(finding.kind, finding.message) for finding in report.findings]
+        if report.verdict == "cannot tell":
+            failures.append((report.verdict, report.reason))
         attributes = {
             "name": report.task_id,
-            "tests": str(len(findings) or 1),
-            "failures": str(len(findings)),
+            "tests": str(len(failures) or 1),
+            "failures": str(len(failures)),
         }
         suite = ElementTree.Element("testsuite", attributes)
-        for finding in findings:
-            case = ElementTree.SubElement(
-                suite, "testcase", {"name": finding.kind, "classname": report.task_id}
-            )
-            ElementTree.SubElement(case, "failure", {"message": finding.message})
-        if not findings:
-            ElementTree.SubElement(
-                suite, "testcase", {"name": "rehearsal", "classname": report.task_id}
-            )
+        for kind, message in failures or [("rehearsal", "")]:
+            names = {"name": kind, "classname": report.task_id}
+            case = ElementTree.SubElement(suite, "testcase", names)
+            if failures:
+                ElementTree.SubElement(case, "failure", {"message": message})
         suites.append(suite)
     write_whole(path, junit_xml(suites))

@@ -8,8 +8,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from mind2web2.authoring.rehearsal import RehearsalPlan, TaskRehearsal, rehearse_task
-from mind2web2.authoring.structure import JudgePrice
+from mind2web2.authoring.findings import Finding
+from mind2web2.authoring.rehearsal import (
+    JudgePrice,
+    RehearsalPlan,
+    TaskRehearsal,
+    rehearse_task,
+)
 from mind2web2.benchmark.tasks import find_tasks, select_tasks
 from mind2web2.cli.event_loop import INTERRUPTED, run_to_exit
 from mind2web2.cli.rehearsal_display import RehearsalDisplay, RehearsalProgress
@@ -28,27 +33,37 @@ def rehearsal_plans(
 ) -> list[RehearsalPlan]:
     """Return a plan for each of the named tasks, or for all that can be evaluated.
 
+    Args:
+        names: task ids, or files of tasks.
+
     Raises:
         UsageError: there is no such task, or none at all.
     """
     paths = paths_of(settings)
     price = JudgePrice(settings.model, settings.prices.get(settings.model))
-    tasks = [task for task in find_tasks(paths, Path("tasks")) if task.script_version is not None]
-    plans = []
-    for task in select_tasks(tasks, names):
-        question = task.question or task.task_id
-        plans.append(
-            RehearsalPlan(
-                task.task_id,
-                # Workers have a working directory of their own.
-                paths.default_script_for(task.task_id).absolute(),
-                question,
-                (cases / task.task_id).absolute(),
-                price,
-                aliases=own_script_aliases(),
-                import_paths=tuple(sys.path),
-            )
+    files = [Path(name) for name in names if Path(name).is_file()]
+    ids = [name for name in names if not Path(name).is_file()]
+    questions = {path: path.stem for path in files}
+    if ids or not files:
+        tasks = [
+            task for task in find_tasks(paths, Path("tasks")) if task.script_version is not None
+        ]
+        for task in select_tasks(tasks, ids):
+            script = paths.default_script_for(task.task_id)
+            questions[script] = task.question or task.task_id
+    plans = [
+        RehearsalPlan(
+            path.stem,
+            # Workers have a working directory of their own.
+            path.absolute(),
+            question,
+            (cases / path.stem).absolute(),
+            price,
+            aliases=own_script_aliases(),
+            import_paths=tuple(sys.path),
         )
+        for path, question in questions.items()
+    ]
     if not plans:
         raise UsageError(f"no task under {paths.eval_scripts_root} has a script or rubric file")
     return plans
@@ -78,7 +93,8 @@ async def _rehearse(plans: Sequence[RehearsalPlan], reports: list[TaskRehearsal]
                 return await run_in_worker(rehearse_task, plan, timeout_s=_TASK_TIMEOUT_S)
             except (WorkerError, MachineError) as error:
                 reason = f"the rehearsal of {plan.script.name} was stopped: {error}"
-                return TaskRehearsal(plan.task_id, error=reason)
+                finding = Finding("script fails", reason)
+                return TaskRehearsal(plan.task_id, "faulty", findings=(finding,), error=reason)
             finally:
                 del progress.running[plan.task_id]
                 progress.done += 1

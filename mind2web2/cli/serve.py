@@ -13,8 +13,8 @@ from mind2web2.cli.console import line, plain_console, warnings_on
 from mind2web2.cli.scorer_options import scorer_of
 from mind2web2.cli.settings_file import settings_of
 from mind2web2.errors import UsageError
-from mind2web2.llm_client.settings import endpoint_of
 from mind2web2.runs.paths import paths_of
+from mind2web2.runs.session import judge_spec
 from mind2web2.runs.settings import RunSettings
 from mind2web2.scoring.scorer import MissingPages
 from mind2web2.scoring.server import serve
@@ -54,10 +54,10 @@ def run(options: argparse.Namespace) -> int:
 
 def _in_words(settings: RunSettings, folder: Path | None, missing_pages: MissingPages) -> str:
 
-    endpoint = endpoint_of(settings.llm_provider, settings.judge_server())
+    judge = judge_spec(settings)
     pages = folder or f"none (--missing_pages {missing_pages})"
     scripts = paths_of(settings).eval_scripts_root
-    return f"Judge: {settings.model} ({endpoint}). Pages: {pages}. Scripts: {scripts}."
+    return f"Judge: {judge.model} ({judge.endpoint}). Pages: {pages}. Scripts: {scripts}."
 
 
 def _warn_of_judge(check: Future[None]) -> None:

@@ -31,7 +31,7 @@ from mind2web2.judge.protocol import (
 )
 from mind2web2.judge.services import ServiceAnswers
 from mind2web2.judge.session import ask_twice_if_declined
-from mind2web2.judge.settings import JudgeSettings
+from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import (
     JudgeIdentity,
     Judgment,
@@ -48,10 +48,10 @@ from mind2web2.llm_client.chat import (
     SentRequests,
     Usage,
 )
-from mind2web2.llm_client.own_price import OwnPrice
 from mind2web2.llm_client.prices import price_usd, total_price_usd
 from mind2web2.llm_client.retries import MeasuredProvider
 from mind2web2.rubric.verdicts import CASCADE_RULE
+from mind2web2.rubric.vote_rule import ALWAYS
 from mind2web2.utils.aio import to_the_end
 from mind2web2.utils.loop_turns import loop_turn
 from mind2web2.utils.text import counted
@@ -65,20 +65,18 @@ class CachingJudge:
     Args:
         provider: sends requests; ``None`` answers from the store alone (replay).
         overwrite: reuse only judgments that this run has requested itself.
-        price: of the model, in place of the known ones.
         first: is asked about claims before this judge; both share one account of their use.
         observer: is called after each question that was sent.
     """
 
     def __init__(
         self,
-        settings: JudgeSettings,
+        settings: JudgeSpec,
         provider: ChatProvider | None,
         store: JudgmentStore,
         *,
         overwrite: bool = False,
         budget: Budget | None = None,
-        price: OwnPrice | None = None,
         first: CachingJudge | None = None,
         observer: QuestionObserver | None = None,
     ) -> None:
@@ -89,13 +87,13 @@ class CachingJudge:
         else:
             # Loading the price list takes a third of a second: now, rather than with the first
             # reply.
-            price_usd(Usage(), settings.model, price)
+            price_usd(Usage(), settings.model, settings.own_price)
         if first is not None:
             settings = replace(settings, first=first.settings)
-        self.settings: JudgeSettings = settings
-        self.price = price
+        self.settings: JudgeSpec = settings
+        self.price = settings.own_price
         self._keyed_body = settings.keyed_body
-        self._extra = json.loads(settings.extra_body or "{}")
+        self._extra = settings.parameters
         self._keyed_extra = json.loads(self._keyed_body or "{}")
         self.usage = RunUsage()
         if isinstance(provider, MeasuredProvider):
@@ -130,15 +128,8 @@ class CachingJudge:
     @property
     def identity(self) -> JudgeIdentity:
         """Return the judge whose judgments these are, also in a replay."""
-        settings = self.settings
-        return JudgeIdentity(
-            model=settings.model,
-            endpoint=(settings.replayed_endpoint if self.is_replay else None) or self.endpoint,
-            temperature=settings.temperature,
-            reasoning_effort=settings.reasoning_effort,
-            max_images=settings.max_images,
-            extra_body=self._keyed_body,
-        )
+        replayed = self.settings.replayed_endpoint if self.is_replay else None
+        return self.settings.identity(replayed or self.endpoint)
 
     @property
     def endpoint(self) -> str:
@@ -413,8 +404,8 @@ class CachingJudge:
         if first is not None:
             server = first.settings.replayed_endpoint or first.endpoint
             judge += (first.settings.model, server, CASCADE_RULE)
-        if settings.votes != "always":
-            judge += ("votes", settings.votes)
+        if settings.vote_rule != ALWAYS:
+            judge += ("votes", settings.vote_rule)
         return self._store.recorded_skips(judge, source)
 
     def _count(

@@ -20,10 +20,12 @@ from typing import Protocol, TypedDict
 from urllib.parse import unquote
 
 from mind2web2.capture.models import PageKind
+from mind2web2.capture.pdf import text_of
 from mind2web2.errors import (
     CacheMiss,
     CacheReadError,
     CacheWriteError,
+    DocumentError,
     JudgeDeclinedError,
     JudgeError,
     JudgeOutputError,
@@ -63,7 +65,9 @@ from mind2web2.utils.files import (
 )
 from mind2web2.utils.names import natural_key
 from mind2web2.utils.text import as_unicode_text
+from mind2web2.utils.workers import call_in_worker
 
+_PDF_TIMEOUT_S = 60.0
 # Servers with HTTPS only redirect there; servers with HTTP only answer nothing else.
 _ASSUMED_SCHEME = "http"
 # example[.]org, example (dot) org, example dot org
@@ -404,7 +408,7 @@ class BarredList:
                     f"{path}, line {number}: {rule[:80]!r} is no host, address or title: PATTERN"
                 )
         # Results with flags of the addresses alone get those of the question as well.
-        digest = text_sha256(f"{text}\nquestion: {RUN_WORDS}")
+        digest = text_sha256(f"{text}\nquestion: {RUN_WORDS}, in PDFs too")
         return cls(digest, tuple(addresses), tuple(titles))
 
     def rule_for_url(self, url: str) -> str | None:
@@ -456,18 +460,27 @@ class BarredList:
 
 
 def _question_on(url: str, pages: CacheFileSys, question: str) -> tuple[str, str] | None:
-    """Return the passage of the question that a stored web page has, and the rule that bars it."""
-    if pages.has(url) != "web" or len(question.split()) < RUN_WORDS:
+    """Return the passage of the question that a stored page has, and the rule that bars it."""
+    if len(question.split()) < RUN_WORDS:
         return None
-    try:
-        text, _ = pages.get_web(url, get_screenshot=False)
-    except CacheMiss:
-        return None
-    shared = shared_words(question, text)
+    shared = shared_words(question, _text_of(url, pages))
     if shared is None:
         return None
     rule = f"the page has {shared.share:.0%} of the question's runs of {RUN_WORDS} words"
     return shared.passage, rule
+
+
+def _text_of(url: str, pages: CacheFileSys) -> str:
+    """Return the text of a stored page, empty if there is none that can be read."""
+    try:
+        match pages.has(url):
+            case "web":
+                return pages.get_web(url, get_screenshot=False)[0]
+            case "pdf":
+                return call_in_worker(text_of, pages.get_pdf(url), timeout_s=_PDF_TIMEOUT_S)
+    except (CacheMiss, DocumentError) as error:
+        log.debug("page not searched for the question url=%s reason=%s", url, error)
+    return ""
 
 
 def _words(text: str) -> str:

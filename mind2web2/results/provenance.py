@@ -7,12 +7,14 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from mind2web2.judge.settings import JudgeSettings
+from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import JudgeIdentity, JudgmentSource
 from mind2web2.rubric.verdicts import CASCADE_RULE
 from mind2web2.rubric.vote_rule import ALWAYS
 from mind2web2.scripts.inputs import ScriptInputs
 
+# The provider that answers from stored judgments, and the name of its server.
+REPLAY = "replay"
 # The name under which versions list this package.
 OWN_PACKAGE = "mind2web2"
 
@@ -50,24 +52,50 @@ class JudgeRecord(BaseModel):
 
     @classmethod
     def of(
-        cls, settings: JudgeSettings, endpoint: str, first_endpoint: str | None = None
+        cls, judge: JudgeSpec, endpoint: str | None = None, first_endpoint: str | None = None
     ) -> JudgeRecord:
-        """Return the record of a run's judge, and of the one asked before it, by their servers."""
-        first = settings.first
+        """Return the record of a run's judge, and of the one asked before it.
+
+        Args:
+            endpoint: of the judge's server, likewise ``first_endpoint``; default: those of the specs.
+        """
+        first = judge.preceding
         if first is not None:
-            first_endpoint = first.replayed_endpoint or first_endpoint
+            first_endpoint = first.replayed_endpoint or first_endpoint or first.endpoint
         return cls(
-            provider=settings.provider,
-            endpoint=endpoint,
-            model=settings.model,
-            temperature=settings.temperature,
-            reasoning_effort=settings.reasoning_effort,
-            max_images=settings.max_images,
-            extra_body=settings.keyed_body,
-            votes=settings.votes,
+            provider=judge.provider,
+            endpoint=judge.endpoint or "" if endpoint is None else endpoint,
+            model=judge.model,
+            temperature=judge.temperature,
+            reasoning_effort=judge.reasoning_effort,
+            max_images=judge.max_images,
+            extra_body=judge.keyed_body,
+            votes=judge.vote_rule,
             first_model=None if first is None else first.model,
             first_endpoint=None if first is None else first_endpoint,
             doubt=None if first is None else CASCADE_RULE,
+        )
+
+    def replayed(self) -> JudgeSpec:
+        """Return the judge that answers from the stored judgments of this one."""
+        first = None
+        if self.first_model is not None:
+            first = JudgeSpec(
+                self.first_model,
+                provider=REPLAY,
+                max_images=self.max_images,
+                replayed_endpoint=_server(self.first_endpoint),
+            )
+        return JudgeSpec(
+            self.model,
+            provider=REPLAY,
+            temperature=self.temperature,
+            reasoning_effort=self.reasoning_effort,
+            max_images=self.max_images,
+            extra_body=self.extra_body,
+            votes=self.votes,
+            first=first,
+            replayed_endpoint=_server(self.endpoint),
         )
 
     def identities(self) -> list[JudgeIdentity]:
@@ -88,6 +116,11 @@ class JudgeRecord(BaseModel):
             max_images=self.max_images,
         )
         return [own, first]
+
+
+def _server(endpoint: str | None) -> str | None:
+    """Return a server by its name in records; a replay's own name is none."""
+    return None if endpoint == REPLAY else endpoint
 
 
 class Served(BaseModel):

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from mind2web2.errors import JudgmentStoreError, Mind2Web2Error
 from mind2web2.judge.other_agents import stores_of_others
-from mind2web2.judge.settings import JudgeSettings
+from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import FILE_NAME, extra_body_column
 from mind2web2.judge.tokens import PART_SIZE_PX, text_tokens
 from mind2web2.judge.transfer import judgments_named, reading
@@ -67,7 +67,7 @@ class PlannedRun:
 
     work: Sequence[TaskWork]
     folders: RunFolders
-    judge: JudgeSettings
+    judge: JudgeSpec
     endpoint: str | None
     conditions: Conditions
     overwrite: bool
@@ -259,7 +259,7 @@ class _Estimator:
         requests = tokens_in = votes = 0
         for question in likely_questions(job, text, self._run.isolation):
             trials = question.num_trials
-            count = 1 if trials is None else likely_votes(judge.votes, trials)
+            count = 1 if trials is None else likely_votes(judge.vote_rule, trials)
             requests += count
             votes += 0 if trials is None else count
             tokens = _QUESTION_TOKENS + text_tokens(text) + page_tokens * question.is_on_page
@@ -272,7 +272,7 @@ class _Estimator:
             cached_tokens=round(_CACHED_SHARE * tokens_in),
         )
         own, of_first = requests, 0
-        if judge.first is not None:
+        if judge.preceding is not None:
             of_first = votes
             own = requests - votes + round(votes * SHARE_OF_SECOND)
         expected = self._amounts_of_both(
@@ -283,8 +283,8 @@ class _Estimator:
     def _amounts_of_both(self, own: JudgeUsage, first: JudgeUsage, least_output: int) -> Amounts:
         """Return the use of a judge and of the one asked before it, each with its own price."""
         judges = [(own, self._run.judge.model)]
-        if self._run.judge.first is not None:
-            judges.append((first, self._run.judge.first.model))
+        if self._run.judge.preceding is not None:
+            judges.append((first, self._run.judge.preceding.model))
         return total(
             self._amounts(usage, least_output, model) for usage, model in judges if usage.judgments
         )
@@ -324,8 +324,8 @@ class _Estimator:
     def _stored_in(self, path: Path) -> dict[str, tuple[str | None, str | None]]:
         judge = self._run.judge
         found = stored_judgments(path, judge, self._run.endpoint)
-        if judge.first is not None:
-            found |= stored_judgments(path, judge.first, None)
+        if judge.preceding is not None:
+            found |= stored_judgments(path, judge.preceding, None)
         return found
 
     @cached_property
@@ -335,7 +335,7 @@ class _Estimator:
 
 
 def stored_judgments(
-    path: Path, judge: JudgeSettings, endpoint: str | None
+    path: Path, judge: JudgeSpec, endpoint: str | None
 ) -> dict[str, tuple[str | None, str | None]]:
     """Return task and answer of a judge's judgments in a store by key; nothing where there is no store.
 
@@ -361,7 +361,7 @@ def stored_judgments(
         }
 
 
-def usage_by_rule(result: ResultFile, judge: JudgeSettings) -> tuple[JudgeUsage, JudgeUsage] | None:
+def usage_by_rule(result: ResultFile, judge: JudgeSpec) -> tuple[JudgeUsage, JudgeUsage] | None:
     """Return the use of a judge, and of the one asked before it, for a result that another rule made.
 
     Votes are taken to be as long as the mean of all requests.

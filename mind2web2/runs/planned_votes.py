@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from mind2web2.judge.settings import JudgeSettings
+from mind2web2.judge.spec import JudgeSpec
 from mind2web2.results.result_file import ResultFile
 from mind2web2.rubric.verdicts import (
     DEFAULT_TRIALS,
@@ -50,7 +50,7 @@ class PlannedVotes(NamedTuple):
     first: int = 0
 
 
-def planned_votes(result: ResultFile, judge: JudgeSettings) -> PlannedVotes:
+def planned_votes(result: ResultFile, judge: JudgeSpec) -> PlannedVotes:
     """Return the votes of a result, and those that a judge, or two, would cast by their rules.
 
     The votes that were asked for are taken as they are; two stand for those that were not.
@@ -67,11 +67,11 @@ def planned_votes(result: ResultFile, judge: JudgeSettings) -> PlannedVotes:
             continue
         for voted in voted_sources(evidence):
             stored += len(voted.votes) + len(voted.first_votes)
-            follows = evidence.num_trials == trials and made_by != judge.votes
+            follows = evidence.num_trials == trials and made_by != judge.vote_rule
             votes = len(voted.votes)
             if follows:
-                votes = _votes_by(judge.votes, voted.votes)
-            if judge.first is None:
+                votes = _votes_by(judge.vote_rule, voted.votes)
+            if judge.preceding is None:
                 own += votes
                 continue
             first += FIRST_VOTES

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
 from mind2web2.errors import UsageError
 from mind2web2.judge.cascade import JudgeCascade
-from mind2web2.judge.settings import JudgeSettings, keyed_part
+from mind2web2.judge.spec import JudgeSpec, keyed_part
 from mind2web2.judge.store import JudgeIdentity, JudgmentStore
 from mind2web2.judge.transfer import source_of
 from mind2web2.llm_client.settings import public_address
 from mind2web2.runs.settings import REPLAY, RunSettings
 
 
-def replayed_judge(settings: RunSettings, store: JudgmentStore, path: Path) -> JudgeSettings:
+def replayed_judge(settings: RunSettings, store: JudgmentStore, path: Path) -> JudgeSpec:
     """Return the judge whose judgments are replayed from a file.
 
     Raises:
@@ -26,38 +27,38 @@ def replayed_judge(settings: RunSettings, store: JudgmentStore, path: Path) -> J
         "temperature": settings.judge_temperature,
         "reasoning_effort": settings.judge_reasoning_effort,
         "max_images": settings.max_images,
-        "extra_body": keyed_part(settings.judge_extra_body),
+        "extra_body": keyed_part(json.loads(settings.judge_extra_body or "{}")),
     }
     judge = _only_fitting(asked, _of_server(settings, known), known)
     cascade = settings.judge_cascade
     first = None
     if cascade is not None:
         first = _first_of_two(cascade, judge, known)
-    return JudgeSettings(
-        REPLAY,
+    return JudgeSpec(
         judge.model,
-        judge.temperature,
-        judge.reasoning_effort,
-        judge.endpoint,
+        provider=REPLAY,
+        temperature=judge.temperature,
+        reasoning_effort=judge.reasoning_effort,
         max_images=judge.max_images,
         extra_body=judge.extra_body,
         votes=settings.votes,
-        replayed_from=source_of(path),
         first=first,
+        replayed_endpoint=judge.endpoint,
+        replayed_from=source_of(path),
     )
 
 
 def _first_of_two(
     cascade: JudgeCascade, strong: JudgeIdentity, known: list[JudgeIdentity]
-) -> JudgeSettings:
+) -> JudgeSpec:
     asked = {"model": cascade.first, "max_images": strong.max_images}
     servers = known
     if cascade.server is not None and "://" in cascade.server:
         servers = [each for each in servers if cascade.server in each.endpoint]
     first = _only_fitting(asked, servers, known)
-    return JudgeSettings(
-        REPLAY,
+    return JudgeSpec(
         first.model,
+        provider=REPLAY,
         replayed_endpoint=first.endpoint,
         max_images=first.max_images,
     )

@@ -17,19 +17,16 @@ from mind2web2.errors import JudgmentStoreError, UsageError
 from mind2web2.judge.admission import Admission, DualSemaphore
 from mind2web2.judge.budget import BATCH_CAUTION, Budget
 from mind2web2.judge.caching import CachingJudge
-from mind2web2.judge.cascade import JudgeCascade
 from mind2web2.judge.other_agents import SharingJudgmentStore
 from mind2web2.judge.protocol import QuestionObserver
-from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.shared import SharedStore
+from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import CheckRecord, JudgmentStore, last_check
 from mind2web2.judge.transfer import open_for_replay
 from mind2web2.llm_client.base_client import LLMClient
 from mind2web2.llm_client.chat import ChatProvider
-from mind2web2.llm_client.own_price import OwnPrice
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE
 from mind2web2.llm_client.retries import RetryPolicy
-from mind2web2.llm_client.settings import PoolSource, endpoint_of
 from mind2web2.pages.captures import OpenBrowser, SharedCaptures
 from mind2web2.pages.citations import BarredList, default_barred
 from mind2web2.pages.library import PageLibrary
@@ -44,7 +41,6 @@ from mind2web2.scripts.isolation.processes import DEFAULT_MEMORY_BYTES, ScriptLi
 from mind2web2.scripts.isolation.run import Isolation
 from mind2web2.scripts.limits import LONGEST_BLOCK_S
 from mind2web2.utils.entry_points import load_part, removed_plugin
-from mind2web2.utils.garbage_collection import pause_gc
 from mind2web2.utils.machine import memory_bytes
 
 if TYPE_CHECKING:
@@ -78,8 +74,7 @@ class OwnParts:
 
     Args:
         provider: answers the judge's requests; it is not closed with the session.
-        server: of the judge.
-        api_key: of the judge; default: from the environment.
+        judge: in place of the one that the settings name.
         store: of judgments; it is not closed with the session.
         other_stores: files of other agents, whose judgments are reused unless ``keep_apart`` is set.
         other_pages: of other agents, which are copied unless ``keep_apart`` is set.
@@ -87,13 +82,11 @@ class OwnParts:
         captures: makes the captures of a run from what opens its browser, and ``other_pages``.
         limits: of captures and judge requests.
         judge_check: the judge's last check.
-        price: of the judge's model.
         observer: is called after each question that was sent to the judge.
     """
 
     provider: ChatProvider | None = None
-    server: str | PoolSource | None = None
-    api_key: str | None = field(default=None, repr=False)
+    judge: JudgeSpec | None = None
     store: JudgmentStore | None = None
     other_stores: Sequence[Path] = ()
     other_pages: PagesOfOthers | None = None
@@ -101,7 +94,6 @@ class OwnParts:
     captures: CapturesMaker | None = None
     limits: DualSemaphore | None = None
     judge_check: CheckRecord | None = None
-    price: OwnPrice | None = None
     observer: QuestionObserver | None = None
 
 
@@ -161,40 +153,39 @@ async def open_run(
     """
     own = own or OwnParts()
     with _opened_store(settings, judgments, own) as store:
-        named = judge_settings(settings)
         if settings.is_replay and judgments is not None:
             named = replayed_judge(settings, store, replayed_file(settings, judgments))
+        else:
+            named = (own.judge or judge_spec(settings)).priced(settings.prices)
+        first = named.preceding
         batches = _batch_jobs(settings, judgments, named.model, store) if settings.batch else None
         first_batches = _first_batches(settings, judgments, named, store, batches)
-        price = own.price or settings.prices.get(settings.model)
-        budget = own.budget or budget_of(settings, price)
+        budget = own.budget or budget_of(settings, named)
         if budget is not None:
-            budget.learn_stored(store.latest_usages(settings.model), settings.model)
-        with pause_gc():
-            client = None if own.provider is not None else judge_client(settings, batches, own)
-            first_client = (
-                None
-                if named.first is None or own.provider is not None
-                else first_judge_client(settings, first_batches, own)
-            )
-            first = first_judge(
-                settings,
-                named,
-                own.provider or first_client,
-                store,
-                budget,
-                own.observer,
-            )
-            judge = CachingJudge(
-                named,
-                own.provider or client,
+            budget.learn_stored(store.latest_usages(named.model), named.model)
+            if first is not None:
+                budget.add_model(first.model, first.own_price)
+        client = first_client = None
+        if own.provider is None and not settings.is_replay:
+            client = judge_client(named, batches)
+            if first is not None:
+                first_client = judge_client(first, first_batches)
+
+        def caching(
+            spec: JudgeSpec, its_client: JudgeClient | None, first: CachingJudge | None = None
+        ) -> CachingJudge:
+            return CachingJudge(
+                spec,
+                own.provider or its_client,
                 store,
                 overwrite=settings.overwrite,
                 budget=budget,
-                price=price,
                 first=first,
                 observer=own.observer,
             )
+
+        asked_first = None if first is None else caching(first, first_client)
+        judge = caching(named, client, asked_first)
         checks = (last_check(root, judge.identity) for root in check_roots)
         check = own.judge_check or next((found for found in checks if found is not None), None)
         session = Session(
@@ -263,124 +254,51 @@ def replayed_file(settings: RunSettings, judgments: Path) -> Path:
     return judgments if settings.judgments is None else Path(settings.judgments)
 
 
-def judge_settings(settings: RunSettings) -> JudgeSettings:
-    """Return the judge that the settings name, for a run that is no replay."""
-    return JudgeSettings(
-        settings.llm_provider,
+def judge_spec(settings: RunSettings) -> JudgeSpec:
+    """Return the judge that the settings name, for a run that is no replay.
+
+    Raises:
+        UsageError: its server cannot be used.
+    """
+    judge = JudgeSpec(
         settings.model,
-        settings.judge_temperature,
-        settings.judge_reasoning_effort,
-        batch=settings.batch,
+        None if settings.is_replay else settings.judge_server(),
+        settings.llm_provider,
+        temperature=settings.judge_temperature,
+        reasoning_effort=settings.judge_reasoning_effort,
         max_images=settings.max_images,
         extra_body=settings.judge_extra_body,
         votes=settings.votes,
-        first=_first_settings(settings),
-    )
-
-
-def _first_settings(settings: RunSettings) -> JudgeSettings | None:
-    cascade = settings.judge_cascade
-    if cascade is None:
-        return None
-    # Temperature, effort and further parameters are the strong judge's: models differ in what they
-    # take.
-    return JudgeSettings(
-        settings.llm_provider if cascade.server is None else "openai",
-        cascade.first,
+        outage_wait_s=settings.judge_outage_wait,
         batch=settings.batch,
-        max_images=settings.max_images,
     )
-
-
-def first_endpoint_of(settings: RunSettings) -> str | None:
-    """Return the server of the first of two judges, ``None`` where there is one judge."""
-    first = _first_settings(settings)
     cascade = settings.judge_cascade
-    if first is None or cascade is None:
-        return None
-    return endpoint_of(first.provider, _first_server(settings, cascade))
+    return judge if cascade is None else judge.preceded_by(cascade)
 
 
-def _first_server(settings: RunSettings, cascade: JudgeCascade) -> str | PoolSource | None:
-    """Return the server of the first of two judges, ``None`` for its provider's own address."""
-    own = cascade.first_server()
-    return settings.judge_server() if own is None else own
-
-
-def first_judge(
-    settings: RunSettings,
-    named: JudgeSettings,
-    provider: ChatProvider | None,
-    store: JudgmentStore,
-    budget: Budget | None = None,
-    observer: QuestionObserver | None = None,
-) -> CachingJudge | None:
-    """Return the first of two judges, ``None`` where there is one judge."""
-    if named.first is None:
-        return None
-    price = settings.prices.get(named.first.model)
-    if budget is not None:
-        budget.add_model(named.first.model, price)
-    return CachingJudge(
-        named.first,
-        provider,
-        store,
-        overwrite=settings.overwrite,
-        budget=budget,
-        price=price,
-        observer=observer,
-    )
-
-
-def first_judge_client(
-    settings: RunSettings, batches: BatchJobs | None, own: OwnParts
-) -> JudgeClient | None:
-    """Return the client of the first of two judges, ``None`` for a replay."""
+def judge_client(judge: JudgeSpec, batches: BatchJobs | None = None) -> JudgeClient:
+    """Return the client of a judge."""
     if batches is not None:
         return batches.client()
-    first = _first_settings(settings)
-    cascade = settings.judge_cascade
-    if settings.is_replay or first is None or cascade is None:
-        return None
-    server = cascade.first_server()
     return LLMClient(
-        first.provider,
+        judge.provider,
         is_async=True,
-        base_url=server or own.server or settings.judge_server(),
-        # The key belongs to the strong judge's server.
-        api_key=own.api_key if server is None else None,
-        retry=RetryPolicy(outage_wait_s=settings.judge_outage_wait),
-    )
-
-
-def judge_client(
-    settings: RunSettings, batches: BatchJobs | None = None, own: OwnParts | None = None
-) -> JudgeClient | None:
-    """Return the client of the judge that the settings name, ``None`` for a replay."""
-    if batches is not None:
-        return batches.client()
-    if settings.is_replay:
-        return None
-    given = own or OwnParts()
-    return LLMClient(
-        settings.llm_provider,
-        is_async=True,
-        base_url=given.server or settings.judge_server(),
-        api_key=given.api_key,
-        retry=RetryPolicy(outage_wait_s=settings.judge_outage_wait),
+        base_url=judge.base_url,
+        api_key=judge.api_key,
+        retry=RetryPolicy(outage_wait_s=judge.outage_wait_s),
     )
 
 
 def _first_batches(
     settings: RunSettings,
     judgments: Path | None,
-    named: JudgeSettings,
+    named: JudgeSpec,
     store: JudgmentStore,
     batches: BatchJobs | None,
 ) -> BatchJobs | None:
-    if batches is None or named.first is None:
+    if batches is None or named.preceding is None:
         return None
-    jobs = _batch_jobs(settings, judgments, named.first.model, store, _OF_FIRST)
+    jobs = _batch_jobs(settings, judgments, named.preceding.model, store, _OF_FIRST)
     # One list shows the jobs of both.
     jobs.progress = batches.progress
     return jobs
@@ -409,19 +327,19 @@ def _batch_jobs(
     return jobs
 
 
-def budget_of(settings: RunSettings, price: OwnPrice | None = None) -> Budget | None:
-    """Return the budget of ``--max_cost``, ``None`` without it."""
+def budget_of(settings: RunSettings, judge: JudgeSpec | None = None) -> Budget | None:
+    """Return the budget of ``--max_cost``, ``None`` without it.
+
+    Args:
+        judge: with its price; default: the one that the settings name.
+    """
     if settings.max_cost is None or settings.is_replay:
         return None
-    if settings.batch:
-        return Budget(
-            settings.max_cost,
-            settings.model,
-            BATCH_PRICE_SHARE,
-            BATCH_CAUTION,
-            price=price,
-        )
-    return Budget(settings.max_cost, settings.model, price=price)
+    judge = judge or judge_spec(settings).priced(settings.prices)
+    if not judge.batch:
+        return Budget(settings.max_cost, judge.model, price=judge.own_price)
+    share, caution = BATCH_PRICE_SHARE, BATCH_CAUTION
+    return Budget(settings.max_cost, judge.model, share, caution, price=judge.own_price)
 
 
 def run_parts(
@@ -453,11 +371,11 @@ def run_parts(
     )
 
 
-def replaying_judge(named: JudgeSettings, store: JudgmentStore) -> CachingJudge:
+def replaying_judge(named: JudgeSpec, store: JudgmentStore) -> CachingJudge:
     """Return a judge that answers from stored judgments alone."""
     first = None
-    if named.first is not None:
-        first = CachingJudge(named.first, None, store)
+    if named.preceding is not None:
+        first = CachingJudge(named.preceding, None, store)
     return CachingJudge(named, None, store, first=first)
 
 

@@ -19,8 +19,6 @@ from mind2web2.analysis.metrics import agent_metrics
 from mind2web2.analysis.summaries import ALL_RESULTS_NAME
 from mind2web2.errors import Mind2Web2Error, UsageError
 from mind2web2.judge.admission import DualSemaphore
-from mind2web2.judge.caching import REPLAY_ENDPOINT
-from mind2web2.judge.settings import JudgeSettings
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.transfer import copied_store, open_for_replay
 from mind2web2.pages.cache import CacheFileSys
@@ -34,7 +32,7 @@ from mind2web2.results.answers import (
 )
 from mind2web2.results.freshness import NO_PROVENANCE, FilesNow
 from mind2web2.results.known_answers import agent_answers, task_answers
-from mind2web2.results.provenance import JudgeRecord, Provenance
+from mind2web2.results.provenance import Provenance
 from mind2web2.results.result_file import ResultFile
 from mind2web2.results.stored_results import (
     LoadedResult,
@@ -320,17 +318,6 @@ def _parts(
     judge = made_from.judge
     if not judge.is_by_known_rules:
         raise UsageError("it was judged by a rule that this version does not have")
-    named = JudgeSettings(
-        REPLAY,
-        judge.model,
-        judge.temperature,
-        judge.reasoning_effort,
-        None if judge.endpoint == REPLAY_ENDPOINT else judge.endpoint,
-        max_images=judge.max_images,
-        extra_body=judge.extra_body,
-        votes=judge.votes,
-        first=None if judge.first_model is None else _first_named(judge),
-    )
     settings = RunSettings(
         llm_provider=REPLAY,
         answer_timeout=_ANSWER_TIMEOUT_S,
@@ -340,18 +327,9 @@ def _parts(
     )
     return run_parts(
         settings,
-        replaying_judge(named, store),
+        replaying_judge(judge.replayed(), store),
         OwnParts(limits=limits),
         library=library,
-    )
-
-
-def _first_named(judge: JudgeRecord) -> JudgeSettings:
-    return JudgeSettings(
-        REPLAY,
-        str(judge.first_model),
-        replayed_endpoint=None if judge.first_endpoint == REPLAY_ENDPOINT else judge.first_endpoint,
-        max_images=judge.max_images,
     )
 
 

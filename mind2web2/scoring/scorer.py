@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-import math
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import CancelledError, Future
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, get_args
+from typing import Any, Literal, NoReturn, Self, get_args
 
 from mind2web2.errors import (
     AnswerError,
@@ -31,17 +29,11 @@ from mind2web2.errors import (
     PageMissingError,
     UsageError,
 )
-from mind2web2.judge.cascade import JudgeCascade
-from mind2web2.judge.client_judge import ScriptedClient, as_provider
+from mind2web2.judge.client_judge import as_provider
+from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.usage import RunUsage, TaskUsage
 from mind2web2.llm_client.base_client import provider_names
 from mind2web2.llm_client.chat import Limit
-from mind2web2.llm_client.own_price import OwnPrice
-from mind2web2.llm_client.settings import (
-    DEFAULT_JUDGE_MODEL,
-    OWN_PARAMETERS,
-    PoolSource,
-)
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import OpenBrowser, SharedCaptures
 from mind2web2.pages.other_agents import PagesOfOthers
@@ -54,25 +46,21 @@ from mind2web2.results.answers import (
     uniform_text,
 )
 from mind2web2.results.result_file import ResultFile
-from mind2web2.rubric.vote_rule import ALWAYS
 from mind2web2.runs.answer import DEFAULT_JUDGE_LIMIT, run_script_on_answer
 from mind2web2.runs.file_prices import file_prices
 from mind2web2.runs.session import OwnParts, Session, open_run
 from mind2web2.runs.settings import (
     RunSettings,
 )
-from mind2web2.scoring.given_values import check_number, check_text
 from mind2web2.scripts.isolation.processes import fork_server
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils import values
 from mind2web2.utils.entry_points import load_part
 from mind2web2.utils.files import text_sha256
+from mind2web2.utils.given_values import check_number, check_text
 from mind2web2.utils.loop_thread import LoopThread
 from mind2web2.utils.path_config import PathConfig, ScriptFile
 from mind2web2.utils.text import counted
-
-if TYPE_CHECKING:
-    pass
 
 log = logging.getLogger(__name__)
 # The silent logger of all eval scripts: they log too much, and failures are in ``NoScore``.
@@ -89,42 +77,8 @@ _TRY_AGAIN_AFTER_S = 10.0
 _CLOSE_GRACE_S = 20.0
 
 
-@dataclass(frozen=True, slots=True)
-class Judge:
-    """The model that judges, as the options of ``mind2web2 evaluate`` name it.
-
-    Args:
-        model: whatever model the scripts name, this one judges.
-        base_url: default from the provider's environment variable; a ``PoolSource`` names several servers
-            of the model.
-        provider: ``openai`` (any compatible server), ``azure_openai``, or one of a plugin, such as
-            ``anthropic``.
-        api_key: default from the provider's environment variable.
-        max_images: of a page in one question, 0 for none; ``None`` for as many as the server accepts.
-        extra_body: further parameters of each request.
-        votes: how often it votes on a claim, as ``--votes``.
-        first: a cheap model that votes on claims before this one, which then decides where votes of the
-            first differ or a gate fails (``--judge_cascade``); ``MODEL@SERVER`` for one on another server.
-        outage_wait_s: how long a request waits for a server that became unreachable.
-        client: an object of your own with ``async_response`` instead of a server (eval-scripts.md); it is
-            called in the scorer's thread.
-        price: dollars per million tokens of input, of output, and (if it differs) of cached input, for a
-            model whose price neither the price list nor ``mind2web2.toml`` has; it holds for this scorer.
-    """
-
-    model: str = DEFAULT_JUDGE_MODEL
-    base_url: str | PoolSource | None = None
-    provider: str = "openai"
-    api_key: str | None = field(default=None, repr=False)
-    temperature: float | None = None
-    reasoning_effort: str | None = None
-    max_images: int | None = None
-    extra_body: Mapping[str, Any] | None = None
-    votes: str | int = ALWAYS
-    first: str | None = None
-    outage_wait_s: float = 120.0
-    client: ScriptedClient | None = None
-    price: tuple[float, float] | tuple[float, float, float] | None = None
+# As callers write it: ``Scorer(judge=Judge(model=...))``.
+Judge = JudgeSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,11 +191,9 @@ class Scorer:
             )
         if not isinstance(judge, Judge):
             raise UsageError(f"judge is {judge!r}: give Judge(model=...)")
-        _check_values(judge)
         check_number("max_cost", max_cost, values.positive_dollars)
         check_number("max_answers", max_answers, values.positive_int)
         check_number("max_llm_requests", max_llm_requests, values.positive_int)
-        cascade = _cascade_of(judge)
         if missing_pages not in get_args(MissingPages):
             raise UsageError(
                 f"missing_pages is {missing_pages!r}: give {', '.join(get_args(MissingPages))}"
@@ -249,13 +201,6 @@ class Scorer:
         if not isinstance(answer_timeout, int | float) or not answer_timeout > 0:
             raise UsageError(
                 f"answer_timeout is {answer_timeout!r}: give a number of seconds above 0"
-            )
-        if isinstance(judge.base_url, PoolSource) and judge.base_url.model not in (
-            None,
-            judge.model,
-        ):
-            raise UsageError(
-                f"the judge pool serves {judge.base_url.model}, but the judge's model is {judge.model}"
             )
         for name, folder in (("pages", pages), ("scripts", scripts)):
             if folder is not None and not Path(folder).is_dir():
@@ -269,15 +214,7 @@ class Scorer:
         self._missing_pages = missing_pages
         self._max_answers = max_answers
         self._settings = RunSettings(
-            llm_provider=judge.provider if judge.client is None else "client",
             judge_model=judge.model,
-            judge_temperature=judge.temperature,
-            judge_reasoning_effort=judge.reasoning_effort,
-            judge_extra_body=_json_of(judge.extra_body),
-            judge_outage_wait=judge.outage_wait_s,
-            max_images=judge.max_images,
-            votes=str(judge.votes),
-            judge_cascade=cascade,
             max_llm_requests=max_llm_requests,
             max_cost=max_cost,
             answer_timeout=answer_timeout,
@@ -527,11 +464,10 @@ class Scorer:
     async def _opened(self) -> _Parts:
         async with AsyncExitStack() as exits:
             given = self._judge
+            _check_provider(given)
             own = OwnParts(
                 provider=None if given.client is None else as_provider(given.client),
-                server=_server(given),
-                api_key=given.api_key,
-                price=None if given.price is None else _own_price(given.price),
+                judge=given,
                 captures=_stored_pages_only if self._missing_pages == "no_score" else None,
             )
             session = await exits.enter_async_context(
@@ -620,30 +556,11 @@ def _no_browser() -> NoReturn:
     raise AssertionError("stored pages need no browser")
 
 
-def _own_price(price: Sequence[float]) -> OwnPrice:
-    if len(price) not in (2, 3) or not all(0 <= usd < math.inf for usd in price):
-        raise UsageError(f"price is {price!r}: give (input, output) in dollars per million tokens")
-    return OwnPrice(*price)
-
-
-def _server(judge: Judge) -> str | PoolSource | None:
-    if judge.provider not in provider_names():
+def _check_provider(judge: JudgeSpec) -> None:
+    if judge.client is None and judge.provider not in provider_names():
         raise UsageError(
             f"no such provider: {judge.provider!r}: give {', '.join(provider_names())}"
         )
-    server = judge.base_url
-    return replace(server, model=judge.model) if isinstance(server, PoolSource) else server
-
-
-def _json_of(extra_body: Mapping[str, Any] | None) -> str | None:
-    if not isinstance(extra_body, Mapping | None):
-        raise UsageError(f"extra_body is {extra_body!r}: give a dictionary")
-    if own := sorted(OWN_PARAMETERS & (extra_body or {}).keys()):
-        raise UsageError(f"extra_body has {own[0]}, which the scorer sets itself: leave it out")
-    try:
-        return json.dumps(dict(extra_body), allow_nan=False) if extra_body else None
-    except (TypeError, ValueError) as error:
-        raise UsageError(f"extra_body is no JSON object: {error}") from error
 
 
 def _checked(answer: object) -> str:
@@ -685,35 +602,3 @@ def _kind(error: Exception) -> NoScoreKind:
     if isinstance(error, PageMissingError | CaptureError | CacheReadError | CacheWriteError):
         return "page"
     return "machine"
-
-
-def _check_values(judge: Judge) -> None:
-    """Make sure that the judge's values are such as its options take.
-
-    Raises:
-        UsageError: one is not.
-    """
-    check_text("model", judge.model)
-    if isinstance(judge.base_url, str):
-        check_text("base_url", judge.base_url)
-    check_number("temperature", judge.temperature, values.temperature)
-    check_number("max_images", judge.max_images, values.count)
-    try:
-        values.votes(judge.votes)
-    except ValueError as error:
-        raise UsageError(f"votes is {error}") from error
-    check_number("outage_wait_s", judge.outage_wait_s, values.positive_seconds)
-
-
-def _cascade_of(judge: Judge) -> JudgeCascade | None:
-    if judge.first is None:
-        return None
-    try:
-        cascade = JudgeCascade.parsed(f"{judge.first},{judge.model}")
-    except ValueError as error:
-        raise UsageError(
-            f"first is {judge.first!r} beside the model {judge.model!r}: {error}"
-        ) from error
-    if cascade.server is None and isinstance(judge.base_url, PoolSource):
-        raise UsageError("the servers of a pool serve one model: give first='MODEL@SERVER'")
-    return cascade

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from mind2web2.errors import Mind2Web2Error
 from mind2web2.judge.protocol import JudgeLedger
 from mind2web2.judge.session import JudgeSession
-from mind2web2.judge.settings import JudgeSettings
+from mind2web2.judge.spec import JudgeSpec
 from mind2web2.llm_client.chat import ChatReply, ReplyCheck, Usage
 from mind2web2.rubric.verdicts import ExtractionRecord
 from mind2web2.scripts.isolation.answer_client import SentRequest, SentTemplate
@@ -27,7 +27,7 @@ from mind2web2.scripts.run import ScriptCall, checked_result
 from mind2web2.verification.claims import evidence_of
 from mind2web2.verification.run_questions import AskedClaim, AskedForm
 
-_SETTINGS = JudgeSettings("policy", "policy")
+_SETTINGS = JudgeSpec("policy", provider="policy")
 
 
 class Policy(Protocol):

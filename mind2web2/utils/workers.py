@@ -146,6 +146,11 @@ async def run_in_worker(
         raise
 
 
+def call_in_worker(function: Callable[[*Arguments], T], *args: *Arguments, timeout_s: float) -> T:
+    """Return what ``run_in_worker`` returns; for threads without an event loop."""
+    return cast(T, _Call(function, args, timeout_s).run(_pool))
+
+
 def _environment() -> dict[str, str]:
     """Return a worker's environment; ``breakpoint()`` is Python's own, which ends without a terminal."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONBREAKPOINT"}

@@ -10,7 +10,7 @@ def test_a_new_task_passes_its_rehearsal(tmp_path, monkeypatch, capsys, options)
     """With its variants; a second one of the same name is refused."""
     monkeypatch.chdir(tmp_path)
     assert main(["new", "my_task", *options]) == 0
-    assert main(["rehearse", "my_task", "--write_cases", "--strict"]) == 0
+    assert main(["rehearse", "my_task", "--write_cases", "--strict", "-v"]) == 0
     shown = capsys.readouterr().out
     assert "case no_citations: expected 0.00, got 0.00" in shown
     assert "case without_branches_2: expected 0.67, got 0.67" in shown

@@ -14,7 +14,7 @@ from servers.recorded_replies import RECORDED
 
 from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.caching import CachingJudge
-from mind2web2.judge.settings import JudgeSettings
+from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import FILE_NAME, Judgment, JudgmentStore
 from mind2web2.judge.transfer import open_for_replay
 from mind2web2.llm_client.chat import ChatProvider
@@ -27,7 +27,7 @@ from mind2web2.scripts.isolation.questions import Ahead
 from mind2web2.utils.path_config import PathConfig
 
 AGENT = "example"
-SETTINGS = JudgeSettings("openai", "o4-mini")
+SETTINGS = JudgeSpec("o4-mini")
 
 Name = tuple[str, str]
 
@@ -52,7 +52,7 @@ async def evaluate_example(
 async def undisturbed_trees(results: Path, library: PageLibrary) -> dict[Name, Any]:
     """Return each answer's tree as the recorded judgments give it."""
     with open_for_replay(RECORDED) as store:
-        judge = CachingJudge(JudgeSettings("replay", "example-key"), None, store)
+        judge = CachingJudge(JudgeSpec("example-key", provider="replay"), None, store)
         outcomes = await _evaluate(judge, results, Manner(), library)
     missing = [
         f"{'/'.join(name_of(outcome))}: {outcome.reason}"

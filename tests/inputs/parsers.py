@@ -37,7 +37,7 @@ from mind2web2.capture.page.documents import (
 from mind2web2.capture.pdf import RenderSettings, render_pages
 from mind2web2.errors import Mind2Web2Error
 from mind2web2.judge.batch_state import BatchFolder, result_line
-from mind2web2.judge.settings import JudgeSettings
+from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import Judgment, JudgmentStore
 from mind2web2.judge.transfer import open_for_replay
 from mind2web2.llm_client import openai_protocol
@@ -266,7 +266,7 @@ def _read_judgments(name: str) -> Read:
             asyncio.run(store.get("0" * 64))
             asyncio.run(store.put(_judgment()))
         if path.suffix == ".sqlite3":
-            stored_judgments(path, JudgeSettings("replay", "m"), None)
+            stored_judgments(path, JudgeSpec("m", provider="replay"), None)
 
     return read
 

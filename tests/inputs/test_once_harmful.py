@@ -6,7 +6,7 @@ import pytest
 from inputs.parsers import PARSERS
 
 from mind2web2.errors import CacheWriteError, JudgmentStoreError, UsageError
-from mind2web2.judge.settings import JudgeSettings
+from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import Judgment, JudgmentStore
 from mind2web2.judge.transfer import open_for_replay
 from mind2web2.llm_client.structured_output import InvalidOutputError, read_template
@@ -79,7 +79,7 @@ def test_a_store_holds_no_programs(statement, tmp_path):
 def _stored_usage(path):
     from mind2web2.runs.estimate import stored_judgments
 
-    return stored_judgments(path, JudgeSettings("replay", "m"), None)
+    return stored_judgments(path, JudgeSpec("m", provider="replay"), None)
 
 
 async def test_a_number_beyond_all_measure_keeps_no_judgment(tmp_path):

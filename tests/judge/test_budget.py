@@ -17,7 +17,7 @@ from mind2web2.judge.budget import BATCH_CAUTION, Budget
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.permit import AnswerLimits, Permit
 from mind2web2.judge.protocol import QuestionContext
-from mind2web2.judge.settings import JudgeSettings
+from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.judge.tokens import PART_SIZE_PX, request_tokens, text_tokens
 from mind2web2.llm_client import LLMClient
@@ -297,7 +297,7 @@ async def outcomes(run, count, limit=None):
 async def test_many_at_once_exceed_the_budget_by_a_request_at_most(store):
     """Two hundred in flight, with replies of unknown length."""
     provider, budget = Provider(), Budget(20, MODEL)
-    run = CachingJudge(JudgeSettings("openai", MODEL), provider, store, budget=budget)
+    run = CachingJudge(JudgeSpec(MODEL), provider, store, budget=budget)
     found = await outcomes(run, 600, asyncio.Semaphore(200))
     assert set(found) == {"answered", "refused"}
     assert budget.spent_usd == pytest.approx(provider.cost_usd)
@@ -314,7 +314,7 @@ async def test_a_server_far_dearer_than_expected_does_not_exceed_the_budget(stor
             "openai", is_async=True, base_url=server.base_url, api_key="x"
         ) as client:
             budget = Budget(30.5 * price, MODEL)
-            run = CachingJudge(JudgeSettings("openai", MODEL), client, store, budget=budget)
+            run = CachingJudge(JudgeSpec(MODEL), client, store, budget=budget)
             found = await outcomes(run, 200)
         assert found == {"answered": 30, "refused": 170}
         assert len(server.calls) == 30
@@ -336,7 +336,7 @@ async def test_waiting_retries_hold_neither_permit_nor_dollars(store):
         )
         async with client:
             budget = taught(3.4 * PRICE_USD)
-            run = CachingJudge(JudgeSettings("openai", MODEL), client, store, budget=budget)
+            run = CachingJudge(JudgeSpec(MODEL), client, store, budget=budget)
             found = await outcomes(run, 6, asyncio.Semaphore(1))
     assert found == {"answered": 3, "refused": 3}
     assert len(server.calls) == 6

@@ -24,12 +24,12 @@ from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.protocol import QuestionContext, Rejection
 from mind2web2.judge.services import ServiceRequest
-from mind2web2.judge.settings import JudgeSettings
+from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Usage
 from mind2web2.llm_client.own_price import OwnPrice
 
-SETTINGS = JudgeSettings("openai", "gpt-4o", temperature=0.5, reasoning_effort="low")
+SETTINGS = JudgeSpec("gpt-4o", temperature=0.5, reasoning_effort="low")
 USAGE = Usage(input_tokens=100, cached_tokens=60, output_tokens=10)
 
 
@@ -155,9 +155,9 @@ async def test_a_question_is_asked_once_and_kept_with_all_about_it(store):
 @pytest.mark.parametrize(
     "changed",
     [
-        JudgeSettings("openai", "gpt-4o-mini", temperature=0.5, reasoning_effort="low"),
-        JudgeSettings("openai", "gpt-4o", temperature=0.6, reasoning_effort="low"),
-        JudgeSettings("openai", "gpt-4o", temperature=0.5, reasoning_effort="high"),
+        JudgeSpec("gpt-4o-mini", temperature=0.5, reasoning_effort="low"),
+        JudgeSpec("gpt-4o", temperature=0.6, reasoning_effort="low"),
+        JudgeSpec("gpt-4o", temperature=0.5, reasoning_effort="high"),
     ],
 )
 async def test_another_judge_is_asked_again(store, changed):
@@ -264,7 +264,7 @@ async def test_a_reused_judgment_without_dollars_has_the_judges_own_price(store)
     settings = replace(SETTINGS, model="own-model")
     ask = (question(), subject(), None)
     await answer_judge(CachingJudge(settings, Provider(), store)).ask(*ask)
-    priced = CachingJudge(settings, Provider(), store, price=OwnPrice(1.0, 2.0))
+    priced = CachingJudge(replace(settings, price=OwnPrice(1.0, 2.0)), Provider(), store)
     await answer_judge(priced).ask(*ask)
     assert priced.usage.of("task").reused.cost_usd == pytest.approx(120 / 1e6)
 

@@ -28,7 +28,7 @@ from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.permit import AnswerLimits
 from mind2web2.judge.protocol import QuestionContext
-from mind2web2.judge.settings import JudgeSettings
+from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatRequest
@@ -49,7 +49,7 @@ async def judge_at(server, budget=None):
         async with LLMClient(
             "openai", True, base_url=server.base_url, api_key="key", retry=QUICK_RETRY
         ) as client:
-            yield CachingJudge(JudgeSettings("openai", "o4-mini"), client, store, budget=budget)
+            yield CachingJudge(JudgeSpec("o4-mini"), client, store, budget=budget)
 
 
 async def failure_of(run, number, words="", limit=None):
@@ -100,7 +100,7 @@ async def test_a_server_that_is_away_is_looked_for_once():
         async with LLMClient(
             "openai", True, base_url=address, api_key="key", retry=QUICK_RETRY
         ) as client:
-            run = CachingJudge(JudgeSettings("openai", "o4-mini"), client, store)
+            run = CachingJudge(JudgeSpec("o4-mini"), client, store)
             run.raise_if_unusable()
             errors = {await failure_of(run, number) for number in range(2)}
             assert len(errors) == 1 and address in errors.pop()

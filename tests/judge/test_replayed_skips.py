@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from projects import SETTINGS, TASK, ClaimJudge, Project, evaluate
 
-from mind2web2.judge.settings import JudgeSettings
+from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import FILE_NAME, Judgment, JudgmentStore, gate_key
 
 REASON = "not judged, because 'gate' failed"
@@ -50,7 +50,7 @@ async def test_a_replay_makes_the_skips_that_a_run_has_recorded(tmp_path):
     project.add_script_body(BODY)
     judge = ClaimJudge(lambda claim: claim == "right")
     assert await statuses(project, judge) == ["failed", "passed"]
-    replay = JudgeSettings("replay", SETTINGS.model)
+    replay = JudgeSpec(SETTINGS.model, provider="replay")
     again = {"settings": replay, "reuse": False}
     assert await statuses(project, None, **again) == ["failed", "passed"]
     with JudgmentStore(project.results / FILE_NAME) as store:
@@ -59,7 +59,7 @@ async def test_a_replay_makes_the_skips_that_a_run_has_recorded(tmp_path):
 
 
 def test_records_are_those_of_the_judge_and_the_ordinal():
-    other = JudgeSettings("openai", "judge-2")
+    other = JudgeSpec("judge-2")
     judge = (SETTINGS.model, None, None)
     with JudgmentStore(None) as store:
         store.add([gate(1), gate(3), gate(2, other)])

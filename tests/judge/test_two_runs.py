@@ -15,12 +15,12 @@ from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.services import ServiceAnswers, ServiceRequest
-from mind2web2.judge.settings import JudgeSettings
+from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import JudgmentStore, judgment_key
 from mind2web2.llm_client.base_client import AsyncOpenAIClient
 from mind2web2.llm_client.chat import ChatRequest
 
-SETTINGS = JudgeSettings("openai", "gpt-4o")
+SETTINGS = JudgeSpec("gpt-4o")
 ABOUT = QuestionContext("verify", node="leaf", claim="The lake is deep.")
 
 

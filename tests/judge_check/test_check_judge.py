@@ -14,7 +14,7 @@ from servers.labelled_judge import labelled_judge
 from mind2web2.cli import evaluate_main, main
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.client_judge import ClientProvider
-from mind2web2.judge.settings import JudgeSettings
+from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.judge_check.labelled_set import shipped_set
 
@@ -301,9 +301,7 @@ def test_results_name_the_last_check_of_their_judge(check, server, tmp_path):
 
 def test_a_check_belongs_to_all_parameters_of_its_judge():
     """Also to those of --judge_extra_body that can change replies."""
-    settings = JudgeSettings(
-        "openai", "m", 0.5, "low", max_images=1, extra_body='{"top_k": 1, "user": "me"}'
-    )
+    settings = JudgeSpec("m", 0.5, "low", max_images=1, extra_body='{"top_k": 1, "user": "me"}')
     with JudgmentStore(None) as store:
         identity = CachingJudge(settings, ClientProvider(ScriptedJudge()), store).identity
     given = identity.model_dump(exclude={"endpoint"})

@@ -15,7 +15,7 @@ from PIL import Image
 
 from mind2web2.capture.models import CapturedPage
 from mind2web2.judge.caching import CachingJudge
-from mind2web2.judge.settings import JudgeSettings
+from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.judge_check.check import Checking, CountingProvider, LabelledPages
 from mind2web2.judge_check.labelled_set import SHIPPED, shipped_set
@@ -216,7 +216,7 @@ async def tokens_of(checking, model):
     """Return the tokens of each request of a check, smallest first."""
     provider = CountingProvider("judge", None)
     with JudgmentStore(None) as store:
-        await checking.of(CachingJudge(JudgeSettings("openai", model), provider, store))
+        await checking.of(CachingJudge(JudgeSpec(model), provider, store))
     return sorted(provider.prompts)
 
 

@@ -1,6 +1,9 @@
 """What a page shares with a question."""
 
+from textwrap import wrap
+
 import pytest
+from fixtures.pdf_files import pdf
 
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.citations import default_barred
@@ -33,11 +36,12 @@ def test_a_page_with_the_question_is_a_barred_source(tmp_path) -> None:
     pages = CacheFileSys(tmp_path)
     pages.put_web("https://copy.example/tasks", f"Task 7: {QUESTION}", None)
     pages.put_web("https://lake.example/", "The lake is 500 metres deep.", None)
-    judged = ["https://copy.example/tasks", "https://lake.example/"]
-    found = default_barred().sources_of("", judged, pages, QUESTION)
-    assert [(each["url"], each["rule"]) for each in found] == [
-        (
-            "https://copy.example/tasks",
-            "the page has 100% of the question's runs of 8 words",
-        )
+    pages.put_pdf("https://paper.example/tasks.pdf", pdf(wrap(QUESTION, 60)))
+    judged = [
+        "https://copy.example/tasks",
+        "https://lake.example/",
+        "https://paper.example/tasks.pdf",
     ]
+    found = default_barred().sources_of("", judged, pages, QUESTION)
+    rule = "the page has 100% of the question's runs of 8 words"
+    assert [(each["url"], each["rule"]) for each in found] == [(judged[0], rule), (judged[2], rule)]

@@ -13,14 +13,14 @@ from projects import clean_environment
 from pydantic import create_model
 
 from mind2web2 import __version__
-from mind2web2.judge.settings import JudgeSettings
+from mind2web2.judge.spec import JudgeSpec
 from mind2web2.prompts import HashedText
 from mind2web2.results.provenance import JudgeRecord, Provenance, served_by
 from mind2web2.results.settings_digest import library_versions, settings_sha256
 from mind2web2.rubric.verdicts import CASCADE_RULE
 from mind2web2.utils.files import file_sha256, text_sha256
 
-JUDGE = JudgeRecord.of(JudgeSettings("openai", "judge-1"), "openai http://localhost/v1")
+JUDGE = JudgeRecord.of(JudgeSpec("judge-1"), "openai http://localhost/v1")
 MADE_FROM = Provenance(
     answer_sha256="a",
     script="example/t.py",
@@ -97,9 +97,8 @@ def test_versions_cover_everything_that_shapes_a_question():
 
 def test_a_judges_record_says_all_that_determines_its_replies():
     """Also of the judge that is asked before it; parameters that change no reply are left out."""
-    first = JudgeSettings("openai", "small-1")
-    settings = JudgeSettings(
-        "openai",
+    first = JudgeSpec("small-1")
+    settings = JudgeSpec(
         "judge-1",
         temperature=0.5,
         reasoning_effort="low",

@@ -34,7 +34,7 @@ from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.protocol import QuestionContext
-from mind2web2.judge.settings import JudgeSettings
+from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatRequest, Usage
@@ -52,7 +52,7 @@ async def asked(server, expected=None, model="o4-mini", path=None, retry=QUICK_R
             "openai", True, base_url=server.base_url, api_key="key", retry=retry
         ) as client:
             budget = Budget(100, model)
-            run = CachingJudge(JudgeSettings("openai", model), client, store, budget=budget)
+            run = CachingJudge(JudgeSpec(model), client, store, budget=budget)
             judge = AnswerJudge(run, "lake", "answer_1.md", nullcontext())
             question = judge.ask(REQUEST, QuestionContext("verify"), None)
             if expected is None:
@@ -131,7 +131,7 @@ async def test_a_cancelled_question_is_counted():
 
     with JudgeServer(hold) as server, JudgmentStore(None) as store:
         async with LLMClient("openai", True, base_url=server.base_url, api_key="key") as client:
-            run = CachingJudge(JudgeSettings("openai", "o4-mini"), client, store)
+            run = CachingJudge(JudgeSpec("o4-mini"), client, store)
             question = asyncio.ensure_future(
                 AnswerJudge(run, "lake", "answer_1.md").ask(
                     REQUEST, QuestionContext("verify"), None
@@ -205,7 +205,7 @@ async def test_failed_requests_count_in_the_budget():
 def test_runs_that_end_at_the_same_time_are_all_kept(tmp_path):
     """None writes over what another has just added."""
     with JudgmentStore(None) as store:
-        run = CachingJudge(JudgeSettings("openai", "o4-mini"), None, store)
+        run = CachingJudge(JudgeSpec("o4-mini"), None, store)
     run.usage.of("lake").asked += Usage(1, 0, 1, requests=1, cost_usd=0.5)
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(lambda _: write_usage(tmp_path, run), range(24)))

@@ -14,13 +14,13 @@ from mind2web2.errors import CaptureError, JudgmentMissingError
 from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.client_judge import ClientProvider
-from mind2web2.judge.settings import JudgeSettings
+from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
 
-SETTINGS = JudgeSettings("openai", "o4-mini")
+SETTINGS = JudgeSpec("o4-mini")
 
 
 def address(name):

@@ -11,7 +11,7 @@ from mind2web2.errors import JudgeError, WorkerError
 from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.client_judge import ClientProvider
-from mind2web2.judge.settings import JudgeSettings
+from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.utils.workers import run_in_worker
 
@@ -69,6 +69,6 @@ async def test_an_alias_survives_the_store():
     """A reply of a client of one's own is read back as it was."""
     with JudgmentStore(None) as store:
         client = ScriptedJudge(Named.model_validate({"theName": "Ilvane"}))
-        run = CachingJudge(JudgeSettings("client", "o4-mini"), ClientProvider(client), store)
+        run = CachingJudge(JudgeSpec("o4-mini", provider="client"), ClientProvider(client), store)
         value = await started(AnswerJudge(run, "lake", "answer_1.md")).extract("name", Named)
         assert value.name == "Ilvane"

@@ -10,7 +10,7 @@ from scripted_judge import ScriptedJudge
 from servers.judge_server import JudgeServer
 
 from mind2web2.cli import evaluate_main, main
-from mind2web2.judge.settings import JudgeSettings
+from mind2web2.judge.spec import JudgeSpec
 
 FOUND, MISSING = "80 m", "90 fathoms"
 
@@ -69,7 +69,7 @@ async def test_results_of_another_rule_are_judged_again(tmp_path, monkeypatch):
         await evaluate(
             project,
             judge,
-            settings=JudgeSettings("openai", "judge-1", votes=rule),
+            settings=JudgeSpec("judge-1", votes=rule),
         )
         requests.append(len(judge.claims))
     assert requests == [2, 2, 2], "the first vote is stored"

@@ -15,17 +15,16 @@ from mind2web2.cli.options import (
 from mind2web2.runs.settings import JUDGE_SETTINGS, SETTINGS
 
 DESCRIPTION = """\
-Try a task before agents answer it: no key, no pages, seconds (docs/rehearsals.md).
+Find out whether a rubric gives a right answer 1 and a wrong one 0: no key, no pages, seconds
+(docs/rehearsals.md). The verdict is sound, faulty, or cannot tell.
 
-  mind2web2 rehearse TASK                  what its structure is worth, and its author's cases
-  mind2web2 rehearse TASK --write_cases    write variants of rehearsals/TASK/perfect.md first
-  mind2web2 rehearse --strict              all tasks; exit status 1 where there is a finding
-  mind2web2 rehearse TASK --judge_model M --pages cache/my_agent    the same cases by a real judge
-
-Findings are points for worthless answers, leaves that never matter, are never reached or always fall
-together, missing items that cost nothing, and cases whose score is not the expected one.
+  mind2web2 rehearse                       a table of all tasks, with what an answer costs
+  mind2web2 rehearse TASK                  the verdict, and up to five causes; -v for all
+  mind2web2 rehearse TASK --write_cases    write variants of rehearsals/TASK/perfect.md
+  mind2web2 rehearse --strict              exit status 1 unless all tasks are sound
+  mind2web2 rehearse --no_run FILE         read the text only, for editors and CI
+  mind2web2 rehearse TASK --judge_model M --pages cache/my_agent    the cases by a real judge
 """
-_WORLD_TIMEOUT_S = 10.0
 _CHANGED = (
     asking_providers(),
     replace(
@@ -47,7 +46,7 @@ def add_command(commands: Subcommands) -> None:
         "tasks",
         metavar="TASK",
         nargs="*",
-        help="task ids (default: all with a script or rubric file)",
+        help="task ids, or files of tasks (default: all, as a table)",
     )
     add(
         "--cases",
@@ -55,36 +54,28 @@ def add_command(commands: Subcommands) -> None:
         type=Path,
         help="the cases, a folder a task (default: rehearsals/)",
     )
+    add("-v", "--verbose", action="store_true", help="show all findings and cases")
+    add("--no_run", action="store_true", help="read scripts and rubric files, and run none")
     add(
         "--write_cases",
         action="store_true",
-        help="write the variants of perfect.md that are not there",
+        help="write the variants of perfect.md that are not there, once it scores 1",
     )
     add(
-        "--write_golden",
-        action="store_true",
-        help="keep the trees of the cases, to be compared from now on",
-    )
-    add(
-        "--world_timeout",
+        "--timeout",
         metavar="S",
         type=positive_seconds,
-        default=_WORLD_TIMEOUT_S,
+        default=10.0,
         help="seconds that a script has for one made-up answer (default: %(default)g)",
     )
     add(
         "--strict",
         # Not the setting of this name, by which a script's mistakes leave no score.
-        dest="fails_on_findings",
+        dest="fails_unless_sound",
         action="store_true",
-        help="exit status 1 where there is a finding; without it, only where a task or case fails to run",
+        help="exit status 1 unless each task is sound; without it, only where one fails to run",
     )
-    add(
-        "--junit",
-        metavar="FILE",
-        type=Path,
-        help="write the findings and cases as JUnit XML",
-    )
+    add("--junit", metavar="FILE", type=Path, help="write the findings as JUnit XML")
     add("--json", action="store_true", help="print everything as JSON")
     judge = parser.add_argument_group("a real judge, for the cases")
     judge.add_argument(

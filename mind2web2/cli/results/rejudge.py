@@ -55,7 +55,7 @@ from mind2web2.llm_client.settings import endpoint_of
 from mind2web2.results.answers import TaskWork, select_work
 from mind2web2.results.provenance import JudgeRecord
 from mind2web2.results.stored_results import LoadedResult, latest_results
-from mind2web2.runs.session import budget_of, first_endpoint_of, judge_settings
+from mind2web2.runs.session import budget_of, judge_spec
 from mind2web2.runs.settings import (
     FOLDER_NAMES,
     SERVER_NAMES,
@@ -191,8 +191,7 @@ def _agent(order: _Order, name: str) -> _Agent:
     work = [task for task in work if task.answers]
     if not work:
         raise UsageError(f"no answer of {name} that is there has a score: evaluate it first")
-    endpoint = endpoint_of(own.llm_provider, own.judge_server()) or ""
-    record = JudgeRecord.of(judge_settings(own), endpoint, first_endpoint_of(own))
+    record = JudgeRecord.of(judge_spec(own))
     # Folders of earlier versions are continued: what they did not know is not in their names.
     unnamed = {"votes"} if record.votes == "always" else set()
     if record.first_model is None:
@@ -339,7 +338,7 @@ def _print_samples(
 
 def _sample_of(agent: _Agent, sampling: Sampling) -> StrongSample:
 
-    judge = JudgeRecord.of(judge_settings(agent.settings), "").model
+    judge = judge_spec(agent.settings).model
     if not agent.is_other:
         raise UsageError(
             "--sample needs a better judge than that of the results: name it with --judge_model"

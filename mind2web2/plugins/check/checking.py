@@ -29,6 +29,7 @@ from mind2web2.plugins.check.outputs import (
     write_hints,
     write_output,
 )
+from mind2web2.plugins.check.question import VARIABLE
 from mind2web2.plugins.check.scoring import SCRIPTS, TASK
 from mind2web2.plugins.check.sources import Capturing, SourcePage, source_page
 from mind2web2.plugins.check.statements import ReadReport, read_report
@@ -131,6 +132,9 @@ def run(options: argparse.Namespace) -> int:
             print(check.read.model_dump_json(indent=2))  # noqa: T201
         return 0
     given = settings_of(options, is_announced=True)
+    if options.question:
+        os.environ[VARIABLE] = options.question
+        given = replace(given, script_env=(*given.script_env, VARIABLE))
     has_key = given.names_a_judge or "OPENAI_API_KEY" in os.environ
     command = _Command(
         prepared(given),

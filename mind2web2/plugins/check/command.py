@@ -73,6 +73,12 @@ def add_command(commands: Subcommands) -> None:
         help="ask no judge: open the pages and print hints, never verdicts; the default without a key",
     )
     parser.add_argument(
+        "--question",
+        metavar="TEXT",
+        help="the question that the report answers: a source that has long passages of it is flagged "
+        "(default: the report's title and its first question)",
+    )
+    parser.add_argument(
         "--archive",
         action="store_true",
         help="read the Internet Archive's copy of each page that is unavailable or walled",

@@ -35,18 +35,6 @@ class _Link(NamedTuple):
     address: str
 
 
-def pdf_text(data: bytes) -> str:
-    """Return the text of a PDF as it is shown.
-
-    Raises:
-        DocumentError: it cannot be opened.
-    """
-    with _opened(data) as document:
-        return "\n".join(
-            page.get_textpage().get_text_range().replace("\r\n", "\n") for page in document
-        )
-
-
 def pdf_markdown(data: bytes) -> str:
     """Return the text of a PDF with the addresses behind its links, and raised numbers in ``<sup>``.
 

@@ -16,6 +16,7 @@ from mind2web2.plugins.check.claims import (
     chunks_of,
     claims_of,
 )
+from mind2web2.plugins.check.question import question_of
 from mind2web2.plugins.check.statements import Statement, read_report
 from mind2web2.verification.extractor import create_evaluator
 
@@ -56,6 +57,8 @@ async def check_report(
         logger=logger,
         default_model=model,
     )
+    # Pages that have the question are flagged by the root's description.
+    root.desc = question_of(answer) or _TASK
 
     async def split(chunk: Chunk) -> list[StatementClaims]:
         extractor, _ = create_evaluator(

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 from mind2web2.capture.browser_manager import BatchBrowserManager
 from mind2web2.capture.models import CapturedPage, CaptureRecord
+from mind2web2.capture.pdf import text_of
 from mind2web2.errors import CacheMiss, DocumentError
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.crawl import (
@@ -20,7 +21,6 @@ from mind2web2.pages.crawl import (
     TaskCitations,
     crawl,
 )
-from mind2web2.plugins.check.pdf import pdf_text
 from mind2web2.plugins.check.rubric import page_address
 from mind2web2.plugins.check.verdicts import UNREADABLE
 from mind2web2.runs.capturing import capture_settings
@@ -183,7 +183,7 @@ def _is_stand_in(record: CaptureRecord) -> bool:
 
 def _stored_text(pages: CacheFileSys, url: str, is_pdf: bool) -> str:
     try:
-        return pdf_text(pages.get_pdf(url)) if is_pdf else pages.get_web(url, False)[0]
+        return text_of(pages.get_pdf(url)) if is_pdf else pages.get_web(url, False)[0]
     except (CacheMiss, DocumentError):
         return ""
 

@@ -21,7 +21,7 @@ from mind2web2.errors import (
 from mind2web2.judge.protocol import Failure, JudgeLedger, Noted, QuestionContext
 from mind2web2.judge.services import ServiceRequest
 from mind2web2.judge.session import FailureLatch, cut_off_noted, unexpected
-from mind2web2.judge.settings import JudgeSettings
+from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import RecordedSkip
 from mind2web2.llm_client.async_calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit
@@ -186,7 +186,7 @@ class AnswerClient(AsyncCalls):
     def __init__(
         self,
         run: RpcClient,
-        settings: JudgeSettings,
+        spec: JudgeSpec,
         endpoint: str,
         answer: str,
         skips: Sequence[RecordedSkip] = (),
@@ -194,7 +194,7 @@ class AnswerClient(AsyncCalls):
         decides: AnswerClient | None = None,
     ) -> None:
         self._run = run
-        self._settings = settings
+        self._spec = spec
         # Scripts see the endpoint of the judge that decides.
         self._endpoint = endpoint
         self._answer = answer
@@ -206,14 +206,14 @@ class AnswerClient(AsyncCalls):
         self._latch = FailureLatch()
         self._templates = ScriptTemplates()
         self.questions: PassQuestions | WaitingQuestions = WaitingQuestions(run)
-        self.image_limit = ImageLimit(max_images=settings.max_images)
+        self.image_limit = ImageLimit(max_images=spec.max_images)
         self._first: AnswerClient | None = None
         if decides is not None:
             self._latch = decides._latch
             self._templates = decides._templates
-        if settings.first is not None:
+        if spec.preceding is not None:
             self._first = AnswerClient(
-                run, settings.first, endpoint, answer, stops=stops, decides=self
+                run, spec.preceding, endpoint, answer, stops=stops, decides=self
             )
 
     @property
@@ -237,7 +237,7 @@ class AnswerClient(AsyncCalls):
     @property
     def recorded_limits(self) -> Sequence[ImageLimit]:
         """Return the image limits that the recorded run met."""
-        return self._settings.image_limits
+        return self._spec.image_limits
 
     @property
     def endpoint(self) -> str:
@@ -246,7 +246,7 @@ class AnswerClient(AsyncCalls):
 
     def model_for(self, requested: str) -> str:  # noqa: ARG002 (one run has one judge, options.md)
         """Return the run's model."""
-        return self._settings.model
+        return self._spec.model
 
     def response(self, **_keywords: Any) -> Any:
         """Refuse: this client is asynchronous (eval-scripts.md)."""

@@ -116,7 +116,7 @@ async def isolated_result(
         call=call,
         ahead=None,
         moment=datetime.now(UTC),
-        settings=run.judge.settings,
+        judge=run.judge.settings.for_scripts(),
         endpoint=run.judge.endpoint,
         cache_dir=cache.task_cache.task_dir,
         logger_name=logger.name,

@@ -304,7 +304,7 @@ class RunAnswers:
             self._run.services,
             self._source,
             self._answer,
-            settings.votes,
+            settings.vote_rule,
             AnswerCache(cache.task_cache, cache.page_library, cache.page_limit, cache.captures),
             self._logger,
             check,

@@ -31,7 +31,7 @@ from mind2web2.api_tools.surroundings import (
 from mind2web2.capture.models import NetworkSettings
 from mind2web2.errors import EvalScriptError, MachineError, Mind2Web2Error
 from mind2web2.judge.services import AskService, ServiceRequest
-from mind2web2.judge.settings import JudgeSettings
+from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import RecordedSkip
 from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.own_price import OwnPrice
@@ -140,7 +140,7 @@ class PassJob:
     call: ScriptCall
     ahead: Ahead | None
     moment: datetime
-    settings: JudgeSettings
+    judge: JudgeSpec
     endpoint: str
     cache_dir: Path
     logger_name: str
@@ -249,7 +249,7 @@ class ScriptHome:
         random.seed(f"{job.call.answer_name} {job.call.answer}")
         judge = AnswerClient(
             client,
-            job.settings,
+            job.judge,
             job.endpoint,
             job.call.answer,
             job.skips,

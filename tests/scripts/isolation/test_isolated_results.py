@@ -20,7 +20,7 @@ from mind2web2.cli import evaluate_main
 from mind2web2.errors import CaptureError, JudgeUnavailableError
 from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.caching import CachingJudge
-from mind2web2.judge.settings import JudgeSettings
+from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatReply, Usage
@@ -144,7 +144,7 @@ async def results_of(project, judge, *, captures=None):
     """Evaluate a project and return what became of each answer, without what differs from run to run."""
     folders = RunFolders(AGENT, project.paths.cache_root, project.paths.eval_results_root)
     with JudgmentStore(project.results / FILE_NAME) as store:
-        run_judge = CachingJudge(JudgeSettings("openai", "o4-mini"), judge, store)
+        run_judge = CachingJudge(JudgeSpec("o4-mini"), judge, store)
         run = RunParts(
             judge=run_judge,
             library=PageLibrary(),

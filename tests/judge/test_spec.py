@@ -1,10 +1,10 @@
-"""The judge's settings, and which of them belong to a judgment's key."""
+"""A judge's parameters, and which of them belong to a judgment's key."""
 
 import json
 
 import pytest
 
-from mind2web2.judge.settings import keyed_part
+from mind2web2.judge.spec import JudgeSpec, keyed_part
 
 # What changes when and where a request is answered, and what is billed: nothing of the reply.
 NEUTRAL = (
@@ -43,16 +43,34 @@ KEYED = (
 @pytest.mark.parametrize("name", NEUTRAL)
 def test_what_changes_no_reply_belongs_to_no_key(name):
     """Judgments are found again whatever its value is."""
-    assert keyed_part(json.dumps({name: "x"})) is None
+    assert keyed_part({name: "x"}) is None
 
 
 @pytest.mark.parametrize("name", KEYED)
 def test_what_may_change_a_reply_belongs_to_the_key(name):
     """A judgment under other parameters is another judgment."""
-    assert keyed_part(json.dumps({name: 1, "user": "x"})) == f'{{"{name}":1}}'
+    assert keyed_part({name: 1, "user": "x"}) == f'{{"{name}":1}}'
 
 
 def test_the_form_of_the_keyed_part_is_fixed():
     """Keys of stored judgments hold it."""
     given = '{"top_k": 1, "user": "x", "chat_template_kwargs": {"b": true, "a": 2}}'
-    assert keyed_part(given) == '{"chat_template_kwargs":{"a":2,"b":true},"top_k":1}'
+    assert keyed_part(json.loads(given)) == '{"chat_template_kwargs":{"a":2,"b":true},"top_k":1}'
+
+
+def test_what_a_script_may_know_has_no_key_and_no_server():
+    """Its process gets the judge's description."""
+    judge = JudgeSpec("m", "http://u:p@h/v1", api_key="key", extra_body={"a": 1}, first="cheap")
+    known = judge.for_scripts()
+    assert known.preceding is not None
+    for each in (known, known.preceding):
+        assert (each.base_url, each.api_key, each.extra_body) == (None, None, None)
+    assert (known.model, known.preceding.model) == ("m", "cheap")
+
+
+def test_a_key_goes_to_no_other_server():
+    """It belongs to the strong judge's."""
+    here = JudgeSpec("m", "http://a/v1", api_key="key", first="cheap").preceding
+    there = JudgeSpec("m", "http://a/v1", api_key="key", first="cheap@http://b/v1").preceding
+    assert (here.base_url, here.api_key) == ("http://a/v1", "key")
+    assert (there.base_url, there.api_key) == ("http://b/v1", None)

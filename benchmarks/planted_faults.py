@@ -1,0 +1,607 @@
+# ruff: noqa: E501 - scripts and rubric files as their authors write them
+"""How many planted faults of rubrics a rehearsal finds, with a perfect answer and without one.
+
+Sixty scripts and rubric files: five scripts with ten faults each, two rubric files with five. The code of two
+scripts refuses made-up values. A finding is true if it names the leaf or field at fault.
+
+    uv run python benchmarks/planted_faults.py [-v]
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from measuring import title
+
+from mind2web2.authoring.cases import CaseHeader, case_text
+from mind2web2.authoring.rehearsal import JudgePrice, RehearsalPlan, TaskRehearsal, rehearse_task
+
+HEAD = """\
+import re
+from datetime import date
+from urllib.parse import urlparse
+
+from pydantic import BaseModel, Field
+
+from mind2web2 import AggregationStrategy, Evaluator
+
+
+class Thing(BaseModel):
+    name: str | None = None
+    year: int | None = None
+    place: str | None = None
+    price: float | None = None
+    day: str | None = None
+    urls: list[str] = Field(default_factory=list)
+
+
+class Things(BaseModel):
+    things: list[Thing] = Field(default_factory=list)
+
+
+async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger, model="o4-mini"):
+    ev = Evaluator()
+    root = ev.initialize("task", AggregationStrategy.PARALLEL, client=client, answer=answer,
+                         task_description="TASK", global_cache=cache, global_semaphore=semaphore, logger=logger)
+"""
+END = "    return ev.get_summary()\n"
+# What is planted, in place of which text; and what a true finding names.
+Fault = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Template:
+    """A sound script or rubric file, with its perfect answer and the faults that are planted in it.
+
+    Args:
+        extract: what a judge reads from the perfect answer.
+        faults: by kind.
+    """
+
+    name: str
+    question: str
+    text: str
+    extract: dict[str, Any]
+    faults: dict[str, Fault]
+    suffix: str = ".py"
+    is_refusing: bool = False
+
+    def planted(self, kind: str | None) -> str:
+        """Return the text with a fault, or the sound one."""
+        text = self.text if self.suffix == ".yaml" else HEAD + self.text + END
+        if kind is not None:
+            old, new, _ = self.faults[kind]
+            assert text.count(old) == 1, (self.name, kind)
+            text = text.replace(old, new)
+        return text
+
+
+def _thing(name: str, year: int, place: str, price: float, day: str) -> dict[str, Any]:
+    url = f"https://www.{place.lower()}.example/{name.split(maxsplit=1)[0].lower()}"
+    return {"name": name, "year": year, "place": place, "price": price, "day": day, "urls": [url]}
+
+
+MUSEUM = Template(
+    "museum",
+    "Which museum in Ottermoss is the oldest? Give its year of opening, its street and the ticket price.",
+    """\
+    it = await ev.extract("The museum", Thing, "museum")
+    part = ev.add_parallel("museum", "The museum", root)
+    ev.add_custom_node(bool(it.name and it.urls), "museum_given", "A museum and a page", part, critical=True)
+    oldest = ev.add_leaf("museum_oldest", "It is the oldest", part, critical=True)
+    await ev.verify(f"{it.name} is the oldest museum in Ottermoss.", oldest, it.urls)
+    year = ev.add_leaf("museum_year", "The year of opening is right", part)
+    await ev.verify(f"{it.name} opened in {it.year}.", year, it.urls)
+    street = ev.add_leaf("museum_place", "The street is right", part)
+    await ev.verify(f"{it.name} stands in {it.place}.", street, it.urls)
+    price = ev.add_leaf("museum_price", "The ticket price is right", part)
+    await ev.verify(f"A ticket of {it.name} costs {it.price} crowns.", price, it.urls)
+    ev.add_custom_node(it.price is not None and it.price < 40, "price_low", "Under 40 crowns", part, critical=False)
+""",
+    {"museum": _thing("Mill Museum", 1911, "Weirside", 9.5, "2024-05-04")},
+    {
+        "gate off": (
+            "part, critical=True)\n    oldest",
+            "part, critical=False)\n    oldest",
+            "museum_given",
+        ),
+        "sources dropped": ('in {it.year}.", year, it.urls', 'in {it.year}.", year', "museum_year"),
+        "value ignored": ("opened in {it.year}.", "has a year of opening.", "year"),
+        "sign turned": ("it.price < 40", "it.price > 40", "price_low|price"),
+        "claim twice": (
+            'stands in {it.place}."',
+            'opened in {it.year}."',
+            "museum_place|museum_year|place",
+        ),
+        "missing counts": (
+            "it.price is not None and it.price < 40",
+            "it.price is None or it.price < 40",
+            "price_low",
+        ),
+        "echo pays": (
+            "it.price is not None and it.price < 40",
+            '"museum" in answer.lower()',
+            "price_low",
+        ),
+        "test inverted": ("bool(it.name and it.urls)", "not (it.name and it.urls)", "museum_given"),
+        "never judged": (
+            '    await ev.verify(f"{it.name} stands',
+            '    _ = (f"{it.name} stands',
+            "museum_place",
+        ),
+        "always passes": (
+            "it.price is not None and it.price < 40",
+            "it.price is not None or not it.price",
+            "price_low",
+        ),
+    },
+)
+WALKS = Template(
+    "walks",
+    "Name three walks near Ottermoss, each with its starting place and the year in which it was marked.",
+    """\
+    found = await ev.extract("The walks", Things, "walks")
+    walks = (found.things + [Thing()] * 3)[:3]
+    seen = set()
+    for n, walk in enumerate(walks):
+        part = ev.add_parallel(f"walk_{n}", "A walk", root)
+        given = bool(walk.name and walk.urls and walk.name not in seen)
+        ev.add_custom_node(given, f"walk_given_{n}", "A further walk with a page", part, critical=True)
+        seen.add(walk.name)
+        near = ev.add_leaf(f"walk_near_{n}", "It is near the town", part, critical=True)
+        await ev.verify(f"{walk.name} is a walk near Ottermoss.", near, walk.urls)
+        start = ev.add_leaf(f"walk_place_{n}", "The start is right", part)
+        await ev.verify(f"{walk.name} starts at {walk.place}.", start, walk.urls)
+        year = ev.add_leaf(f"walk_year_{n}", "The year is right", part)
+        await ev.verify(f"{walk.name} was marked in {walk.year}.", year, walk.urls)
+""",
+    {
+        "walks": {
+            "things": [
+                _thing("Reed Loop", 1987, "Millpond", 0, "2024-05-04"),
+                _thing("Bittern Walk", 1999, "Landing", 0, "2024-05-05"),
+                _thing("Ridge Way", 2004, "Quarry", 0, "2024-05-06"),
+            ]
+        }
+    },
+    {
+        "gate off": ('page", part, critical=True)', 'page", part, critical=False)', "walk_given"),
+        "sources dropped": (
+            'starts at {walk.place}.", start, walk.urls',
+            'starts at {walk.place}.", start',
+            "walk_place",
+        ),
+        "value ignored": ("starts at {walk.place}.", "has a start.", "place"),
+        "sign turned": ("walk.name not in seen", "walk.name in seen", "walk_given"),
+        "claim twice": (
+            "was marked in {walk.year}.",
+            "starts at {walk.place}.",
+            "walk_year|walk_place|year",
+        ),
+        "missing counts": (
+            "given = bool(walk.name",
+            "given = not walk.name or bool(walk.name",
+            "walk_given|items|things",
+        ),
+        "echo pays": (
+            '        year = ev.add_leaf(f"walk_year_{n}"',
+            '        ev.add_custom_node("walks" in answer, f"walk_said_{n}", "d", part, critical=False)\n'
+            '        year = ev.add_leaf(f"walk_year_{n}"',
+            "walk_said",
+        ),
+        "test inverted": (
+            "given = bool(walk.name and walk.urls",
+            "given = bool(not walk.name and walk.urls",
+            "walk_given",
+        ),
+        "never judged": (
+            '        await ev.verify(f"{walk.name} was',
+            '        _ = (f"{walk.name} was',
+            "walk_year",
+        ),
+        "always passes": (
+            '        year = ev.add_leaf(f"walk_year_{n}"',
+            '        ev.add_custom_node(len(walks) == 3, f"walk_three_{n}", "d", part, critical=False)\n'
+            '        year = ev.add_leaf(f"walk_year_{n}"',
+            "walk_three",
+        ),
+    },
+)
+PORTS = Template(
+    "ports",
+    "Which of the lake's ports has the cheapest ferry, when was its pier built, and on which day does it close?",
+    """\
+    it = await ev.extract("The port", Thing, "port")
+    allowed = {"Reedholm", "Kettleby", "Saltmere"}
+    top = ev.add_sequential("port", "The port", root)
+    ev.add_custom_node(it.name in allowed, "port_known", "It is one of the lake's ports", top, critical=True)
+    ev.add_custom_node(bool(it.urls), "port_page", "A page is given", top, critical=True)
+    cheapest = ev.add_leaf("port_cheapest", "It has the cheapest ferry", top, critical=True)
+    await ev.verify(f"{it.name} has the cheapest ferry of the lake.", cheapest, it.urls)
+    rest = ev.add_parallel("rest", "Further facts", top)
+    year = ev.add_leaf("pier_year", "The year of the pier is right", rest)
+    await ev.verify(f"The pier of {it.name} was built in {it.year}.", year, it.urls)
+    day = ev.add_leaf("closing_day", "The day is right", rest)
+    await ev.verify(f"The port of {it.name} closes on {it.day}.", day, it.urls)
+    is_day = re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", it.day or "")
+    late = date.fromisoformat(it.day) >= date(2025, 9, 1) if is_day else False
+    ev.add_custom_node(late, "day_late", "Not before September 2025", rest, critical=False)
+""",
+    {"port": _thing("Kettleby", 1932, "Kettleby", 3.5, "2025-10-12")},
+    {
+        "gate off": ('given", top, critical=True)', 'given", rest, critical=False)', "port_page"),
+        "sources dropped": (
+            'closes on {it.day}.", day, it.urls',
+            'closes on {it.day}.", day',
+            "closing_day",
+        ),
+        "value ignored": ("was built in {it.year}.", "has a year of building.", "year"),
+        "sign turned": (">= date(2025, 9, 1)", "<= date(2025, 9, 1)", "day_late"),
+        "claim twice": ("closes on {it.day}.", "was built in {it.year}.", "day"),
+        "missing counts": ("if is_day else False", "if is_day else True", "day_late"),
+        "echo pays": (
+            '    ev.add_custom_node(late, "day_late"',
+            '    ev.add_custom_node("pier" in answer, "says_pier", "d", rest, critical=False)\n'
+            '    ev.add_custom_node(late, "day_late"',
+            "says_pier",
+        ),
+        "test inverted": ("bool(it.urls)", "not it.urls", "port_page"),
+        "never judged": ('    await ev.verify(f"The pier', '    _ = (f"The pier', "pier_year"),
+        "always passes": ("bool(it.urls)", "it.urls is not None", "port_page"),
+    },
+    is_refusing=True,
+)
+# "gate off" needs a parent that takes a node which is not critical.
+PORTS.faults["gate off"] = (
+    '    ev.add_custom_node(bool(it.urls), "port_page", "A page is given", top, critical=True)\n',
+    "",
+    "address|urls|port_page|pier_year|closing_day|port_cheapest",
+)
+OFFERS = Template(
+    "offers",
+    "Name four offers of the tourist board of at most 60 crowns, with the price and the day of each.",
+    """\
+    found = await ev.extract("The offers", Things, "offers")
+    offers = found.things[:4]
+    ev.add_custom_node(len(offers) == 4, "four_offers", "Four offers", root, critical=True)
+    names = {offer.name for offer in offers}
+    ev.add_custom_node(len(names) == len(offers) and bool(offers), "all_differ", "They differ", root, critical=True)
+    for n in range(4):
+        offer = offers[n] if n < len(offers) else Thing()
+        part = ev.add_parallel(f"offer_{n}", "An offer", root)
+        hosts = [urlparse(url).netloc for url in offer.urls]
+        official = any(host.endswith("sennet-tourism.org") for host in hosts)
+        ev.add_custom_node(official, f"offer_page_{n}", "A page of the board", part, critical=True)
+        cheap = offer.price is not None and offer.price <= 60
+        ev.add_custom_node(cheap, f"offer_cheap_{n}", "At most 60 crowns", part, critical=True)
+        there = ev.add_leaf(f"offer_there_{n}", "The board offers it", part, critical=True)
+        await ev.verify(f"The tourist board offers {offer.name}.", there, offer.urls)
+        price = ev.add_leaf(f"offer_price_{n}", "The price is right", part)
+        await ev.verify(f"{offer.name} costs {offer.price} crowns.", price, offer.urls)
+        day = ev.add_leaf(f"offer_day_{n}", "The day is right", part)
+        await ev.verify(f"{offer.name} takes place on {offer.day}.", day, offer.urls)
+""",
+    {
+        "offers": {
+            "things": [
+                {
+                    **_thing(name, 2025, "Lake", price, f"2025-06-0{n}"),
+                    "urls": [f"https://www.sennet-tourism.org/{n}"],
+                }
+                for n, (name, price) in enumerate(
+                    [
+                        ("Harp Boat", 24.0),
+                        ("Dawn Tour", 31.0),
+                        ("Reed Dinner", 58.0),
+                        ("Bell Night", 12.0),
+                    ],
+                    1,
+                )
+            ]
+        }
+    },
+    {
+        "gate off": ('board", part, critical=True)', 'board", part, critical=False)', "offer_page"),
+        "sources dropped": (
+            'place on {offer.day}.", day, offer.urls',
+            'place on {offer.day}.", day',
+            "offer_day",
+        ),
+        "value ignored": ("costs {offer.price} crowns", "has a price", "price"),
+        "sign turned": ("offer.price <= 60", "offer.price >= 60", "offer_cheap"),
+        "claim twice": (
+            "takes place on {offer.day}.",
+            "costs {offer.price} crowns.",
+            "offer_day|day",
+        ),
+        "missing counts": (
+            "offer.price is not None and offer.price <= 60",
+            "offer.price is None or offer.price <= 60",
+            "offer_cheap",
+        ),
+        "echo pays": (
+            "official = any(host",
+            'official = "board" in answer or any(host',
+            "offer_page",
+        ),
+        "test inverted": ('bool(offers), "all', 'not offers, "all', "all_differ"),
+        "never judged": (
+            '        await ev.verify(f"{offer.name} takes',
+            '        _ = (f"{offer.name} takes',
+            "offer_day",
+        ),
+        "always passes": ("len(offers) == 4", "len(offers) <= 4", "four_offers|things"),
+    },
+    is_refusing=True,
+)
+PEOPLE = Template(
+    "people",
+    "Who founded the town's two mills, and in which year and place was each of the founders born?",
+    """\
+    async def person(key, title):
+        it = await ev.extract(f"The founder of the {title}", Thing, key)
+        part = ev.add_parallel(key, f"The founder of the {title}", root)
+        ev.add_custom_node(bool(it.name and it.urls), f"{key}_given", "A name", part, critical=True)
+        who = ev.add_leaf(f"{key}_founder", "It is the founder", part, critical=True)
+        year = ev.add_leaf(f"{key}_year", "The year of birth is right", part)
+        place = ev.add_leaf(f"{key}_place", "The place of birth is right", part)
+        await ev.batch_verify([
+            (f"{it.name} founded the {title}.", it.urls, who, None),
+            (f"{it.name} was born in {it.year}.", it.urls, year, None),
+            (f"{it.name} was born at {it.place}.", it.urls, place, None),
+        ])
+        return it
+    first = await person("upper", "upper mill")
+    second = await person("lower", "lower mill")
+    ev.add_custom_node(
+        bool(first.name and second.name) and first.name != second.name, "two_people", "Two people", root, critical=True
+    )
+""",
+    {
+        "upper": _thing("Ilvane Corrow", 1861, "Netholm", 0, "2024-01-01"),
+        "lower": _thing("Tamsin Orde", 1874, "Saltby", 0, "2024-01-02"),
+    },
+    {
+        "gate off": (
+            'A name", part, critical=True)',
+            'A name", part, critical=False)',
+            "upper_given|lower_given",
+        ),
+        "sources dropped": (
+            '{it.year}.", it.urls, year',
+            '{it.year}.", None, year',
+            "upper_year|lower_year",
+        ),
+        "value ignored": ("was born at {it.place}.", "has a place of birth.", "place"),
+        "sign turned": ("first.name != second.name", "first.name == second.name", "two_people"),
+        "claim twice": ("was born at {it.place}.", "was born in {it.year}.", "place"),
+        "missing counts": (
+            "bool(first.name and second.name) and first.name",
+            "not (first.name and second.name) or first.name",
+            "two_people",
+        ),
+        "echo pays": (
+            "    ev.add_custom_node(\n",
+            '    ev.add_custom_node("mills" in answer.lower(), "says_mills", "d", root, critical=False)\n'
+            "    ev.add_custom_node(\n",
+            "says_mills",
+        ),
+        "test inverted": (
+            "bool(it.name and it.urls)",
+            "not it.name",
+            "upper_given",
+        ),
+        "never judged": (
+            '            (f"{it.name} was born at {it.place}.", it.urls, place, None),\n',
+            "",
+            "upper_place",
+        ),
+        "always passes": (
+            "    ev.add_custom_node(\n",
+            '    ev.add_custom_node(first is not None, "first_there", "d", root, critical=False)\n'
+            "    ev.add_custom_node(\n",
+            "first_there",
+        ),
+    },
+)
+INN = Template(
+    "inn",
+    "Which inn at the lake has the most rooms, what does a night cost, and when was it built? At most 90 crowns.",
+    """\
+task: inn
+question: Which inn at the lake has the most rooms, what does a night cost, and when was it built?
+extract:
+  inn:
+    ask: the inn
+    fields: {name: its name, price: {ask: a night in crowns, type: number}, built: its year, urls: its pages}
+root:
+  children:
+    - {id: inn_given, desc: An inn and a page, critical: true, present: [inn.name, inn.price, inn.urls]}
+    - id: inn_rooms
+      desc: It has the most rooms
+      claim: "{inn.name} has the most rooms of all inns at the lake."
+      sources: inn.urls
+    - id: inn_price
+      desc: The price is right
+      claim: "A night at {inn.name} costs {inn.price} crowns."
+      sources: inn.urls
+    - id: inn_built
+      desc: The year is right
+      claim: "{inn.name} was built in {inn.built}."
+      sources: inn.urls
+""",
+    {
+        "inn": {
+            "name": "Heron Inn",
+            "price": 72,
+            "built": "1904",
+            "urls": ["https://heron.example/rooms"],
+        }
+    },
+    {
+        "gate off": ("page, critical: true", "page, critical: false", "inn_given"),
+        "sources dropped": (
+            'built in {inn.built}."\n      sources: inn.urls',
+            'built in {inn.built}."\n      sources: answer',
+            "inn_built",
+        ),
+        "value ignored": ("was built in {inn.built}.", "has a year of building.", "built"),
+        "claim twice": (
+            "was built in {inn.built}.",
+            "has the most rooms of all inns at the lake.",
+            "inn_built|built",
+        ),
+        "always passes": (
+            "    - id: inn_built",
+            "    - {id: inn_cheap, desc: d, equals: {field: inn.price, value: 72, compare: number, within: 5000}}\n"
+            "    - id: inn_built",
+            "inn_cheap",
+        ),
+    },
+    ".yaml",
+)
+HOSTELS = Template(
+    "hostels",
+    "Name three hostels at the lake, each with its street and its number of beds.",
+    """\
+task: hostels
+question: Name three hostels at the lake, each with its street and its number of beds.
+extract:
+  hostels:
+    ask: the hostels
+    list: 3
+    fields: {name: its name, street: its street, beds: {ask: its beds, type: integer}, urls: its pages}
+root:
+  children:
+    - id: hostel_{number}
+      desc: Hostel {number}
+      for_each: hostels
+      children:
+        - {id: "hostel_{number}_given", desc: a, critical: true, present: [item.name, item.urls], distinct: item.name}
+        - id: hostel_{number}_there
+          desc: It is at the lake
+          critical: true
+          claim: "{item.name} is a hostel at the lake."
+          sources: item.urls
+        - id: hostel_{number}_street
+          desc: The street is right
+          claim: "{item.name} stands in {item.street}."
+          sources: item.urls
+        - id: hostel_{number}_beds
+          desc: The number of beds is right
+          claim: "{item.name} has {item.beds} beds."
+          sources: item.urls
+""",
+    {
+        "hostels": [
+            {
+                "name": name,
+                "street": street,
+                "beds": beds,
+                "urls": [f"https://{name.split()[0].lower()}.example/"],
+            }
+            for name, street, beds in [
+                ("Otter House", "Quay 4", 31),
+                ("Mill Loft", "Mill Lane 9", 48),
+                ("Pike Rest", "Weir 2", 12),
+            ]
+        ]
+    },
+    {
+        "gate off": ("a, critical: true", "a, critical: false", "hostel_1_given"),
+        "sources dropped": (
+            '{item.beds} beds."\n          sources: item.urls',
+            '{item.beds} beds."\n          sources: answer',
+            "hostel_1_beds",
+        ),
+        "value ignored": ("stands in {item.street}.", "stands in a street.", "street"),
+        "claim twice": ("has {item.beds} beds.", "stands in {item.street}.", "beds"),
+        "missing counts": (", distinct: item.name", "", "hostels"),
+    },
+    ".yaml",
+)
+TEMPLATES = (MUSEUM, WALKS, PORTS, OFFERS, PEOPLE, INN, HOSTELS)
+
+
+@dataclass
+class Tally:
+    """What the rehearsals of all planted faults found."""
+
+    found: Counter[str] = field(default_factory=Counter)
+    missed: list[str] = field(default_factory=list)
+    true: int = 0
+    false: list[str] = field(default_factory=list)
+    lines: list[int] = field(default_factory=list)
+
+    def add(self, name: str, kind: str, place: str, report: TaskRehearsal) -> None:
+        """Add a rehearsal."""
+        hits = [
+            each
+            for each in report.findings
+            if each.kind != "case" and re.search(place, each.message)
+        ]
+        self.found[kind] += bool(hits)
+        self.lines += [len(hits)] if hits else []
+        if not hits:
+            self.missed.append(f"{name}: {kind} ({report.verdict})")
+        self.true += len(hits)
+        others = [each for each in report.findings if each.kind != "case" and each not in hits]
+        self.false += [f"{name}, {kind}: {each.kind}: {each.message}" for each in others]
+
+
+def rehearsed(
+    template: Template, kind: str | None, folder: Path, *, has_perfect: bool
+) -> TaskRehearsal:
+    """Rehearse a template with a fault."""
+    script = folder / f"{template.name}{template.suffix}"
+    script.write_text(template.planted(kind), encoding="utf-8")
+    cases = folder / "rehearsals" / template.name
+    if has_perfect:
+        cases.mkdir(parents=True, exist_ok=True)
+        text = "\n".join(map(str, template.extract.values()))
+        header = CaseHeader(expect=1.0, extract=template.extract)
+        (cases / "perfect.md").write_text(case_text(header, text), encoding="utf-8")
+    plan = RehearsalPlan(template.name, script, template.question, cases, JudgePrice("o4-mini"))
+    return rehearse_task(plan)
+
+
+def main() -> int:
+    """Print found, missed and false findings."""
+    for has_perfect, target in ((True, 0.9), (False, 0.75)):
+        tally, total = Tally(), 0
+        for template in TEMPLATES:
+            with tempfile.TemporaryDirectory() as name:
+                folder = Path(name)
+                sound = rehearsed(template, None, folder, has_perfect=has_perfect)
+                tally.false += [
+                    f"{template.name}, sound: {each.kind}: {each.message}"
+                    for each in sound.findings
+                ]
+                for kind, (_, _, place) in template.faults.items():
+                    report = rehearsed(template, kind, folder, has_perfect=has_perfect)
+                    tally.add(template.name, kind, place, report)
+                    total += 1
+        found = tally.found.total()
+        title(
+            f"{'with' if has_perfect else 'without'} a perfect answer: {found} of {total} found "
+            f"({found / total:.0%}, target {target:.0%}); {tally.true} findings true, {len(tally.false)} false "
+            f"({tally.true / (tally.true + len(tally.false)):.0%} true, target 80%); "
+            f"{sum(tally.lines) / max(len(tally.lines), 1):.1f} lines a fault"
+        )
+        if "-v" in sys.argv:
+            for text in (
+                *(f"missed: {each}" for each in tally.missed),
+                *(f"false: {each}" for each in tally.false),
+            ):
+                title(f"    {text}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,396 @@
+"""Findings on a rubric: the trees of wrong answers are compared with that of a right one."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from mind2web2.authoring.answers import Answer, claim_on_pages
+from mind2web2.authoring.fitting import failed_by_code
+from mind2web2.authoring.made_up import FieldShape
+from mind2web2.authoring.policy_run import PolicyRun
+from mind2web2.authoring.variants import NEARLY, NO_ANSWER, Variants
+from mind2web2.rubric.rescoring import Rescoring
+from mind2web2.rubric.verdicts import Outcome
+from mind2web2.rubric.written_tree import WrittenNode
+from mind2web2.verification.run_questions import AskedClaim
+
+# The kinds of findings, worst first.
+KINDS = (
+    "script fails",
+    "right answer fails",
+    "never judged",
+    "wrong value scores",
+    "points for nothing",
+    "missing items are free",
+    "gate without effect",
+    "sources dropped",
+    "value ignored",
+    "claim twice",
+    "text",
+    "case",
+)
+# A worthless answer may have that many points before they are a finding.
+MOST_POINTS = 0.1
+_MOST_NAMES = 4
+_FAILED = Outcome(0.0, "failed")
+_NUMBER = re.compile(r"\d+")
+# A claim about the answer itself, or about two values, needs no page.
+ABOUT_THE_ANSWER = re.compile(
+    r"\b(answer|response|report|same|equals?|equivalent|identical|refers? to|corresponds?|match(?:es)?"
+    r"|within|between|before|after|earlier|later|(?:more|less|greater|fewer|older|higher|lower|larger"
+    r"|smaller) than|at (?:least|most)|sum of|differs?|consistent)\b",
+    re.IGNORECASE,
+)
+# Parts of names that say nothing about a field.
+_COMMON_WORDS = frozenset({"name", "value", "text", "info", "item", "number"})
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something about a rubric that its author should know.
+
+    Args:
+        kind: one of ``KINDS``.
+        leaves: the leaves that it is about.
+        behind: leaves that are wrong for the same cause.
+    """
+
+    kind: str
+    message: str
+    leaves: tuple[str, ...] = ()
+    behind: tuple[str, ...] = ()
+
+
+def family(leaf: str) -> str:
+    """Return a leaf's id without its numbers, as items of a loop are one cause."""
+    return _NUMBER.sub("N", leaf)
+
+
+def names_of(leaves: Iterable[str]) -> str:
+    """Return some leaves for a message; those of a loop are named once."""
+    firsts: dict[str, str] = {}
+    for leaf in leaves:
+        firsts.setdefault(family(leaf), leaf)
+    names = list(firsts.values())
+    more = len(names) - _MOST_NAMES
+    shown = ", ".join(names[:_MOST_NAMES])
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def by_cause(findings: Iterable[Finding]) -> list[Finding]:
+    """Return the findings, worst first, without those whose leaves a worse one names."""
+    blamed: set[str] = set()
+    result: dict[Finding, None] = {}
+    for finding in sorted(findings, key=lambda each: KINDS.index(each.kind)):
+        families = set(map(family, finding.leaves))
+        if not families or not families <= blamed:
+            result[finding] = None
+        blamed |= families | set(map(family, finding.behind))
+    return list(result)
+
+
+async def findings_of(variants: Variants) -> list[Finding]:
+    """Return what the runs on all variants show."""
+    right = variants.right_run
+    found = [*_never_judged(right), *_same_claims(right), *_without_pages(variants)]
+    empty = await variants.worthless("an empty answer", NO_ANSWER)
+    echo = await variants.worthless("the question as the answer", variants.question)
+    wrong = await variants.all_wrong()
+    without_values = await variants.without_values()
+    unsourced = await variants.unsourced()
+    found += await _other_values(variants)
+    found += await _other_items(variants)
+    found += _inverted(right, empty)
+    found += [*_points("an empty answer", empty), *_points("an answer of wrong values", wrong)]
+    found += _paid_by_words(echo, empty)
+    found += await _always(variants)
+    found += _passed_by_nothing(right, empty)
+    if variants.is_full:
+        found += _open_gates(right, (without_values, unsourced))
+        found += _believed(right, unsourced)
+    for error, name in variants.failures.items():
+        found.append(Finding("script fails", f"{name} has no result: {error}"))
+    return found
+
+
+def _never_judged(run: PolicyRun) -> Iterator[Finding]:
+    leaves = tuple(leaf.id for leaf in run.leaves if leaf.verdict.status == "initialized")
+    if leaves and run.error is None:
+        yield Finding("never judged", f"never judged, so never passed: {names_of(leaves)}", leaves)
+
+
+def _same_claims(run: PolicyRun) -> Iterator[Finding]:
+    nodes: dict[object, dict[str, None]] = defaultdict(dict)
+    for claim in run.claims:
+        if claim.verification.node_id is not None:
+            nodes[claim_on_pages(claim)][claim.verification.node_id] = None
+    told: set[tuple[str, ...]] = set()
+    for leaves in map(tuple, nodes.values()):
+        families = tuple(dict.fromkeys(map(family, leaves)))
+        if len(leaves) > 1 and families not in told:
+            told.add(families)
+            names = ", ".join(leaves[:_MOST_NAMES])
+            yield Finding("claim twice", f"the same claim on the same pages: {names}", leaves)
+
+
+def _without_pages(variants: Variants) -> Iterator[Finding]:
+    """Find claims on an extracted value that no page is opened for."""
+    claims = variants.right_run.claims
+    texts = {text for text in _texts(list(variants.right.values.values())) if len(text) > 1}
+    bare = [claim for claim in claims if not claim.urls and _states_a_fact(claim, texts)]
+    leaves = tuple(claim.verification.node_id or claim.verification.claim for claim in bare)
+    if not bare:
+        return
+    message = "judged from the answer alone, without a page"
+    if not any(claim.urls for claim in claims):
+        message = "no claim opens a page"
+    yield Finding("sources dropped", f"{message}: {names_of(leaves)}", leaves)
+
+
+def _texts(values: object) -> Iterator[str]:
+    if isinstance(values, dict):
+        values = list(values.values())
+    if isinstance(values, list):
+        for value in values:
+            yield from _texts(value)
+    elif isinstance(values, str | int | float) and not isinstance(values, bool):
+        yield str(values)
+
+
+def _states_a_fact(claim: AskedClaim, texts: set[str]) -> bool:
+    """Tell whether a claim names a value of the answer, and does not compare it with another one."""
+    text = claim.verification.claim
+    named = sorted((value for value in texts if value in text), key=len, reverse=True)
+    plain = text
+    for value in named:
+        plain = plain.replace(value, "")
+    return bool(named) and not ABOUT_THE_ANSWER.search(plain)
+
+
+async def _other_values(variants: Variants) -> list[Finding]:
+    """Give each field another value in turn."""
+    found = []
+    # Leaves that are named after a field and ask the same with each other value of that name.
+    ignoring: dict[str, tuple[str, ...]] = {}
+    for key, shape in variants.fields("text", "number", "flag", "choice", "address"):
+        if not variants.has_value(key, shape):
+            continue
+        run = await variants.another(key, shape)
+        if run.score is not None and shape.kind != "address":
+            leaves = _ignoring(variants.right_run, run, shape)
+            before = ignoring.get(shape.name, leaves)
+            ignoring[shape.name] = tuple(leaf for leaf in leaves if leaf in before)
+        if not variants.scores_like_right(run):
+            continue
+        if shape.kind == "address":
+            message = f"no claim opens the pages of {shape.in_words}: other ones score 1 too"
+            found.append(Finding("sources dropped", message))
+        elif leaves or _is_asked_for(variants, shape):
+            message = f"another {shape.in_words} scores 1 like the right one"
+            found.append(Finding("wrong value scores", message, leaves))
+    for name, leaves in ignoring.items():
+        if leaves:
+            message = f"the claim is the same whatever {name} is: {names_of(leaves)}"
+            found.append(Finding("value ignored", message, leaves))
+    return found
+
+
+def _words(name: str) -> list[str]:
+    return [word for word in re.split(r"[_\W\d]+", name.lower()) if word]
+
+
+def _ignoring(right: PolicyRun, run: PolicyRun, shape: FieldShape) -> tuple[str, ...]:
+    """Return judged leaves that are named after a field and ask the same with another value."""
+    before = {claim.verification.node_id: claim_on_pages(claim) for claim in right.claims}
+    words, found = _words(shape.name), []
+    for claim in run.claims:
+        node = claim.verification.node_id or ""
+        if _words(node)[-len(words) :] == words and before.get(node) == claim_on_pages(claim):
+            found.append(node)
+    return tuple(found)
+
+
+def _is_asked_for(variants: Variants, shape: FieldShape) -> bool:
+    """Tell whether question or rubric speak of a field; others are extracted to be shown."""
+    words = [word for word in _words(shape.name) if word not in _COMMON_WORDS]
+    texts = [f"{leaf.id} {leaf.desc}" for leaf in variants.right_run.leaves]
+    spoken = set(_words(" ".join([variants.question, *texts])))
+    return all(any(each.startswith(word[:5]) for each in spoken) for word in words)
+
+
+async def _other_items(variants: Variants) -> list[Finding]:
+    """Leave all items of each list but the first out, and repeat the first one."""
+    found = []
+    for key, shape, count in variants.lists():
+        name = shape.in_words
+        run = await variants.with_items(f"one of {name}", key, shape, lambda items: items[:1])
+        if variants.scores_like_right(run):
+            message = f"1 of {count} {name} scores 1 like all"
+            found.append(Finding("missing items are free", message))
+            continue
+        run = await variants.with_items(
+            f"the same of {name} again and again", key, shape, lambda items: items[:1] * len(items)
+        )
+        if variants.scores_like_right(run):
+            message = f"the same item {count} times in {name} scores 1 like different ones"
+            found.append(Finding("wrong value scores", message))
+    return found
+
+
+def _is_code(leaf: WrittenNode) -> bool:
+    return leaf.evidence is not None and leaf.evidence.decided_by == "script"
+
+
+def _passed(run: PolicyRun) -> set[str]:
+    return {leaf.id for leaf in run.leaves if leaf.is_passed}
+
+
+def _inverted(right: PolicyRun, empty: PolicyRun) -> Iterator[Finding]:
+    passed = _passed(empty)
+    leaves = tuple(leaf.id for leaf in failed_by_code(right) if leaf.id in passed)
+    if leaves:
+        message = f"fails on a right answer and passes on an empty one: {names_of(leaves)}"
+        yield Finding("right answer fails", message, leaves)
+
+
+def _points(name: str, run: PolicyRun) -> Iterator[Finding]:
+    """Find leaves that give a worthless answer points."""
+    if run.score is not None and run.score > MOST_POINTS:
+        leaves = _scoring(run)
+        source = f"points come from {names_of(leaves)}" if leaves else "no single leaf gives them"
+        message = f"{name} scores {run.score:.2f}: {source}"
+        yield Finding("points for nothing", message, leaves)
+
+
+def _scoring(run: PolicyRun) -> tuple[str, ...]:
+    """Return the leaves that passed and without which the score would be lower."""
+    rescoring = Rescoring(run.tree)
+    least = (run.score or 0.0) - NEARLY
+    found = []
+    for leaf in run.leaves:
+        if leaf.is_passed and rescoring.score_with({id(leaf): _FAILED}) < least:
+            found.append(leaf.id)
+    return tuple(found)
+
+
+def _paid_by_words(echo: PolicyRun, empty: PolicyRun) -> Iterator[Finding]:
+    leaves = tuple(sorted(_passed(echo) - _passed(empty)))
+    if leaves and empty.error is None:
+        message = f"the question's own words pass {names_of(leaves)}"
+        yield Finding("points for nothing", message, leaves)
+
+
+async def _always(variants: Variants) -> list[Finding]:
+    """Find tests of the script's own code that pass on every answer."""
+    runs = [variants.right_run, *variants.runs]
+    tests = [leaf for leaf in variants.right_run.leaves if _is_code(leaf) and leaf.is_passed]
+    if any(_passes_in_all(runs, leaf) for leaf in tests):
+        # A test against too many items fails only on these.
+        runs.append(await variants.many_items())
+    always = [leaf for leaf in tests if _passes_in_all(runs, leaf)]
+    gates = tuple(leaf.id for leaf in always if leaf.critical)
+    others = tuple(leaf.id for leaf in always if not leaf.critical)
+    found = []
+    if gates:
+        message = f"passes on every answer, also on an empty one: {names_of(gates)}"
+        behind = _beside(variants.right_run, gates)
+        found.append(Finding("gate without effect", message, gates, behind))
+    if others:
+        message = f"passes on every answer, also on an empty one: {names_of(others)}"
+        found.append(Finding("points for nothing", message, others))
+    return found
+
+
+def _beside(run: PolicyRun, gates: Sequence[str]) -> tuple[str, ...]:
+    """Return the leaves that some gates stand before."""
+    found = []
+    for node in run.tree.walk():
+        if any(child.id in gates for child in node.children):
+            found += [leaf.id for leaf in node.leaves()]
+    return tuple(found)
+
+
+def _passes_in_all(runs: Sequence[PolicyRun], test: WrittenNode) -> bool:
+    verdicts = [leaf.is_passed for run in runs for leaf in run.leaves if leaf.id == test.id]
+    return len(verdicts) > 1 and all(verdicts)
+
+
+def _open_gates(right: PolicyRun, runs: Iterable[PolicyRun]) -> Iterator[Finding]:
+    """Find tests that fail on missing values while the claims beside them are judged all the same."""
+    before = {claim.verification.node_id: claim_on_pages(claim) for claim in right.claims}
+    passed = _passed(right)
+    gates: dict[str, None] = {}
+    behind: dict[str, None] = {}
+    for run in runs:
+        asked = {claim.verification.node_id: claim_on_pages(claim) for claim in run.claims}
+        for node in run.tree.walk():
+            failing = [leaf.id for leaf in node.children if _is_open(leaf) and leaf.id in passed]
+            claims = [leaf.id for child in node.children for leaf in child.leaves()]
+            changed = [name for name in claims if name in asked and asked[name] != before.get(name)]
+            if failing and changed and node.strategy == "parallel":
+                gates |= dict.fromkeys(failing)
+                behind |= dict.fromkeys(changed)
+    if gates:
+        message = (
+            f"{names_of(gates)} fails on missing values, and {names_of(behind)} is judged all the same: "
+            "make it critical"
+        )
+        yield Finding("gate without effect", message, tuple(gates), tuple(behind))
+
+
+def _passed_by_nothing(right: PolicyRun, empty: PolicyRun) -> Iterator[Finding]:
+    """Find gates that an empty answer passes, so that claims behind them are judged about nothing."""
+    before = {claim_on_pages(claim) for claim in right.claims}
+    asked = [claim for claim in empty.claims if claim_on_pages(claim) not in before]
+    nodes = {claim.verification.node_id for claim in asked}
+    passed = _passed(right) & _passed(empty)
+    gates: dict[str, None] = {}
+    for node in empty.tree.walk():
+        if any(leaf.id in nodes for leaf in node.children):
+            gates |= dict.fromkeys(
+                leaf.id
+                for leaf in node.children
+                if not leaf.children and _is_code(leaf) and leaf.critical and leaf.id in passed
+            )
+    if gates:
+        behind = tuple(name for name in nodes if name is not None)
+        message = f"an empty answer passes {names_of(gates)}, and claims are judged about nothing"
+        yield Finding("gate without effect", message, tuple(gates), behind)
+
+
+def _is_open(leaf: WrittenNode) -> bool:
+    return not leaf.children and _is_code(leaf) and not leaf.critical and not leaf.is_passed
+
+
+def _believed(right: PolicyRun, unsourced: PolicyRun) -> Iterator[Finding]:
+    """Find claims that are judged without a page, and pass, where the answer gives no addresses."""
+    with_page = {claim.verification.node_id for claim in right.claims if claim.urls}
+    without = {claim.verification.node_id for claim in unsourced.claims if not claim.urls}
+    scoring = _scoring(unsourced)
+    leaves = tuple(name for name in scoring if name in with_page & without)
+    if leaves:
+        message = f"judged from the answer alone where no address is given: {names_of(leaves)}"
+        yield Finding("sources dropped", message, leaves)
+
+
+def refusal_of(right: Answer, run: PolicyRun) -> Finding | None:
+    """Return why the answer that deserves 1 does not score it, ``None`` where code refuses made-up values."""
+    if run.error is not None:
+        return Finding("script fails", f"an ordinary answer has no result: {run.error}")
+    if run.score is None or run.score >= 1 - NEARLY:
+        return None
+    refused = [leaf.id for leaf in failed_by_code(run)]
+    if refused and not right.given:
+        return None
+    # A leaf that is never judged is a finding of its own.
+    short = [leaf for leaf in run.leaves if leaf.verdict.score < 1]
+    judged = [leaf.id for leaf in short if leaf.verdict.status != "initialized"]
+    if short and not judged:
+        return None
+    lost = refused or judged
+    reason = f"{names_of(lost)} does not pass" if lost else "the script returns another score"
+    message = f"the right answer scores {run.score:.2f}: {reason}"
+    return Finding("right answer fails", message, tuple(lost))

@@ -1,0 +1,301 @@
+"""Made-up values for the templates of extractions, and other values in their place; pure."""
+
+from __future__ import annotations
+
+import enum
+import re
+import types
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from itertools import count
+from typing import Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+
+from mind2web2.verification.stand_ins import empty_instance
+
+Kind = Literal["text", "number", "flag", "choice", "address", "list", "other"]
+# Keys that lead to a value; ITEM stands for every item of a list.
+Path = tuple[str, ...]
+ITEM = "*"
+# The values of an extraction by field, as JSON has them.
+Values = dict[str, Any]
+
+DEFAULT_ITEMS = 3
+_MOST_DEPTH = 6
+_WORDS = [
+    "Alder",
+    "Birch",
+    "Cedar",
+    "Dogwood",
+    "Elm",
+    "Fir",
+    "Gumtree",
+    "Hazel",
+    "Ironwood",
+    "Juniper",
+    "Kapok",
+    "Larch",
+    "Maple",
+]
+_ENDINGS = ("", "ham", "ton", "by", "field", "wick")
+_LINKS = ("url", "link", "source", "citation", "reference", "website", "href")
+_NUMBERS = (("year", 2019), ("rating", 4), ("percent", 40), ("lat", 40), ("lon", 40))
+_FIRST_DAY = date(2024, 5, 17)
+_YEAR = re.compile(r"\b(1\d{3}|20\d\d)\b")
+_NUMBER = re.compile(r"\d+")
+
+
+@dataclass(frozen=True)
+class FieldShape:
+    """A field of a template.
+
+    Args:
+        choices: the values that it takes, where these are listed.
+    """
+
+    path: Path
+    kind: Kind
+    choices: tuple[Any, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Return the field's own name."""
+        return next(part for part in reversed(self.path) if part != ITEM)
+
+    @property
+    def in_words(self) -> str:
+        """Return the path as rubric files write it."""
+        return ".".join(part for part in self.path if part != ITEM)
+
+
+def shapes_of(template: type[BaseModel], above: Path = ()) -> Iterator[FieldShape]:
+    """Yield the fields of a template; a list of groups comes before the fields of its items."""
+    for name, info in template.model_fields.items():
+        path = (*above, info.alias or name)
+        plain = _plain(info.annotation)
+        is_list = _is_list(plain)
+        inner = _inner(plain) if is_list else plain
+        if isinstance(inner, type) and issubclass(inner, BaseModel) and len(path) < _MOST_DEPTH:
+            if is_list:
+                yield FieldShape(path, "list")
+            yield from shapes_of(inner, (*path, ITEM) if is_list else path)
+        else:
+            yield FieldShape(path, _kind(inner, name), _choices(inner))
+
+
+def _plain(annotation: Any) -> Any:
+    """Return a type without ``None`` and annotations."""
+    if get_origin(annotation) in (Union, types.UnionType):
+        choices = [each for each in get_args(annotation) if each is not type(None)]
+        return _plain(choices[0]) if choices else None
+    if hasattr(annotation, "__metadata__"):
+        return _plain(get_args(annotation)[0])
+    return annotation
+
+
+def _is_list(annotation: Any) -> bool:
+    return (get_origin(annotation) or annotation) in (list, tuple, set, frozenset)
+
+
+def _inner(annotation: Any) -> Any:
+    arguments = get_args(annotation)
+    return _plain(arguments[0]) if arguments else str
+
+
+def _choices(kind: Any) -> tuple[Any, ...]:
+    if get_origin(kind) is Literal:
+        return get_args(kind)
+    if isinstance(kind, type) and issubclass(kind, enum.Enum):
+        return tuple(each.value for each in kind)
+    return ()
+
+
+def _kind(kind: Any, name: str) -> Kind:
+    if _choices(kind):
+        return "choice"
+    if kind is bool:
+        return "flag"
+    if kind in (int, float):
+        return "number"
+    if (get_origin(kind) or kind) is dict:
+        return "other"
+    return "address" if any(hint in name.lower() for hint in _LINKS) else "text"
+
+
+@dataclass(frozen=True)
+class Choices:
+    """How values are made up where nothing else is said.
+
+    Args:
+        values: by extraction and path, one for each item in turn; ``None`` for a made-up one.
+        kinds: by the kind of field, one for each item in turn.
+        counts: items of each list, by extraction and path.
+        count: items of the other lists.
+    """
+
+    values: Mapping[tuple[str, Path], tuple[Any, ...]] = field(default_factory=dict)
+    kinds: Mapping[Kind, tuple[Any, ...]] = field(default_factory=dict)
+    counts: Mapping[tuple[str, Path], int] = field(default_factory=dict)
+    count: int = DEFAULT_ITEMS
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a value stands: which extraction, which list in it, which item."""
+
+    extraction: str
+    order: int
+    index: int = 0
+
+    @property
+    def word(self) -> str:
+        """Return a word that stands in the texts of no other item and no other extraction."""
+        place = self.order * 7 + self.index
+        ending = _ENDINGS[place // len(_WORDS) % len(_ENDINGS)]
+        return _WORDS[place % len(_WORDS)] + ending
+
+
+def made_up(template: type[BaseModel], extraction: str, order: int, choices: Choices) -> Values:
+    """Return made-up values of a template; ``order`` is that of the extraction in its run."""
+    return _group(template, (), _Place(extraction, order), choices)
+
+
+def _group(template: type[BaseModel], above: Path, place: _Place, choices: Choices) -> Values:
+    values: Values = {}
+    for name, info in template.model_fields.items():
+        key = info.alias or name
+        path, plain = (*above, key), _plain(info.annotation)
+        is_list = _is_list(plain)
+        inner = _inner(plain) if is_list else plain
+        is_group = isinstance(inner, type) and issubclass(inner, BaseModel)
+        if is_group and len(path) >= _MOST_DEPTH:
+            values[key] = [] if is_list else None
+        elif is_group and is_list:
+            number = choices.counts.get((place.extraction, path), choices.count)
+            places = [_Place(place.extraction, place.order, index) for index in range(number)]
+            values[key] = [_group(inner, (*path, ITEM), each, choices) for each in places]
+        elif is_group:
+            values[key] = _group(inner, path, place, choices)
+        else:
+            shape = FieldShape(path, _kind(inner, name), _choices(inner))
+            values[key] = _single(shape, is_list, place, choices)
+    return values
+
+
+def _single(shape: FieldShape, is_list: bool, place: _Place, choices: Choices) -> Any:
+    given = choices.values.get((place.extraction, shape.path)) or choices.kinds.get(shape.kind)
+    value = given[place.index % len(given)] if given else None
+    if value is None:
+        value = _value(shape, place)
+    if not is_list:
+        return value
+    # One address is enough; other lists of plain values have as many as lists of groups.
+    number = choices.counts.get((place.extraction, shape.path))
+    if given and number is None and shape.kind != "address":
+        return [each for each in given if each is not None]
+    if shape.kind == "address" or not isinstance(value, str):
+        return [value]
+    places = [
+        _Place(place.extraction, place.order, each) for each in range(number or choices.count)
+    ]
+    return [_value(shape, each) for each in places]
+
+
+def _value(shape: FieldShape, place: _Place) -> Any:
+    if shape.kind == "choice":
+        return shape.choices[0]
+    if shape.kind == "flag":
+        return True
+    if shape.kind == "other":
+        return {}
+    name = shape.name.lower()
+    if shape.kind == "number":
+        return next((number for hint, number in _NUMBERS if hint in name), 3) + place.index
+    if shape.kind == "address":
+        return f"https://{place.word.lower()}.example/{'/'.join(shape.in_words.split('.'))}"
+    return _text(name, place)
+
+
+def _text(name: str, place: _Place) -> str:
+    texts = (
+        ("year", str(2019 - place.index)),
+        *((hint, str(_FIRST_DAY + timedelta(place.index))) for hint in ("date", "day")),
+        ("time", f"{10 + place.index % 12}:30"),
+        ("price", str(42 + place.index)),
+        ("cost", str(42 + place.index)),
+        ("phone", f"+1 202 555 01{43 + place.index}"),
+        ("email", f"{place.word.lower()}@rehearsal.example"),
+    )
+    text = next((text for hint, text in texts if hint in name), None)
+    return text or f"{name.replace('_', ' ')} {place.word}"
+
+
+def filled(template: type[BaseModel], values: Values) -> BaseModel:
+    """Return the template with these values; what is missing is null, and what does not fit is empty."""
+    empty = empty_instance(template)
+    given = {}
+    for name, info in template.model_fields.items():
+        key = info.alias or name
+        given[key] = values.get(key, values.get(name, getattr(empty, name, None)))
+    try:
+        return template.model_validate(given)
+    except ValidationError as error:
+        unfit = {fault["loc"][0] for fault in error.errors() if fault["loc"]}
+        fit = {key: value for key, value in given.items() if key not in unfit}
+        try:
+            return template.model_validate(fit)
+        except ValidationError:
+            return template.model_construct(**(vars(empty) | fit))
+
+
+def changed(values: Values, path: Path, change: Callable[[Any, int], Any]) -> Values:
+    """Return the values with another value at a path, in every item of the lists on the way.
+
+    Args:
+        change: gets the value and the number of the value, from 0.
+    """
+    numbers = count()
+    result: Values = _changed(values, path, lambda value: change(value, next(numbers)))
+    return result
+
+
+def _changed(value: Any, path: Path, change: Callable[[Any], Any]) -> Any:
+    if not path:
+        return change(value)
+    if path[0] == ITEM:
+        is_list = isinstance(value, list)
+        return [_changed(each, path[1:], change) for each in value] if is_list else value
+    if not isinstance(value, dict) or path[0] not in value:
+        return value
+    return {**value, path[0]: _changed(value[path[0]], path[1:], change)}
+
+
+def other_value(shape: FieldShape, value: Any, number: int) -> Any:
+    """Return another value of the same kind."""
+    if isinstance(value, list):
+        return [other_value(shape, each, number * 20 + place) for place, each in enumerate(value)]
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int | float):
+        return _other_number(value, number)
+    if isinstance(value, str) and value.strip():
+        return _other_text(shape, value, number)
+    return value
+
+
+def _other_number(value: float, number: int) -> float:
+    is_year = 1000 <= value <= 2100
+    return value - 13 - number if is_year else value * 3 + 11 + number
+
+
+def _other_text(shape: FieldShape, value: str, number: int) -> Any:
+    if shape.choices:
+        return next((each for each in shape.choices if each != value), value)
+    if re.match(r"https?://", value):
+        return f"{'/'.join(value.split('/')[:3])}/another-page-{number}"
+    pattern = _YEAR if _YEAR.search(value) else _NUMBER
+    if pattern.search(value):
+        return pattern.sub(lambda found: str(_other_number(int(found[0]), number)), value)
+    return f"Vardo Quent {number + 1}"

@@ -1,0 +1,26 @@
+"""The question of a report."""
+
+import pytest
+
+from mind2web2.plugins.check.question import VARIABLE, question_of
+
+
+@pytest.mark.parametrize(
+    ("report", "expected"),
+    [
+        ("# Old dams\n\nThey are tall.", "Old dams"),
+        (
+            "# Old dams\n\nIt rains. Which dam is the oldest? The Ayr Dam.",
+            "Which dam is the oldest? Old dams",
+        ),
+        ("**Question:** List the dams.\n\n# Dams", "List the dams. Dams"),
+        ("They are tall.", ""),
+    ],
+)
+def test_the_question_is_in_the_report(report: str, expected: str) -> None:
+    assert question_of(report) == expected
+
+
+def test_the_question_of_the_command_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "Which?")
+    assert question_of("# Dams") == "Which?"

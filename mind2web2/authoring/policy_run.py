@@ -27,9 +27,10 @@ from mind2web2.rubric.verdicts import Evidence, ExtractionRecord
 from mind2web2.rubric.written_tree import WrittenNode, read_tree
 from mind2web2.scripts.limits import LoopGuard, ScriptStops
 from mind2web2.scripts.load import EvaluateAnswer, unload_eval_script
+from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX
 from mind2web2.scripts.run import load_script, run_script
 from mind2web2.verification.claims import evidence_of
-from mind2web2.verification.run_questions import AskedClaim, AskedForm, Given
+from mind2web2.verification.run_questions import AskedClaim, AskedForm, Given, RunQuestions
 
 # A run without a judge takes milliseconds; a script that takes longer waits for something.
 RUN_TIMEOUT_S = 10.0
@@ -83,6 +84,7 @@ class _PolicyClient(JudgeSession, AsyncCalls):
 
     first = None
     endpoint = "policy"
+    most_open_gates = 0
 
     def __init__(self, policy: Policy, run: PolicyRun) -> None:
         super().__init__(Usage())
@@ -184,15 +186,16 @@ class _BlankCache:
         return []
 
 
-@dataclass(frozen=True)
+@dataclass
 class RehearsedScript:
     """A script, with the seconds that it has for one answer."""
 
     path: Path
     timeout_s: float = RUN_TIMEOUT_S
+    _loaded: EvaluateAnswer | None = None
 
     async def run(self, answer: str, policy: Policy) -> PolicyRun:
-        """Run the script on an answer; it is loaded afresh, so that no run sees another's globals.
+        """Run the script on an answer.
 
         Raises:
             RunTimeoutError: the script did not end in time.
@@ -200,16 +203,23 @@ class RehearsedScript:
         run = PolicyRun()
         try:
             async with self._guard() as stops:
-                evaluate = load_script(self.path)
+                evaluate = self._loaded or load_script(self.path)
                 try:
                     await self._evaluate(evaluate, answer, policy, run, stops)
                 finally:
-                    unload_eval_script(evaluate)
+                    self._unload(evaluate)
         except RunTimeoutError:
             raise
         except EvalScriptError as error:
             run.error = str(error)
         return run
+
+    def _unload(self, evaluate: EvaluateAnswer) -> None:
+        """Let the next run load a script afresh, so that it sees no globals of this one; files have none."""
+        if self.path.suffix == RUBRIC_SUFFIX:
+            self._loaded = evaluate
+        else:
+            unload_eval_script(evaluate)
 
     async def _evaluate(
         self,
@@ -220,10 +230,12 @@ class RehearsedScript:
         stops: ScriptStops,
     ) -> None:
         random.seed(answer)
+        # Scripts take any client: the toolkit finds out by its methods that this one is asked for verdicts.
+        client: RunQuestions = _PolicyClient(policy, run)
 
         async def call() -> Any:
             return await evaluate(
-                client=_PolicyClient(policy, run),
+                client=client,
                 answer=answer,
                 agent_name="rehearsal",
                 answer_name="rehearsal",

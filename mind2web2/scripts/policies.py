@@ -151,7 +151,7 @@ async def result_by_policy(
             call=call,
             ahead=None,
             moment=datetime.now(UTC),
-            settings=_SETTINGS,
+            judge=_SETTINGS,
             endpoint="policy",
             cache_dir=Path(folder),
             logger_name="policy",

@@ -266,16 +266,15 @@ CASES |= {
     for name, body in WITH_EXTRACTIONS.items()
 }
 OTHER_NAMES = [path.stem for path in OTHERS]
-NAMES = [*FIXTURE_SCORES, *CASES, *OTHER_NAMES]
 # How far scripts go ahead; ``None`` is program order, in one run of the script.
 WAYS = ("nothing", "values", "gates", None)
 # Idioms run by the default and in program order; the cases above cover the other ways.
 WAYS_OF_OTHERS = ("values", None)
 
 
-def names_of(way):
+def names_of(way, others):
     """Return the scripts that are run in a way."""
-    return NAMES if way in WAYS_OF_OTHERS else [*FIXTURE_SCORES, *CASES]
+    return [*FIXTURE_SCORES, *CASES, *(others if way in WAYS_OF_OTHERS else ())]
 
 
 def verdict(body):
@@ -328,7 +327,7 @@ def run(server, *options):
     return call(evaluate_main, *given)
 
 
-def run_in_all_ways(tmp_path_factory):
+def run_in_all_ways(tmp_path_factory, others):
     """Return each script's result, ``None`` without one, and the output, by the way in which it was run."""
     scripts = {path.stem: path.read_text() for path in FIXTURES.glob("*.py")}
     scripts |= {name: HEADER + body + END for name, (body, _) in CASES.items()}
@@ -336,7 +335,7 @@ def run_in_all_ways(tmp_path_factory):
     found = {}
     for way in WAYS:
         folder = tmp_path_factory.mktemp("project")
-        names = names_of(way)
+        names = names_of(way, others)
         project = project_with(folder, {name: scripts[name] for name in names})
         with (
             environment(folder),
@@ -357,19 +356,26 @@ def test_every_script_has_an_expected_score():
     assert {path.stem for path in FIXTURES.glob("*.py")} == FIXTURE_SCORES.keys()
 
 
-def test_all_ways_give_the_same_tree_or_no_result(tmp_path_factory):
+@pytest.mark.parametrize(
+    "others",
+    [
+        pytest.param(OTHER_NAMES[::3], id="a third of the idioms"),
+        pytest.param(OTHER_NAMES, id="all idioms", marks=pytest.mark.scripts),
+    ],
+)
+def test_all_ways_give_the_same_tree_or_no_result(tmp_path_factory, others):
     """One test, so that one process of the suite runs all scripts once in each way."""
     with warnings.catch_warnings():
         # Scripts that end early leave coroutines, whose warning would fail the test.
         warnings.filterwarnings("ignore", "coroutine .* was never awaited")
         gc.collect()
-        found = run_in_all_ways(tmp_path_factory)
+        found = run_in_all_ways(tmp_path_factory, others)
         gc.collect()
     in_order, _ = found[None]
     differing = {
         (way, name): problem
         for way, (results, printed) in found.items()
-        for name in names_of(way)
+        for name in names_of(way, others)
         if (problem := difference(name, results[name], in_order[name], printed))
     }
     assert differing == {}

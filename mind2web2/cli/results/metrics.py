@@ -20,6 +20,7 @@ from mind2web2.analysis.corrections import Correction, CorrectionRoots, NoCorrec
 from mind2web2.analysis.false_pass_bound import FalsePassBound, false_pass_bound
 from mind2web2.analysis.judge_checks import failed_check
 from mind2web2.analysis.judgings import Judging, leaf_flips
+from mind2web2.analysis.leaf_report import TaskReport
 from mind2web2.analysis.score_matrix import NO_ANSWER, NO_RUNS
 from mind2web2.analysis.summaries import (
     SummedUp,
@@ -37,6 +38,7 @@ from mind2web2.cli.results.corrections import (
     correction_lines,
     pair_lines,
 )
+from mind2web2.cli.results.leaves import leaf_reports, print_leaves
 from mind2web2.cli.results.tables import (
     junit_suite,
     junit_xml,
@@ -107,8 +109,10 @@ def run(options: argparse.Namespace) -> int:
         root = paths.eval_results_root
         agents = [each._replace(bound=_bound(root, each, task_ids)) for each in agents]
     comparisons = compared_with_first([(agent.name, agent.answers) for agent in agents], task_ids)
+    reports = _leaf_reports(agents, task_ids) if options.leaves else []
     if options.json:
-        _print_json(console, agents, comparisons, domains, by_tag=options.by_tag)
+        more = {"leaves": [asdict(report) for report in reports]} if options.leaves else {}
+        _print_json(console, agents, comparisons, domains, more, by_tag=options.by_tag)
     else:
         for text in deleted:
             line(console, text)
@@ -119,6 +123,7 @@ def run(options: argparse.Namespace) -> int:
                 _print_tags(console, agent)
         for comparison in comparisons:
             print_comparison(console, comparison)
+        print_leaves(console, reports, is_whole=bool(settings.task_ids))
     if options.junit is not None:
         _write_junit(options.junit, agents)
     below = _below(agents, options.fail_under)
@@ -129,6 +134,12 @@ def run(options: argparse.Namespace) -> int:
         return BELOW
     is_incomplete = any(agent.summary.missing or agent.now.unevaluated for agent in agents)
     return 1 if is_incomplete else 0
+
+
+def _leaf_reports(agents: Sequence[_Agent], task_ids: Sequence[str] | None) -> list[TaskReport]:
+    named = [(each.name, each.results) for each in agents]
+    reports = leaf_reports(named)
+    return [each for each in reports if task_ids is None or each.task_id in task_ids]
 
 
 def _bound(
@@ -302,6 +313,7 @@ def _print_json(
     agents: Sequence[_Agent],
     comparisons: Sequence[AgentComparison],
     domains: Mapping[str, str],
+    more: Mapping[str, object],
     *,
     by_tag: bool,
 ) -> None:
@@ -336,13 +348,13 @@ def _print_json(
                 contents, (agent.summary.tasks for agent in agents), strict=True
             )
         ]
-    content: object = contents[0]
+    content: dict[str, object] = contents[0]
     if len(agents) > 1:
         content = {
             "agents": contents,
             "comparisons": [each.model_dump(mode="json") for each in comparisons],
         }
-    console.print_json(json.dumps(content))
+    console.print_json(json.dumps(content | dict(more)))
 
 
 def _print_domains(console: Console, agent: _Agent, domains: Mapping[str, str]) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
 
 from rich.console import Console
 
@@ -17,23 +18,21 @@ from mind2web2.analysis.leaf_report import (
     task_report,
 )
 from mind2web2.cli.console import line
-from mind2web2.results.result_file import ResultFile
+from mind2web2.results.stored_results import latest_results
+from mind2web2.utils.text import number, percent
 
 
 def leaf_reports(
-    agents: Sequence[tuple[str, Mapping[tuple[str, str], ResultFile]]],
+    root: Path, agents: Sequence[str], task_ids: Collection[str] | None
 ) -> list[TaskReport]:
-    """Return the reports on the leaves of all tasks.
-
-    Args:
-        agents: by name, with their results by task and answer.
-    """
+    """Return the reports on the leaves of the tasks that agents have results of."""
     by_task: dict[str, list[JudgedResult]] = defaultdict(list)
-    for name, results in agents:
-        for (task_id, _), result in results.items():
-            by_task[task_id].append(JudgedResult(name, result))
+    for name in agents:
+        for task_id, _, loaded in latest_results(root, name):
+            if task_ids is None or task_id in task_ids:
+                by_task[task_id].append(JudgedResult(name, loaded.content))
     judges = {each.result.judge_model or "" for results in by_task.values() for each in results}
-    stayed = stayed_by_leaf([each for name, _ in agents for each in changed_pages(name)], judges)
+    stayed = stayed_by_leaf([each for name in agents for each in changed_pages(name)], judges)
     return [task_report(task_id, results, stayed) for task_id, results in by_task.items()]
 
 
@@ -63,10 +62,10 @@ def _print_rows(console: Console, title: str, rows: Iterable[LeafRow]) -> None:
     line(console, f"{title}: {'' if rows else 'none'}".rstrip())
     for row in rows:
         shares = ", ".join(
-            f"{name} {'-' if share is None else f'{share:.0%}'}"
+            f"{name} {'-' if share is None else percent(share)}"
             for name, share in row.by_agent.items()
         )
         gate = " (gate)" if row.critical else ""
-        correlation = "" if row.correlation is None else f"; r {row.correlation:.2f}"
+        correlation = "" if row.correlation is None else f"; r {number(row.correlation)}"
         notes = f"; {', '.join(row.notes)}" if row.notes else ""
         line(console, f"  {row.task_id} {row.name}{gate}: passed by {shares}{correlation}{notes}")

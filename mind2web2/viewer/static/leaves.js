@@ -64,7 +64,7 @@ function Leaf({ row, agents }) {
     <td>${row.passed}</td>
     <td>${row.failed}</td>
     <td>${row.skipped}</td>
-    <td>${number(row.correlation, 2)}</td>
+    <td>${number(row.correlation)}</td>
     <td>${row.notes.join(", ")}</td>
   </tr>`;
 }

@@ -35,7 +35,7 @@ def test_the_leaves_to_look_at_first_come_worst_first():
     shown = call(main, "metrics", *AGENTS, "--leaves").stdout
     rows = shown.partition("Leaves to look at first:")[2].splitlines()[1:]
     assert [row.split()[1].rstrip(":") for row in rows] == ["turned", "idle", "name"]
-    assert "passed by bot 50%, crawler 0%; r -1; passes where the rest fails" in rows[0]
+    assert "passed by bot 50%, crawler 0%; r -1.00; passes where the rest fails" in rows[0]
     assert "never reached" in rows[1] and "always passed" in rows[2]
 
 

@@ -383,4 +383,4 @@ async def test_leaves_of_a_task_have_their_counts_and_marks(page, rivals, is_fil
         )
         rows = page.locator("table.leaves tbody tr")
         cells = await rows.filter(has_text="depth").locator("td").all_inner_texts()
-        assert cells[:5] == ["33.3%", "100%", "2", "2", "0"]
+        assert cells[:5] == ["33%", "100%", "2", "2", "0"]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable
-from itertools import chain
+from collections.abc import Iterable
 from pathlib import Path
 
 from mind2web2.bridges.tables import (
@@ -45,13 +44,15 @@ def run(options: argparse.Namespace) -> int:
             line(console, export.write(output, names, root))
         return 0
     kind: type[Record] = AnswerRecord if options.answers else LeafRecord
-    rows: Callable[[str, Path], Iterable[Record]]
-    rows = answer_rows if options.answers else leaf_rows
-    records = chain.from_iterable(rows(name, root) for name in names)
+    records = (each for name in names for each in _rows(name, root, kind))
+    if options.anonymous:
+        records = map(without_texts, records)
     with warnings_on(console):
-        count = write_table(
-            options.output, map(without_texts, records) if options.anonymous else records, kind
-        )
+        count = write_table(options.output, records, kind)
     noun = "answer" if options.answers else "leaf"
     line(console, f"{counted(count, noun)} written to {options.output}")
     return 0
+
+
+def _rows(agent: str, root: Path, kind: type[Record]) -> Iterable[Record]:
+    return answer_rows(agent, root) if kind is AnswerRecord else leaf_rows(agent, root)

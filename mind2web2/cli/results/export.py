@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
             line(console, export.write(output, names, root))
         return 0
     kind: type[Record] = AnswerRecord if options.answers else LeafRecord
-    records = (each for name in names for each in _rows(name, root, kind))
+    records: Iterable[Record] = (each for name in names for each in _rows(name, root, kind))
     if options.anonymous:
         records = map(without_texts, records)
     with warnings_on(console):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from mind2web2.bridges.tables import (
@@ -44,7 +44,9 @@ def run(options: argparse.Namespace) -> int:
             line(console, export.write(output, names, root))
         return 0
     kind: type[Record] = AnswerRecord if options.answers else LeafRecord
-    records: Iterable[Record] = (each for name in names for each in _rows(name, root, kind))
+    rows: Callable[[str, Path], Iterable[Record]]
+    rows = answer_rows if options.answers else leaf_rows
+    records: Iterable[Record] = (record for name in names for record in rows(name, root))
     if options.anonymous:
         records = map(without_texts, records)
     with warnings_on(console):
@@ -52,7 +54,3 @@ def run(options: argparse.Namespace) -> int:
     noun = "answer" if options.answers else "leaf"
     line(console, f"{counted(count, noun)} written to {options.output}")
     return 0
-
-
-def _rows(agent: str, root: Path, kind: type[Record]) -> Iterable[Record]:
-    return answer_rows(agent, root) if kind is AnswerRecord else leaf_rows(agent, root)

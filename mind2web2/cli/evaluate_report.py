@@ -16,12 +16,12 @@ from mind2web2.cli.displays import duration_text, totals_text
 from mind2web2.cli.results.tables import print_metrics
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import CachingJudge
+from mind2web2.judge.cascade import CASCADE_RULE
 from mind2web2.judge.usage import RunUsage, TaskUsage
 from mind2web2.llm_client.chat import Usage
 from mind2web2.results.agent_summary import AgentSummary
 from mind2web2.results.answers import RunFolders, TaskWork
 from mind2web2.results.caution_facts import CautionFacts
-from mind2web2.rubric.verdicts import CASCADE_RULE
 from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.utils.dollars import dollars, dollars_as_given
 from mind2web2.utils.names import name_list, natural_key

@@ -61,6 +61,9 @@ def _of_command(
         yield f"```text\n{parser.description.strip()}\n```\n"
     shared = []
     options = _options(parser)
+    if name == "evaluate":
+        yield "[Options](options.md#evaluate) has its options.\n"
+        return
     for option, meaning in options.items():
         if option.startswith("-") and evaluate.get(option) == meaning:
             shared.append(f"`{option.split()[0]}`")

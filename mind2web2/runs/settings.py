@@ -237,7 +237,7 @@ class RunSettings:
             group=_FOLDERS,
             default_text="answers/",
             in_file=_folder_in_file("../project/answers"),
-            see="cost-and-speed.md#roots-in-a-bucket",
+            see="scale.md#roots-in-a-bucket",
         ),
     )
     eval_scripts_root: Path | str | None = setting(
@@ -299,7 +299,7 @@ class RunSettings:
             "mind2web2 merge brings the results together",
             parse=Shard.parse,
             metavar="I/N",
-            see="cost-and-speed.md#several-machines",
+            see="scale.md#several-machines",
         ),
     )
 
@@ -465,7 +465,7 @@ class RunSettings:
             metavar="FILE_OR_URL",
             group=_JUDGE,
             default_text="the agent's own under eval_results/",
-            see="cost-and-speed.md#several-machines",
+            see="scale.md#several-machines",
             is_common=True,
         ),
     )

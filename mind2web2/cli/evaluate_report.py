@@ -13,8 +13,8 @@ from mind2web2.cli.displays import duration_text, totals_text
 from mind2web2.cli.results.tables import print_metrics
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import CachingJudge
-from mind2web2.judge.cascade import CASCADE_RULE
 from mind2web2.judge.usage import RunUsage, TaskUsage
+from mind2web2.judge.voting import CASCADE_RULE
 from mind2web2.llm_client.chat import Usage
 from mind2web2.results.agent_summary import AgentSummary
 from mind2web2.results.answers import RunFolders, TaskWork

@@ -23,7 +23,6 @@ from mind2web2.errors import (
     JudgmentStoreError,
 )
 from mind2web2.judge.budget import Budget
-from mind2web2.judge.cascade import CASCADE_RULE
 from mind2web2.judge.permit import AnswerLimits, CircuitBreaker, Permit
 from mind2web2.judge.protocol import (
     AskedQuestion,
@@ -41,6 +40,7 @@ from mind2web2.judge.store import (
     judgment_key,
 )
 from mind2web2.judge.usage import RunUsage, usage_of
+from mind2web2.judge.voting import CASCADE_RULE
 from mind2web2.llm_client.chat import (
     ChatProvider,
     ChatReply,

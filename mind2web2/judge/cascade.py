@@ -2,34 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from mind2web2.errors import UsageError
 from mind2web2.llm_client.settings import PoolSource, check_address, public_address
-
-# The rule of two judges, as results name it. Results of earlier versions have other rules.
-CASCADE_RULE = "split votes, failed gates"
-
-
-class _Vote(Protocol):
-    @property
-    def supported(self) -> bool: ...
-
-    @property
-    def declined(self) -> str | None: ...
-
-
-def second_judge_decides(votes: Sequence[_Vote], is_gate: bool) -> bool:
-    """Tell whether the second judge decides in place of the first, which cast these votes.
-
-    It does where the votes differ or one was declined, and where a gate fails.
-    """
-    supported = {vote.supported for vote in votes}
-    is_declined = any(vote.declined is not None for vote in votes)
-    return is_declined or (supported != {True} and (is_gate or len(supported) > 1))
 
 
 @dataclass(frozen=True, slots=True)

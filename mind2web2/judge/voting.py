@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar
 
-from mind2web2.judge.cascade import second_judge_decides
 from mind2web2.rubric.verdicts import Vote
 from mind2web2.rubric.vote_rule import FIRST_VOTES, trials_needed
 from mind2web2.utils.aio import all_or_first_error
 
+# The rule of two judges, as results name it. Results of earlier versions have other rules.
+CASCADE_RULE = "split votes, failed gates"
 # What a judge is shown with the claim.
 Shown = TypeVar("Shown")
 Voter = TypeVar("Voter", bound="Named")
@@ -53,6 +54,16 @@ class Voted(Generic[Shown]):
     shown: Shown
     by: str | None = None
     first_votes: tuple[Vote, ...] = ()
+
+
+def second_judge_decides(votes: Sequence[Vote], is_gate: bool) -> bool:
+    """Tell whether the second judge decides in place of the first, which cast these votes.
+
+    It does where the votes differ or one was declined, and where a gate fails.
+    """
+    supported = {vote.supported for vote in votes}
+    is_declined = any(vote.declined is not None for vote in votes)
+    return is_declined or (supported != {True} and (is_gate or len(supported) > 1))
 
 
 async def votes_of(judge: Voter, ballot: Ballot[Voter, Shown]) -> Voted[Shown]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from mind2web2.judge.cascade import second_judge_decides
 from mind2web2.judge.spec import JudgeSpec
+from mind2web2.judge.voting import second_judge_decides
 from mind2web2.results.result_file import ResultFile
 from mind2web2.rubric.verdicts import (
     Evidence,

@@ -13,8 +13,8 @@ from projects import clean_environment
 from pydantic import create_model
 
 from mind2web2 import __version__
-from mind2web2.judge.cascade import CASCADE_RULE
 from mind2web2.judge.spec import JudgeSpec
+from mind2web2.judge.voting import CASCADE_RULE
 from mind2web2.prompts import HashedText
 from mind2web2.results.provenance import JudgeRecord, Provenance, served_by
 from mind2web2.results.settings_digest import library_versions, settings_sha256

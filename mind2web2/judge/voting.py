@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from mind2web2.rubric.verdicts import Vote
 from mind2web2.rubric.vote_rule import FIRST_VOTES, trials_needed
@@ -36,7 +36,7 @@ class Ballot(Generic[Voter, Shown]):
     """
 
     prepare: Callable[[Voter], Awaitable[Shown]]
-    cast: Callable[[Voter, Shown, int], Awaitable[tuple[Vote, Shown]]]
+    cast: Callable[[Voter, Shown, int], Coroutine[Any, Any, tuple[Vote, Shown]]]
     num_trials: int
     is_gate: bool
 

@@ -9,6 +9,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
+from pydantic import BaseModel
+
 from mind2web2.errors import CaptureError, JudgmentMissingError, Mind2Web2Error
 from mind2web2.judge.protocol import Judge, QuestionContext
 from mind2web2.judge.voting import Ballot, Voted
@@ -251,20 +253,19 @@ class ClaimJudging:
         return vote, answered.page
 
 
-def _verdict(
-    reply: BinaryEvalResult | BlindReading | None, blind: BlindQuestion | None
-) -> BinaryEvalResult:
+def _verdict(reply: BaseModel | None, blind: BlindQuestion | None) -> BinaryEvalResult:
     """Return the verdict of a reply; a reading is compared with the claimed value."""
     if reply is None:
         return BinaryEvalResult(reasoning="", result=False)
     # A rehearsal replies with verdicts only.
     if blind is None or isinstance(reply, BinaryEvalResult):
         return cast("BinaryEvalResult", reply)
-    read = "no value" if reply.value is None else f"'{reply.value}'"
+    reading = cast("BlindReading", reply)
+    read = "no value" if reading.value is None else f"'{reading.value}'"
     return BinaryEvalResult(
         reasoning=f"Read {read} without the claimed '{blind.value}'; compared as {blind.compare}.",
-        result=is_claimed(blind, reply.value),
-        quote=reply.quote,
+        result=is_claimed(blind, reading.value),
+        quote=reading.quote,
     )
 
 

@@ -347,7 +347,7 @@ class CitationFinder:
                 follows = bool(is_year and re.match(r"\s+[a-z]", after))
             else:
                 ends_sentence = re.match(r"\s+[\"“(*]*[A-Z]|\s*$|\n", after)
-                follows = word[-1] == "." and bool(is_year or is_code) and bool(ends_sentence)
+                follows = bool(word[-1] == "." and (is_year or is_code) and ends_sentence)
             if not follows:
                 return None
         if body.lower().lstrip("([") in NUMBERING and word[-1] == ".":

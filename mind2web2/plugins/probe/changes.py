@@ -356,7 +356,7 @@ def _without(change: Change) -> str:
 # Statements: negation, comparison, removal
 
 _AUXILIARY = re.compile(
-    r"\b(is|are|was|were|has|have|had|can|could|will|would|does|do|did|must|may|should)\b"
+    r"\b(is|are|was|were|has|have|had|can|could|will|would|does|do|did|must|(?-i:may)|should)\b"
     r"( not\b|n[\u2019']t\b)?",
     re.IGNORECASE,
 )

@@ -139,6 +139,8 @@ def _says(value: str, claimed: str) -> bool:
     return value == claimed or value.startswith(f"{claimed}-")
 
 
+_SHORT_NUMBER = 2
+_BOUND_REACH = 25
 # With these words a claim is true of many values.
 _BOUND = re.compile(
     r"\b(?:at least|at most|more than|less than|fewer than|over|under|above(?! (?:the )?sea)|below|up to"
@@ -149,15 +151,24 @@ _BOUND = re.compile(
 )
 
 
+def _is_bound(claim: str, fact: Fact) -> bool:
+    """Tell whether words beside a fact make the claim true of many values."""
+    return (
+        _BOUND.search(claim[max(0, fact.start - _BOUND_REACH) : fact.end + _BOUND_REACH])
+        is not None
+    )
+
+
 def _change_number(page: JudgedPage, random: Random) -> Change | Discarded | None:
     facts = _quoted_facts(page, "number")
-    if facts and _BOUND.search(page.claim):
-        return Discarded("number", "the claim is a bound, which another number may meet")
     return _first_change(facts, lambda fact: _changed_number(page, fact, random), random)
 
 
 def _changed_number(page: JudgedPage, fact: Fact, random: Random) -> Change | Discarded:
-    if _is_in_address(page, fact.text):
+    if _is_bound(page.claim, fact):
+        return Discarded("number", "the claim is a bound, which another number may meet")
+    # A digit or two in an address mean something else.
+    if len(fact.text) > _SHORT_NUMBER and _is_in_address(page, fact.text):
         return Discarded("number", "the page's address has the number")
     on_page = _page_facts(page.text, "number")
     places = [each for each in on_page if each.value == fact.value]
@@ -207,12 +218,12 @@ def _written_like(written: str, value: str) -> str:
 
 def _change_date(page: JudgedPage, random: Random) -> Change | Discarded | None:
     facts = _quoted_facts(page, "date")
-    if facts and _BOUND.search(page.claim):
-        return Discarded("date", "the claim is a bound, which another date may meet")
     return _first_change(facts, lambda fact: _changed_date(page, fact, random), random)
 
 
 def _changed_date(page: JudgedPage, fact: Fact, random: Random) -> Change | Discarded:
+    if _is_bound(page.claim, fact):
+        return Discarded("date", "the claim is a bound, which another date may meet")
     if _is_in_address(page, fact.text):
         return Discarded("date", "the page's address has the date")
     on_page = _page_facts(page.text, "date")
@@ -395,16 +406,15 @@ def _negation(page: JudgedPage, sentence: Sentence) -> _Edit | None:
 def _may_support(page: JudgedPage, sentence: Sentence) -> bool:
     """Tell whether a sentence may say what the claim says.
 
-    A heading does not. Other sentences have a number or date of the claim. If the claim has none, they have
-    nearly all its words.
+    A heading does not, nor does a sentence about a sibling. Others have a number or date of the claim. If
+    the claim has none, they have nearly all its words.
     """
     text = page.text[sentence.start : sentence.end]
-    if text.startswith("#"):
+    if text.startswith("#") or _is_of_sibling(page, text):
         return False
     values = _claim_values(page)
     if not values:
-        shared = page.claim_words & content_words(text)
-        return len(shared) >= _NEARLY_ALL * len(page.claim_words)
+        return _has_nearly_all_words(page, text)
     return any(fact.value in values for fact in facts_in(text))
 
 
@@ -496,13 +506,48 @@ def _remove_passage(page: JudgedPage, random: Random) -> Change | Discarded | No
     ]
     if any(_is_about_claim(page, fact) for fact in elsewhere):
         return Discarded("passage", "the page has a value of the claim elsewhere")
-    if speaks_of(page.claim_words, page.address):
+    if _address_says(page, values):
         return Discarded("passage", "the page's address says it")
     return change
 
 
+def _address_says(page: JudgedPage, values: set[str]) -> bool:
+    """Tell whether the address has most of the claim's words, and its values."""
+    said = {fact.value for fact in facts_in(page.address)} | content_words(page.address)
+    if values:
+        return values <= said and speaks_of(page.claim_words, page.address)
+    return _has_nearly_all_words(page, page.address)
+
+
+def _has_nearly_all_words(page: JudgedPage, text: str) -> bool:
+    return len(page.claim_words & content_words(text)) >= _NEARLY_ALL * len(page.claim_words)
+
+
+def _is_of_sibling(page: JudgedPage, text: str) -> bool:
+    """Tell whether a sentence is about a sibling of the claim's subject, such as another festival."""
+    claimed = facts_of_kind(page.claim, "name")
+    kinds = {word for name in claimed for word in _kind_words(page.claim, name)}
+    names = facts_of_kind(text, "name")
+    if {name.value for name in claimed} <= {name.value for name in names}:
+        return False
+    return any(
+        not content_words(name.text) <= page.claim_words and kinds & set(_kind_words(text, name))
+        for name in names
+    )
+
+
+def _kind_words(text: str, name: Fact) -> list[str]:
+    """Return the words that may say what a name is of: its last one, and the one behind it."""
+    behind = first_content_word(text[name.end :])
+    words = [*name.value.split()[1:][-1:], behind]
+    return [word for word in words if word is not None]
+
+
 def _is_about_claim(page: JudgedPage, fact: Fact) -> bool:
     """Tell whether a value stands among words of the claim, beside the value itself."""
+    sentence = page.sentence_at(fact.start)
+    if _is_of_sibling(page, page.text[sentence.start : sentence.end]):
+        return False
     around = page.text[max(0, fact.start - _SUBJECT_CHARS) : fact.end + _SUBJECT_CHARS]
     words = {word for word in page.claim_words if not word[0].isdigit()}
     return len(words & content_words(around)) >= min(_SUBJECT_WORDS, len(words))

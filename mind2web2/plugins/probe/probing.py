@@ -43,7 +43,7 @@ from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.dollars import dollars
 from mind2web2.utils.files import write_whole
 from mind2web2.utils.path_config import PathConfig
-from mind2web2.utils.text import counted
+from mind2web2.utils.text import counted, percent
 
 _AUTO_STEP = 60
 # With --sample auto.
@@ -289,10 +289,10 @@ def _print_survivor(console: Console, survivor: OtherReply) -> None:
 
 
 def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1%}"
+    return "-" if value is None else percent(value)
 
 
 def _interval(share: Share) -> str:
     if share.low is None or share.high is None:
         return "too few pages"
-    return f"{share.low:.1%} to {share.high:.1%}"
+    return f"{percent(share.low)} to {percent(share.high)}"

@@ -393,14 +393,22 @@ def _change_negation(page: JudgedPage, random: Random) -> Change | Discarded | N
 def _negation(page: JudgedPage, sentence: Sentence) -> _Edit | None:
     """Return the edit that negates what a sentence says about the claim, ``None`` if it is not clear how.
 
-    The one auxiliary verb stands before a word of the claim: in "holds 9 litres when it is full" another
-    one would.
+    The one auxiliary verb stands before a word of the claim, unlike that in "holds 9 litres when it is full",
+    and before the claimed fact, unlike that in "born in 1954, is a chemist".
     """
     matches = list(_AUXILIARY.finditer(page.text, sentence.start, sentence.end))
     if len(matches) != 1:
         return None
-    rest = page.text[matches[0].end() : sentence.end]
-    return _negated(matches[0]) if first_content_word(rest) in page.claim_words else None
+    verb_end = matches[0].end()
+    if first_content_word(page.text[verb_end : sentence.end]) not in page.claim_words:
+        return None
+    values = {fact.value for fact in facts_in(page.claim)}
+    said = facts_in(page.text[sentence.start : sentence.end])
+    shared = [fact for fact in said if fact.value in values]
+    is_subject_alone = len(shared) == 1 and shared[0].kind == "name"
+    if shared and not is_subject_alone and sentence.start + shared[-1].start < verb_end:
+        return None
+    return _negated(matches[0])
 
 
 def _may_support(page: JudgedPage, sentence: Sentence) -> bool:
@@ -472,17 +480,25 @@ def _change_comparison(page: JudgedPage, random: Random) -> Change | Discarded |
     if not shared:
         return None
     word = random.choice(shared)
-    edits = [
-        _Edit(*match.span(), _in_case_of(match[0], _OPPOSITES[word]))
-        for each in page.supporting
-        for match in re.compile(rf"\b{word}\b", re.IGNORECASE).finditer(
-            page.text, each.start, each.end
-        )
-    ]
+    form = re.compile(rf"\b{word}\b", re.IGNORECASE)
+    edits = []
+    for sentence in page.supporting:
+        matches = list(form.finditer(page.text, sentence.start, sentence.end))
+        # Two comparisons that are both turned around may say the same.
+        if len(matches) > 1 or not all(_is_beside_claim(page, sentence, each) for each in matches):
+            return None
+        edits += [_Edit(*each.span(), _in_case_of(each[0], _OPPOSITES[word])) for each in matches]
     others = [each for each in page.supporting if not page.is_quoted(each)]
     if any(word not in _sentence(page, each) for each in others):
         return Discarded("comparison", "another sentence says it in other words")
     return _edited("comparison", page, edits)
+
+
+def _is_beside_claim(page: JudgedPage, sentence: Sentence, word: re.Match[str]) -> bool:
+    """Tell whether the word before or behind a comparison is one of the claim."""
+    before = page.text[sentence.start : word.start()].split()[-1:]
+    behind = first_content_word(page.text[word.end() : sentence.end])
+    return behind in page.claim_words or bool(content_words("".join(before)) & page.claim_words)
 
 
 def _sentence(page: JudgedPage, sentence: Sentence) -> str:

@@ -151,11 +151,27 @@ def test_pages_of_all_kinds_are_changed(text, claim, quote, gone):
         ("The pool is not open.", "The pool is not open in May.", "The pool is open in May."),
         # The verb of the claim has no auxiliary, and the one that there is belongs to other words.
         ("The pool holds 9 litres.", "The pool holds 9 litres when it is full.", None),
+        ("A chemist was born in 1954.", "Ada, born in 1954, is a chemist.", None),
     ],
 )
 def test_a_negation_is_of_what_the_claim_says(claim, sentence, negated):
     change = change_page(judged(claim, sentence, f"{sentence}\nEnd.\n"), "negation", Random(1))
     assert (change and change.text) == (negated and f"{negated}\nEnd.\n")
+
+
+@pytest.mark.parametrize(
+    ("claim", "sentence"),
+    [
+        ("More rust goes with more salt.", "With more salt there is more rust."),
+        (
+            "The more expensive bid won.",
+            "The expensive bid won, since they liked its timetable more.",
+        ),
+    ],
+)
+def test_a_comparison_that_would_keep_its_meaning_is_not_made(claim, sentence):
+    page = judged(claim, sentence, f"{sentence}\nEnd.\n")
+    assert change_page(page, "comparison", Random(1)) is None
 
 
 @pytest.mark.parametrize(

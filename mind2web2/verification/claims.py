@@ -288,7 +288,9 @@ class ClaimJudging:
             trial=trial,
         )
         blind = verification.blind
-        template = BinaryEvalResult if blind is None else BlindReading
+        template: type[BinaryEvalResult | BlindReading] = (
+            BinaryEvalResult if blind is None else BlindReading
+        )
         answered = await context.ask(
             template,
             page,

@@ -118,7 +118,7 @@ class TaskRehearsal:
             if case.differs is not None and not (is_told and case.name == PERFECT):
                 found.append(Finding("case", f"{case.name}: {case}; {case.differs}"))
         broken = next((case for case in cases if case.got is None), None)
-        error = self.error or (broken and broken.differs)
+        error = self.error or (None if broken is None else broken.differs)
         verdict: Verdict = "faulty" if found else self.verdict
         return replace(self, findings=tuple(found), cases=cases, error=error, verdict=verdict)
 
@@ -157,7 +157,9 @@ def _choices_for(script: Path) -> Choices:
     if script.suffix != RUBRIC_SUFFIX:
         return Choices()
     lists = read_rubric(script).rubric.extract.items()
-    counts = {(ANSWER_EXTRACTION, (name,)): spec.list for name, spec in lists if spec.list}
+    counts: dict[tuple[str, tuple[str, ...]], int] = {
+        (ANSWER_EXTRACTION, (name,)): spec.list for name, spec in lists if spec.list
+    }
     return Choices(counts=counts)
 
 

@@ -62,9 +62,12 @@ def opposite_verdicts(leaves: Iterable[WrittenNode]) -> list[OppositeVerdicts]:
 
 
 def _pairs(url: str, statements: Iterable[Statement]) -> Iterable[OppositeVerdicts]:
-    found = list(statements)
-    for one in (each for each in found if each.supported):
-        for other in (each for each in found if not each.supported):
+    passed: list[Statement] = []
+    failed: list[Statement] = []
+    for each in statements:
+        (passed if each.supported else failed).append(each)
+    for one in passed:
+        for other in failed:
             is_same_claim = _words(one.claim) == _words(other.claim)
             if is_same_claim or _say_the_same(one.claim, other.claim):
                 yield OppositeVerdicts(url, one, other, is_same_claim)

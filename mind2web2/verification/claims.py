@@ -233,9 +233,7 @@ class ClaimJudging:
             trial=trial,
         )
         blind = verification.blind
-        template: type[BinaryEvalResult | BlindReading] = (
-            BinaryEvalResult if blind is None else BlindReading
-        )
+        template = BinaryEvalResult if blind is None else BlindReading
         answered = await context.ask(
             template,
             page,

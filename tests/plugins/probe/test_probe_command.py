@@ -102,6 +102,17 @@ def test_a_sample_ends_where_the_interval_is_narrow_enough(example):
     assert further == second["probes"] - first["probes"] + controls
 
 
+def test_two_judges_are_compared_on_the_same_probes(example):
+    def reply(body):
+        return json.dumps({"reasoning": "r", "result": body["model"] == "yes", "quote": ""})
+
+    with JudgeServer(reply) as server:
+        options = ["--judge_model", "no", "--sample", "10"]
+        outcome = probe(example, server, *options, model="yes")
+    assert outcome.returncode == 0, outcome.stderr
+    assert "only yes noticed 0, and only no noticed 10 (McNemar's p 0.001)" in outcome.stdout
+
+
 def test_a_budget_ends_the_questions(example):
     with JudgeServer(reply={"reasoning": "sure", "result": True}) as server:
         limits = ["--sample", "20", "--max_cost", "0.000001", "--max_llm_requests", "1"]

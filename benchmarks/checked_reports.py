@@ -335,8 +335,16 @@ def export(statements: list[Said]) -> str:
 
 
 FORMS: tuple[Form, ...] = (
-    *(links, double_brackets, sources_by_name, bare, table),
-    *(brackets, after_stop, footnotes, raised, export),
+    links,
+    double_brackets,
+    sources_by_name,
+    bare,
+    table,
+    brackets,
+    after_stop,
+    footnotes,
+    raised,
+    export,
 )
 
 

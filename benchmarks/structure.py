@@ -39,16 +39,14 @@ NAMES_FOR_SCRIPTS = {
 }
 DICTIONARIES = {"dict", "Mapping", "MutableMapping"}
 ROOMS_THAT_READ_RESULTS = {
-    *(
-        "benchmark",
-        "cli",
-        "cluster",
-        "judge_check",
-        "runs",
-        "scoring",
-        "statistics",
-        "viewer",
-    ),
+    "benchmark",
+    "cli",
+    "cluster",
+    "judge_check",
+    "runs",
+    "scoring",
+    "statistics",
+    "viewer",
 }
 NO_RESULTS = {
     "asked",

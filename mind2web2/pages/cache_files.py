@@ -12,14 +12,16 @@ import json
 import logging
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
-from mind2web2.capture.models import PageKind
-from mind2web2.errors import CacheReadError, DocumentError
+from mind2web2.capture.models import CaptureRecord, PageKind
+from mind2web2.errors import CacheReadError, CacheWriteError, DocumentError
 from mind2web2.pages.page_names import (
     IndexEntries,
     index_bytes,
@@ -27,7 +29,7 @@ from mind2web2.pages.page_names import (
     page_stem,
 )
 from mind2web2.pages.stored_files import file_names_in
-from mind2web2.urls.parts import clean_url, lookup_key, split_url
+from mind2web2.urls.parts import clean_url, lookup_key, split_url, storage_key
 from mind2web2.utils.files import (
     MAX_JSON_BYTES,
     is_leftover,
@@ -35,26 +37,13 @@ from mind2web2.utils.files import (
     stage_file,
     write_whole,
 )
-from mind2web2.utils.text import as_unicode_text
-
-if TYPE_CHECKING:
-    from mind2web2.capture.models import CapturedPage
-
-
-import threading
-from collections.abc import Callable, Set
-from contextlib import contextmanager
-from dataclasses import field
-from typing import TYPE_CHECKING
-
-from mind2web2.capture.models import CaptureRecord
-from mind2web2.errors import CacheWriteError
-from mind2web2.urls.parts import storage_key
 from mind2web2.utils.images import to_jpeg
-from mind2web2.utils.text import is_unicode_text
+from mind2web2.utils.text import as_unicode_text, is_unicode_text
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
+
+    from mind2web2.capture.models import CapturedPage
 
 
 _log = logging.getLogger(__name__)

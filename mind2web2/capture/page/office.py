@@ -184,9 +184,11 @@ def _xlsx_html(archive: zipfile.ZipFile, data: bytes) -> tuple[Iterable[str], li
         )
     if is_large:
         workbook = openpyxl.load_workbook(BytesIO(data), data_only=True, read_only=True)
-    notes = [
-        "a large workbook: hidden rows and columns are shown, merged cells are not joined"
-    ] * is_large
+    notes = []
+    if is_large:
+        notes.append(
+            "a large workbook: hidden rows and columns are shown, merged cells are not joined"
+        )
     return _sheets_html(workbook, is_large), notes
 
 

@@ -2,8 +2,8 @@
 
     uv run --group dev python benchmarks/checked_reports.py
 
-It prints how many pairs of statement and source are found, whether precision and coverage are exact with a
-judge that is always right, and how many planted errors the hints find without a judge.
+It prints how many pairs of statement and source are found, whether precision and coverage are exact
+with a judge that is always right, and how many planted errors the hints find without a judge.
 """
 
 from __future__ import annotations

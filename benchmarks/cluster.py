@@ -1,8 +1,8 @@
 """The Ray engine beside the plain runner: requests a second with one node and with several, and memory.
 
-Each node is a raylet of its own on this machine, with PostgreSQL and a judge of fixed latency beside it.
-Choose the latency so that the judge, not the processor, sets the pace. What counts is the time from the first
-request to the last; Ray takes some 10 s to start on top, once.
+Each node is a raylet of its own on this machine, with PostgreSQL and a judge of fixed latency
+beside it. Choose the latency so that the judge, not the processor, sets the pace. What counts is
+the time from the first request to the last; Ray takes some 10 s to start on top, once.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Measure each command on many answers: processor time and memory, and those of one answer more.
 
-A judge with 50 ms evaluates answers of 24 claims on 10 pages a task, first few answers and then ten times as
-many. Each command runs in a process of its own; it and all that it starts are counted together.
+A judge with 50 ms evaluates answers of 24 claims on 10 pages a task, first few answers and then ten
+times as many. Each command runs in a process of its own; it and all that it starts are counted
+together.
 
     PYTHONPATH=tests uv run --group dev python benchmarks/large.py [ANSWERS]
 """

@@ -2,9 +2,10 @@
 
     make live
 
-builds llama.cpp's server from a package, for 10 minutes on two cores, and gives it a model of 135 million
-parameters from another one. An answer of the example, check-judge, a cascade and serve ask it. The model
-judges no better than chance: the point is that every command ends in order, with a score or a reason.
+builds llama.cpp's server from a package, for 10 minutes on two cores, and gives it a model of 135
+million parameters from another one. An answer of the example, check-judge, a cascade and serve ask
+it. The model judges no better than chance: the point is that every command ends in order, with a
+score or a reason.
 """
 
 from __future__ import annotations

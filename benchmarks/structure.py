@@ -163,7 +163,10 @@ def functions_of(tree: ast.AST) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
 
 
 def names_imported(node: ast.stmt) -> set[str]:
-    """Return the modules that a statement may import; ``from a import b`` may mean the module ``a.b``."""
+    """Return the modules that a statement may import.
+
+    ``from a import b`` may mean the module ``a.b``.
+    """
     if isinstance(node, ast.Import):
         return {alias.name for alias in node.names}
     if isinstance(node, ast.ImportFrom) and node.module is not None:
@@ -214,7 +217,8 @@ class Place:
 def imports_in_functions() -> tuple[list[Place], list[Place]]:
     """Return the imports inside of functions: all of them, and those of own modules outside of commands.
 
-    Counted are statements. Imports for types only (``if TYPE_CHECKING``) stand outside of functions.
+    Counted are statements. Imports for types only (``if TYPE_CHECKING``) stand outside of
+    functions.
     """
     every, own = [], []
     for module in MODULES:
@@ -278,8 +282,9 @@ def untyped_dicts() -> list[Place]:
 def gets_on_results() -> list[Place]:
     """Return the reads by ``.get("field"`` in the rooms that read results.
 
-    Counted is every such call with a literal text, whatever it is called on, but for dictionaries that are
-    no results: ``NO_RESULTS`` names the variables that hold headers, environment, options and requests.
+    Counted is every such call with a literal text, whatever it is called on, but for dictionaries
+    that are no results: ``NO_RESULTS`` names the variables that hold headers, environment, options
+    and requests.
     """
     found = []
     for module in MODULES:
@@ -325,8 +330,9 @@ def assembling_modules() -> set[str]:
 def probes() -> list[Place]:
     """Return the probes of caches, clients, judges, browsers, libraries and semaphores by ``getattr``.
 
-    Such an object is known by the name of the variable or attribute that holds it. Counted is ``getattr``
-    with a literal name and ``hasattr``: a loop over the names of fields asks for what it knows to be there.
+    Such an object is known by the name of the variable or attribute that holds it. Counted is
+    ``getattr`` with a literal name and ``hasattr``: a loop over the names of fields asks for what
+    it knows to be there.
     """
     found = []
     for module in MODULES:

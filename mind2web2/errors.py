@@ -54,11 +54,17 @@ class CaptureError(Mind2Web2Error):
 
 
 class PageBugError(Mind2Web2Error):
-    """An unforeseen error while one page is prepared, of a parser for instance; it costs one leaf."""
+    """An unforeseen error while one page is prepared, of a parser for instance.
+
+    It costs one leaf.
+    """
 
 
 class BrowserGoneError(CaptureError):
-    """The browser ended under a page that was open in it; the page may be fine and is worth another try."""
+    """The browser ended under a page that was open in it.
+
+    The page may be fine and is worth another try.
+    """
 
 
 class DocumentError(Mind2Web2Error):
@@ -66,7 +72,10 @@ class DocumentError(Mind2Web2Error):
 
 
 class WorkerError(DocumentError):
-    """A worker died or took too long over a document; the machine may be at fault as well as the document."""
+    """A worker died or took too long over a document.
+
+    The machine may be at fault as well as the document.
+    """
 
 
 class MachineError(Mind2Web2Error):
@@ -106,7 +115,8 @@ class JudgeUnavailableError(JudgeError):
     """Rate limits, server errors, timeouts or dropped connections outlasted the retries.
 
     Args:
-        is_outage: the server failed for all requests for as long as a run waits (``judge_outage_wait``).
+        is_outage: the server failed for all requests for as long as a run waits
+            (``judge_outage_wait``).
     """
 
     def __init__(self, text: str, *, is_outage: bool = False) -> None:
@@ -147,8 +157,14 @@ class ImagesRefusedError(JudgeError):
 
 
 class JudgeDeclinedError(JudgeError):
-    """The judge declines the content (refusal, content filter); raised only to direct callers of a client."""
+    """The judge declines the content (refusal, content filter).
+
+    Raised only to direct callers of a client.
+    """
 
 
 class JudgmentStoreError(JudgeError):
-    """The store of judgments cannot be read or written; a reply that is not kept decides nothing."""
+    """The store of judgments cannot be read or written.
+
+    A reply that is not kept decides nothing.
+    """

@@ -57,8 +57,8 @@ class Place(TypedDict, total=False):
 class GoogleMapsTool:
     """Asks Google Maps, with the key of the environment variable ``GOOGLE_MAPS_API_KEY``.
 
-    A failure of the service (refused key, exhausted quota, no network) is a ``ToolError``, never a "not
-    found". An empty address is a place that does not exist, and is not asked for.
+    A failure of the service (refused key, exhausted quota, no network) is a ``ToolError``, never a
+    "not found". An empty address is a place that does not exist, and is not asked for.
     """
 
     def __init__(
@@ -149,7 +149,10 @@ class GoogleMapsTool:
         return await service_answer(ServiceRequest("google_maps", name, arguments, keywords), ask)
 
     def _ask_with_retries(self, request: Callable[[googlemaps.Client], Any]) -> Any:
-        """Make a request; the library itself repeats on 5xx and rate limits, we on dropped connections."""
+        """Make a request.
+
+        The library itself repeats on 5xx and rate limits, we on dropped connections.
+        """
         from googlemaps import exceptions
 
         client = self._get_client()

@@ -38,15 +38,18 @@ class LeafRecord:
         tags: of the leaf and of the nodes above it.
         critical: the leaf is a gate.
         verdict: ``passed``, ``failed``, ``skipped`` or ``initialized`` (never judged).
-        decided_by: ``judge``, ``page`` (none was available), ``prerequisite``, ``script`` or ``error``.
-        votes_for, votes_against: on the answer alone and on all pages; declined votes count in neither.
-        quotation: the worst match of the judge's quotations: ``found``, ``approximate`` or ``not_found``;
-            ``None`` without any.
+        decided_by: ``judge``, ``page`` (none was available), ``prerequisite``, ``script`` or
+            ``error``.
+        votes_for, votes_against: on the answer alone and on all pages; declined votes count in
+            neither.
+        quotation: the worst match of the judge's quotations: ``found``, ``approximate`` or
+            ``not_found``; ``None`` without any.
         weak: the evidence is too weak to rely on the verdict (docs/scoring.md).
         pages: how many pages the claim was held against.
         page: the page that supports it, else the first one.
         judgments: the judge's replies for the leaf.
-        cost_usd: the leaf's part of the answer's cost, by judgments; ``None`` where the price is unknown.
+        cost_usd: the leaf's part of the answer's cost, by judgments; ``None`` where the price is
+            unknown.
     """
 
     agent: str
@@ -183,7 +186,8 @@ def write_table(
         kind: of the records, which names the columns of an empty table.
 
     Raises:
-        UsageError: the name ends otherwise, Parquet's package is missing, or the file cannot be written.
+        UsageError: the name ends otherwise, Parquet's package is missing, or the file cannot be
+            written.
     """
     columns = [field.name for field in fields(kind)]
     rows = [asdict(record) for record in records]

@@ -40,9 +40,9 @@ _LANGUAGES = "en-US,en"
 class Browser:
     """Opens pages in a browser that starts with the first of them and ends with the ``async with`` block.
 
-    With ``settings.cdp_url`` it is the user's own running browser, with the user's own logins. It does not go
-    through the proxy: what its pages may connect to is not filtered, so an address has to be checked
-    (``FilteringProxy.refusal_of``) before it is opened there.
+    With ``settings.cdp_url`` it is the user's own running browser, with the user's own logins. It
+    does not go through the proxy: what its pages may connect to is not filtered, so an address has
+    to be checked (``FilteringProxy.refusal_of``) before it is opened there.
 
     Raises:
         MachineError: on entering or on opening a page: there is no browser.
@@ -78,7 +78,8 @@ class Browser:
         """Open a page in a context of its own, whose connections all go through the proxy at ``server_url``.
 
         Raises:
-            BrowserGoneError: the browser died under it; whatever the block was doing is interrupted.
+            BrowserGoneError: the browser died under it; whatever the block was doing is
+                interrupted.
             MachineError: the browser does not start.
         """
         process = await self._running()
@@ -182,7 +183,10 @@ class Browser:
 
 @dataclass(slots=True)
 class _Tab:
-    """A page with its session; ``context`` is to be closed with it, and ``None`` where it is the user's."""
+    """A page with its session.
+
+    ``context`` is to be closed with it, and ``None`` where it is the user's.
+    """
 
     page: Page
     session: CDPSession

@@ -402,9 +402,9 @@ def _nothing_shown(seen: Sighting) -> PageFailureError:
 class BatchBrowserManager(PackageBrowser):
     """Captures pages with one browser, many at once, politely and within bounds.
 
-    Used as an async context manager. Everything that a page fetches goes through a filtering proxy that
-    connects to public addresses only. A page that fails for a temporary reason is tried again; a browser that
-    crashes is started again.
+    Used as an async context manager. Everything that a page fetches goes through a filtering proxy
+    that connects to public addresses only. A page that fails for a temporary reason is tried again;
+    a browser that crashes is started again.
 
     Args:
         headless: without a window.
@@ -457,7 +457,8 @@ class BatchBrowserManager(PackageBrowser):
     async def capture_page(self, url: str, logger: logging.Logger) -> tuple[str | None, str | None]:
         """Return a page's screenshot as base64 JPEG and its text; ``None`` for a missing one.
 
-        Of a PDF that is its text and its first page. ``capture`` says more, such as why there is neither.
+        Of a PDF that is its text and its first page. ``capture`` says more, such as why there is
+        neither.
         """
         page = await self.capture(url, logger)
         if page.pdf is not None:

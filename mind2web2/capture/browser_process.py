@@ -228,7 +228,9 @@ def needs_virtual_display() -> bool:
 
 
 def start_virtual_display(width_px: int, height_px: int) -> Xvfb:
-    """Start an X server without a screen on a free display number; it ends with the last window in it.
+    """Start an X server without a screen on a free display number.
+
+    It ends with the last window in it.
 
     Raises:
         MachineError: Xvfb is not installed, or does not start.
@@ -309,7 +311,10 @@ class BrowserProcess:
         return self._browser
 
     def do(self, chore: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """Run something that has to finish even if its caller is cancelled; ``stop`` waits for it."""
+        """Run something that has to finish even if its caller is cancelled.
+
+        ``stop`` waits for it.
+        """
         task = asyncio.create_task(chore)
         self._chores.add(task)
         task.add_done_callback(self._chores.discard)
@@ -544,8 +549,8 @@ def _reason(text: str) -> str:
 def limit_pages(browser_pid: int, max_bytes: int) -> None:
     """Limit the processes that a browser has for pages, and those that it will have, to so much each.
 
-    Past the limit the system refuses more memory, and the page crashes alone. Its size says little: half
-    a megabyte of HTML may unfold to gigabytes. Only Linux can limit running processes.
+    Past the limit the system refuses more memory, and the page crashes alone. Its size says little:
+    half a megabyte of HTML may unfold to gigabytes. Only Linux can limit running processes.
     """
     if sys.platform != "linux":
         return

@@ -86,7 +86,10 @@ def _letters_by_script(text: str | Counter[str]) -> dict[str, Counter[str]]:
 
 
 def _script_of(character: str) -> str | None:
-    """Return the script of a letter, which its Unicode name begins with; ``None`` for another character."""
+    """Return the script of a letter, which its Unicode name begins with.
+
+    ``None`` for another character.
+    """
     category = unicodedata.category(character)
     if category == "So" and character >= "\U0001f300":
         return EMOJI

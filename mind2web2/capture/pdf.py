@@ -1,6 +1,9 @@
-"""A PDF's bytes -> its text and pictures of its pages. Takes processor time: runs in a worker process.
+"""A PDF's bytes -> its text and pictures of its pages.
 
-PDFium is written in C++ and reads hostile files; that too is a reason to keep it out of the main process.
+Takes processor time: runs in a worker process.
+
+PDFium is written in C++ and reads hostile files; that too is a reason to keep it out of the main
+process.
 """
 
 from __future__ import annotations

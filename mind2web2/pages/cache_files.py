@@ -277,7 +277,8 @@ def may_replace(
 ) -> bool:
     """Return whether a capture is as good as the stored page's, whose record may be missing.
 
-    A page without a record is an older tool's: it gives way to a clean capture, not to a suspect one.
+    A page without a record is an older tool's: it gives way to a clean capture, not to a suspect
+    one.
 
     Args:
         must_be_better: an equally good one stays, unless its server was out of order.
@@ -337,7 +338,8 @@ _PLAIN_NAME = re.compile(r"[\w.-]{1,64}", re.ASCII)
 def replace_page(folder: Path, contents: Mapping[Path, bytes | str | None]) -> None:
     """Replace a page's files, ``None`` removing one; call while the folder is locked.
 
-    Readers that find the folder unlocked see all old files or all new ones, whenever the process is killed.
+    Readers that find the folder unlocked see all old files or all new ones, whenever the process is
+    killed.
     """
     note: dict[str, str | None] = {}
     for path, content in contents.items():
@@ -360,7 +362,10 @@ def finish_replacing(folder: Path) -> None:
 
 
 def _moves(raw: bytes) -> dict[str, str | None]:
-    """Return the moves that a note lists; none if the note is not ours, since folders are exchanged."""
+    """Return the moves that a note lists.
+
+    None if the note is not ours, since folders are exchanged.
+    """
     try:
         note = json.loads(raw)
     except (ValueError, RecursionError):

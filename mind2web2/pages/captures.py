@@ -35,10 +35,16 @@ class DoubtfulPageError(CaptureError):
 
 
 class PageCapture(Protocol):
-    """Captures a page; ``capture(url, logger) -> CapturedPage``, if there is one, is used instead."""
+    """Captures a page.
+
+    ``capture(url, logger) -> CapturedPage``, if there is one, is used instead.
+    """
 
     async def capture_page(self, url: str, logger: logging.Logger) -> tuple[str | None, str | None]:
-        """Return the screenshot as base64 text and the page's text; ``CaptureError`` says why not."""
+        """Return the screenshot as base64 text and the page's text.
+
+        ``CaptureError`` says why not.
+        """
 
 
 OpenBrowser = Callable[[], AbstractAsyncContextManager[PageCapture]]
@@ -52,7 +58,9 @@ class KnownPages(Protocol):
 
 
 class SharedCaptures:
-    """The captures of a run, with one browser that is opened for the first of them; an async context manager.
+    """The captures of a run, with one browser that is opened for the first of them.
+
+    An async context manager.
 
     Equal requests wait for one capture. A failed capture is not repeated.
 
@@ -155,7 +163,10 @@ class SharedCaptures:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """The record of a capture, and the cache that has the page; its content is not kept in memory."""
+    """The record of a capture, and the cache that has the page.
+
+    Its content is not kept in memory.
+    """
 
     record: CaptureRecord
     cache: PageCache

@@ -1,7 +1,7 @@
 """The URLs that an agent's answers to a task cite, listed in a file; and which of them are barred sources.
 
-A parser and a model find the URLs. Barred sources are pages about the benchmark itself, on which an answer
-should not rest.
+A parser and a model find the URLs. Barred sources are pages about the benchmark itself, on which an
+answer should not rest.
 """
 
 from __future__ import annotations
@@ -261,7 +261,9 @@ def write_citations(
 
 
 def listed_urls(path: Path) -> list[str]:
-    """Return the URLs in a list of citations, also of an older tool's; none if there is no such file.
+    """Return the URLs in a list of citations, also of an older tool's.
+
+    None if there is no such file.
 
     Raises:
         CacheReadError: the file cannot be read or is damaged.
@@ -285,12 +287,15 @@ AskForUrls = Callable[[str], Awaitable[list[str]]]
 
 
 class LinkJudge:
-    """Asks a judge for the URLs of answers and keeps its replies; where it fails, the parser has to do.
+    """Asks a judge for the URLs of answers and keeps its replies.
+
+    Where it fails, the parser has to do.
 
     Args:
         folder: of the kept replies, a file for each answer, named by the answer's SHA-256.
         model: the model whose kept replies count; ``None`` for any model.
-        ask: gives the URLs of an answer, raising ``JudgeError``; ``None`` to use kept replies alone.
+        ask: gives the URLs of an answer, raising ``JudgeError``; ``None`` to use kept replies
+            alone.
     """
 
     def __init__(self, folder: Path, model: str | None, ask: AskForUrls | None) -> None:
@@ -428,7 +433,9 @@ class BarredList:
         pages: CacheFileSys,
         question: str = "",
     ) -> list[BarredPage]:
-        """Return the barred sources among the pages that an answer cites or was judged on; reads files.
+        """Return the barred sources among the pages that an answer cites or was judged on.
+
+        Reads files.
 
         Args:
             question: the task's; a page that shares long runs of words with it is barred too.

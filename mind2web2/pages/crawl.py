@@ -363,8 +363,8 @@ async def crawl(
 ) -> list[TaskPages]:
     """Store the chosen pages in the tasks' caches, and return all cited pages as they are stored then.
 
-    A browser is opened only if a page has to be captured. Each page is stored at once, so that a run may end
-    at any time; the lists of cited URLs are then updated.
+    A browser is opened only if a page has to be captured. Each page is stored at once, so that a
+    run may end at any time; the lists of cited URLs are then updated.
 
     Args:
         before: capture pages that are older than this instead of those of the choice.

@@ -84,7 +84,8 @@ async def import_file(
 ) -> ImportOutcome:
     """Store the pages of a file: each in the named tasks, or else in those whose answers cite it.
 
-    All pages are read and rendered before the first is stored. No browser is opened where none is rendered.
+    All pages are read and rendered before the first is stored. No browser is opened where none is
+    rendered.
 
     Args:
         url: the page's, for a file that does not say it.
@@ -111,7 +112,8 @@ def import_folder(source: Path, cache: AgentCache, task_ids: Sequence[str] = ())
     """Store the pages of a folder in the layout of a cache, an agent's or a task's, with their records.
 
     Raises:
-        UsageError: it is not such a folder, has links in it, or is a task's folder for several tasks.
+        UsageError: it is not such a folder, has links in it, or is a task's folder for several
+            tasks.
         CacheReadError: a page cannot be read.
         CacheWriteError: the cache cannot be written.
     """

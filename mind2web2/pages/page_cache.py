@@ -1,7 +1,7 @@
 """Page caches as the judge's questions use them: ours, and caches that a script brings, which can do less.
 
-A script's own cache needs the methods of ``PageCache`` alone. The functions below ask for what ours can do
-beyond that, and say what holds for a cache that lacks it.
+A script's own cache needs the methods of ``PageCache`` alone. The functions below ask for what ours
+can do beyond that, and say what holds for a cache that lacks it.
 """
 
 from __future__ import annotations
@@ -61,7 +61,10 @@ def listed_failure(cache: PageCache, url: str) -> str | None:
 
 
 def addresses(cache: PageCache) -> list[str] | None:
-    """Return the URLs of stored pages and those redirected to them; ``None`` from a cache without a list."""
+    """Return the URLs of stored pages and those redirected to them.
+
+    ``None`` from a cache without a list.
+    """
     stored, redirected = (
         _method(cache, "get_all_urls"),
         _method(cache, "redirected_urls"),

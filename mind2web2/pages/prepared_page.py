@@ -17,12 +17,15 @@ NO_SCREENSHOT = "no screenshot is stored"
 
 @dataclass(frozen=True, slots=True)
 class PageSettings:
-    """How much of a page the judge is shown; values from a script's process are checked by the types.
+    """How much of a page the judge is shown.
+
+    Values from a script's process are checked by the types.
 
     Args:
-        image_max_height: pixels of a screenshot, after scaling it to ``image_max_width``; the rest is cut.
-        part_height: a screenshot is shown in parts of this height, since models shrink taller images
-            until nothing can be read; neighbours share ``part_overlap`` pixels.
+        image_max_height: pixels of a screenshot, after scaling it to ``image_max_width``; the rest
+            is cut.
+        part_height: a screenshot is shown in parts of this height, since models shrink taller
+            images until nothing can be read; neighbours share ``part_overlap`` pixels.
         max_side_px: of a screenshot's part or the image of a PDF page; ``None`` for no other limit.
     """
 
@@ -96,7 +99,8 @@ class PreparedPage:
     def within(self, limit: ImageLimit) -> PreparedPage:
         """Return the page with no more images than a limit allows: the first of them.
 
-        Taller ones would show more of the page, but models scale these down until nothing can be read.
+        Taller ones would show more of the page, but models scale these down until nothing can be
+        read.
         """
         count = limit.max_images
         notes = self.notes

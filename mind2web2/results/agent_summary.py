@@ -209,7 +209,10 @@ class AgentSummary(_Figures):
 
 @dataclass(frozen=True, slots=True)
 class MissingAnswer:
-    """An answer without a score, or one that does not exist; a task without any has no ``answer_name``."""
+    """An answer without a score, or one that does not exist.
+
+    A task without any has no ``answer_name``.
+    """
 
     task_id: str
     answer_name: str | None

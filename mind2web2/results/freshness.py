@@ -1,7 +1,7 @@
 """Find results that no longer hold, by the files and the judge of now.
 
-A result holds while the checksums of what it was made from are the same and its script uses nothing else
-(``scripts.sources``). Any other script is run again, from stored replies.
+A result holds while the checksums of what it was made from are the same and its script uses nothing
+else (``scripts.sources``). Any other script is run again, from stored replies.
 """
 
 from __future__ import annotations
@@ -147,7 +147,8 @@ def changes_since(
     """Yield what has changed since a result was made, one phrase each; reads files.
 
     Args:
-        answer_sha256: of the present text; ``None`` for an answer that is missing or cannot be read.
+        answer_sha256: of the present text; ``None`` for an answer that is missing or cannot be
+            read.
         script: of now; ``None`` where no script exists for the task.
         pages: ``None`` leaves them uncompared.
     """
@@ -237,7 +238,9 @@ def _unknown_inputs(made_from: Provenance, script_path: Path) -> Iterator[str]:
 
 
 class FilesNow:
-    """An agent's answers, scripts and pages as they are now; scripts and pages are found once a task.
+    """An agent's answers, scripts and pages as they are now.
+
+    Scripts and pages are found once a task.
 
     Args:
         with_pages: ``False`` leaves pages uncompared, for results that came without them.

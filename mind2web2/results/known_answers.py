@@ -41,8 +41,8 @@ def agent_answers(output_dir: Path, agent_name: str) -> list[ScoredAnswer]:
 def task_answers(output_dir: Path, agent_name: str, task_id: str) -> list[ScoredAnswer]:
     """Return every answer to a task that its folder knows of, in natural order.
 
-    The newest result file decides. The task's two summary files add scores of folders without result files,
-    and answers that were found unscored since.
+    The newest result file decides. The task's two summary files add scores of folders without
+    result files, and answers that were found unscored since.
     """
     folder = output_dir / agent_name / task_id
     answers = judged_answers(folder)

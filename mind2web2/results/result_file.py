@@ -1,7 +1,8 @@
 """One result: the model that result files are written from and read into.
 
-A result file holds the summary that the eval script returned (eval-scripts.md, "Summary"), and how the result
-was made. The file's own JSON is kept as ``document``: a script may add any fields, and they stay as they are.
+A result file holds the summary that the eval script returned (eval-scripts.md, "Summary"), and how
+the result was made. The file's own JSON is kept as ``document``: a script may add any fields, and
+they stay as they are.
 """
 
 from __future__ import annotations
@@ -124,7 +125,10 @@ class RunRecord(BaseModel):
     content_sha256: str | None = None
 
     def as_json(self) -> JsonObject:
-        """Return the fields as they are written; the judge that was checked is in the provenance."""
+        """Return the fields as they are written.
+
+        The judge that was checked is in the provenance.
+        """
         left_out: set[str] = {
             "content_sha256",
             *(["judge_check"] if self.judge_check is None else []),
@@ -184,11 +188,14 @@ class ResultFile(BaseModel):
 
     Args:
         final_score: ``None`` where the file has no score from 0 to 1.
-        weighted_score: the figure by the leaves' weights, beside the score; ``None`` without weights.
+        weighted_score: the figure by the leaves' weights, beside the score; ``None`` without
+            weights.
         undecided_leaves: leaves that the script never judged.
-        script_faults: mistakes of the script, with its line; ``None`` in results of earlier versions.
+        script_faults: mistakes of the script, with its line; ``None`` in results of earlier
+            versions.
         score_bounds: ``None`` without exactly one sound rubric tree.
-        eval_breakdown: what the script returned, mostly one part; items that are no objects stay as they are.
+        eval_breakdown: what the script returned, mostly one part; items that are no objects stay as
+            they are.
         stated_provenance: the file's own words on what the result was made from.
     """
 
@@ -258,7 +265,10 @@ class ResultFile(BaseModel):
 
     @cached_property
     def provenance(self) -> Provenance | None:
-        """Return what the result was made from; ``None`` where it does not say, or not everything."""
+        """Return what the result was made from.
+
+        ``None`` where it does not say, or not everything.
+        """
         try:
             return Provenance.model_validate(self.stated_provenance)
         except ValidationError:
@@ -427,7 +437,8 @@ class ResultFile(BaseModel):
     def is_edited(self) -> bool:
         """Tell whether the result changed after it was written, as far as its checksum tells.
 
-        A result that records library versions was written with a checksum: without one it was changed.
+        A result that records library versions was written with a checksum: without one it was
+        changed.
         """
         if self.run.content_sha256 is not None:
             return self.run.content_sha256 != self.content_sha256

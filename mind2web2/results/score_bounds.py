@@ -1,8 +1,8 @@
 """Bounds of a result's score, by its verdicts on weak evidence; pure.
 
-Scores never fall when a leaf passes instead of failing, and fewer leaves are skipped then. So the score is
-least where every weak verdict is a failure, and greatest where each is a pass. A leaf that was skipped
-because of a weak failure has no verdict: it fails in one case and passes in the other.
+Scores never fall when a leaf passes instead of failing, and fewer leaves are skipped then. So the
+score is least where every weak verdict is a failure, and greatest where each is a pass. A leaf that
+was skipped because of a weak failure has no verdict: it fails in one case and passes in the other.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _FAILED = Outcome(0.0, "failed")
 def score_bounds(root: WrittenNode, score: float) -> ScoreBounds:
     """Return the bounds of a score that follows from a rubric tree.
 
-    Weak are verdicts on missing or suspect pages, with a quotation that was not found, with votes that differ
-    or that the judge declined, and after an error. The script's own decisions stay as they are. Unknown are
-    leaves that were skipped because a weak leaf failed.
+    Weak are verdicts on missing or suspect pages, with a quotation that was not found, with votes
+    that differ or that the judge declined, and after an error. The script's own decisions stay as
+    they are. Unknown are leaves that were skipped because a weak leaf failed.
     """
     leaves = list(root.leaves())
     weak = {id(leaf) for leaf in leaves if _is_weak(leaf)}

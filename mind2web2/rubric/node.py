@@ -50,7 +50,8 @@ class Undecided:
 
     Args:
         behind: so many undecided leaves in a row come before it.
-        on_read: called when something that depends on it is read; ``None`` where a stand-in is shown.
+        on_read: called when something that depends on it is read; ``None`` where a stand-in is
+            shown.
     """
 
     behind: int = 0
@@ -107,9 +108,9 @@ class _Children(list["VerificationNode"]):
 class VerificationNode:
     """A node of a rubric tree; a node without children is a leaf.
 
-    The tree keeps its own links: ``parent``, the index behind ``find`` and, per node, which children
-    have a failed, skipped or undecided leaf below them, so that neither a lookup nor the question whether a
-    verification is to be skipped ever searches the tree.
+    The tree keeps its own links: ``parent``, the index behind ``find`` and, per node, which
+    children have a failed, skipped or undecided leaf below them, so that neither a lookup nor the
+    question whether a verification is to be skipped ever searches the tree.
     """
 
     __slots__ = (
@@ -598,7 +599,10 @@ class VerificationNode:
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """A node as plain data; ``above`` is the number of its parent's record, ``None`` for the first."""
+    """A node as plain data.
+
+    ``above`` is the number of its parent's record, ``None`` for the first.
+    """
 
     above: int | None
     fields: PlainFields

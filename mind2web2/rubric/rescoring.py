@@ -36,7 +36,10 @@ class Rescoring:
         return self.score_with({})
 
     def score_with(self, verdicts: Mapping[int, Outcome]) -> float:
-        """Return the tree's score with these verdicts, by ``id(leaf)``; it equals that of ``aggregate``."""
+        """Return the tree's score with these verdicts, by ``id(leaf)``.
+
+        It equals that of ``aggregate``.
+        """
         changed = dict(verdicts)
         for position in self._above(verdicts):
             node = self._nodes[position]

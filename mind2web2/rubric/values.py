@@ -1,4 +1,7 @@
-"""Extracted values compared without a judge; pure, and offered to eval scripts by ``eval_toolkit``."""
+"""Extracted values compared without a judge.
+
+Pure, and offered to eval scripts by ``eval_toolkit``.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +59,10 @@ def same_value(one: Any, other: Any) -> bool:
 
 
 def same_text(one: Any, other: Any) -> bool:
-    """Tell whether two texts are given and have the same words; case and punctuation do not count."""
+    """Tell whether two texts are given and have the same words.
+
+    Case and punctuation do not count.
+    """
     return all_given(one, other) and _fold(one) == _fold(other)
 
 

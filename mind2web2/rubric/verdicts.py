@@ -128,8 +128,8 @@ def gate_then_average(children: Sequence[Outcome], critical: Sequence[bool]) -> 
 def weighted_share(leaves: Iterable[tuple[float | None, bool]]) -> float | None:
     """Return the weighted figure beside the score, ``None`` without weights.
 
-    It is the weight of the leaves that passed, less that of leaves with a negative weight that did not, in
-    relation to all positive weights; from 0 to 1.
+    It is the weight of the leaves that passed, less that of leaves with a negative weight that did
+    not, in relation to all positive weights; from 0 to 1.
 
     Args:
         leaves: weight, and whether the leaf passed; leaves without a weight do not count.
@@ -265,8 +265,8 @@ class Quote(BaseModel):
     """The passage that a judge names as decisive, and its place in the texts shown.
 
     Args:
-        match: ``found`` but for typography, white space and letter case; ``approximate``, where a passage is
-            nearly like it; or ``not_found``, which leaves the verdict as it is.
+        match: ``found`` but for typography, white space and letter case; ``approximate``, where a
+            passage is nearly like it; or ``not_found``, which leaves the verdict as it is.
         source: the text that has the passage; ``None`` where it is not found, like its place.
         start: of the passage, in characters of the text as it was shown.
         end: likewise, behind the last character.
@@ -385,11 +385,13 @@ class Evidence(BaseModel):
 
     Args:
         decided_by: ``judge`` (votes decided), ``prerequisite`` (skipped), ``page`` (no source was
-            available), ``script`` (a custom node) or ``error`` (an exception inside the verification).
+            available), ``script`` (a custom node) or ``error`` (an exception inside the
+            verification).
         num_trials: of each vote, at most; a vote ends as soon as it is settled.
-        first_judge: of two judges, the model of the first; ``None`` where one judge decides everything.
-        votes: the votes on the answer alone; votes on pages are with their page, as are ``judge`` and
-            ``first_votes`` (``VotedBy``).
+        first_judge: of two judges, the model of the first; ``None`` where one judge decides
+            everything.
+        votes: the votes on the answer alone; votes on pages are with their page, as are ``judge``
+            and ``first_votes`` (``VotedBy``).
         pages: every page checked, in order.
         reason: the cause in one line where no judge decided.
         flags: passages of the claim that seem to address the judge.

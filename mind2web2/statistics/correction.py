@@ -1,7 +1,8 @@
 """A judge's mean score as better verdicts on a part of the answers correct it, and its two intervals; pure.
 
-The interval of *these tasks* holds the score that better verdicts on all the same answers would give. That of
-*tasks at large* holds the score over all tasks of the kind, so that it adds the choice of the tasks.
+The interval of *these tasks* holds the score that better verdicts on all the same answers would
+give. That of *tasks at large* holds the score over all tasks of the kind, so that it adds the
+choice of the tasks.
 """
 
 from __future__ import annotations
@@ -30,15 +31,16 @@ class CorrectedMean:
     """A mean over tasks by the judge, and as labels correct it.
 
     Args:
-        by_task: values with the corrected mean as their mean, to first order each task's share of it.
+        by_task: values with the corrected mean as their mean, to first order each task's share of
+            it.
         below: how far the score that all labels would give may lie below the value, at ``LEVEL``.
         above: likewise above.
         standard_error: of the value, as an estimate of that score.
         labels: how many answers are in the sample.
         population: how many answers it is a sample of.
         labelled_tasks: the number of tasks in the sample.
-        least_reach: no interval reaches less far: a sample that ended where its error was small enough
-            ended, more often than not, where the estimate of that error was too small.
+        least_reach: no interval reaches less far: a sample that ended where its error was small
+            enough ended, more often than not, where the estimate of that error was too small.
     """
 
     raw_by_task: Mapping[str, float]

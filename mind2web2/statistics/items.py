@@ -1,4 +1,7 @@
-"""Item analysis: what the leaves of a rubric tell about the answers, from tables of verdicts; pure."""
+"""Item analysis: what the leaves of a rubric tell about the answers, from tables of verdicts.
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +46,8 @@ def labels_of(counts: ItemCounts, matters: Sequence[bool]) -> list[Label]:
     """Return what is conspicuous about a leaf.
 
     Args:
-        matters: for each result in which the leaf was decided, whether another verdict would have changed
-            the score.
+        matters: for each result in which the leaf was decided, whether another verdict would have
+            changed the score.
     """
     if not counts.reached:
         return ["never reached"]
@@ -76,7 +79,8 @@ def twins(table: Mapping[str, Sequence[Verdict]]) -> list[tuple[str, ...]]:
 def rest_correlation(item: Sequence[bool | None], rest: Sequence[float]) -> float | None:
     """Return the correlation of a leaf's verdict with the share of the tree's other leaves that passed.
 
-    Low or negative: the leaf measures something else than the rest. ``None`` where either does not vary.
+    Low or negative: the leaf measures something else than the rest. ``None`` where either does not
+    vary.
 
     Args:
         item: whether the leaf passed in each result, ``None`` where it was not decided.
@@ -106,10 +110,10 @@ class TaskFigures:
     Args:
         saturated: all scores are 1, or all are 0.
         discrimination: the highest mean of an agent less the lowest; ``None`` for one agent.
-        between_agents: the part of the scores' variance within the task that lies between agents (eta
-            squared); ``None`` for one agent, or scores that do not vary.
-        variance_share: the task's part of the sum, over tasks, of the squared differences between the
-            agents' means and their middle.
+        between_agents: the part of the scores' variance within the task that lies between agents
+            (eta squared); ``None`` for one agent, or scores that do not vary.
+        variance_share: the task's part of the sum, over tasks, of the squared differences between
+            the agents' means and their middle.
     """
 
     saturated: bool

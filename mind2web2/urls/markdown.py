@@ -274,8 +274,9 @@ _Piece = str | _Opening | _Closing
 def markdown_addresses(markdown: str) -> Iterator[str]:
     """Yield the addresses of links, definitions, pictures, text, tables, code and HTML, as they are written.
 
-    The name of a link counts only where the link leads nowhere on the web. A markdown picture counts, being
-    shown as evidence; a picture in HTML does not, being the logo of whatever exported the text.
+    The name of a link counts only where the link leads nowhere on the web. A markdown picture
+    counts, being shown as evidence; a picture in HTML does not, being the logo of whatever exported
+    the text.
     """
     position = 0
     while position < min(len(markdown), _MAX_PARSED_CHARS):

@@ -97,7 +97,8 @@ class ThreadQueue(Generic[Work, Value]):
 
     Args:
         name: of the thread.
-        do: called in the thread; returns a result or an error for each piece of work, in their order.
+        do: called in the thread; returns a result or an error for each piece of work, in their
+            order.
     """
 
     def __init__(

@@ -17,8 +17,8 @@ class Fact:
     Args:
         start: the place of the mention, in characters of the text.
         end: the place behind its last character.
-        value: equal for all spellings of one value: ``1234.5``, ``2024-03-12``, ``2024-03``, ``--03-12`` (a
-            day without a year), ``1998``, or a name in lower case.
+        value: equal for all spellings of one value: ``1234.5``, ``2024-03-12``, ``2024-03``,
+            ``--03-12`` (a day without a year), ``1998``, or a name in lower case.
     """
 
     kind: FactKind

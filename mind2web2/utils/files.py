@@ -1,4 +1,7 @@
-"""Files replaced whole, so that a reader sees the old or the new one; regular files read, and digests."""
+"""Files replaced whole, so that a reader sees the old or the new one.
+
+Regular files read, and digests.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +27,12 @@ def write_whole(path: Path, data: bytes | str) -> None:
 
 
 def write_together(contents: Mapping[Path, bytes | str | None]) -> None:
-    """Replace several files at once, ``None`` removing one; all are on disk before the first is replaced.
+    """Replace several files at once, ``None`` removing one.
 
-    A process killed in between leaves files missing, at most, never a new one beside an old one; the first
-    of ``contents`` goes missing only if it is to be removed.
+    All are on disk before the first is replaced.
+
+    A process killed in between leaves files missing, at most, never a new one beside an old one;
+    the first of ``contents`` goes missing only if it is to be removed.
     """
     with ExitStack() as undo:
         staged = {}
@@ -114,7 +119,8 @@ def remove_leftovers(folder: Path, min_age_s: float = _CERTAINLY_DEAD_S) -> None
     """Remove the unfinished writes of killed processes from a folder, as far as possible.
 
     Args:
-        min_age_s: younger files may still be written; 0 for a folder that no other process writes to now.
+        min_age_s: younger files may still be written; 0 for a folder that no other process writes
+            to now.
     """
     newest_s = time.time() - min_age_s
     try:
@@ -156,7 +162,8 @@ def read_regular_file(path: Path, max_bytes: int = MAX_JSON_BYTES) -> bytes:
     """Return the content of a regular file, also by way of a link, without ever waiting for a writer.
 
     Raises:
-        OSError: there is none, it is of another kind, cannot be read, or has more than ``max_bytes``.
+        OSError: there is none, it is of another kind, cannot be read, or has more than
+            ``max_bytes``.
     """
     # A pipe without a writer would not even let itself be opened, unless it is opened like this.
     descriptor = os.open(

@@ -1,7 +1,7 @@
 """Screenshots as vision models can read them: valid JPEGs, cut into parts that keep full resolution.
 
-Models shrink what is larger than their tiles, until the letters of a tall screenshot are gone. The functions
-here take processor time; callers run them through ``workers.run_in_worker``.
+Models shrink what is larger than their tiles, until the letters of a tall screenshot are gone. The
+functions here take processor time; callers run them through ``workers.run_in_worker``.
 """
 
 from __future__ import annotations

@@ -15,9 +15,12 @@ Path = tuple[int | str, ...]
 
 
 def read_leniently(model: type[Model], fields: JsonObject) -> Model:
-    """Return a model of JSON fields; each field that is not sound has its default, as if it were missing.
+    """Return a model of JSON fields.
 
-    Inside of a field, the smallest part that is not sound is left out: an object, or an item of a list.
+    Each field that is not sound has its default, as if it were missing.
+
+    Inside of a field, the smallest part that is not sound is left out: an object, or an item of a
+    list.
 
     Args:
         model: has a default for each of its own fields.

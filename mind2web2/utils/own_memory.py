@@ -10,6 +10,9 @@ _PR_SET_DUMPABLE = 4
 
 
 def hide_memory() -> None:
-    """Close ``/proc/PID/environ`` and ``mem`` of this process to others, on Linux; root still reads them."""
+    """Close ``/proc/PID/environ`` and ``mem`` of this process to others, on Linux.
+
+    Root still reads them.
+    """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)

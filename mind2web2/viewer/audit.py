@@ -35,7 +35,8 @@ class AuditSettings:
     """An auditor's session on one agent.
 
     Args:
-        is_second: the second pass: the leaves at which the auditor's blind label and the judge differ.
+        is_second: the second pass: the leaves at which the auditor's blind label and the judge
+            differ.
     """
 
     root: Path
@@ -62,8 +63,8 @@ class NewLabel(BaseModel):
 class AuditSession:
     """The answers of one auditor. Raises UsageError: there is nothing to label.
 
-    Answers come one after another, each with all its leaves. A leaf behind one that the auditor fails
-    needs no label.
+    Answers come one after another, each with all its leaves. A leaf behind one that the auditor
+    fails needs no label.
     """
 
     def __init__(self, catalog: Catalog, settings: AuditSettings) -> None:

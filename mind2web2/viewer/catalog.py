@@ -93,7 +93,8 @@ class Catalog:
 
     Args:
         agents: the agents to show, in this order; empty for all that have results.
-        corrections: where labels and samples by a strong judge are; ``None`` shows no corrected scores.
+        corrections: where labels and samples by a strong judge are; ``None`` shows no corrected
+            scores.
     """
 
     def __init__(
@@ -111,7 +112,10 @@ class Catalog:
         self._reading = Lock()
 
     def agents(self) -> list[str]:
-        """Return the names of the agents. Raises NoSuchResultError: an agent has no results, or none has."""
+        """Return the names of the agents.
+
+        Raises NoSuchResultError: an agent has no results, or none has.
+        """
         root = self.paths.eval_results_root
         known = self.known_agents()
         if not known:
@@ -181,9 +185,9 @@ class Catalog:
     def claims(self) -> list[list[Any]]:
         """Return every leaf: agent, task, answer, leaf, status, its claim or description, and facts on flips.
 
-        These are the cause of its failure, whether its votes differ, and the answer's digest (compare.js).
-        A row may end with doubts about the verdict. The first row of an answer is its root, with the text of
-        the task.
+        These are the cause of its failure, whether its votes differ, and the answer's digest
+        (compare.js). A row may end with doubts about the verdict. The first row of an answer is its
+        root, with the text of the task.
         """
         found: list[list[Any]] = []
         for key, result in self._results():

@@ -81,7 +81,8 @@ _dumps = partial(json.dumps, ensure_ascii=False, allow_nan=False, separators=(",
 def json_bytes(value: object) -> bytes:
     """Return JSON as browsers read it: null for NaN and infinite numbers, escapes for half surrogates.
 
-    All other characters stand for themselves, which the front end relies on (``parsed`` in source.js).
+    All other characters stand for themselves, which the front end relies on (``parsed`` in
+    source.js).
     """
     try:
         text = _dumps(value)

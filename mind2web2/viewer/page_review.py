@@ -204,7 +204,9 @@ class PageReview:
                 yield browser
 
     async def recapture(self, key: PageKey) -> Json:
-        """Capture a page again and return its new row; the stored page stays where the new capture is worse.
+        """Capture a page again and return its new row.
+
+        The stored page stays where the new capture is worse.
 
         Raises:
             MachineError: there is no browser.
@@ -392,8 +394,8 @@ class ExtensionTarget(BaseModel):
 class PageRoutes:
     """The routes of one session; they share the page that the extension is to capture.
 
-    The extension has no key: any program of this machine can speak in its name. So it may send only the page
-    for which a person pressed the button, once, and not long after.
+    The extension has no key: any program of this machine can speak in its name. So it may send only
+    the page for which a person pressed the button, once, and not long after.
 
     Args:
         clock: returns the seconds by which a choice of a page expires.

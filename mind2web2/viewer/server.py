@@ -71,7 +71,8 @@ class Session:
         hosts: values of the Host header that are answered; others are those of a rebound name.
         token: the value of the browser's cookie.
         is_local: only this machine can connect; else the browser extension is not served.
-        cookie: its name; browsers tell no ports apart, so that each viewer of a machine has its own.
+        cookie: its name; browsers tell no ports apart, so that each viewer of a machine has its
+            own.
     """
 
     hosts: frozenset[str]
@@ -167,7 +168,8 @@ def application(
     """Return the web application.
 
     Args:
-        features: views beyond looking at results, by the names in their addresses, with their routes.
+        features: views beyond looking at results, by the names in their addresses, with their
+            routes.
     """
     features = features or {}
     pages = StoredPages(catalog.paths)

@@ -57,7 +57,10 @@ class StoredPages:
         self._config = EvaluatorConfig()
 
     def cache(self, key: PageKey) -> CacheFileSys:
-        """Return the cache of the page's task. Raises NoSuchResultError: a name leads out of the folder."""
+        """Return the cache of the page's task.
+
+        Raises NoSuchResultError: a name leads out of the folder.
+        """
         if not (is_file_name(key.agent) and is_file_name(key.task)):
             raise NoSuchResultError("not the name of an agent or a task")
         return AgentCache(self._paths.cache_root / key.agent).of(key.task)

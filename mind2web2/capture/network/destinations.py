@@ -392,7 +392,10 @@ class Destinations:
 
 
 def is_private_url(url: str) -> bool:
-    """Tell whether a URL's host says that it is none of the public internet's; names are not looked up."""
+    """Tell whether a URL's host says that it is none of the public internet's.
+
+    Names are not looked up.
+    """
     try:
         host = urlsplit(url).hostname or ""
         return _unresolved_reason(_plain(host)) is not None

@@ -91,7 +91,10 @@ async def read_request(
 
 
 def write_reply(writer: asyncio.StreamWriter, reply: SocksReply) -> None:
-    """Answer a request. The address that follows is always 0.0.0.0:0, since clients do not need it."""
+    """Answer a request.
+
+    The address that follows is always 0.0.0.0:0, since clients do not need it.
+    """
     writer.write(bytes((_VERSION, reply, 0, _IPV4, 0, 0, 0, 0, 0, 0)))
 
 
@@ -135,8 +138,8 @@ class ProxyLimits:
 class FilteringProxy:
     """Lets browsers and downloads connect to the public internet, and nowhere else.
 
-    Each session listens on a port of loopback of its own. Any process of this machine may use it, and gains
-    nothing: it could open the same connections itself.
+    Each session listens on a port of loopback of its own. Any process of this machine may use it,
+    and gains nothing: it could open the same connections itself.
 
     Args:
         resolve: finds a name's addresses; by default, the system does.
@@ -202,8 +205,9 @@ class ProxySession:
 
     Args:
         max_bytes: in either direction; past it every connection is cut, and no more are made.
-        is_optimistic: tell a client that it is connected before it is, and reset the connection where that
-            fails: for clients that never close the socket on which they received a failure.
+        is_optimistic: tell a client that it is connected before it is, and reset the connection
+            where that fails: for clients that never close the socket on which they received a
+            failure.
     """
 
     def __init__(

@@ -123,7 +123,10 @@ async def send(session: CDPSession, method: str, **parameters: Any) -> Any:
 
 
 async def frame_tree(session: CDPSession) -> FrameTree:
-    """Return the main frame of a session's page with all frames in it. Raises ScriptError: it is gone."""
+    """Return the main frame of a session's page with all frames in it.
+
+    Raises ScriptError: it is gone.
+    """
     reply = await send(session, "Page.getFrameTree")
     tree: FrameTree = reply["frameTree"]
     return tree

@@ -58,7 +58,8 @@ class FrameWorld:
     """The isolated world of one document.
 
     Args:
-        frame_id: of the frame; its place in the parent's document is marked with it, see ``open_worlds``.
+        frame_id: of the frame; its place in the parent's document is marked with it, see
+            ``open_worlds``.
         parent_id: ``None`` for the page's main frame.
         installed: names of the scripts that the world has already.
     """
@@ -129,8 +130,8 @@ async def open_worlds(page: Page, session: CDPSession, name: str = WORLD_NAME) -
     A world of the same name in the same document is the same one.
 
     In the parent's world ``globalThis.frameIds`` maps each frame's element to the frame's id, and
-    ``globalThis.closedRoots`` maps hosts to the shadow roots that only the page itself could open. The worlds
-    are valid until their documents are replaced. Frames past the first 400 are left out.
+    ``globalThis.closedRoots`` maps hosts to the shadow roots that only the page itself could open.
+    The worlds are valid until their documents are replaced. Frames past the first 400 are left out.
 
     Raises:
         ScriptError: the main frame cannot be entered. Other frames that cannot be are left out.
@@ -332,7 +333,8 @@ async def settle(world: FrameWorld, rest: Rest, page_time_s: float) -> bool:
     """Let page time pass as ``rest`` does, and let animations that go by painted frames come to their end.
 
     Returns:
-        The result of ``rest``. Time may pass faster than frames are painted, so that each needs the other.
+        The result of ``rest``. Time may pass faster than frames are painted, so that each needs the
+        other.
     """
     has_rested = await rest(page_time_s)
     if await wait_for_paint(world):

@@ -97,8 +97,9 @@ class MainDocument:
 class Navigation:
     """Watches the documents that a page loads, by pausing each at its request and at its response.
 
-    Files (PDF, images, text, attachments) are taken from the very response that the browser received, with
-    its cookies and its address, and never asked for twice. Once locked, the page can go nowhere else.
+    Files (PDF, images, text, attachments) are taken from the very response that the browser
+    received, with its cookies and its address, and never asked for twice. Once locked, the page can
+    go nowhere else.
 
     Args:
         stored: answers every request of the page, so that none leaves this machine.

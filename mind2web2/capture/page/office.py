@@ -1,6 +1,7 @@
 """DOCX, XLSX, PPTX and EPUB files as HTML, which the browser renders and reads like any page.
 
-The files may be hostile, and reading them takes processor time: call ``office_html`` in a worker process.
+The files may be hostile, and reading them takes processor time: call ``office_html`` in a worker
+process.
 """
 
 from __future__ import annotations

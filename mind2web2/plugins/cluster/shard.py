@@ -1,7 +1,8 @@
 """One shard of a run, as a Ray task judges it on a node: the ordinary evaluation, into a folder of its own.
 
-Nothing stays on the node: an answer's files go to the command as soon as it is judged, and judgments are in
-PostgreSQL. So another node judges a shard again that is lost, and no two nodes write to one folder.
+Nothing stays on the node: an answer's files go to the command as soon as it is judged, and
+judgments are in PostgreSQL. So another node judges a shard again that is lost, and no two nodes
+write to one folder.
 """
 
 from __future__ import annotations
@@ -123,8 +124,8 @@ class RunOrder:
         settings: of the run, with folders and files that mean the same in any working directory.
         judge_check: the judge's last check.
         terms: of the budget; ``None`` without one.
-        variables: of the command's environment, such as API keys. They travel in a call: Ray would log them
-            as the environment of a task.
+        variables: of the command's environment, such as API keys. They travel in a call: Ray would
+            log them as the environment of a task.
         prices: of models, from the settings file, like ``aliases`` of packages.
     """
 

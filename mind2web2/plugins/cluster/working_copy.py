@@ -1,12 +1,12 @@
 """Working copies of roots in object stores, in a folder of the user's cache directory.
 
-A command's files are brought here before it works, and its changes are taken away afterwards, so that all
-else reads and writes folders. A list beside the files has the edition that store and folder agree on: a file
-that differs has changed here. A killed process leaves whole files, and the next command takes its
-changes away.
+A command's files are brought here before it works, and its changes are taken away afterwards, so
+that all else reads and writes folders. A list beside the files has the edition that store and
+folder agree on: a file that differs has changed here. A killed process leaves whole files, and the
+next command takes its changes away.
 
-Where another machine has changed the same file in the meantime, the store's one stands, but for two that have
-entries of several machines: page indexes and ``all_results.json`` are merged.
+Where another machine has changed the same file in the meantime, the store's one stands, but for two
+that have entries of several machines: page indexes and ``all_results.json`` are merged.
 """
 
 from __future__ import annotations
@@ -288,7 +288,10 @@ class WorkingCopy:
         state: tuple[int, int] | None,
         base: IndexEntries | None = None,
     ) -> None:
-        """Note which edition a file equals; without a state, it has changes that the store lacks."""
+        """Note which edition a file equals.
+
+        Without a state, it has changes that the store lacks.
+        """
         text = "{}" if base is None else index_bytes(base).decode()
         self._copies[name] = _Copy(
             etag=edition.etag, version=edition.version, state=state, base=text
@@ -393,7 +396,9 @@ class ObjectFolders:
         return self.used[url].folder
 
     def take_away(self) -> None:
-        """Bring the changes in all working copies to their stores; the next command brings files anew.
+        """Bring the changes in all working copies to their stores.
+
+        The next command brings files anew.
 
         Raises:
             StorageError: a store fails, or another machine has changed the same file.

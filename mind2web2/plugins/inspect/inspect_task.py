@@ -97,7 +97,9 @@ def rubric_tree(
     missing_pages: MissingPages = "capture",
     max_cost: float | None = None,
 ) -> InspectScorer:
-    """Return a scorer by rubric trees; the ``task`` in a sample's metadata, or its id, names the tree.
+    """Return a scorer by rubric trees.
+
+    The ``task`` in a sample's metadata, or its id, names the tree.
 
     A sample without a score is unscored and counts in no figure: the judge or a page failed.
     """

@@ -1,7 +1,7 @@
 """Labels that others made: claims about texts, images or pages, with whether these support them.
 
-Our own form is JSON lines (docs/trust.md). The readers of AttributionBench, LLM-AggreFact and MEMERAG take
-the rows that these data sets publish; none of the data sets is part of this package.
+Our own form is JSON lines (docs/trust.md). The readers of AttributionBench, LLM-AggreFact and
+MEMERAG take the rows that these data sets publish; none of the data sets is part of this package.
 """
 
 from __future__ import annotations

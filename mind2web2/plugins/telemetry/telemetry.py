@@ -1,6 +1,7 @@
 """OpenTelemetry: spans of answers and of judge requests, and an event for each leaf and answer.
 
-Nothing of it is imported unless the environment names an exporter; the extra ``otel`` has the packages.
+Nothing of it is imported unless the environment names an exporter; the extra ``otel`` has the
+packages.
 """
 
 from __future__ import annotations

@@ -1,113 +1,45 @@
 """``check`` on 30 invented reports in all forms of citation, with planted errors.
 
-    uv run --group dev python benchmarks/checked_reports.py
+    PYTHONPATH=tests:examples uv run --group dev python benchmarks/checked_reports.py [REPORTS]
 
 It prints how many pairs of statement and source are found, whether precision and coverage are exact
-with a judge that is always right, and how many planted errors the hints find without a judge.
+with a judge that is always right, and how many planted errors the hints find without a judge. The
+pages are on a local server, and a browser captures them.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
-import random
 import re
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mind2web2.capture.models import CapturedPage, CaptureRecord, Trouble
-from mind2web2.judge.admission import DualSemaphore
-from mind2web2.judge.caching import CachingJudge
-from mind2web2.judge.permit import AnswerLimits
+from invented.world import World, long_date, slug
+from record_judgments import RecordingJudge, record
+from servers.local_http import Answer, LocalHttp, Request
+
 from mind2web2.judge.protocol import QuestionContext
-from mind2web2.judge.spec import JudgeSpec
-from mind2web2.judge.store import Judgment, JudgmentStore, judgment_key
+from mind2web2.judge.store import JudgmentStore
 from mind2web2.llm_client.chat import ChatRequest
-from mind2web2.pages.cache import CacheFileSys
-from mind2web2.pages.library import PageLibrary
+from mind2web2.pages.crawl import CrawlProgress
 from mind2web2.plugins.check.checking import TASK, Check
 from mind2web2.plugins.check.hints import hints_of
-from mind2web2.plugins.check.sources import source_page
+from mind2web2.plugins.check.sources import Capturing
 from mind2web2.plugins.check.statements import ReadReport
-from mind2web2.results.answers import RunFolders, select_work
-from mind2web2.runs.answer import RunParts
-from mind2web2.runs.concurrency import Concurrency
-from mind2web2.runs.run import RunProgress, evaluate_work
+from mind2web2.runs.settings import RunSettings
 
 REPORTS, STATEMENTS, SEED = 30, 20, 7
-FIRST = [
-    "Ardan",
-    "Belor",
-    "Corvin",
-    "Delmar",
-    "Estrid",
-    "Fenwick",
-    "Garrow",
-    "Hollin",
-    "Ister",
-    "Jorun",
-    "Kelda",
-    "Lomax",
-    "Merrin",
-    "Norrick",
-]
-LAST = [
-    "Ashby",
-    "Brandt",
-    "Calloway",
-    "Dunmore",
-    "Eckhart",
-    "Farrow",
-    "Grieve",
-    "Halden",
-    "Ingram",
-    "Jessop",
-    "Kessel",
-    "Lindqvist",
-]
-PLACE = [
-    "Aldermoor",
-    "Brackwater",
-    "Cinderford",
-    "Dunholm",
-    "Elmsgate",
-    "Farrowdale",
-    "Glenmara",
-    "Hexford",
-    "Ivybridge",
-    "Juniper",
-    "Kestrel",
-]
-KIND = ["Dam", "Bridge", "Mill", "Lighthouse", "Tower", "Library", "Harbour", "Museum"]
-MONTHS = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-]
-ERRORS = [
-    "name",
-    "number",
-    "date",
-    "negation",
-    "exchanged",
-    "invented",
-    "wall",
-    "compound",
-]
+KIND = ("Dam", "Bridge", "Mill", "Lighthouse", "Tower", "Library", "Harbour", "Museum")
+ERRORS = (
+    *("name", "number", "date", "negation"),
+    *("exchanged", "invented", "wall", "compound"),
+)
+WALL = "Please log in to go on reading."
 
 
 @dataclass(frozen=True)
@@ -125,7 +57,7 @@ class Place:
     def facts(self) -> list[str]:
         """Return its facts, a sentence each."""
         return [
-            f"The {self.name} opened on {self.day} {self.year}",
+            f"The {self.name} opened on {self.day}",
             f"The {self.name} is {self.metres} metres high",
             f"{self.builder} designed the {self.name}",
             f"Building the {self.name} cost {self.cost} million crowns",
@@ -149,27 +81,28 @@ class Said:
     truths: list[bool] = field(default_factory=list)
 
 
-def places(draw: random.Random) -> list[Place]:
-    """Return the places of a report."""
+def places(world: World, site: str) -> list[Place]:
+    """Return the places of a report, with their pages on a site."""
     found = []
-    for number, place in enumerate(PLACE[: STATEMENTS // 2]):
-        kind = draw.choice(KIND)
+    for _ in range(STATEMENTS // 2):
+        kind, town, opened = world.pick(*KIND), world.place(), world.day(1820, 1990)
         found.append(
             Place(
-                f"{place} {kind}",
-                f"https://{place.lower()}{number}.example/{kind.lower()}_(main)",
-                draw.randint(1820, 1990),
-                f"{draw.randint(1, 28)} {draw.choice(MONTHS)}",
-                f"{draw.randint(10, 300)}.{draw.randint(1, 9)}",
-                f"{draw.choice(FIRST)} {draw.choice(LAST)}",
-                str(draw.randint(2, 900)),
+                f"{town} {kind}",
+                f"{site}/{slug(town)}/{kind.lower()}_(main)",
+                opened.year,
+                long_date(opened),
+                f"{world.number(10, 300)}.{world.number(1, 9)}",
+                world.person(),
+                str(world.number(2, 900)),
             )
         )
     return found
 
 
-def said(draw: random.Random, all_places: Sequence[Place], number: int) -> Said:
+def said(world: World, all_places: Sequence[Place], number: int) -> Said:
     """Return a statement, every other one with an error."""
+    draw = world.draw
     place = all_places[number % len(all_places)]
     other = all_places[(number + 3) % len(all_places)]
     facts = place.facts()
@@ -180,16 +113,14 @@ def said(draw: random.Random, all_places: Sequence[Place], number: int) -> Said:
         sources = [place.url] if draw.random() < 0.7 else [other.url, place.url]
         return Said(f"{fact}.", [f"{fact}."], sources, "", [True])
     error = ERRORS[number % len(ERRORS)]
-    return _wrong(draw, error, place, other, fact, number)
+    return _wrong(world, error, place, other, fact, number)
 
 
-def _wrong(
-    draw: random.Random, error: str, place: Place, other: Place, fact: str, number: int
-) -> Said:
+def _wrong(world: World, error: str, place: Place, other: Place, fact: str, number: int) -> Said:
     opened, height, designed, cost = place.facts()
     sources = [place.url]
     if error == "name":
-        fact = designed.replace(place.builder, f"{draw.choice(FIRST)} {draw.choice(LAST)}son")
+        fact = designed.replace(place.builder, world.person())
     elif error == "number":
         fact = height.replace(place.metres, str(float(place.metres) + 117))
     elif error == "date":
@@ -199,9 +130,9 @@ def _wrong(
     elif error == "exchanged":
         sources = [other.url]
     elif error == "invented":
-        sources = [f"https://no-host-{number}.example/page"]
+        sources = [f"https://no-host-{number}.invalid/page"]
     elif error == "wall":
-        sources = [f"https://wall-{number}.example/page"]
+        sources = [place.url.replace("_(main)", f"_wall-{number}")]
     elif error == "compound":
         wrong = cost.replace(place.cost, str(int(place.cost) + 1234))
         text = f"{opened}, and {wrong[0].lower()}{wrong[1:]}."
@@ -360,41 +291,26 @@ def pairs_found(read: ReadReport, statements: list[Said]) -> tuple[int, int, int
     return (wanted & found).total(), wanted.total(), found.total()
 
 
-class RightJudge(CachingJudge):
+class RightJudge(RecordingJudge):
     """A judge that knows the truth about each claim and page."""
 
-    def __init__(self, store: JudgmentStore, statements: list[Said], pages: dict[str, str]) -> None:
-        super().__init__(JudgeSpec("right", provider="replay"), None, store)
+    def __init__(
+        self, store: JudgmentStore, statements: list[Said], pages: Mapping[str, str]
+    ) -> None:
+        super().__init__(store, "right", "2026-01-01T00:00:00+00:00")
         self._claims = {plain(each.text): each.claims for each in statements}
         self._pages = pages
 
-    async def judgment(
+    def reply(
         self,
         request: ChatRequest,
         subject: QuestionContext,
-        source: tuple[str, str],
-        limits: AnswerLimits,  # noqa: ARG002
-    ) -> Judgment:
+        source: tuple[str, str],  # noqa: ARG002
+    ) -> Any:
         """Return the true reply to a question."""
         if subject.purpose == "extract":
-            reply = self._split(request)
-        else:
-            reply = self._verdict(subject.claim or "", subject.page or "")
-        return Judgment(
-            key=judgment_key(request, subject.trial),
-            endpoint="right",
-            model=request.model,
-            outcome="reply",
-            text=json.dumps(reply),
-            created="2026-01-01T00:00:00+00:00",
-            task_id=source[0],
-            answer_name=source[1],
-            purpose=subject.purpose,
-            node=subject.node,
-            claim=subject.claim,
-            page=subject.page,
-            trial=subject.trial,
-        )
+            return self._split(request)
+        return self._verdict(subject.claim or "", subject.page or "")
 
     def _split(self, request: ChatRequest) -> dict[str, Any]:
         content = request.messages[-1]["content"]
@@ -423,41 +339,11 @@ class RightJudge(CachingJudge):
         return {"reasoning": "As it is.", "result": is_there, "quote": quote}
 
 
-def store_pages(cache: CacheFileSys, statements: list[Said], pages: dict[str, str]) -> None:
-    """Store the pages that a report cites, walls and failures too."""
-    for url in {url for each in statements for url in each.sources}:
-        text = pages.get(url, "")
-        troubles = (
-            (Trouble(kind="login_wall", detail="asks for a login"),) if "wall-" in url else ()
-        )
-        is_missing = "no-host-" in url
-        record = CaptureRecord(
-            requested_url=url,
-            final_url=url,
-            kind=None if is_missing else "web",
-            captured_at="2026-01-01T00:00:00+00:00",
-            failure=f"there is no host {url.split('/')[2]}" if is_missing else None,
-            troubles=troubles,
-        )
-        shown = "Please log in to go on reading." if troubles else text
-        cache.put_capture(CapturedPage(record, text=None if is_missing else shown))
-    cache.save()
-
-
-async def judged(check: Check, judge: RightJudge) -> None:
-    """Evaluate a report."""
-    run = RunParts(
-        judge=judge,
-        library=PageLibrary(),
-        limits=DualSemaphore(asyncio.Semaphore(8), asyncio.Semaphore(8)),
-        reuse=False,
-        answer_timeout_s=None,
-    )
-    paths = check.paths
-    folders = RunFolders(check.name, paths.cache_root, paths.eval_results_root)
-    await evaluate_work(
-        select_work(paths, check.name), folders, run, Concurrency(1, 1), RunProgress()
-    )
+async def capture(check: Check) -> None:
+    """Capture the pages that a report cites."""
+    settings = RunSettings(allow_private_network=True)
+    capturing = Capturing(settings, check.cache, TASK, archive_url="")
+    await capturing.capture(check.sources, None, CrawlProgress())
 
 
 def is_exact(check: Check, statements: list[Said]) -> bool:
@@ -479,10 +365,9 @@ def is_exact(check: Check, statements: list[Said]) -> bool:
     )
 
 
-def hinted(check: Check, statements: list[Said], cache: CacheFileSys) -> Iterator[tuple[str, bool]]:
+def hinted(check: Check, statements: list[Said]) -> Iterator[tuple[str, bool]]:
     """Yield the error of each statement with a source, and whether a hint points at it."""
-    sources = {url for each in check.read.statements for url in each.sources}
-    hints = hints_of(check.read, {url: source_page(cache, url) for url in sources})
+    hints = hints_of(check.read, {page.source: page for page in check.source_pages()})
     of_source = {hint.source for hint in hints if hint.statement is None}
     numbers = {hint.statement for hint in hints if hint.kind != "no source"}
     by_text = {plain(each.text): each for each in statements}
@@ -495,46 +380,61 @@ def hinted(check: Check, statements: list[Said], cache: CacheFileSys) -> Iterato
             )
 
 
-def main() -> int:
+def site_of(pages: Mapping[str, str]) -> LocalHttp:
+    """Return the server of the pages; a page behind a wall asks for a login."""
+
+    def answer(request: Request) -> Answer:
+        text = pages.get(request.path, WALL)
+        body = f"<title>Page</title><p>{text}</p>".encode()
+        return Answer(body, 403 if text == WALL else 200, {"Content-Type": "text/html"})
+
+    return LocalHttp(answer)
+
+
+def distinct_statements(world: World, all_places: Sequence[Place]) -> list[Said]:
+    """Return the statements of a report; a sentence that is said twice would be taken for one."""
+    by_text: dict[str, Said] = {}
+    while len(by_text) < STATEMENTS:
+        one = said(world, all_places, len(by_text))
+        by_text.setdefault(one.text, one)
+    return list(by_text.values())
+
+
+def main(reports: int = REPORTS) -> int:
     """Print the figures and return the exit status."""
-    draw = random.Random(SEED)
+    world = World(SEED)
     right = wanted = found = exact = 0
     planted: Counter[tuple[str, bool]] = Counter()
-    with tempfile.TemporaryDirectory() as work:
-        for number in range(REPORTS):
-            all_places = places(draw)
+    by_path: dict[str, str] = {}
+    with tempfile.TemporaryDirectory() as work, site_of(by_path) as site:
+        for number in range(reports):
+            all_places = places(world, site.url)
             pages = {place.url: place.page() for place in all_places}
-            # A statement that is said twice cannot be told from its other one.
-            by_text: dict[str, Said] = {}
-            while len(by_text) < STATEMENTS:
-                one = said(draw, all_places, len(by_text))
-                by_text.setdefault(one.text, one)
-            statements = list(by_text.values())
+            by_path.update((url.removeprefix(site.url), text) for url, text in pages.items())
+            statements = distinct_statements(world, all_places)
+            form = FORMS[number % len(FORMS)]
             path = Path(work) / f"report_{number}.md"
-            path.write_text(FORMS[number % len(FORMS)](statements), encoding="utf-8")
+            path.write_text(form(statements), encoding="utf-8")
             check = Check.of(str(path), Path(work) / "checks")
             check.write()
             counts = pairs_found(check.read, statements)
-            right, wanted, found = (
-                right + counts[0],
-                wanted + counts[1],
-                found + counts[2],
-            )
+            right, wanted, found = right + counts[0], wanted + counts[1], found + counts[2]
             if counts[0] != counts[1] or counts[2] != counts[1]:
-                sys.stdout.write(f"{FORMS[number % len(FORMS)].__name__}: {counts}\n")
-            cache = CacheFileSys(check.paths.cache_root / check.name / TASK)
-            store_pages(cache, statements, pages)
+                sys.stdout.write(f"{form.__name__}: {counts}\n")
+            asyncio.run(capture(check))
             with JudgmentStore(None) as store:
-                asyncio.run(judged(check, RightJudge(store, statements, pages)))
+                judge = RightJudge(store, statements, pages)
+                results = check.paths.eval_results_root
+                asyncio.run(record(judge, check.paths, check.name, results))
             exact += is_exact(check, statements)
-            planted.update(hinted(check, statements, cache))
+            planted.update(hinted(check, statements))
     hits = sum(count for (error, is_hinted), count in planted.items() if error and is_hinted)
     errors = sum(count for (error, _), count in planted.items() if error)
     false_alarms = planted["", True]
     sys.stdout.write(
         f"pairs of statement and source: {right} of {wanted} found ({right / wanted:.1%}), "
         f"{found - right} invented\n"
-        f"reports with exact precision and coverage: {exact} of {REPORTS}\n"
+        f"reports with exact precision and coverage: {exact} of {reports}\n"
         f"planted errors that a hint finds: {hits} of {errors} ({hits / errors:.0%}); "
         f"false alarms: {false_alarms} of {hits + false_alarms} hinted statements "
         f"({false_alarms / (hits + false_alarms):.0%})\n"
@@ -543,8 +443,8 @@ def main() -> int:
         sys.stdout.write(
             f"  {error}: {planted[error, True]} of {planted[error, True] + planted[error, False]}\n"
         )
-    return 0 if right == wanted == found and exact == REPORTS else 1
+    return 0 if right == wanted == found and exact == reports else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*map(int, sys.argv[1:2])))

@@ -16,13 +16,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from mind2web2.judge.settings import JudgeSettings
-
 from mind2web2.errors import JudgmentMissingError
 from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.permit import AnswerLimits
 from mind2web2.judge.protocol import QuestionContext
+from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import Judgment, JudgmentStore, judgment_key
 from mind2web2.judge.transfer import export_judgments
 from mind2web2.llm_client.chat import ChatRequest
@@ -42,19 +41,28 @@ MODEL = "example-key"
 Question = tuple[str | None, ...]
 
 
-class KeyJudge(CachingJudge):
-    """Answers from the answer key and stores each reply as a judgment of the model ``example-key``.
+class RecordingJudge(CachingJudge):
+    """Answers by rules of its own and stores each reply as a judgment of the model ``example-key``.
 
-    Judgments carry the time when the key was written, so that recording again changes nothing else.
+    Args:
+        written: when the rules were written. Judgments carry this time, so that recording again changes
+            nothing else.
     """
 
-    def __init__(self, store: JudgmentStore, key: dict[str, Any]) -> None:
-        super().__init__(JudgeSettings("replay", MODEL), None, store)
-        self._key_store = store
-        self._written = key["written"]
-        self._replies = _by_question(key)
-        self.unused = set(self._replies)
+    def __init__(self, store: JudgmentStore, endpoint: str, written: str) -> None:
+        super().__init__(JudgeSpec(MODEL, provider="replay"), None, store)
+        self._own_store = store
+        self._endpoint = endpoint
+        self._written = written
         self._sources: dict[str, tuple[str, str]] = {}
+
+    def reply(self, request: ChatRequest, subject: QuestionContext, source: tuple[str, str]) -> Any:
+        """Return the reply to a question of an answer, which JSON can hold.
+
+        Args:
+            source: the answer's task and name.
+        """
+        raise NotImplementedError
 
     async def judgment(
         self,
@@ -63,22 +71,17 @@ class KeyJudge(CachingJudge):
         source: tuple[str, str],
         limits: AnswerLimits,  # noqa: ARG002
     ) -> Judgment:
-        """Return the key's reply to a question as a judgment."""
-        question: Question = (*source, subject.purpose, subject.node, subject.page)
-        if subject.purpose == "extract":
-            question = question[:4]
-        if question not in self._replies:
-            raise JudgmentMissingError(f"no entry for {question}: {subject.claim}")
-        self.unused.discard(question)
+        """Return the reply to a question as a judgment."""
+        reply = self.reply(request, subject, source)
         key = judgment_key(request, subject.trial)
-        # If answers ask the same, the last by name is recorded, in whatever order they ask.
+        # If several answers ask the same, the last by name is recorded, in any order.
         source = self._sources[key] = max(source, self._sources.get(key, source))
         judgment = Judgment(
             key=key,
-            endpoint="answer_key.json",
+            endpoint=self._endpoint,
             model=request.model,
             outcome="reply",
-            text=json.dumps(self._replies[question], ensure_ascii=False),
+            text=json.dumps(reply, ensure_ascii=False),
             created=self._written,
             task_id=source[0],
             answer_name=source[1],
@@ -88,8 +91,32 @@ class KeyJudge(CachingJudge):
             page=subject.page,
             trial=subject.trial,
         )
-        await self._key_store.put(judgment)
+        await self._own_store.put(judgment)
         return judgment
+
+
+class KeyJudge(RecordingJudge):
+    """Answers from the answer key."""
+
+    def __init__(self, store: JudgmentStore, key: dict[str, Any]) -> None:
+        super().__init__(store, "answer_key.json", key["written"])
+        self._replies = _by_question(key)
+        self.unused = set(self._replies)
+
+    def reply(
+        self,
+        request: ChatRequest,  # noqa: ARG002
+        subject: QuestionContext,
+        source: tuple[str, str],
+    ) -> Any:
+        """Return the key's entry for a question."""
+        question: Question = (*source, subject.purpose, subject.node, subject.page)
+        if subject.purpose == "extract":
+            question = question[:4]
+        if question not in self._replies:
+            raise JudgmentMissingError(f"no entry for {question}: {subject.claim}")
+        self.unused.discard(question)
+        return self._replies[question]
 
 
 def _by_question(key: dict[str, Any]) -> dict[Question, Any]:
@@ -106,9 +133,10 @@ def _by_question(key: dict[str, Any]) -> dict[Question, Any]:
     return {**extractions, **verdicts}
 
 
-async def record(judge: KeyJudge, results: Path) -> list[AnswerOutcome]:
-    """Run the nine evaluations and return what became of them."""
-    paths = PathConfig(EXAMPLES.parent)
+async def record(
+    judge: CachingJudge, paths: PathConfig, agent: str, results: Path
+) -> list[AnswerOutcome]:
+    """Evaluate an agent's answers, with results in another folder, and return what became of them."""
     run = RunParts(
         judge=judge,
         library=PageLibrary(),
@@ -116,9 +144,9 @@ async def record(judge: KeyJudge, results: Path) -> list[AnswerOutcome]:
         reuse=False,
         answer_timeout_s=None,
     )
-    folders = RunFolders(AGENT, paths.cache_root, results)
+    folders = RunFolders(agent, paths.cache_root, results)
     return await evaluate_work(
-        select_work(paths, AGENT), folders, run, Concurrency(1, 1), RunProgress()
+        select_work(paths, agent), folders, run, Concurrency(1, 1), RunProgress()
     )
 
 
@@ -152,9 +180,10 @@ def main(output: Path = EXAMPLES / "judgments.jsonl") -> int:
     expected = json.loads((EXAMPLES / "expected_scores.json").read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory() as results, JudgmentStore(None) as store:
         judge = KeyJudge(store, key)
-        found = complaints(judge, asyncio.run(record(judge, Path(results))), expected)
+        outcomes = asyncio.run(record(judge, PathConfig(EXAMPLES.parent), AGENT, Path(results)))
+        found = complaints(judge, outcomes, expected)
         if not found:
-            count = export_judgments(store, output)
+            count = len(export_judgments(store, output))
             sys.stdout.write(f"{count} judgments written to {output}\n")
             return 0
     sys.stderr.write("\n".join(found) + "\n")

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from mind2web2.results.result_file import ResultFile
 from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.utils.entry_points import load_parts
+from mind2web2.utils.text import percent
 
 HOOK = "changed_pages"
 _LISTS = {"leaves", "survivors"}
@@ -35,8 +36,8 @@ class Share(BaseModel):
         if self.value is None:
             return "unknown"
         if self.low is None or self.high is None:
-            return f"{self.value:.1%} (too few pages for an interval)"
-        return f"{self.value:.1%} (95% interval {self.low:.1%} to {self.high:.1%})"
+            return f"{percent(self.value)} (too few pages for an interval)"
+        return f"{percent(self.value)} (95% interval {percent(self.low)} to {percent(self.high)})"
 
 
 class Excerpt(BaseModel):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from mind2web2.analysis.corrections import Correction, NoCorrection
 from mind2web2.results.agent_summary import AgentSummary
@@ -11,36 +11,63 @@ from mind2web2.results.result_file import ResultFile
 from mind2web2.results.scored_answer import ScoredAnswer
 from mind2web2.results.served_names import served_names
 from mind2web2.statistics.uncertainty import LEVEL, Interval
-from mind2web2.utils.text import counted
+from mind2web2.utils.text import counted, percent
 
 _DIGEST_CHARS = 12
+
+
+class Making:
+    """How results were made, counted one after another."""
+
+    def __init__(self) -> None:
+        self.providers: Counter[str] = Counter()
+        self.prompts: Counter[str] = Counter()
+        self.trials: Counter[int] = Counter()
+        self.has_votes_on_demand = False
+
+    def add(self, result: ResultFile) -> None:
+        """Count a result."""
+        made_from = result.provenance
+        if made_from is not None:
+            self.providers[made_from.judge.provider] += 1
+            self.prompts[made_from.settings_sha256[:_DIGEST_CHARS]] += 1
+            self.has_votes_on_demand |= made_from.judge.votes == "doubt"
+        for leaf in result.leaves():
+            evidence = leaf.evidence
+            if evidence is not None and evidence.decided_by == "judge" and evidence.num_trials:
+                self.trials[evidence.num_trials] += 1
 
 
 def paper_sentence(
     summary: AgentSummary,
     answers: Sequence[ScoredAnswer],
-    results: Collection[ResultFile],
-    score: float,
-    interval: Interval | None,
+    making: Making,
     correction: Correction | NoCorrection | None,
-) -> str:
-    """Return the sentence.
+) -> str | None:
+    """Return the sentence, ``None`` without a score.
 
     Args:
         answers: those with a score.
-        results: of these answers.
-        score: partial completion as it is shown, with its interval for tasks at large.
+        making: of their results.
     """
+    score = summary.shown_score
+    if score is None:
+        return None
+    found = summary.shown_intervals["avg_score"]
+    interval = None
+    if found.low is not None and found.high is not None:
+        interval = Interval(found.low, found.high)
     unscored = len(summary.missing)
     treatment = "counted as 0" if summary.missing_counted_as_zero else "left out"
     missing = f"{unscored} without a score {treatment}" if unscored else "none without a score"
     tasks = counted(summary.num_tasks, "task")
     judged = counted(len(answers), "answer")
-    shown = f"{score:.4f}" + _within(interval, "tasks at large")
+    shown = percent(score) + _within(interval, "tasks at large")
+    provider, prompts = _most_first(making.providers), _most_first(making.prompts)
     return (
         f"{summary.agent_name} reached a partial completion of {shown} on {tasks} "
-        f"({judged}, {missing}), judged by {_judges(answers)} ({_servers(results)}) with "
-        f"Mind2Web2 {_versions(answers)}, prompts {_prompts(results)}, {_votes(results)}; "
+        f"({judged}, {missing}), judged by {_judges(answers)} (provider {provider}) with "
+        f"Mind2Web2 {_versions(answers)}, prompts {prompts}, {_votes(making)}; "
         f"{_corrected(correction)}."
     )
 
@@ -49,7 +76,7 @@ def _within(interval: Interval | None, of: str) -> str:
     return (
         ""
         if interval is None
-        else f" ({LEVEL:.0%} interval for {of} {interval.low:.4f} to {interval.high:.4f})"
+        else f" ({LEVEL:.0%} interval for {of} {percent(interval.low)} to {percent(interval.high)})"
     )
 
 
@@ -59,7 +86,7 @@ def _corrected(correction: Correction | NoCorrection | None) -> str:
     these = _within(correction.these_tasks, "these tasks")
     if correction.value is None:
         return "not corrected for the judge's errors"
-    return f"corrected by {correction.by}: {correction.value:.4f}{these}"
+    return f"corrected by {correction.by}: {percent(correction.value)}{these}"
 
 
 def _judges(answers: Iterable[ScoredAnswer]) -> str:
@@ -91,43 +118,26 @@ def _served(answers: Iterable[ScoredAnswer]) -> str:
     return f" (served as {'; '.join(parts)})" if parts else ""
 
 
-def _servers(results: Iterable[ResultFile]) -> str:
-    judges = [one.provenance.judge for one in results if one.provenance is not None]
-    return f"provider {_listed(judge.provider for judge in judges)}"
-
-
 def _versions(answers: Iterable[ScoredAnswer]) -> str:
     return _listed(answer.facts.own_version for answer in answers)
 
 
-def _prompts(results: Iterable[ResultFile]) -> str:
-    digests = [one.provenance.settings_sha256 for one in results if one.provenance is not None]
-    return _listed(digest[:_DIGEST_CHARS] for digest in digests)
-
-
-def _votes(results: Iterable[ResultFile]) -> str:
-    results = list(results)
-    trials = Counter(
-        evidence.num_trials
-        for result in results
-        for leaf in result.leaves()
-        if (evidence := leaf.evidence) is not None
-        and evidence.decided_by == "judge"
-        and evidence.num_trials
-    )
-    if not trials:
+def _votes(making: Making) -> str:
+    if not making.trials:
         return "votes not recorded"
-    most = [str(number) for number, _ in trials.most_common()]
-    on_demand = any(
-        one.provenance is not None and one.provenance.judge.votes == "doubt" for one in results
-    )
-    demand = ", a second and third only where the first was in doubt" * on_demand
+    most = [str(number) for number, _ in making.trials.most_common()]
     if most == ["1"]:
         return "one vote a claim"
+    demand = ""
+    if making.has_votes_on_demand:
+        demand = ", a second and third only where the first was in doubt"
     return f"majority of at most {' or '.join(most)} votes a claim{demand}"
 
 
 def _listed(names: Iterable[str]) -> str:
+    return _most_first(Counter(name for name in names if name))
+
+
+def _most_first(counts: Counter[str]) -> str:
     """Return names, the most frequent first, each once."""
-    counts = Counter(name for name in names if name)
-    return ", ".join(name for name, _ in counts.most_common()) or "unknown"
+    return ", ".join(name for name, _ in counts.most_common() if name) or "unknown"

@@ -13,6 +13,7 @@ from mind2web2.analysis.changed_pages import ChangedPages
 from mind2web2.results.score_bounds import blocked_leaves
 from mind2web2.rubric.verdicts import Outcome, aggregate
 from mind2web2.rubric.written_tree import WrittenNode
+from mind2web2.utils.text import percent
 
 _FAILED = Outcome(0.0, "failed")
 # Scores are drawn so often in all, and at least so often for each answer.
@@ -40,10 +41,11 @@ class FalsePassBound(BaseModel):
 
     def __str__(self) -> str:
         """Return the bound in a sentence."""
+        most = percent(self.false_passes)
         return (
-            f"If {self.judge} passes {self.false_passes:.1%} of unsupported claims, which is the most that "
-            f"changed pages allow, {self.wrong_passes:.1%} of the passed leaves are wrong, and partial "
-            f"completion is {self.low:.4f} instead of {self.raw:.4f}."
+            f"If {self.judge} passes {most} of unsupported claims, which is the most that "
+            f"changed pages allow, {percent(self.wrong_passes)} of the passed leaves are wrong, and partial "
+            f"completion is {percent(self.low)} instead of {percent(self.raw)}."
         )
 
 

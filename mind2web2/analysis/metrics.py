@@ -45,6 +45,7 @@ from mind2web2.statistics.uncertainty import (
     student_quantile,
 )
 from mind2web2.utils.names import name_list
+from mind2web2.utils.text import percent
 
 # Digits after the point as published (file-layouts.md).
 _SCORE_DIGITS = 6
@@ -261,7 +262,7 @@ def _barred_warnings(barred: BarredFigures) -> list[str]:
     }
     listed = []
     for label, value in figures.items():
-        shown = "unknown" if value is None else f"{value:.4f}"
+        shown = "unknown" if value is None else percent(value)
         listed.append(f"{label} {shown}")
     return [
         f"answers that rest on barred sources, which changes no score: {len(barred.answers)} "

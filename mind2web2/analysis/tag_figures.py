@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import fmean
+
+from pydantic import BaseModel, ConfigDict
 
 from mind2web2.results.agent_summary import TaskFigures
 from mind2web2.results.result_file import ResultFile
 from mind2web2.rubric.written_tree import WrittenNode
 
-Results = Mapping[tuple[str, str], ResultFile]
+
+class _Figures(BaseModel):
+    model_config = ConfigDict(frozen=True)
 
 
-@dataclass(frozen=True)
-class TagFigure:
+class TagFigure(_Figures):
     """The leaves of a tag.
 
     Args:
@@ -30,30 +32,34 @@ class TagFigure:
     tasks: int
 
 
-def tag_figures(results: Results) -> list[TagFigure]:
-    """Return the figures of all tags by name.
+class TagShares:
+    """The leaves of each tag, counted one result after another.
 
     A node's tags hold for all leaves below it; skipped leaves count as not passed.
     """
-    shares: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    leaves: dict[str, int] = defaultdict(int)
-    for (task_id, _), result in sorted(results.items()):
+
+    def __init__(self) -> None:
+        self._shares: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+        self._leaves: dict[str, int] = defaultdict(int)
+
+    def add(self, task_id: str, result: ResultFile) -> None:
+        """Count the leaves of a result."""
         for tag, passed in _leaves_by_tag(result).items():
-            shares[tag][task_id].append(fmean(passed))
-            leaves[tag] += len(passed)
-    figures = []
-    for tag, tasks in sorted(shares.items()):
-        task_means = [fmean(answers) for answers in tasks.values()]
-        answer_counts = [len(answers) for answers in tasks.values()]
-        figure = TagFigure(
-            tag,
-            passed=fmean(task_means),
-            leaves=leaves[tag],
-            answers=sum(answer_counts),
-            tasks=len(tasks),
-        )
-        figures.append(figure)
-    return figures
+            self._shares[tag][task_id].append(fmean(passed))
+            self._leaves[tag] += len(passed)
+
+    def figures(self) -> list[TagFigure]:
+        """Return the figures of all tags by name."""
+        return [
+            TagFigure(
+                tag=tag,
+                passed=fmean(map(fmean, tasks.values())),
+                leaves=self._leaves[tag],
+                answers=sum(map(len, tasks.values())),
+                tasks=len(tasks),
+            )
+            for tag, tasks in sorted(self._shares.items())
+        ]
 
 
 def _leaves_by_tag(result: ResultFile) -> dict[str, list[bool]]:
@@ -75,8 +81,7 @@ def _tagged(root: WrittenNode, above: Sequence[str]) -> Iterator[tuple[WrittenNo
         stack.extend((child, tags) for child in node.children)
 
 
-@dataclass(frozen=True)
-class DomainFigure:
+class DomainFigure(_Figures):
     """The tasks of a domain: the mean of their scores, and the share that passed in any run."""
 
     domain: str
@@ -95,7 +100,7 @@ def domain_figures(
             by_domain[domains[task_id]].append(figures)
     return [
         DomainFigure(
-            domain,
+            domain=domain,
             avg_score=round(fmean(each.avg_score or 0.0 for each in own), 6),
             pass_at_k=round(fmean(each.is_passed for each in own), 4),
             tasks=len(own),
@@ -104,15 +109,27 @@ def domain_figures(
     ]
 
 
-def weighted_figure(results: Results) -> tuple[float, int] | None:
-    """Return the mean weighted score over tasks, and the number of answers.
+class WeightedFigure(_Figures):
+    """The mean weighted score over tasks, and the number of answers that have one."""
 
-    ``None`` where no leaf has a weight.
-    """
-    scores: dict[str, list[float]] = defaultdict(list)
-    for (task_id, _), result in results.items():
+    mean: float
+    answers: int
+
+
+class WeightedScores:
+    """The weighted scores of results, taken one after another."""
+
+    def __init__(self) -> None:
+        self._scores: dict[str, list[float]] = defaultdict(list)
+
+    def add(self, task_id: str, result: ResultFile) -> None:
+        """Take the score of a result whose leaves have weights."""
         if result.weighted_score is not None:
-            scores[task_id].append(result.weighted_score)
-    if not scores:
-        return None
-    return fmean(map(fmean, scores.values())), sum(map(len, scores.values()))
+            self._scores[task_id].append(result.weighted_score)
+
+    def figure(self) -> WeightedFigure | None:
+        """Return the figure, ``None`` where no leaf has a weight."""
+        scores = self._scores.values()
+        if not scores:
+            return None
+        return WeightedFigure(mean=fmean(map(fmean, scores)), answers=sum(map(len, scores)))

@@ -27,6 +27,7 @@ from mind2web2.rubric.verdicts import Evidence, ExtractionRecord
 from mind2web2.rubric.written_tree import WrittenNode, read_tree
 from mind2web2.scripts.limits import LoopGuard, ScriptStops
 from mind2web2.scripts.load import EvaluateAnswer, unload_eval_script
+from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX
 from mind2web2.scripts.run import load_script, run_script
 from mind2web2.verification.claims import evidence_of
 from mind2web2.verification.run_questions import AskedClaim, AskedForm, Given, RunQuestions
@@ -185,15 +186,16 @@ class _BlankCache:
         return []
 
 
-@dataclass(frozen=True)
+@dataclass
 class RehearsedScript:
     """A script, with the seconds that it has for one answer."""
 
     path: Path
     timeout_s: float = RUN_TIMEOUT_S
+    _loaded: EvaluateAnswer | None = None
 
     async def run(self, answer: str, policy: Policy) -> PolicyRun:
-        """Run the script on an answer; it is loaded afresh, so that no run sees another's globals.
+        """Run the script on an answer.
 
         Raises:
             RunTimeoutError: the script did not end in time.
@@ -201,16 +203,23 @@ class RehearsedScript:
         run = PolicyRun()
         try:
             async with self._guard() as stops:
-                evaluate = load_script(self.path)
+                evaluate = self._loaded or load_script(self.path)
                 try:
                     await self._evaluate(evaluate, answer, policy, run, stops)
                 finally:
-                    unload_eval_script(evaluate)
+                    self._unload(evaluate)
         except RunTimeoutError:
             raise
         except EvalScriptError as error:
             run.error = str(error)
         return run
+
+    def _unload(self, evaluate: EvaluateAnswer) -> None:
+        """Let the next run load a script afresh, so that it sees no globals of this one; files have none."""
+        if self.path.suffix == RUBRIC_SUFFIX:
+            self._loaded = evaluate
+        else:
+            unload_eval_script(evaluate)
 
     async def _evaluate(
         self,

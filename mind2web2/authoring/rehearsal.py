@@ -25,6 +25,7 @@ from mind2web2.authoring.cases import (
 )
 from mind2web2.authoring.findings import Finding, by_cause, findings_of, names_of, refusal_of
 from mind2web2.authoring.fitting import constants_of, failed_by_code, fitted, is_refused
+from mind2web2.authoring.made_up import Choices
 from mind2web2.authoring.policy_run import RUN_TIMEOUT_S, PolicyRun, RehearsedScript
 from mind2web2.authoring.static import Remark, remarks_on
 from mind2web2.authoring.variants import Variants
@@ -34,6 +35,8 @@ from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.own_price import OwnPrice
 from mind2web2.llm_client.prices import price_usd
 from mind2web2.scripts.aliases import set_script_aliases
+from mind2web2.scripts.rubric_file import ANSWER_EXTRACTION, RUBRIC_SUFFIX
+from mind2web2.scripts.rubric_reading import read_rubric
 from mind2web2.utils.files import read_regular_file
 
 Verdict = Literal["sound", "faulty", "cannot tell"]
@@ -149,6 +152,15 @@ def _of(remarks: list[Remark]) -> tuple[Finding, ...]:
     return tuple(Finding("text", str(remark)) for remark in remarks)
 
 
+def _choices_for(script: Path) -> Choices:
+    """Return the numbers of items that a rubric file states; those of scripts are tried."""
+    if script.suffix != RUBRIC_SUFFIX:
+        return Choices()
+    lists = read_rubric(script).rubric.extract.items()
+    counts = {(ANSWER_EXTRACTION, (name,)): spec.list for name, spec in lists if spec.list}
+    return Choices(counts=counts)
+
+
 class _Rehearsal:
     def __init__(self, plan: RehearsalPlan, remarks: list[Remark]) -> None:
         self._plan = plan
@@ -189,7 +201,9 @@ class _Rehearsal:
                 plain.values, plain.templates = asked.values, asked.templates
                 return plain, run
         text = self._plan.question if case is None else case.answer
-        answer = Answer(f"{text}\n\nhttps://alder.example/urls")
+        answer = Answer(
+            f"{text}\n\nhttps://alder.example/urls", choices=_choices_for(self._plan.script)
+        )
         run = await self._script.run(answer.text, answer)
         if is_refused(run):
             path = self._plan.script

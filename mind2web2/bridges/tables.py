@@ -7,25 +7,26 @@ import hashlib
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import BinaryIO
 
 from mind2web2.errors import UsageError
 from mind2web2.results.claim_facts import claim_facts, is_claim, vote_groups
-from mind2web2.results.known_answers import agent_answers
+from mind2web2.results.known_answers import folder_names, task_answers
 from mind2web2.results.result_file import ResultFile
 from mind2web2.results.scored_answer import ScoredAnswer
-from mind2web2.results.stored_results import latest_results
+from mind2web2.results.stored_results import answer_results_dir, latest_result, latest_results
 from mind2web2.rubric.written_tree import WrittenNode
-from mind2web2.utils.files import write_whole
-
-if TYPE_CHECKING:
-    import pyarrow
+from mind2web2.utils.files import replaced_file
 
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 FORMATS = (".csv", ".jsonl", ".parquet")
+_ROWS_AT_ONCE = 10_000
+
+Row = Mapping[str, object]
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,9 @@ class AnswerRecord:
     reason: str | None
 
 
+Record = LeafRecord | AnswerRecord
+
+
 @dataclass(frozen=True)
 class AgentResults:
     """The newest results of an agent."""
@@ -127,44 +131,46 @@ def load_results(agent: str, eval_results_root: str | Path = "eval_results") -> 
         UsageError: there are none.
     """
     root = Path(eval_results_root)
-    stored = {
-        (task_id, name): loaded.content for task_id, name, loaded in latest_results(root, agent)
-    }
-    known = agent_answers(root, agent) if (root / agent).is_dir() else []
-    if not known:
+    answers = tuple(answer_rows(agent, root))
+    return AgentResults(agent, answers, tuple(leaf_rows(agent, root)))
+
+
+def answer_rows(agent: str, root: Path) -> Iterator[AnswerRecord]:
+    """Yield an agent's answers; one result is in memory at a time.
+
+    Raises:
+        UsageError: there are none.
+    """
+    is_empty = True
+    for task_id in folder_names(root / agent) if (root / agent).is_dir() else ():
+        for answer in task_answers(root, agent, task_id):
+            is_empty = False
+            found = latest_result(answer_results_dir(root, agent, task_id, answer.answer_name))
+            yield _answer_record(agent, answer, None if found is None else found.content)
+    if is_empty:
         raise UsageError(
             f"no results of agent {agent} under {root}: run mind2web2 evaluate {agent} first"
         )
-    answers = tuple(
-        _answer_record(agent, answer, stored.get((answer.task_id, answer.answer_name)))
-        for answer in known
-    )
-    leaves = tuple(
-        record
-        for (task_id, name), result in stored.items()
-        for record in leaf_records(agent, task_id, name, result)
-    )
-    return AgentResults(agent, answers, leaves)
 
 
-def without_texts(agent: AgentResults) -> AgentResults:
-    """Return the records without texts of tasks, answers and pages.
+def leaf_rows(agent: str, root: Path) -> Iterator[LeafRecord]:
+    """Yield the leaves of an agent's newest results; one result is in memory at a time."""
+    for task_id, name, loaded in latest_results(root, agent):
+        yield from leaf_records(agent, task_id, name, loaded.content)
+
+
+def without_texts(record: Record) -> Record:
+    """Return a record without texts of tasks, answers and pages.
 
     Scripts make ids and tags from extracted values, so a digest replaces each.
     """
+    if isinstance(record, AnswerRecord):
+        return replace(record, reason=None)
     return replace(
-        agent,
-        answers=tuple(replace(record, reason=None) for record in agent.answers),
-        leaves=tuple(_without_texts(record) for record in agent.leaves),
-    )
-
-
-def _without_texts(leaf: LeafRecord) -> LeafRecord:
-    return replace(
-        leaf,
-        leaf=_digest(leaf.leaf),
-        path="/".join(map(_digest, leaf.path.split("/"))),
-        tags=tuple(map(_digest, leaf.tags)),
+        record,
+        leaf=_digest(record.leaf),
+        path="/".join(map(_digest, record.path.split("/"))),
+        tags=tuple(map(_digest, record.tags)),
         desc=None,
         claim=None,
         page=None,
@@ -175,44 +181,59 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def write_table(
-    path: Path,
-    records: Sequence[LeafRecord] | Sequence[AnswerRecord],
-    kind: type[LeafRecord | AnswerRecord],
-) -> None:
-    """Write records as CSV, JSON lines or Parquet, by the file's name.
+def write_table(path: Path, records: Iterable[Record], kind: type[Record]) -> int:
+    """Write records as CSV, JSON lines or Parquet, by the file's name, and return how many there were.
 
     Args:
+        records: are written one after another, and not kept.
         kind: of the records, which names the columns of an empty table.
 
     Raises:
         UsageError: the name ends otherwise, Parquet's package is missing, or the file cannot be
             written.
     """
-    columns = [field.name for field in fields(kind)]
-    rows = [asdict(record) for record in records]
-    match path.suffix:
-        case ".csv":
-            content = _as_csv(columns, rows)
-        case ".jsonl":
-            content = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
-        case ".parquet":
-            content = _as_parquet(columns, rows)
-        case _:
-            raise UsageError(f"cannot write {path}: name a file that ends in {', '.join(FORMATS)}")
+    write = _WRITERS.get(path.suffix)
+    if write is None:
+        raise UsageError(f"cannot write {path}: name a file that ends in {', '.join(FORMATS)}")
+    rows = _Counted(asdict(record) for record in records)
     try:
-        write_whole(path, content)
+        with replaced_file(path) as file:
+            write(file, kind, rows)
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror}") from error
+    return rows.count
 
 
-def _as_csv(columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> bytes:
-    text = io.StringIO()
+class _Counted:
+    """Rows that are counted while they are written."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self._rows = rows
+        self.count = 0
+
+    def __iter__(self) -> Iterator[Row]:
+        for row in self._rows:
+            self.count += 1
+            yield row
+
+
+def _write_csv(file: BinaryIO, kind: type[Record], rows: Iterable[Row]) -> None:
+    columns = [field.name for field in fields(kind)]
+    text = io.TextIOWrapper(file, encoding="utf-8", newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
     for row in rows:
         writer.writerow([_cell(row[column]) for column in columns])
-    return text.getvalue().encode()
+    text.detach()
+
+
+def _write_lines(
+    file: BinaryIO,
+    kind: type[Record],  # noqa: ARG001 (rows name their columns)
+    rows: Iterable[Row],
+) -> None:
+    for row in rows:
+        file.write((json.dumps(row, ensure_ascii=False) + "\n").encode())
 
 
 def _cell(value: object) -> object:
@@ -226,7 +247,7 @@ def _cell(value: object) -> object:
     return f"'{plain}" if plain.lstrip().startswith(("=", "+", "-", "@")) else plain
 
 
-def _as_parquet(columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> bytes:
+def _write_parquet(file: BinaryIO, kind: type[Record], rows: Iterable[Row]) -> None:
     try:
         import pyarrow
         import pyarrow.parquet
@@ -234,15 +255,23 @@ def _as_parquet(columns: Sequence[str], rows: Sequence[Mapping[str, object]]) ->
         raise UsageError(
             "Parquet needs the package pyarrow: run `pip install 'mind2web2[parquet]'`"
         ) from error
-    values = {column: [_plain(row[column]) for row in rows] for column in columns}
-    table: pyarrow.Table = pyarrow.table(values)
-    sink = io.BytesIO()
-    pyarrow.parquet.write_table(table, sink)
-    return sink.getvalue()
+    types = {
+        "str": pyarrow.string(),
+        "int": pyarrow.int64(),
+        "float": pyarrow.float64(),
+        "bool": pyarrow.bool_(),
+        "tuple[str, ...]": pyarrow.list_(pyarrow.string()),
+    }
+    schema = pyarrow.schema(
+        [(field.name, types[str(field.type).removesuffix(" | None")]) for field in fields(kind)]
+    )
+    in_order = iter(rows)
+    with pyarrow.parquet.ParquetWriter(file, schema) as writer:
+        while group := list(islice(in_order, _ROWS_AT_ONCE)):
+            writer.write_table(pyarrow.Table.from_pylist(group, schema))
 
 
-def _plain(value: object) -> object:
-    return list(value) if isinstance(value, tuple) else value
+_WRITERS = {".csv": _write_csv, ".jsonl": _write_lines, ".parquet": _write_parquet}
 
 
 def _run_of(answer_name: str) -> int | None:

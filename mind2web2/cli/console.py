@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO, Any
 
@@ -19,6 +19,8 @@ from rich.text import Text
 from mind2web2.utils.invisible_text import make_visible
 
 _ALIKE_EVERY_S = 10.0
+# For the titles of narrow tables.
+_LEAST_WIDTH = 46
 
 
 class _PlainConsole(Console):
@@ -60,11 +62,28 @@ def line(console: Console, text: str) -> None:
     console.print(text, soft_wrap=True)
 
 
-def number(value: object) -> str:
-    """Return a figure with four digits at most; a value of another type, as in a damaged file, unchanged."""
-    if not isinstance(value, int | float | None):
-        return str(value)
-    return "-" if value is None else f"{value:.4f}".rstrip("0").rstrip(".") if value else "0"
+def print_table(
+    console: Console,
+    title: str,
+    headings: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    texts: Collection[str] = (),
+    caption: str | None = None,
+) -> None:
+    """Print rows of cells; only the first column and those named as texts are to the left."""
+    table = Table(title=title, caption=caption, min_width=_LEAST_WIDTH)
+    for heading in headings:
+        is_text = heading == headings[0] or heading in texts
+        table.add_column(
+            heading,
+            justify="left" if is_text else "right",
+            overflow="fold",
+            no_wrap=not is_text,
+        )
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
 
 
 class ConsoleHandler(logging.Handler):

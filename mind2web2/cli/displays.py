@@ -26,7 +26,7 @@ from mind2web2.pages.crawl import CrawlProgress, PageOutcome
 from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.runs.run import ProgressFile, RunProgress, RunState
 from mind2web2.utils.dollars import dollars
-from mind2web2.utils.text import counted
+from mind2web2.utils.text import counted, number
 
 _KEEP_EVERY_S = 1.0
 MAY_STOP = (
@@ -218,7 +218,7 @@ class RunDisplay(LiveDisplay):
             reason = str(outcome.reason)
             first = self._first_with.setdefault(reason, name)
             return f"{name}: no result: {reason if first == name else f'as {first}'}"
-        text = f"{name}: {outcome.score:.4f}"
+        text = f"{name}: {number(outcome.score)}"
         if outcome.reused:
             return f"{text}, reused"
         return f"{text} (judged again: {outcome.changed})" if outcome.changed else text

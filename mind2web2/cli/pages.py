@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import Literal
 
 from rich.console import Console
-from rich.table import Table
 
 from mind2web2.capture.browser_manager import BatchBrowserManager
-from mind2web2.cli.console import line, plain_console, warnings_on
+from mind2web2.cli.console import line, plain_console, print_table, warnings_on
 from mind2web2.cli.displays import CrawlDisplay
 from mind2web2.cli.event_loop import run_to_exit
 from mind2web2.cli.options import (
@@ -187,7 +186,7 @@ _WALLS = {"challenge", "login_wall", "consent_wall"}
 
 def print_cached(console: Console, tasks: Sequence[TaskPages], command: Callable[..., str]) -> None:
     """Print how each task's cited pages are stored, which have problems, and how to solve them."""
-    console.print(_counts_table(tasks))
+    _print_counts(console, tasks)
     reasons: dict[str, Callable[[CitedPage], str | None]]
     reasons = {
         "Archived": _copy_text,
@@ -209,22 +208,19 @@ def print_cached(console: Console, tasks: Sequence[TaskPages], command: Callable
         line(console, advice)
 
 
-def _counts_table(tasks: Sequence[TaskPages]) -> Table:
-
+def _print_counts(console: Console, tasks: Sequence[TaskPages]) -> None:
     has_suspects = any(page.is_suspect for task in tasks for page in task.pages)
-    caption = "suspect ones are counted among pages and PDFs too" if has_suspects else None
-    table = Table(title="Cited pages", caption=caption)
-    table.add_column("task", overflow="fold")
-    for name in ("cited", "pages", "PDFs", "suspect", "failed", "not tried"):
-        table.add_column(name, justify="right")
-    for task in tasks:
-        table.add_row(task.task_id, *map(str, _counts(task.pages)), end_section=task is tasks[-1])
+    counts = {task.task_id: _counts(task.pages) for task in tasks}
+    rows = [(task_id, *map(str, own)) for task_id, own in counts.items()]
     if len(tasks) > 1:
-        table.add_row(
-            "all",
-            *(str(sum(column)) for column in zip(*(_counts(t.pages) for t in tasks), strict=True)),
-        )
-    return table
+        rows.append(("all", *(str(sum(column)) for column in zip(*counts.values(), strict=True))))
+    print_table(
+        console,
+        "Cited pages",
+        ("task", "cited", "pages", "PDFs", "suspect", "failed", "not tried"),
+        rows,
+        caption="suspect ones are counted among pages and PDFs too" if has_suspects else None,
+    )
 
 
 def _counts(pages: Sequence[CitedPage]) -> tuple[int, ...]:

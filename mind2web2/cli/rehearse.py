@@ -7,7 +7,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from xml.etree import ElementTree
 
 from rich.console import Console
 
@@ -16,7 +15,6 @@ from mind2web2.authoring.rehearsal import RehearsalPlan, TaskRehearsal
 from mind2web2.cli.console import line, plain_console
 from mind2web2.cli.options import given_settings
 from mind2web2.cli.rehearsing import rehearsal_plans, rehearse_all
-from mind2web2.cli.results.tables import junit_xml
 from mind2web2.cli.scorer_options import scorer_of
 from mind2web2.cli.settings_file import settings_of
 from mind2web2.errors import UsageError
@@ -24,6 +22,7 @@ from mind2web2.results.result_file import ResultFile
 from mind2web2.scoring.scorer import Score, Scorer
 from mind2web2.utils.dollars import dollars
 from mind2web2.utils.files import write_whole
+from mind2web2.utils.junit import JUnitCase, JUnitSuite, junit_xml
 from mind2web2.utils.text import counted
 
 _MOST_LINES = 5
@@ -182,21 +181,12 @@ def _shown(path: str) -> str:
 
 
 def _write_junit(path: Path, reports: Sequence[TaskRehearsal]) -> None:
-    suites = []
-    for report in reports:
-        failures = [(finding.kind, finding.message) for finding in report.findings]
-        if report.verdict == "cannot tell":
-            failures.append((report.verdict, report.reason))
-        attributes = {
-            "name": report.task_id,
-            "tests": str(len(failures) or 1),
-            "failures": str(len(failures)),
-        }
-        suite = ElementTree.Element("testsuite", attributes)
-        for kind, message in failures or [("rehearsal", "")]:
-            names = {"name": kind, "classname": report.task_id}
-            case = ElementTree.SubElement(suite, "testcase", names)
-            if failures:
-                ElementTree.SubElement(case, "failure", {"message": message})
-        suites.append(suite)
-    write_whole(path, junit_xml(suites))
+    write_whole(path, junit_xml([_suite(report) for report in reports]))
+
+
+def _suite(report: TaskRehearsal) -> JUnitSuite:
+    task_id = report.task_id
+    cases = [JUnitCase(task_id, each.kind, each.message) for each in report.findings]
+    if report.verdict == "cannot tell":
+        cases.append(JUnitCase(task_id, report.verdict, report.reason))
+    return JUnitSuite(task_id, cases or [JUnitCase(task_id, "rehearsal")], {})

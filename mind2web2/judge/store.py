@@ -32,6 +32,7 @@ from mind2web2.prompts import HashedText
 from mind2web2.utils.aio import ThreadQueue
 from mind2web2.utils.files import read_regular_file, write_whole
 from mind2web2.utils.mounts import network_file_system
+from mind2web2.utils.text import percent
 
 log = logging.getLogger(__name__)
 
@@ -616,8 +617,9 @@ class CheckRecord(BaseModel):
         """Return the check in words."""
         cases = "cases" if self.is_whole_set else "cases, a sample"
         seed = "" if self.set_seed is None else f" with seed {self.set_seed}"
+        right = percent(self.accuracy)
         return (
-            f"{self.accuracy:.1%} right ({self.low:.1%} to {self.high:.1%}) of {self.cases} {cases}, "
+            f"{right} right ({percent(self.low)} to {percent(self.high)}) of {self.cases} {cases}, "
             f"set {self.set_version}{seed}, {self.checked[:10]}"
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from mind2web2.judge.store import CheckRecord
+from mind2web2.utils.text import percent
 
 # Below it, a difference between agents shrinks to less than 80%, and takes over 1.5 times as many
 # tasks.
@@ -47,7 +48,9 @@ def failure(check: CheckRecord) -> str | None:
     found = fitness(check)
     if found not in ("guessing", "too weak"):
         return None
-    share = f"{check.accuracy:.1%} right ({check.low:.0%} to {check.high:.0%}) on the labelled set"
+    right = percent(check.accuracy)
+    interval = f"{percent(check.low)} to {percent(check.high)}"
+    share = f"{right} right ({interval}) on the labelled set"
     how = "no better than guessing" if found == "guessing" else f"{LEAST_ACCURACY:.0%} is the least"
     return (
         f"the judge failed its check: {share} on {check.checked[:10]}, {how}; do not trust these scores "

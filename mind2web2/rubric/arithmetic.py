@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from mind2web2.rubric.verdicts import Outcome, gate_then_average
 from mind2web2.rubric.written_tree import WrittenNode
+from mind2web2.utils.text import number
 
 # If there are more children, the scores are counted.
 _MAX_NAMED = 8
@@ -34,10 +35,10 @@ def score_arithmetic(node: WrittenNode) -> str:
     """Return how the score of an inner node follows from its children, or that it does not."""
     outcomes = [Outcome(child.score, child.status) for child in node.children]
     by_children = gate_then_average(outcomes, [child.critical for child in node.children]).score
-    how = f"{shown_score(by_children)} = {_operands(node.children)}"
+    how = f"{number(by_children)} = {_operands(node.children)}"
     if math.isclose(by_children, node.score, rel_tol=0.0, abs_tol=_TOLERANCE):
         return how
-    return f"the script has set {shown_score(node.score)}; its children give {how}"
+    return f"the script has set {number(node.score)}; its children give {how}"
 
 
 def _operands(children: Sequence[WrittenNode]) -> str:
@@ -60,7 +61,7 @@ def _summands(children: Sequence[WrittenNode]) -> str:
     if len(children) <= _MAX_NAMED:
         return ", ".join(_name_and_score(child) for child in children)
     counts = Counter(child.score for child in children)
-    parts = [f"{counts[score]} of {shown_score(score)}" for score in sorted(counts, reverse=True)]
+    parts = [f"{counts[score]} of {number(score)}" for score in sorted(counts, reverse=True)]
     if len(parts) > _MAX_NAMED:
         return f"{len(children)} children"
     return f"{len(children)} children: {', '.join(parts)}"
@@ -78,15 +79,10 @@ def _behind_shortfall(node: WrittenNode) -> list[tuple[WrittenNode, str]]:
 
 
 def _name_and_score(node: WrittenNode) -> str:
-    return f"{node.id} {shown_score(node.score)}"
+    return f"{node.id} {number(node.score)}"
 
 
 def _names(nodes: Sequence[WrittenNode]) -> str:
     if len(nodes) > _MAX_GATES_NAMED:
         return f"{len(nodes)} critical children"
     return ", ".join(node.id for node in nodes)
-
-
-def shown_score(score: float) -> str:
-    """Return a score with four digits at most."""
-    return f"{score:.4f}".rstrip("0").rstrip(".")

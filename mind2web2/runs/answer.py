@@ -238,9 +238,8 @@ class AnswerOutcome:
 
     def without_result(self) -> AnswerOutcome:
         """Return the outcome without the result, which is in its file, but with its facts."""
-        if self.facts is None:
-            return self
-        return replace(self, result=None, reduced=(self.facts, self.score))
+        facts = self.facts
+        return self if facts is None else replace(self, result=None, reduced=(facts, self.score))
 
 
 async def reuse_or_evaluate(job: AnswerJob, run: RunParts) -> AnswerOutcome | None:

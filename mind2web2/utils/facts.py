@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 FactKind = Literal["number", "date", "name"]
@@ -30,15 +31,36 @@ class Fact:
 
 def facts_in(text: str) -> list[Fact]:
     """Return the dates, numbers and names of a text in their order; no two of them overlap."""
-    dates: list[Fact] = []
-    rest = text
-    for form in (*_DATE_FORMS, _BARE_YEAR):
-        found = list(_dates(rest, form))
-        rest = _without(rest, found)
-        dates += found
+    dates, rest = _split_dates(text)
     numbers = list(_numbers(rest))
     names = list(_names(_without(rest, numbers)))
     return sorted([*dates, *numbers, *names], key=lambda fact: fact.start)
+
+
+@lru_cache(maxsize=4)
+def _split_dates(text: str) -> tuple[tuple[Fact, ...], str]:
+    """Return the dates, and the text without them."""
+    dates: list[Fact] = []
+    rest = text
+    windows = list(_around_digits(text))
+    for form in (*_DATE_FORMS, _BARE_YEAR):
+        found = [date for start, end in windows for date in _dates(rest, form, start, end)]
+        rest = _without(rest, found)
+        dates += found
+    return tuple(sorted(dates, key=lambda fact: fact.start)), rest
+
+
+def _around_digits(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the passages that may have a date, which takes far less time than all of a long text."""
+    start = end = 0
+    for digits in _DIGIT_RUN.finditer(text):
+        if digits.start() > end + _DATE_REACH:
+            if end:
+                yield start, end
+            start = max(0, digits.start() - _DATE_REACH)
+        end = min(len(text), digits.end() + _DATE_REACH)
+    if end:
+        yield start, end
 
 
 def _without(text: str, facts: Iterable[Fact]) -> str:
@@ -51,12 +73,19 @@ def _without(text: str, facts: Iterable[Fact]) -> str:
 
 
 def facts_of_kind(text: str, kind: FactKind) -> list[Fact]:
-    """Return the facts of one kind."""
-    return [fact for fact in facts_in(text) if fact.kind == kind]
+    """Return the facts of one kind, in less time than all facts."""
+    dates, rest = _split_dates(text)
+    if kind == "date":
+        return list(dates)
+    numbers = list(_numbers(rest))
+    return numbers if kind == "number" else list(_names(_without(rest, numbers)))
 
 
 # Dates
 
+_DIGIT_RUN = re.compile(r"\d+")
+# No date reaches farther from its nearest digit.
+_DATE_REACH = 40
 _WORD = re.compile(r"\w+")
 MONTHS = _WORD.findall(
     "January February March April May June July August September October November December"
@@ -64,7 +93,12 @@ MONTHS = _WORD.findall(
 _MONTH_NUMBERS = {name.lower(): number for number, name in enumerate(MONTHS, start=1)}
 _MONTH_NUMBERS |= {name[:3]: number for name, number in _MONTH_NUMBERS.items()}
 _MONTH_NUMBERS["sept"] = 9
-_MONTH = r"(?P<month>" + "|".join(sorted(_MONTH_NUMBERS, key=len, reverse=True)) + r")\b\.?"
+# The first letters spare most places of a text the list of months.
+_MONTH = (
+    r"(?=[jfmasond])(?P<month>"
+    + "|".join(sorted(_MONTH_NUMBERS, key=len, reverse=True))
+    + r")\b\.?"
+)
 _DAY = r"(?<!\d)(?P<day>[0-3]?\d)(?:st|nd|rd|th)?"
 _YEAR = r"(?P<year>(?:1[0-9]|20)\d\d)(?!\d)"
 _DATE_FORMS = tuple(
@@ -86,8 +120,8 @@ _BARE_YEAR = re.compile(
 )
 
 
-def _dates(text: str, form: re.Pattern[str]) -> Iterator[Fact]:
-    for match in form.finditer(text):
+def _dates(text: str, form: re.Pattern[str], start: int, end: int) -> Iterator[Fact]:
+    for match in form.finditer(text, start, end):
         value = _date_value(match)
         if value is not None:
             yield Fact("date", match.start(), match.end(), match[0], value)
@@ -122,7 +156,7 @@ _BETWEEN_THOUSANDS = r"[,'\u2019\u00a0\u202f ]"
 _CLOCK_TIME = r"[0-2]?\d:[0-5]\d"
 _GROUPED = rf"\d{{1,3}}(?:{_BETWEEN_THOUSANDS}\d{{3}})+(?!\d)(?:\.\d+)?"
 _DIGITS = re.compile(rf"(?<![A-Za-z0-9_.,:])(?:{_CLOCK_TIME}|{_GROUPED}|\d+(?:[.,]\d+)?)(?!\d)")
-_NUMBER_WORD = re.compile(rf"\b(?:{'|'.join(NUMBER_WORDS)})\b", re.IGNORECASE)
+_NUMBER_WORD = re.compile(rf"\b(?=[tfsen])(?:{'|'.join(NUMBER_WORDS)})\b", re.IGNORECASE)
 _THOUSANDS = re.compile(rf"{_BETWEEN_THOUSANDS}(?=\d{{3}}(?!\d))")
 
 
@@ -175,6 +209,9 @@ def _names(text: str) -> Iterator[Fact]:
 
 def _without_ordinary_words(text: str, start: int, end: int) -> tuple[int, int]:
     """Return a name's place without the ordinary words at its two ends."""
+    written = text[start:end].split()
+    if not {written[0].casefold(), written[-1].casefold()} & _ORDINARY:
+        return start, end
     words = [
         (match.start() + start, match.end() + start)
         for match in re.finditer(r"\S+", text[start:end])

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 _LEFTOVER_PREFIX = ".writing-"
 _DEVICES = Path("/dev")
@@ -49,6 +50,23 @@ def write_together(contents: Mapping[Path, bytes | str | None]) -> None:
         for path, written in staged.items():
             with _naming(path):
                 written.replace(path)
+
+
+@contextmanager
+def replaced_file(path: Path) -> Iterator[BinaryIO]:
+    """Open a new file that takes its place when all is written, making its folder where needed."""
+    check_replaceable(path)
+    staged = _unused_name(path)
+    try:
+        with _naming(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with staged.open("xb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            staged.replace(path)
+    finally:
+        _remove_if_possible(staged)
 
 
 def check_replaceable(path: Path) -> None:

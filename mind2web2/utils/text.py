@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+# Of a share, in percent without digits.
+_LEAST_SHOWN = 0.005
 _PLURALS = {"leaf": "leaves", "reply": "replies", "try": "tries"}
 
 
@@ -11,6 +13,51 @@ def counted(amount: int, noun: str) -> str:
     if amount != 1:
         last = _PLURALS.get(last, f"{last}s")
     return " ".join([f"{amount:,}", *adjectives, last])
+
+
+def number(value: object) -> str:
+    """Return a score or share as tables have it, such as ``0.60``; exact ones and zeros as ``1`` and ``0``.
+
+    A value of another type, as in a damaged file, is unchanged.
+    """
+    if value is None:
+        return "-"
+    if not isinstance(value, int | float):
+        return str(value)
+    return str(int(value)) if value in (0, 1) else f"{value:.2f}"
+
+
+def signed(value: float | None) -> str:
+    """Return a difference as tables have it, such as ``+0.05``."""
+    return "-" if value is None else f"{value:+.2f}"
+
+
+def whole(value: float | None) -> str:
+    """Return an amount without its fraction, such as ``1,234``."""
+    return "-" if value is None else f"{value:,.0f}"
+
+
+def percent(share: float) -> str:
+    """Return a share as sentences have it, such as ``60%``."""
+    if 0 < share < _LEAST_SHOWN:
+        return "under 1%"
+    if 1 - _LEAST_SHOWN < share < 1:
+        return "over 99%"
+    return f"{share:.0%}"
+
+
+def percent_within(share: float | None, low: float | None, high: float | None) -> str:
+    """Return a share with its interval, such as ``60% (44% to 75%)``."""
+    if share is None:
+        return "an unknown share"
+    if low is None or high is None:
+        return percent(share)
+    return f"{percent(share)} ({percent(low)} to {percent(high)})"
+
+
+def points(difference: float) -> str:
+    """Return a difference of shares as sentences have it, such as ``+5 points``."""
+    return f"{100 * difference:+.0f} points"
 
 
 def is_unicode_text(text: str) -> bool:

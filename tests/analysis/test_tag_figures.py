@@ -2,7 +2,7 @@
 
 import pytest
 
-from mind2web2.analysis.tag_figures import TagFigure, tag_figures, weighted_figure
+from mind2web2.analysis.tag_figures import TagFigure, TagShares, WeightedScores
 from mind2web2.results.result_file import ResultFile
 
 
@@ -21,27 +21,35 @@ def result(*leaves, weighted=None):
     )
 
 
+def counted(shares, *results):
+    """Return the figures of results, each with its task."""
+    for task_id, each in results:
+        shares.add(task_id, each)
+    return shares
+
+
 def test_each_task_counts_the_same():
     """However many answers and leaves it has; tags of inner nodes hold for the leaves below."""
-    results = {
-        ("a", "1"): result(("passed", ["x"]), ("failed", ["x", "y"])),
-        ("a", "2"): result(("passed", ["x"]), ("passed", ["x"])),
-        ("b", "1"): result(("skipped", ["x"])),
-    }
-    assert tag_figures(results) == [
-        TagFigure("part", passed=1.0, leaves=2, answers=2, tasks=1),
-        TagFigure("x", passed=0.375, leaves=5, answers=3, tasks=2),
-        TagFigure("y", passed=0.0, leaves=1, answers=1, tasks=1),
+    found = counted(
+        TagShares(),
+        ("a", result(("passed", ["x"]), ("failed", ["x", "y"]))),
+        ("a", result(("passed", ["x"]), ("passed", ["x"]))),
+        ("b", result(("skipped", ["x"]))),
+    )
+    assert found.figures() == [
+        TagFigure(tag="part", passed=1.0, leaves=2, answers=2, tasks=1),
+        TagFigure(tag="x", passed=0.375, leaves=5, answers=3, tasks=2),
+        TagFigure(tag="y", passed=0.0, leaves=1, answers=1, tasks=1),
     ]
-    assert tag_figures({}) == []
+    assert TagShares().figures() == []
 
 
 def test_the_weighted_figure_is_there_where_leaves_have_weights():
     """Answers without one do not count."""
-    results = {
-        ("a", "1"): result(weighted=0.2),
-        ("a", "2"): result(weighted=0.4),
-        ("b", "1"): result(),
-    }
-    assert weighted_figure(results) == (pytest.approx(0.3), 2)
-    assert weighted_figure({("b", "1"): result()}) is None
+    without = ("b", result())
+    found = counted(
+        WeightedScores(), ("a", result(weighted=0.2)), ("a", result(weighted=0.4)), without
+    )
+    assert found.figure().answers == 2
+    assert found.figure().mean == pytest.approx(0.3)
+    assert counted(WeightedScores(), without).figure() is None

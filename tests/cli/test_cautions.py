@@ -3,10 +3,11 @@
 import pytest
 from result_parts import made_from, shown, vote
 
-from mind2web2.cli import evaluate_report
 from mind2web2.cli.console import plain_console
-from mind2web2.cli.evaluate_report import cautions
+from mind2web2.cli.evaluate_report import print_scores
 from mind2web2.results.answers import TaskWork
+from mind2web2.results.caution_facts import CautionFacts
+from mind2web2.results.cautions import cautions
 from mind2web2.results.result_file import ResultFile
 from mind2web2.runs.answer import AnswerOutcome
 
@@ -36,7 +37,7 @@ def leaves_of(result):
 
 def told(result, recapture=""):
     """Return what a user is told of one result."""
-    return cautions([AnswerOutcome("lake", "answer_1.md", ResultFile.of(result), None)], recapture)
+    return cautions([CautionFacts.of("lake", "answer_1.md", ResultFile.of(result))], recapture)
 
 
 def test_the_counts_of_suspect_pages_add_up():
@@ -187,12 +188,12 @@ def test_mistakes_of_scripts_are_named_at_the_end():
     """Each once, with the answers that it concerns; those of earlier versions without a line."""
     fault = "harlow.py, line 3: leaf 'hours' is never judged, and counts 0"
 
-    def outcome_of(task, number, **more):
+    def facts_of(task, number, **more):
         result = ResultFile.of({"final_score": 1.0, **more})
-        return AnswerOutcome(task, f"answer_{number}.md", result, None)
+        return CautionFacts.of(task, f"answer_{number}.md", result)
 
-    several = [outcome_of("harlow", number, script_faults=[fault]) for number in (1, 2)]
-    older = outcome_of("m", 1, undecided_leaves=["deep"], ignored_arguments=["wide"])
+    several = [facts_of("harlow", number, script_faults=[fault]) for number in (1, 2)]
+    older = facts_of("m", 1, undecided_leaves=["deep"], ignored_arguments=["wide"])
     assert cautions([older, *several], "")[-3:] == [
         f"{fault} (harlow/answer_1.md, harlow/answer_2.md)",
         "leaf 'deep' is never judged, and counts 0 (m/answer_1.md)",
@@ -207,8 +208,8 @@ def test_failed_runs_are_in_the_table(capsys):
         AnswerOutcome("lake", name, ResultFile.of({"final_score": score}), None)
         for name, score in (("answer_1.md", 1.0), ("answer_3.md", 0.5))
     ]
-    plain_console().print(evaluate_report._scores_table([task], outcomes))
-    assert "1: 1  2: 0  3: 0.5" in (shown := capsys.readouterr().out) and " 0.5 " in shown
+    print_scores(plain_console(), [task], outcomes)
+    assert "1: 1  2: 0  3: 0.50" in (shown := capsys.readouterr().out) and " 0.50 " in shown
 
 
 def test_answers_of_one_short_name_keep_their_scores(capsys):
@@ -218,5 +219,5 @@ def test_answers_of_one_short_name_keep_their_scores(capsys):
         AnswerOutcome("lake", name, ResultFile.of({"final_score": score}), None)
         for name, score in (("1.md", 0.25), ("answer_1.md", 0.75))
     ]
-    plain_console().print(evaluate_report._scores_table([task], outcomes))
+    print_scores(plain_console(), [task], outcomes)
     assert "1: 0.25  1: 0.75" in capsys.readouterr().out

@@ -64,9 +64,9 @@ def test_the_table(results):
     run = call(main, "metrics", "bot")
     assert (run.returncode, run.stderr) == (0, "")
     rows = [line.strip("│ ").replace("│", "").split() for line in run.stdout.splitlines()]
-    assert ["partial", "completion", "0.375", "0.125"] in rows
+    assert ["partial", "completion", "0.38", "0.12"] in rows
     assert ["success", "rate", "0.25", "0.25"] in rows
-    assert ["pass@2", "0.5", "-"] in rows
+    assert ["pass@2", "0.50", "-"] in rows
     assert ["agent's", "time", "(s)", "-", "-"] in rows
     assert "bot, all results: 2 tasks, 2 runs" in run.stdout
     assert read_json(results / "bot" / "summary.json")["avg_score"] == 0.375
@@ -90,6 +90,9 @@ def test_json(results):
     }
     assert numbers.pop("corrected") is None
     assert numbers.pop("cautions") == []
+    assert numbers.pop("by_domain") == []
+    for name in ("by_tag", "weighted", "bound_false_passes"):
+        assert numbers.pop(name) is None
     assert numbers.pop("sentence").startswith("bot reached a partial completion of")
     assert numbers.pop("figures") == {}
     assert numbers == read_json(results / "bot" / "summary.json")
@@ -102,8 +105,8 @@ def test_intervals_are_beside_the_means(tmp_path, monkeypatch):
     add_agent(tmp_path, "bot")
     lines = call(main, "metrics", "bot").stdout.splitlines()
     rows = [line.strip("│ ").replace("│", " ").split() for line in lines]
-    assert ["partial", "completion", "0.25", "0", "0.0833", "to", "0.4167"] in rows
-    assert ["success", "rate", "0", "0", "0", "to", "0.2646"] in rows
+    assert ["partial", "completion", "0.25", "0", "0.08", "to", "0.42"] in rows
+    assert ["success", "rate", "0", "0", "0", "to", "0.26"] in rows
     assert (
         "95% interval: BCa bootstrap, 10,000 resamples of the tasks with all their answers."
         in lines
@@ -128,7 +131,7 @@ def test_equal_answers_say_nothing_of_other_answers(tmp_path, monkeypatch, diffe
         "same score; the intervals above are for tasks at large."
     )
     assert (none in shown) is (difference == 0)
-    assert ("partial completion 0.0000 to 0.0000" in shown) is False
+    assert ("partial completion 0% to 0%" in shown) is False
 
 
 @pytest.mark.usefixtures("results")
@@ -170,9 +173,9 @@ def test_what_the_scores_rest_on(results):
     lines = call(main, "metrics", "bot").stdout.splitlines()
     rows = [" ".join(line.strip("│ ").replace("│", " ").split()) for line in lines]
     assert "What the scores rest on: 3 claims judged" in rows
-    assert "failed: page unavailable 1 33.3% c 1 of 2" in rows
-    assert "page looks wrong 0 0.0%" in rows
-    assert "votes differ, of 3 1 33.3% c 1 of 2" in rows
+    assert "failed: page unavailable 1 33% c 1 of 2" in rows
+    assert "page looks wrong 0 0%" in rows
+    assert "votes differ, of 3 1 33% c 1 of 2" in rows
     assert "Extractions: 1 empty, as the judge refused to answer." in rows
     assert "Warning: answers that try to instruct the judge: 1 (d/answer_1.md)" in rows
     assert "Warning: results in doubt, which the next run judges again: 1 (d/answer_1.md)" in rows
@@ -356,7 +359,7 @@ def test_two_agents_side_by_side(tmp_path, monkeypatch):
     lines = call(main, "metrics", "bot", "better").stdout.splitlines()
     rows = [" ".join(line.strip("│ ").replace("│", " ").split()) for line in lines]
     assert "better against bot, over the same 12 tasks" in rows
-    assert any(row.startswith("partial completion 0.25 0.45 0.2 0.1") for row in rows)
+    assert any(row.startswith("partial completion 0.25 0.45 +0.20 0.1") for row in rows)
     assert "More than chance in the choice of tasks: partial completion." in rows
     assert all(len(line) <= 80 for line in lines if line.startswith(("│", "┏", "┡")))
 
@@ -462,7 +465,7 @@ def test_figures_by_the_domain_of_a_task_list(tmp_path):
     (tmp_path / "tasks.csv").write_text(listed, encoding="utf-8")
     words = ("metrics", "bot", "--task_list", "tasks.csv")
     shown = call(main, *words).stdout
-    assert "bot, domain Travel: partial completion 0.3750, pass@2 0.5000 (2 tasks)" in shown
+    assert "bot, domain Travel: partial completion 0.38, pass@2 0.50 (2 tasks)" in shown
     numbers = json.loads(call(main, *words, "--json").stdout)
     science, travel = numbers["by_domain"]
     assert science == {"domain": "Science", "avg_score": 0, "pass_at_k": 0, "tasks": 1}
@@ -478,7 +481,7 @@ def test_figures_by_tag(tmp_path):
     tree = [{"info": [], "verification_tree": {"id": "root", "children": leaves}}]
     add_result(tmp_path, "c/answer_1", 0.5, eval_breakdown=tree, weighted_score=0.25)
     shown = call(main, "metrics", "bot", "--by_tag").stdout
-    assert "bot, tag price: 0.500 of its leaves passed (2 leaves of 1 answer, 1 task)" in shown
-    assert "Weighted figure of 1 answer: 0.250 (the score has no weights)" in shown
+    assert "bot, tag price: 50% of its leaves passed (2 leaves of 1 answer, 1 task)" in shown
+    assert "Weighted figure of 1 answer: 0.25 (the score has no weights)" in shown
     [figure] = json.loads(call(main, "metrics", "bot", "--by_tag", "--json").stdout)["by_tag"]
     assert (figure["tag"], figure["passed"]) == ("price", 0.5)

@@ -20,7 +20,7 @@ from mind2web2.viewer.catalog import Catalog
 TASKS = [f"lake_{number}" for number in range(12)]
 EASY, HARD = TASKS[:6], TASKS[6:]
 STRONG = ("rejudge", "bot", "--judge_model", "strong", "--sample")
-WHOLE = "corrected by strong on 24 of 24 answers: 0.5000"
+WHOLE = "corrected by strong on 24 of 24 answers: 50%"
 
 
 def reply(body):
@@ -73,7 +73,7 @@ def test_a_sample_says_nothing_about_answers_outside_of_it(project):
     assert "rejudge bot --judge_model STRONG --sample N`." in line
     assert "interval" not in line
     assert "not corrected for the judge's errors" in run("metrics", "bot")
-    assert "corrected by strong on 8 of 12 answers: 1.0000" in score_line(*chosen(EASY))
+    assert "corrected by strong on 8 of 12 answers: 100%" in score_line(*chosen(EASY))
     shutil.copytree(project / "eval_results/bot", project / "eval_results/twin")
     refused = call(main, "compare", "bot", "twin", "--corrected")
     assert refused.returncode == 2
@@ -130,7 +130,7 @@ def test_a_sample_ends_where_a_page_is_captured_again(tmp_path, monkeypatch):
         judging = ("bot", "--judge_model", "cheap")
         assert call(evaluate_main, *judging).returncode == 0
         run(*STRONG, "6")
-        assert "corrected by strong on 6 of 6 answers: 1.0000" in score_line()
+        assert "corrected by strong on 6 of 6 answers: 100%" in score_line()
         project.cache(EASY[2]).put_web(url, "The lake is gone.", None)
         assert call(evaluate_main, *judging).returncode == 0
     cause = f"1 of 6 answers were judged on other premises (another page: 1), such as {EASY[2]}"
@@ -195,7 +195,7 @@ def test_too_few_labels_leave_the_strong_sample_in_force(project):
     label_whole(session, 5)
     assert WHOLE in score_line()
     label_whole(session, 12)
-    assert "corrected by labels of ann on 12 of 24 answers: 0.5000" in score_line()
+    assert "corrected by labels of ann on 12 of 24 answers: 50%" in score_line()
 
 
 def test_labels_say_nothing_about_answers_outside_of_their_sample(project):
@@ -213,7 +213,7 @@ def test_labels_say_nothing_about_answers_outside_of_their_sample(project):
     assert "corrected by labels of ann on 10 of 12" in score_line(*chosen(EASY))
     # Whole answers of the first audit count as well.
     label_whole(session_of(project), 24)
-    assert "corrected by labels of ann on 24 of 24 answers: 0.5000" in score_line()
+    assert "corrected by labels of ann on 24 of 24 answers: 50%" in score_line()
 
 
 def test_labels_of_single_leaves_count_for_agreement_alone(project):
@@ -235,7 +235,7 @@ def test_a_corrected_score_says_what_would_change_it(project):
     label_whole(session_of(project), 14)
     text = " ".join(run("metrics", "bot").split())
     assert "To halve the interval for these tasks:" in text
-    assert "If one label in twenty is wrong, the corrected score is about 0.5" in text
+    assert "If one label in twenty is wrong, the corrected score is about 5" in text
     found = json.loads(run("metrics", "bot", "--json"))["corrected"]
     assert found["corrected"] == pytest.approx(0.5, abs=0.1)
     assert found["these_tasks"]["low"] < 0.5 < found["these_tasks"]["high"]
@@ -277,9 +277,9 @@ def test_a_comparison_is_corrected_for_wrongly_failed_gates(tmp_path, monkeypatc
             settings = AuditSettings(tmp_path / "audits", agent, "ann")
             session = AuditSession(Catalog(PathConfig(tmp_path), [agent]), settings)
             label_whole(session, 6)
-    assert "corrected by labels of ann on 6 of 6 answers: 1.0000" in score_line()
+    assert "corrected by labels of ann on 6 of 6 answers: 100%" in score_line()
     (pair,) = json.loads(run("compare", "bot", "twin", "--corrected", "--json"))["corrected"]
     assert (pair["raw_difference"], pair["corrected_difference"]) == (0.5, 0)
     assert pair["these_tasks"] == {"low": 0, "high": 0}
     text = run("compare", "bot", "twin", "--corrected")
-    assert "Difference of twin from bot by the judge +0.5000, corrected +0.0000" in text
+    assert "Difference of twin from bot by the judge +50 points, corrected +0 points" in text

@@ -59,11 +59,11 @@ async def test_elsewhere_than_on_a_terminal_there_is_a_line_an_answer():
     )
     text = await shown(progress, RunUsage(), terminal=False)
     assert text.splitlines() == [
-        "[1/9] lake/answer_2.md: 0.5000",
+        "[1/9] lake/answer_2.md: 0.50",
         f"[2/9] lake/answer_1.md: no result: {reason}",
-        "[3/9] lake/answer_3.md: 1.0000, reused",
+        "[3/9] lake/answer_3.md: 1, reused",
         "[4/9] lake/answer_4.md: no result: as lake/answer_1.md",
-        "[5/9] lake/answer_5.md: 0.2500 (judged again: answer changed)",
+        "[5/9] lake/answer_5.md: 0.25 (judged again: answer changed)",
     ]
 
 
@@ -91,7 +91,7 @@ async def test_the_last_outcomes_are_printed_too():
     progress = progress_of()
     async with RunDisplay(Console(file=output, width=100), progress, RunUsage()):
         progress.outcomes.append(outcome(1, 1.0))
-    assert output.getvalue() == "[1/9] lake/answer_1.md: 1.0000\n"
+    assert output.getvalue() == "[1/9] lake/answer_1.md: 1\n"
 
 
 async def test_on_a_terminal_there_is_a_live_display():
@@ -100,7 +100,7 @@ async def test_on_a_terminal_there_is_a_live_display():
     running = [f"lake/answer_{number}" for number in range(6)]
     text = await shown(progress_of(outcome(1, 1.0), running=running), totals, terminal=True)
     for words in (
-        "[1/9] lake/answer_1.md: 1.0000",
+        "[1/9] lake/answer_1.md: 1",
         "1/9 answers",
         "1/3 tasks",
         "12 judgments asked, 3 reused, 1,234 tokens, $0.5000",

@@ -76,10 +76,10 @@ def test_the_output_of_a_run(project, server):
     """A line an answer, the scores by task, the metrics, the judge and the cost, where the results are."""
     run = evaluate(server, "--max_concurrent_answers", "1")
     lines = run.stdout.splitlines()
-    assert lines[0].startswith("[1/2] lake/answer_1.md: 0.6667")
-    assert lines[1].startswith("[2/2] lake/answer_2.md: 0.6667")
+    assert lines[0].startswith("[1/2] lake/answer_1.md: 0.67")
+    assert lines[1].startswith("[2/2] lake/answer_2.md: 0.67")
     for words in (
-        "1: 0.6667  2: 0.6667",
+        "1: 0.67  2: 0.67",
         "bot, all results: 1 task, 2 runs",
         "pass@2",
         "12 judgments asked, 0 reused",
@@ -226,7 +226,7 @@ def test_failures_are_listed_and_the_rest_is_scored(project, server):
     }
     assert reasons.keys() == expected.keys()
     assert [name for name, words in expected.items() if words not in reasons[name]] == []
-    assert "1: 0.6667  2: 0.6667  4: -" in run.stdout
+    assert "1: 0.67  2: 0.67  4: -" in run.stdout
     assert "Note: lake: ignored notes.txt" in run.stdout
     assert "Warning: answers without a score: " in run.stdout
     log = (project.results / "run.log").read_text(encoding="utf-8")

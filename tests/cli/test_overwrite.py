@@ -111,7 +111,7 @@ def assert_continued_without_a_request(project, server):
     before = len(server.calls)
     run = evaluate(server)
     assert (run.returncode, len(server.calls)) == (0, before)
-    assert "answer_1.md: 0.0000, reused" in run.stdout
+    assert "answer_1.md: 0, reused" in run.stdout
     assert "an unfinished --overwrite may have replaced its judgments" in run.stdout
     assert scores(project) == MIXED
     assert evaluate(server).stdout.count(", reused") == ANSWERS

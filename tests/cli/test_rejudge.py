@@ -100,7 +100,7 @@ def test_the_same_judge_is_asked_afresh(project):
     asked = len(judge.models)
     text = call(main, "rejudge", "bot").stdout
     assert len(judge.models) == asked
-    assert "bot: two judgments of a leaf differ at 16.7%" in text
+    assert "bot: two judgments of a leaf differ at 17%" in text
     assert "between judgments of an answer 0.02083" in text
 
 

@@ -86,7 +86,7 @@ def test_an_agent_is_shown_by_tasks(show):
     for words in (
         "2 tasks, 4 answers",
         "1: 0 ",
-        "1: 0.3333  2: -  3: 0",
+        "1: 0.33  2: -  3: 0",
         "Judged by o4-mini",
     ):
         assert words in run.stdout
@@ -96,7 +96,7 @@ def test_an_agent_is_shown_by_tasks(show):
 def test_a_task_is_shown_by_answers(show):
     """With the leaves of their trees, and why one has no result."""
     run = show("bot", "pond")
-    assert "answer_1 │ 0.3333 │      1 │      2 │       0 │     6" in run.stdout
+    assert "answer_1 │ 0.33 │ 1 │ 2 │ 0 │ 6" in " ".join(run.stdout.split())
     assert "No result: answer_2.md: answer answers/bot/pond/answer_2.md is not UTF-8" in run.stdout
     assert "Score 0: answer_3.md: the agent gave an empty answer" in run.stdout
 

@@ -108,24 +108,23 @@ def test_metrics_and_compare_show_raw_and_corrected_scores(project):
     assert pair["these_tasks"]["low"] <= 0 <= pair["these_tasks"]["high"]
     assert pair["wrong_passes"]["low"] < 0 < pair["wrong_passes"]["high"]
     text = call(main, "compare", "bot", "twin", "--corrected").stdout
-    assert "Difference of twin from bot by the judge +0.0000, corrected" in text
+    assert "Difference of twin from bot by the judge +0 points, corrected" in text
     assert "the judge errs differently" not in text
     text = call(main, "metrics", "bot").stdout
     assert (
-        "Partial completion by the judge 0.7500, corrected by strong on 16 of 16 answers: 0.6562"
-        in text
+        "Partial completion by the judge 75%, corrected by strong on 16 of 16 answers: 66%" in text
     )
     sentence = text.split("To copy: ")[1]
-    assert "bot reached a partial completion of 0.7500" in sentence
+    assert "bot reached a partial completion of 75%" in sentence
     assert "judged by cheap" in sentence and "majority of at most 3 votes a claim" in sentence
-    assert "corrected by strong on 16 of 16 answers: 0.6562" in sentence
+    assert "corrected by strong on 16 of 16 answers: 66%" in sentence
     answers = audited_answers(root / "eval_results", "bot")
     file = LabelFile(root / "audits", "bot", "ann")
     file.begin(population_of(answers))
     for answer in answers:
         for leaf in answer.leaves:
             file.append(leaf.name, leaf.seen_sha256, "n")
-    by_labels = "corrected by labels of ann on 16 of 16 answers: 0.0000"
+    by_labels = "corrected by labels of ann on 16 of 16 answers: 0%"
     assert by_labels in call(main, "metrics", "bot").stdout
     shutil.rmtree(root / "audits")
     for folder in ("answers", "eval_results"):

@@ -9,7 +9,7 @@ from rich.table import Table
 from scripted_judge import ScriptedJudge
 
 from mind2web2.cli.console import plain_console
-from mind2web2.cli.evaluate_report import cautions, flagged_line
+from mind2web2.results.cautions import cautions, flagged_line
 from mind2web2.utils.logging_setup import cleanup_logger, create_logger
 
 PAGE = "https://lake.example/depth"
@@ -61,11 +61,12 @@ async def test_a_run_counts_what_is_flagged(tmp_path):
         1,
         0,
     ]
-    line = flagged_line(outcomes)
+    facts = [outcome.facts for outcome in outcomes]
+    line = flagged_line(facts)
     assert line.startswith("1 answer and 1 page try to instruct the judge, as it seems; ")
     assert "changes no verdict" in line
-    assert line in cautions(outcomes, "recapture")
-    assert flagged_line(outcomes[1:]).startswith("1 page tries to instruct")
+    assert line in cautions(facts, "recapture")
+    assert flagged_line(facts[1:]).startswith("1 page tries to instruct")
 
 
 def test_terminal_escapes_reach_no_log_and_no_console(tmp_path, capsys):

@@ -138,7 +138,7 @@ def test_a_check_is_stored_and_estimated(check, server, tmp_path):
     before = len(server.calls)
     text = check(*words).stdout
     assert len(server.calls) - before == estimate["requests"]
-    assert "20/20" in text and "The first two votes on a page are the same: 100.0%" in text
+    assert "20/20" in text and "The first two votes on a page are the same: 100%" in text
     again = figures(check(*words, "--json"))
     assert len(server.calls) - before == estimate["requests"]
     assert again["judges"][0]["usage"]["asked"]["judgments"] == 0
@@ -283,7 +283,7 @@ def test_results_name_the_last_check_of_their_judge(check, server, tmp_path):
     assert call(evaluate_main, *evaluation, "--overwrite", "--no_screenshots").returncode == 0
     found = read_json(project.result_paths()[-1])["run"]["judge_check"]
     assert (found["cases"], found["accuracy"], found["is_whole_set"]) == (4, 1, False)
-    mention = "100.0% right (51.0% to 100.0%) of 4 cases, a sample, set 2 with seed 18, "
+    mention = "100% right (51% to 100%) of 4 cases, a sample, set 2 with seed 18, "
     assert f"This judge's check: {mention}" in call(main, "show", AGENT, TASK, "answer_1").stdout
     made = f"The judge's check when these scores were made: {mention}"
     assert made in call(main, "metrics", AGENT).stdout

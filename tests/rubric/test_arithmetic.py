@@ -3,8 +3,9 @@
 import pytest
 from rubrics import vectors
 
-from mind2web2.rubric.arithmetic import explanations, score_arithmetic, shown_score
+from mind2web2.rubric.arithmetic import explanations, score_arithmetic
 from mind2web2.rubric.written_tree import WrittenNode, read_tree
+from mind2web2.utils.text import number
 
 
 def node(name, score=1.0, *children, critical=False, strategy="parallel"):
@@ -23,12 +24,12 @@ def node(name, score=1.0, *children, critical=False, strategy="parallel"):
 PLAN = node("plan", critical=True)
 CASES = [
     ((PLAN, node("tour"), node("ferry", 1 / 3), node("cost", 0.0)), 4 / 9,
-     "0.4444 = mean of tour 1, ferry 0.3333, cost 0; gate passed: plan"),
-    ((node("a"), node("b", 0.0)), 0.5, "0.5 = mean of a 1, b 0"),
-    ((node("plan", 0.5, critical=True), node("a")), 0.0, "0 = gate closed by critical plan 0.5"),
+     "0.44 = mean of tour 1, ferry 0.33, cost 0; gate passed: plan"),
+    ((node("a"), node("b", 0.0)), 0.5, "0.50 = mean of a 1, b 0"),
+    ((node("plan", 0.5, critical=True), node("a")), 0.0, "0 = gate closed by critical plan 0.50"),
     ((PLAN, node("date", critical=True)), 1.0, "1 = all critical children passed"),
     ([node(f"n{k}", float(k < 3)) for k in range(12)], 0.25, "0.25 = mean of 12 children: 3 of 1, 9 of 0"),
-    ((node("a"), node("b", 0.0)), 0.75, "the script has set 0.75; its children give 0.5 = mean of a 1, b 0"),
+    ((node("a"), node("b", 0.0)), 0.75, "the script has set 0.75; its children give 0.50 = mean of a 1, b 0"),
 ]  # fmt: skip
 
 
@@ -44,7 +45,7 @@ def test_what_a_sequence_leaves_out_has_the_cause():
     root = node("root", 0.5, node("tour"), ferry, cost, strategy="sequential")
     found = explanations(root)
     assert found[id(cost)] == "counts 0: 'ferry' before it in the sequence scored below 1"
-    assert found[id(ferry)] == "0.5 = mean of x 1, y 0"
+    assert found[id(ferry)] == "0.50 = mean of x 1, y 0"
     assert id(root.children[0]) not in found
 
 
@@ -54,7 +55,7 @@ def test_the_arithmetic_holds_for_every_tree():
         root = read_tree(_described(case["input"], case["expected"]))
         found = explanations(root)
         for each in (node for node in root.walk() if node.children):
-            score = f"{shown_score(each.score)} = "
+            score = f"{number(each.score)} = "
             assert found[id(each)].startswith((score, "counts 0: ")), case["name"]
 
 

@@ -201,9 +201,9 @@ def test_the_table_shows_scores_and_metrics(replayed):
     output = replayed[1][0].stdout
     for words in (
         "[9/9] ",
-        "step_free_walks/answer_1.md: 0.8889",
-        "1: 1  2: 0.375  3: 0.5",
-        "1: 0.4444  2: 1  3: 0",
+        "step_free_walks/answer_1.md: 0.89",
+        "1: 1  2: 0.38  3: 0.50",
+        "1: 0.44  2: 1  3: 0",
         "example, all results: 3 tasks, 3 runs",
         "example-key (replay)",
         f"0 judgments asked, {QUESTION_COUNT} reused, 0 tokens",

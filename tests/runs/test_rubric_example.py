@@ -1,18 +1,11 @@
 """The example's rubric files against its scripts, on all nine answers."""
 
-import asyncio
 import importlib.util
 import json
 
 from projects import REPOSITORY
 
-from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.store import JudgmentStore
-from mind2web2.pages.library import PageLibrary
-from mind2web2.results.answers import RunFolders, select_work
-from mind2web2.runs.answer import RunParts
-from mind2web2.runs.concurrency import Concurrency
-from mind2web2.runs.run import RunProgress, evaluate_work
 from mind2web2.utils.path_config import PathConfig
 
 SHOWN = ("id", "desc", "critical", "strategy", "score", "status")
@@ -41,16 +34,8 @@ async def trees(scripts, folder):
     module = recording()
     paths = PathConfig(REPOSITORY).apply_overrides(eval_scripts_root=scripts)
     with JudgmentStore(None) as store:
-        run = RunParts(
-            judge=module.KeyJudge(store, answer_key()),
-            library=PageLibrary(),
-            limits=DualSemaphore(asyncio.Semaphore(1), asyncio.Semaphore(1)),
-            reuse=False,
-            answer_timeout_s=None,
-        )
-        folders = RunFolders(module.AGENT, paths.cache_root, folder)
-        work = select_work(paths, module.AGENT)
-        outcomes = await evaluate_work(work, folders, run, Concurrency(1, 1), RunProgress())
+        judge = module.KeyJudge(store, answer_key())
+        outcomes = await module.record(judge, paths, module.AGENT, folder)
     assert [outcome.reason for outcome in outcomes if outcome.score is None] == []
     return {
         (outcome.task_id, outcome.answer_name): (

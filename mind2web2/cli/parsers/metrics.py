@@ -142,4 +142,4 @@ def _add_compare(commands: Subcommands) -> None:
     add_json_option(parser)
     add_correction_roots(parser)
     add_folder_options(parser, "eval_results_root")
-    parser.set_defaults(run="mind2web2.cli.results.metrics:run_compare")
+    parser.set_defaults(run="mind2web2.cli.results.compare")

@@ -7,12 +7,11 @@ import asyncio
 from collections.abc import Iterable, Iterator
 
 from rich.console import Console
-from rich.table import Table
 
 from mind2web2.analysis.audit_report import AuditorFigures, audit_report
 from mind2web2.analysis.audited import JudgeQuality
 from mind2web2.analysis.exported_labels import LabelExport
-from mind2web2.cli.console import line, plain_console
+from mind2web2.cli.console import line, plain_console, print_table
 from mind2web2.cli.results.chosen import check_record
 from mind2web2.cli.results.corrections import correction_lines
 from mind2web2.cli.settings_file import paths_of, settings_of
@@ -21,7 +20,7 @@ from mind2web2.statistics.agreement import Figures
 from mind2web2.statistics.paired import Estimate
 from mind2web2.utils.names import check_name, name_list
 from mind2web2.utils.program import program
-from mind2web2.utils.text import counted
+from mind2web2.utils.text import counted, number
 
 
 def run(options: argparse.Namespace) -> int:
@@ -114,16 +113,11 @@ def _between(figures: Figures) -> list[tuple[str, Estimate]]:
 
 
 def _print_figures(console: Console, title: str, rows: Iterable[tuple[str, Estimate]]) -> None:
+    cells = [(name, number(one.value), _interval(one)) for name, one in rows]
+    print_table(console, title, ("figure", "value", "95% interval"), cells)
 
-    table = Table(title=title)
-    for heading in ("figure", "value", "95% interval"):
-        table.add_column(heading, justify="left" if heading == "figure" else "right")
-    for name, figure in rows:
-        value = "-" if figure.value is None else f"{figure.value:.4f}"
-        interval = (
-            "-"
-            if figure.low is None or figure.high is None
-            else f"{figure.low:.4f} to {figure.high:.4f}"
-        )
-        table.add_row(name, value, interval)
-    console.print(table)
+
+def _interval(found: Estimate) -> str:
+    if found.low is None or found.high is None:
+        return "-"
+    return f"{number(found.low)} to {number(found.high)}"

@@ -51,7 +51,7 @@ from mind2web2.runs.settings import RunSettings
 from mind2web2.statistics.paired import Estimate
 from mind2web2.utils.dollars import dollars
 from mind2web2.utils.entry_points import load_parts
-from mind2web2.utils.text import counted
+from mind2web2.utils.text import counted, percent, percent_within, points
 
 # MODEL@http://SERVER/v1, or https.
 _AT_SERVER = "@http"
@@ -309,7 +309,7 @@ def _print_text(
     if ceiling is not None:
         line(
             console,
-            f"Annotators agree with the others on {ceiling:.1%}: no judge can be shown better.",
+            f"Annotators agree with the others on {percent(ceiling)}: no judge can be shown better.",
         )
     for comparison in compared:
         _print_comparison(console, comparison)
@@ -347,7 +347,7 @@ def _below(found: Sequence[Quality], least: float | None) -> list[str]:
     for each in found:
         share = each.overall.accuracy.value
         if least is not None and share is not None and share < least:
-            below.append(f"{each.check.name} {share:.1%}")
+            below.append(f"{each.check.name} {share:.3g}")
     return below
 
 
@@ -409,8 +409,8 @@ def _print_quality(console: Console, found: Quality) -> None:
         table.add_row(
             f"{name}{mark}",
             f"{own.right}/{own.cases}",
-            _share_text(own.accuracy, digits=0).replace("%", "").replace(" (", "% ("),
-            *("-" if share.value is None else f"{share.value:.0%}" for share in errors),
+            _share_text(own.accuracy).replace("%", "").replace(" (", "% ("),
+            *("-" if share.value is None else percent(share.value) for share in errors),
         )
     console.print(table)
     line(
@@ -424,7 +424,7 @@ def _print_quality(console: Console, found: Quality) -> None:
         )
         line(
             console,
-            f"Balanced accuracy: {found.balanced_accuracy:.1%}. Right by length: {by_length}.",
+            f"Balanced accuracy: {percent(found.balanced_accuracy)}. Right by length: {by_length}.",
         )
     reliable = ", ".join(
         f"{name} {own.right}/{own.cases}" for name, own in found.by_reliability().items()
@@ -481,16 +481,16 @@ def _print_comparison(console: Console, comparison: JudgeComparison) -> None:
 
     test = comparison.test
     interval = test.interval
-    shown = f" (95% interval {interval.low:+.1%} to {interval.high:+.1%})" if interval else ""
+    shown = (
+        f" (95% interval {100 * interval.low:+.0f} to {points(interval.high)})" if interval else ""
+    )
     line(
         console,
         f"Accuracy of {comparison.second.name} minus that of {comparison.first.name}: "
-        f"{test.difference:+.1%}{shown}, p = {comparison.holm_p:.2g}, over "
+        f"{points(test.difference)}{shown}, p = {comparison.holm_p:.2g}, over "
         f"{counted(comparison.cases, 'case')}.",
     )
 
 
-def _share_text(found: Estimate, digits: int = 1) -> str:
-    if found.value is None or found.low is None or found.high is None:
-        return "-"
-    return f"{found.value:.{digits}%} ({found.low:.0%} to {found.high:.0%})"
+def _share_text(found: Estimate) -> str:
+    return percent_within(found.value, found.low, found.high)

@@ -17,12 +17,12 @@ from mind2web2.analysis.corrections import (
 )
 from mind2web2.errors import UsageError
 from mind2web2.statistics.paired import Estimate
-from mind2web2.utils.text import counted
+from mind2web2.utils.text import counted, percent, points
 
 
 def correction_lines(found: CorrectionFigures) -> Iterator[str]:
     """Yield raw and corrected score with its intervals, or the reason why there is no corrected one."""
-    raw = f"Partial completion by the judge {found.raw:.4f}"
+    raw = f"Partial completion by the judge {percent(found.raw)}"
     if found.reason is not None:
         yield f"{raw}, not corrected by {found.by}: {found.reason}."
         return
@@ -30,18 +30,19 @@ def correction_lines(found: CorrectionFigures) -> Iterator[str]:
         yield f"{raw}, corrected by {found.by}: unknown with fewer than six tasks."
         return
     yield (
-        f"{raw}, corrected by {found.by}: {found.corrected:.4f}; 95% interval for these tasks "
+        f"{raw}, corrected by {found.by}: {percent(found.corrected)}; 95% interval for these tasks "
         f"{_interval(found.these_tasks)}, for tasks at large {_interval(found.tasks_at_large)}."
     )
     if found.to_halve:
         yield f"To halve the interval for these tasks: {counted(found.to_halve, 'more answer')}."
     if found.if_undecidable is not None:
         low, high = found.if_undecidable
-        yield f"With all undecidable leaves as not supported: {low:.4f}; as supported: {high:.4f}."
+        yield f"With all undecidable leaves as not supported: {percent(low)}; as supported: {percent(high)}."
     if found.if_labels_are_wrong is not None:
+        wrong = percent(found.if_labels_are_wrong)
         yield (
-            f"If one label in twenty is wrong, the corrected score is about {found.if_labels_are_wrong:.4f}, "
-            "which no interval includes."
+            f"If one label in twenty is wrong, the corrected score is about {wrong}, which no interval "
+            "includes."
         )
 
 
@@ -81,11 +82,11 @@ def pair_lines(pair: CorrectedPair) -> Iterator[str]:
     if pair.corrected_difference is None:
         corrected = "no corrected value, as a sample has fewer than six tasks"
     else:
-        corrected = f"corrected {pair.corrected_difference:+.4f}"
+        corrected = f"corrected {points(pair.corrected_difference)}"
     yield (
-        f"Difference of {second} from {first} by the judge {pair.raw_difference:+.4f}, {corrected}; 95% "
-        f"interval for these tasks {_interval(pair.these_tasks, '+.4f')}, for tasks at large "
-        f"{_interval(pair.tasks_at_large, '+.4f')}."
+        f"Difference of {second} from {first} by the judge {points(pair.raw_difference)}, {corrected}; 95% "
+        f"interval for these tasks {_reach(pair.these_tasks)}, for tasks at large "
+        f"{_reach(pair.tasks_at_large)}."
     )
     yield (
         f"Errors of the judge, {second} less {first}: passed wrongly {_rate(pair.wrong_passes)}, failed "
@@ -102,15 +103,17 @@ def _bias(pair: CorrectedPair) -> str:
     return "; the judge errs differently on the two agents" if is_biased else ""
 
 
-def _interval(found: Ends | None, form: str = ".4f") -> str:
-    if found is None:
-        return "unknown"
-    return f"{found.low:{form}} to {found.high:{form}}"
+def _interval(found: Ends | None) -> str:
+    return "unknown" if found is None else f"{percent(found.low)} to {percent(found.high)}"
+
+
+def _reach(found: Ends | None) -> str:
+    return "unknown" if found is None else f"{100 * found.low:+.0f} to {points(found.high)}"
 
 
 def _rate(found: Estimate) -> str:
     if found.value is None:
         return "unknown"
     if found.low is None or found.high is None:
-        return f"{found.value:+.1%}"
-    return f"{found.value:+.1%} ({found.low:+.1%} to {found.high:+.1%})"
+        return points(found.value)
+    return f"{points(found.value)} ({100 * found.low:+.0f} to {100 * found.high:+.0f})"

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Iterable
+from itertools import chain
+from pathlib import Path
 
 from mind2web2.bridges.tables import (
     AnswerRecord,
     LeafRecord,
-    load_results,
+    Record,
+    answer_rows,
+    leaf_rows,
     without_texts,
     write_table,
 )
@@ -39,16 +44,14 @@ def run(options: argparse.Namespace) -> int:
         with warnings_on(console):
             line(console, export.write(output, names, root))
         return 0
+    kind: type[Record] = AnswerRecord if options.answers else LeafRecord
+    rows: Callable[[str, Path], Iterable[Record]]
+    rows = answer_rows if options.answers else leaf_rows
+    records = chain.from_iterable(rows(name, root) for name in names)
     with warnings_on(console):
-        agents = [load_results(name, root) for name in names]
-    if options.anonymous:
-        agents = [without_texts(agent) for agent in agents]
-    if options.answers:
-        answers = [record for agent in agents for record in agent.answers]
-        write_table(options.output, answers, AnswerRecord)
-        line(console, f"{counted(len(answers), 'answer')} written to {options.output}")
-        return 0
-    leaves = [record for agent in agents for record in agent.leaves]
-    write_table(options.output, leaves, LeafRecord)
-    line(console, f"{counted(len(leaves), 'leaf')} written to {options.output}")
+        count = write_table(
+            options.output, map(without_texts, records) if options.anonymous else records, kind
+        )
+    noun = "answer" if options.answers else "leaf"
+    line(console, f"{counted(count, noun)} written to {options.output}")
     return 0

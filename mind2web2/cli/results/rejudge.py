@@ -63,7 +63,7 @@ from mind2web2.runs.settings import (
     all_settings,
 )
 from mind2web2.utils.names import check_name
-from mind2web2.utils.text import counted
+from mind2web2.utils.text import counted, number, percent, percent_within, points
 
 _TIMES = 3
 _JUDGE = (
@@ -261,9 +261,9 @@ def _judge_all(agents: Sequence[_Agent], max_cost: float | None) -> int:
     status = 0
     purse = _Purse(max_cost)
     for agent in agents:
-        for number in _numbers(agent):
-            line(plain_console(), f"{agent.name}: judgment {number} of {agent.times}")
-            ended = _judge_once(agent, number, agent.work, purse)
+        for each in _numbers(agent):
+            line(plain_console(), f"{agent.name}: judgment {each} of {agent.times}")
+            ended = _judge_once(agent, each, agent.work, purse)
             if ended not in (0, 1) or purse.is_empty:
                 return ended if ended not in (0, 1) else 1
             status = max(status, ended)
@@ -435,7 +435,8 @@ def _print(console: Console, found: dict[str, _Figures], check: RankingCheck | N
                 f"Ranking by {judge}: {' > '.join(order)}; tied with the best: {', '.join(tied)}.",
             )
         swapped = "; ".join(
-            f"{pair.second} against {pair.first} {pair.by_first_judge:+.4f}, then {pair.by_second_judge:+.4f}"
+            f"{pair.second} against {pair.first} {points(pair.by_first_judge)}, then "
+            f"{points(pair.by_second_judge)}"
             for pair in check.swapped
         )
         outcome = "is the same" if check.survives else f"differs: {swapped}"
@@ -444,23 +445,23 @@ def _print(console: Console, found: dict[str, _Figures], check: RankingCheck | N
 
 def _repeated_lines(judge: str, found: Repeatability) -> Iterator[str]:
 
-    means = ", ".join(f"{mean:.4f}" for mean in found.means)
+    means = ", ".join(map(percent, found.means))
     answers = counted(found.answers, "answer")
     yield f"partial completion of {answers}, judged {counted(len(found.means), 'time')} by {judge}: {means}."
     split, share = found.variance, found.judge_share_of_variance
     if split is not None and split.between_judgments is not None:
         runs = "unknown (one run)"
         if split.between_runs is not None:
-            runs = f"{split.between_runs:.5f}"
+            runs = f"{split.between_runs:.2g}"
         yield (
-            f"variance of scores: between tasks {split.between_tasks:.5f}, between runs of a task {runs}, "
-            f"between judgments of an answer {split.between_judgments:.5f}."
+            f"variance of scores: between tasks {split.between_tasks:.2g}, between runs of a task {runs}, "
+            f"between judgments of an answer {split.between_judgments:.2g}."
         )
         if share is not None:
             narrower = 1 - (1 - share) ** 0.5
             yield (
-                f"the judge makes up {share:.1%} of the variance of a score that is judged once; without it "
-                f"the 95% interval would be {narrower:.1%} narrower."
+                f"the judge makes up {percent(share)} of the variance of a score that is judged once; "
+                f"without it the 95% interval would be {percent(narrower)} narrower."
             )
     yield (
         f"two judgments of a leaf differ at {_shown(found.flip_rate)}: of {counted(found.leaves, 'leaf')} "
@@ -470,8 +471,8 @@ def _repeated_lines(judge: str, found: Repeatability) -> Iterator[str]:
 
 def _agreement_lines(judges: tuple[str, str], found: JudgeAgreement) -> Iterator[str]:
     share = _shown(found.agreement)
-    kappa = _shown(found.kappa, ".3f")
-    ac1 = _shown(found.ac1, ".3f")
+    kappa = _coefficient(found.kappa)
+    ac1 = _coefficient(found.ac1)
     yield (
         f"{judges[1]} agrees with the results ({judges[0]}) at {share} of "
         f"{counted(found.leaves, 'leaf')}; kappa "
@@ -483,12 +484,16 @@ def _agreement_lines(judges: tuple[str, str], found: JudgeAgreement) -> Iterator
     )
     if found.means is not None:
         by_results, by_other = found.means
-        yield f"partial completion {by_results:.4f}, by {judges[1]} {by_other:.4f}."
+        yield f"partial completion {percent(by_results)}, by {judges[1]} {percent(by_other)}."
 
 
-def _shown(figure: Figure, form: str = ".1%") -> str:
+def _shown(figure: Figure) -> str:
+    return percent_within(figure.value, figure.low, figure.high)
+
+
+def _coefficient(figure: Figure) -> str:
     if figure.value is None:
-        return "an unknown share" if form == ".1%" else "unknown"
+        return "unknown"
     if figure.low is None or figure.high is None:
-        return f"{figure.value:{form}}"
-    return f"{figure.value:{form}} ({figure.low:{form}} to {figure.high:{form}})"
+        return number(figure.value)
+    return f"{number(figure.value)} ({number(figure.low)} to {number(figure.high)})"

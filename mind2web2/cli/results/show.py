@@ -10,10 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from mind2web2.cli.console import line, number, plain_console, warnings_on
+from mind2web2.cli.console import line, plain_console, print_table, warnings_on
 from mind2web2.cli.results.chosen import check_record
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.cli.suggestions import suggested_command
@@ -44,7 +43,7 @@ from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.invisible_text import make_visible
 from mind2web2.utils.names import check_name, name_list
 from mind2web2.utils.near_names import did_you_mean
-from mind2web2.utils.text import counted
+from mind2web2.utils.text import counted, number
 
 _INDENT = "  "
 # Deeper nodes are not indented further, so that their text keeps a readable width.
@@ -104,19 +103,15 @@ def _print_agent(
     tasks: dict[str, list[ScoredAnswer]] = {}
     for answer in answers:
         tasks.setdefault(answer.task_id, []).append(answer)
-    table = Table(
-        title=f"{agent_name}: {counted(len(tasks), 'task')}, {counted(len(answers), 'answer')}"
-    )
-    table.add_column("task", overflow="fold")
-    table.add_column("answers", overflow="fold")
-    table.add_column("mean", justify="right")
+    rows = []
     for task_id, own in tasks.items():
         scores = [answer.score for answer in own if answer.score is not None]
         listed = "  ".join(
             f"{_stem(answer).removeprefix('answer_')}: {number(answer.score)}" for answer in own
         )
-        table.add_row(task_id, listed, number(sum(scores) / len(scores) if scores else None))
-    console.print(table)
+        rows.append((task_id, listed, number(sum(scores) / len(scores) if scores else None)))
+    title = f"{agent_name}: {counted(len(tasks), 'task')}, {counted(len(answers), 'answer')}"
+    print_table(console, title, ("task", "answers", "mean"), rows, texts=("answers",))
     if judges := sorted({answer.facts.judge for answer in answers if answer.facts.judge}):
         line(console, f"Judged by {'; '.join(judges)}.")
     if tasks:
@@ -132,17 +127,16 @@ def _print_task(
 ) -> None:
 
     task_id = answers[0].task_id
-    table = Table(title=f"{agent_name}: {task_id}")
-    for heading in ("answer", "score", "passed", "failed", "skipped", "words"):
-        table.add_column(heading, justify="left" if heading == "answer" else "right")
     root = paths_of(settings, agent_name).eval_results_root
+    rows = []
     for answer in answers:
         found = latest_result(answer_results_dir(root, agent_name, task_id, answer.answer_name))
         counts = _leaf_counts(() if found is None else found.content.trees)
         leaves = ["-" if found is None else str(count) for count in counts.values()]
         words = "-" if answer.word_count is None else str(answer.word_count)
-        table.add_row(_stem(answer), number(answer.score), *leaves, words)
-    console.print(table)
+        rows.append((_stem(answer), number(answer.score), *leaves, words))
+    headings = ("answer", "score", "passed", "failed", "skipped", "words")
+    print_table(console, f"{agent_name}: {task_id}", headings, rows)
     line(console, "passed, failed, skipped: leaves of the rubric tree.")
     for answer in answers:
         if answer.reason is not None:

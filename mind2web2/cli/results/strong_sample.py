@@ -26,7 +26,7 @@ from mind2web2.results.known_answers import agent_answers
 from mind2web2.statistics.agreement import figures_of
 from mind2web2.statistics.paired import Estimate
 from mind2web2.statistics.sampled_answers import sampling_order
-from mind2web2.utils.text import counted
+from mind2web2.utils.text import counted, percent_within
 
 AUTO = "auto"
 TARGET = 0.02
@@ -326,8 +326,8 @@ def sample_lines(agent: str, found: Figures) -> Iterator[str]:
     if found.more_wanted:
         yield f"{agent}: for +-{found.target:g} judge {found.more_wanted} more."
     yield (
-        f"{agent}: the results pass wrongly {_rate(found.wrong_passes)} of their passes and fail wrongly "
-        f"{_rate(found.wrong_failures)} of their failures, by {found.judge}."
+        f"{agent}: the results pass wrongly {_share(found.wrong_passes)} of their passes and fail wrongly "
+        f"{_share(found.wrong_failures)} of their failures, by {found.judge}."
     )
 
 
@@ -337,9 +337,5 @@ def _price(found: SampleFigures) -> str:
     return f" for ${found.cost_usd:.2f} instead of about ${found.cost_of_all_usd:.2f} for all"
 
 
-def _rate(found: Estimate) -> str:
-    if found.value is None:
-        return "an unknown share"
-    if found.low is None:
-        return f"{found.value:.1%}"
-    return f"{found.value:.1%} ({found.low:.1%} to {found.high:.1%})"
+def _share(found: Estimate) -> str:
+    return percent_within(found.value, found.low, found.high)

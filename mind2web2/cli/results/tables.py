@@ -1,21 +1,17 @@
-"""Metrics for people and other programs: tables with warnings, tests of several agents, JUnit XML."""
+"""Metrics for people: tables with warnings, and tests of several agents."""
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
-from xml.etree import ElementTree
 
 from rich.console import Console
-from rich.table import Table
 
 from mind2web2.analysis.comparison import AgentComparison, Pair, Power, Ranking
 from mind2web2.analysis.judgings import CAUSES, LeafFlips
-from mind2web2.cli.console import line, number
+from mind2web2.cli.console import line, print_table
 from mind2web2.results.agent_summary import (
     AgentSummary,
     ClaimCounts,
@@ -25,17 +21,13 @@ from mind2web2.results.agent_summary import (
 )
 from mind2web2.results.claim_facts import Reservation
 from mind2web2.results.freshness import ResultsNow
-from mind2web2.results.result_file import ResultFile
-from mind2web2.results.scored_answer import ScoredAnswer
-from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.statistics.uncertainty import LEVEL, RESAMPLES, IntervalFigures
 from mind2web2.utils.names import name_list, natural_key
-from mind2web2.utils.text import counted
+from mind2web2.utils.text import counted, number, percent, signed, whole
 
 _TASKS_SHOWN = 3
 # More are not worth their exact number, which depends on a small remainder of two estimates.
 _MOST_RUNS = 50
-_TESTED = {"avg_score": "partial completion", "success_rate": "success rate"}
 _LEVEL = f"{LEVEL:.0%} interval"
 _AT_LARGE = f"{_LEVEL}\n(tasks at large)"
 _OF_PAIR = "for tasks at large, each of its pair alone"
@@ -54,88 +46,62 @@ _OF_EXTRACTIONS: Mapping[Reservation, str] = {
     "declined": "empty, as the judge refused to answer",
     "flagged": "from pages that try to instruct the judge",
 }
-# By the names that comparisons have.
-_COMPARED_METRICS = {
-    "avg_score": "partial completion",
-    "success_rate": "success rate",
-    "pass_at_k": "pass@k",
-    "avg_answer_word_count": "answer length (words)",
-    "avg_time_seconds": "agent's time (s)",
-}
 
 
-@dataclass(frozen=True)
-class _MetricRow:
-    """A metric as a table shows it: without deviation where it is no mean over runs."""
+class _Metric(NamedTuple):
+    """What a metric is called, and how its values are written."""
 
     label: str
-    mean: float | None
-    deviation: float | None
-    interval: IntervalFigures
+    text: Callable[[float | None], str] = number
 
 
-def _metric_rows(summary: AgentSummary) -> list[_MetricRow]:
-    intervals = summary.shown_intervals
-    return [
-        _MetricRow(
-            "partial completion",
-            summary.shown_score,
-            summary.avg_score_std,
-            intervals["avg_score"],
-        ),
-        _MetricRow(
-            "success rate",
-            summary.shown_success_rate,
-            summary.success_rate_std,
-            intervals["success_rate"],
-        ),
-        _MetricRow(
-            f"pass@{summary.num_runs}",
-            summary.pass_at_k,
-            None,
-            intervals[summary.pass_name],
-        ),
-        _MetricRow(
-            "answer length (words)",
-            summary.avg_answer_word_count,
-            summary.avg_answer_word_count_std,
-            intervals["avg_answer_word_count"],
-        ),
-        _MetricRow(
-            "agent's time (s)",
-            summary.avg_time_seconds,
-            None,
-            intervals["avg_time_seconds"],
-        ),
-    ]
+# By their names in ``summary.json``; pass@k is ``pass_at_k``.
+_METRICS = {
+    "avg_score": _Metric("partial completion"),
+    "success_rate": _Metric("success rate"),
+    "pass_at_k": _Metric("pass@k"),
+    "avg_answer_word_count": _Metric("answer length (words)", whole),
+    "avg_time_seconds": _Metric("agent's time (s)", whole),
+}
 
 
 def print_metrics(console: Console, summary: AgentSummary) -> None:
     """Print an agent's metrics, with warnings."""
     tasks = counted(summary.num_tasks, "task")
     runs = counted(summary.num_runs, "run")
-    rows = _metric_rows(summary)
-    is_sampled = any(row.interval.is_known for row in rows)
-    table = Table(title=f"{summary.agent_name}, all results: {tasks}, {runs}", min_width=46)
-    table.add_column("metric")
-    headings = ("mean", "spread of runs' means", *([_AT_LARGE] if is_sampled else []))
-    for heading in headings:
-        table.add_column(heading, justify="right")
-    for row in rows:
-        cells = [row.label, number(row.mean), number(row.deviation)]
-        if is_sampled:
-            cells.append(_interval(row.interval))
-        table.add_row(*cells)
-    console.print(table)
-    intervals = {row.label: row.interval for row in rows}
+    found = summary.shown_intervals
+    by_name = {name: found[summary.pass_name if name == "pass_at_k" else name] for name in _METRICS}
+    labels = {name: metric.label for name, metric in _METRICS.items()}
+    labels["pass_at_k"] = f"pass@{summary.num_runs}"
+    is_sampled = any(interval.is_known for interval in by_name.values())
+    values = {
+        "avg_score": (summary.shown_score, summary.avg_score_std),
+        "success_rate": (summary.shown_success_rate, summary.success_rate_std),
+        # No mean over runs, and so without a spread.
+        "pass_at_k": (summary.pass_at_k, None),
+        "avg_answer_word_count": (
+            summary.avg_answer_word_count,
+            summary.avg_answer_word_count_std,
+        ),
+        "avg_time_seconds": (summary.avg_time_seconds, None),
+    }
+    rows = []
+    for name, (mean, spread) in values.items():
+        text = _METRICS[name].text
+        cells = [labels[name], text(mean), text(spread)]
+        rows.append([*cells, _interval(by_name[name], text)] if is_sampled else cells)
+    headings = ("metric", "mean", "spread of runs' means", *([_AT_LARGE] if is_sampled else []))
+    title = f"{summary.agent_name}, all results: {tasks}, {runs}"
+    print_table(console, title, headings, rows)
+    intervals = {labels[name]: interval for name, interval in by_name.items()}
     _print_methods(console, _LEVEL, _METHOD, intervals)
     _print_reasons(console, intervals)
     if summary.over_tasks is not None:
         line(
             console,
             "Runs lack tasks: partial completion and success rate are means of the means of tasks, as in "
-            f"compare; summary.json has the means of runs, {number(summary.avg_score)} and "
-            f"{number(summary.success_rate)}.",
+            f"compare; summary.json has the means of runs, {percent(summary.avg_score or 0)} and "
+            f"{percent(summary.success_rate or 0)}.",
         )
     if summary.these_tasks is not None:
         above = "; the intervals above are for tasks at large" if is_sampled else ""
@@ -153,8 +119,8 @@ def _other_answers(these: TheseTasks) -> str:
             "same score"
         )
     return (
-        f"These tasks with other answers of the agent: partial completion {number(these.low)} to "
-        f"{number(these.high)} ({_LEVEL})"
+        f"These tasks with other answers of the agent: partial completion {percent(these.low)} to "
+        f"{percent(these.high)} ({_LEVEL})"
     )
 
 
@@ -165,35 +131,33 @@ def _print_missing(console: Console, bounds: MissingBounds | None) -> None:
     (low, high), (low_rate, high_rate) = bounds.avg_score, bounds.success_rate
     line(
         console,
-        f"With all missing scores as 0, or as 1: partial completion {number(low)} to {number(high)}, success "
-        f"rate {number(low_rate)} to {number(high_rate)}.",
+        f"With all missing scores as 0, or as 1: partial completion {percent(low)} to {percent(high)}, "
+        f"success rate {percent(low_rate)} to {percent(high_rate)}.",
     )
     lacking, others = bounds.at_missing, bounds.at_others
     if lacking is not None and others is not None:
         hard = ": missing at hard tasks" if lacking < others else ""
         line(
             console,
-            f"Other answers to the tasks that lack some have {number(lacking)} on average, answers to "
-            f"complete tasks {number(others)}{hard}.",
+            f"Other answers to the tasks that lack some have {percent(lacking)} on average, answers to "
+            f"complete tasks {percent(others)}{hard}.",
         )
 
 
 def print_verdicts(console: Console, verdicts: VerdictCounts) -> None:
     """Print how many verdicts rest on something doubtful, and in which tasks most of them are."""
-    table = Table(
-        title=f"What the scores rest on: {counted(verdicts.claims, 'claim')} judged",
-        min_width=46,
-    )
-    table.add_column("claims")
-    table.add_column("number", justify="right")
-    table.add_column("share", justify="right")
-    table.add_column("most of them in", overflow="fold")
-    for name, label in _RESERVATIONS.items():
-        _add_share(table, label, verdicts, partial(_share_reserved, name))
-    _add_share(table, f"votes differ, of {verdicts.voted}", verdicts, _share_split)
     quoted = sum(verdicts.quotes.values())
-    _add_share(table, f"quotations not found, of {quoted}", verdicts, _share_misquoted)
-    console.print(table)
+    rows = [
+        *(
+            _share_row(label, verdicts, partial(_share_reserved, name))
+            for name, label in _RESERVATIONS.items()
+        ),
+        _share_row(f"votes differ, of {verdicts.voted}", verdicts, _share_split),
+        _share_row(f"quotations not found, of {quoted}", verdicts, _share_misquoted),
+    ]
+    title = f"What the scores rest on: {counted(verdicts.claims, 'claim')} judged"
+    headings = ("claims", "number", "share", "most of them in")
+    print_table(console, title, headings, rows, texts=("most of them in",))
     counts = verdicts.extractions
     extractions = [
         f"{counts[name]} {label}" for name, label in _OF_EXTRACTIONS.items() if counts[name]
@@ -222,13 +186,10 @@ def _share_misquoted(counts: ClaimCounts) -> _Share:
     return _Share(counts.quotes["not_found"], sum(counts.quotes.values()))
 
 
-def _add_share(
-    table: Table,
-    label: str,
-    verdicts: VerdictCounts,
-    share_of: Callable[[ClaimCounts], _Share],
-) -> None:
-    """Add a row: a share of all verdicts, and the tasks with most of them."""
+def _share_row(
+    label: str, verdicts: VerdictCounts, share_of: Callable[[ClaimCounts], _Share]
+) -> Sequence[str]:
+    """Return a share of all verdicts, and the tasks with most of them."""
     part, total = share_of(verdicts)
     by_task = {task: share_of(counts) for task, counts in verdicts.tasks.items()}
     order = sorted(by_task, key=lambda task: (-by_task[task].part, natural_key(task)))
@@ -237,8 +198,7 @@ def _add_share(
         for task in order[:_TASKS_SHOWN]
         if by_task[task].part
     ]
-    percentage = f"{part / total:.1%}" if total else "-"
-    table.add_row(label, str(part), percentage, ", ".join(listed))
+    return label, str(part), percent(part / total) if total else "-", ", ".join(listed)
 
 
 def _doubtful_answers(verdicts: VerdictCounts) -> list[tuple[str, Sequence[str]]]:
@@ -261,8 +221,8 @@ def print_variation(console: Console, summary: AgentSummary) -> None:
         (low, high), (low_rate, high_rate) = bounds.avg_score, bounds.success_rate
         line(
             console,
-            f"With other verdicts on weak evidence, partial completion lies between {number(low)} and "
-            f"{number(high)}, the success rate between {number(low_rate)} and {number(high_rate)}.",
+            f"With other verdicts on weak evidence, partial completion lies between {percent(low)} and "
+            f"{percent(high)}, the success rate between {percent(low_rate)} and {percent(high_rate)}.",
         )
     elif bounds.without:
         line(
@@ -273,8 +233,8 @@ def print_variation(console: Console, summary: AgentSummary) -> None:
     if variation is not None and variation.between_runs is not None:
         line(
             console,
-            f"Variance of scores: between tasks {variation.between_tasks:.4f}, between runs of a task "
-            f"{variation.between_runs:.4f} (the judge's own included, which mind2web2 rejudge separates).",
+            f"Variance of scores: between tasks {variation.between_tasks:.2g}, between runs of a task "
+            f"{variation.between_runs:.2g} (the judge's own included, which mind2web2 rejudge separates).",
         )
 
 
@@ -304,17 +264,15 @@ def print_comparison(console: Console, comparison: AgentComparison) -> None:
     """Print the metrics of two agents over the same tasks, with the differences."""
     first, second = comparison.first, comparison.second
     tasks = counted(comparison.num_tasks, "task")
-    table = Table(title=f"{second} against {first}, over the same {tasks}", min_width=46)
-    table.add_column("metric", no_wrap=True)
-    for heading in (first, second):
-        table.add_column(heading, justify="right", overflow="fold")
-    for heading in ("difference", _LEVEL):
-        table.add_column(heading, justify="right", no_wrap=True)
-    found = {label: comparison.metrics[name] for name, label in _COMPARED_METRICS.items()}
-    for label, own in found.items():
-        values = map(number, (own.first, own.second, own.difference))
-        table.add_row(label, *values, _interval(own))
-    console.print(table)
+    rows = []
+    for name, metric in _METRICS.items():
+        pair, text = comparison.metrics[name], metric.text
+        difference = "-" if pair.difference is None else _with_sign(pair.difference, text)
+        values = (text(pair.first), text(pair.second), difference)
+        rows.append((metric.label, *values, _interval(pair, text)))
+    title = f"{second} against {first}, over the same {tasks}"
+    print_table(console, title, ("metric", first, second, "difference", _LEVEL), rows)
+    found = {_METRICS[name].label: pair for name, pair in comparison.metrics.items()}
     clear = [label for label, own in found.items() if own.clear]
     intervals: dict[str, IntervalFigures] = {**found}
     if any(interval.is_known for interval in intervals.values()):
@@ -332,10 +290,12 @@ def print_comparison(console: Console, comparison: AgentComparison) -> None:
         line(console, f"Warning: {warning}")
 
 
-def _interval(found: IntervalFigures) -> str:
-    if found.is_known:
-        return f"{number(found.low)} to {number(found.high)}"
-    return "-"
+def _interval(found: IntervalFigures, text: Callable[[float | None], str]) -> str:
+    return f"{text(found.low)} to {text(found.high)}" if found.is_known else "-"
+
+
+def _with_sign(difference: float, text: Callable[[float | None], str]) -> str:
+    return f"{'+' * (difference > 0)}{text(difference)}"
 
 
 def _print_methods(
@@ -370,8 +330,8 @@ def _print_reasons(console: Console, intervals: Mapping[str, IntervalFigures]) -
 def print_ranking(console: Console, found: Ranking, flips: Mapping[str, LeafFlips]) -> None:
     """Print both metrics, and each further agent's power, tasks and leaves against the first."""
     first, *others = found.agents
-    for name, label in _TESTED.items():
-        _print_metric(console, found, name, label)
+    for name in found.metrics:
+        _print_metric(console, found, name, _METRICS[name].label)
     line(
         console,
         "Differences, intervals and p-values: sign flips of the differences of tasks, each averaged over its "
@@ -382,7 +342,7 @@ def print_ranking(console: Console, found: Ranking, flips: Mapping[str, LeafFlip
     for other in others:
         pair = pairs[other]
         _print_power(console, pair, found.num_tasks)
-        largest = ", ".join(f"{one.task_id} {one.difference:+.2f}" for one in pair.largest)
+        largest = ", ".join(f"{one.task_id} {signed(one.difference)}" for one in pair.largest)
         if largest:
             line(console, f"Largest differences of {other} from {first}: {largest}")
         _print_flips(console, first, other, flips[other])
@@ -394,22 +354,14 @@ def _print_metric(console: Console, found: Ranking, name: str, label: str) -> No
     first = found.agents[0]
     metric = found.metrics[name]
     pairs = metric.against(first)
-    table = Table(
-        title=f"{label}, over the same {counted(found.num_tasks, 'task')}",
-        min_width=46,
-    )
-    table.add_column("agent", overflow="fold")
-    for heading in ("mean", "difference", "95% interval", "p"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    rows = []
     for agent, value in metric.values.items():
         pair = pairs.get(agent)
-        if agent in metric.tied_with_best and len(metric.tied_with_best) > 1:
-            mark = " *"
-        else:
-            mark = ""
+        mark = " *" if agent in metric.tied_with_best and len(metric.tied_with_best) > 1 else ""
         cells = ("first", "", "") if pair is None else _cells(pair)
-        table.add_row(f"{agent}{mark}", number(round(value, 4)), *cells)
-    console.print(table)
+        rows.append((f"{agent}{mark}", number(value), *cells))
+    title = f"{label}, over the same {counted(found.num_tasks, 'task')}"
+    print_table(console, title, ("agent", "mean", "difference", "95% interval", "p"), rows)
     for pair in pairs.values():
         if pair.reason is not None:
             line(console, f"No interval for {pair.second_agent}: {pair.reason}.")
@@ -426,11 +378,8 @@ def _print_metric(console: Console, found: Ranking, name: str, label: str) -> No
 
 
 def _cells(pair: Pair) -> Sequence[str]:
-    shown = "-"
-    if pair.low is not None and pair.high is not None:
-        shown = f"{pair.low:+.4f} to {pair.high:+.4f}"
-    difference = "-" if pair.difference is None else f"{pair.difference:+.4f}"
-    return difference, shown, f"{pair.p_holm:.4f}"
+    shown = "-" if pair.low is None else f"{signed(pair.low)} to {signed(pair.high)}"
+    return signed(pair.difference), shown, f"{pair.p_holm:.2g}"
 
 
 def _print_power(console: Console, pair: Pair, tasks: int) -> None:
@@ -440,7 +389,7 @@ def _print_power(console: Console, pair: Pair, tasks: int) -> None:
         return
     shown = "too few to show any difference in partial completion"
     if power.detectable is not None:
-        shown = f"enough to show a difference of {power.detectable:.3f} in partial completion"
+        shown = f"enough to show a difference of {100 * power.detectable:.0f} points in partial completion"
     line(
         console,
         f"Power of {pair.second_agent} against {pair.first_agent}: {counted(tasks, 'task')} are {shown} four "
@@ -450,8 +399,8 @@ def _print_power(console: Console, pair: Pair, tasks: int) -> None:
     if split.between_runs is not None:
         line(
             console,
-            f"Variance of a task's difference: {split.of_difference:.4f}, of it between tasks "
-            f"{split.between_tasks:.4f} and between runs {split.between_runs / split.runs:.4f}.",
+            f"Variance of a task's difference: {split.of_difference:.2g}, of it between tasks "
+            f"{split.between_tasks:.2g} and between runs {split.between_runs / split.runs:.2g}.",
         )
 
 
@@ -477,21 +426,16 @@ def _print_flips(console: Console, first: str, other: str, flips: LeafFlips) -> 
             f"No leaf of {first} and {other} can be matched by task, answer and leaf id.",
         )
         return
-    table = Table(
-        title=f"Verdicts that differ, of {counted(flips.matched, 'matched leaf')}",
-        min_width=46,
-    )
-    table.add_column("cause")
-    for heading in (f"only {other} passes", f"only {first} passes"):
-        table.add_column(heading, justify="right", overflow="fold")
-    examples = []
+    rows, examples = [], []
     for cause, own in flips.by_cause.items():
         label = CAUSES[cause]
         if own.gained or own.lost:
-            table.add_row(label, str(own.gained), str(own.lost))
+            rows.append((label, str(own.gained), str(own.lost)))
             examples.append(f"Such as ({label}): {', '.join(own.examples)}")
-    if table.row_count:
-        console.print(table)
+    if rows:
+        title = f"Verdicts that differ, of {counted(flips.matched, 'matched leaf')}"
+        headings = ("cause", f"only {other} passes", f"only {first} passes")
+        print_table(console, title, headings, rows)
         for text in examples:
             line(console, text)
     else:
@@ -519,98 +463,3 @@ def print_verdict(console: Console, found: Ranking, worse: Sequence[str], margin
         line(console, f"Worse than {first} by more than {margin:g}: {', '.join(worse)}.")
         return
     line(console, f"None is shown to be worse than {first} by more than {margin:g}.")
-
-
-# Characters that XML does not have; answers and pages may hold them.
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-
-
-def junit_suite(
-    summary: AgentSummary,
-    answers: Sequence[ScoredAnswer],
-    results: Mapping[tuple[str, str], ResultFile],
-    unevaluated: Sequence[str],
-) -> ElementTree.Element:
-    """Return the test suite of an agent, with a test case for each answer.
-
-    An answer below score 1 is a failure with the claim of its first failed leaf; one without a score is an
-    error with the reason.
-
-    Args:
-        summary: the agent's metrics; their tasks and missing answers are those of the suite.
-        results: by task and answer name.
-        unevaluated: answers that were never evaluated, as ``task/answer``.
-    """
-    suite = ElementTree.Element("testsuite", name=_text(summary.agent_name))
-    properties = ElementTree.SubElement(suite, "properties")
-    figures = {
-        "avg_score": summary.avg_score,
-        "success_rate": summary.success_rate,
-        "num_tasks": summary.num_tasks,
-        "num_runs": summary.num_runs,
-    }
-    for name, value in figures.items():
-        ElementTree.SubElement(properties, "property", name=name, value=str(value))
-    missing = _missing_reasons(summary, unevaluated)
-    cases = {(answer.task_id, answer.answer_name): answer for answer in answers}
-    scored = {place for place in cases if place[0] in summary.tasks}
-    for place in sorted(scored | missing.keys()):
-        task_id, answer_name = place
-        attributes = {"classname": _text(f"{summary.agent_name}.{task_id}")}
-        name = _text(answer_name.removesuffix(".md"))
-        case = ElementTree.SubElement(suite, "testcase", attributes, name=name)
-        if place in missing:
-            ElementTree.SubElement(case, "error", message=_text(missing[place]))
-            continue
-        answer = cases[place]
-        if answer.time_s is not None:
-            case.set("time", f"{answer.time_s:g}")
-        if answer.score != 1.0:
-            _add_failure(case, answer, results.get(place))
-    tags = {"tests": "testcase", "failures": "failure", "errors": "error"}
-    for kind, tag in tags.items():
-        suite.set(kind, str(len(list(suite.iter(tag)))))
-    return suite
-
-
-def _missing_reasons(
-    summary: AgentSummary, unevaluated: Sequence[str]
-) -> dict[tuple[str, str], str]:
-    """Return why answers have no score, by task and answer name."""
-    missing = {
-        (each.task_id, each.answer_name or "no answer"): each.reason for each in summary.missing
-    }
-    for name in unevaluated:
-        task_id, _, answer_name = name.rpartition("/")
-        missing[task_id, answer_name] = "never evaluated"
-    return missing
-
-
-def _add_failure(
-    case: ElementTree.Element, answer: ScoredAnswer, result: ResultFile | None
-) -> None:
-    leaves = () if result is None else result.leaves()
-    failed = [_claim(leaf) for leaf in leaves if leaf.status == "failed"]
-    why = answer.reason or (failed[0] if failed else "no leaf failed")
-    message = _text(f"score {answer.score:g}: {why}")
-    ElementTree.SubElement(case, "failure", message=message, type="score").text = _text(
-        "\n".join(failed)
-    )
-
-
-def _claim(leaf: WrittenNode) -> str:
-    claim = None if leaf.evidence is None else leaf.evidence.claim
-    return f"{leaf.id}: {claim or leaf.desc}"
-
-
-def _text(value: object) -> str:
-    return _NOT_XML.sub("\ufffd", str(value))
-
-
-def junit_xml(suites: Sequence[ElementTree.Element]) -> bytes:
-    """Return the content of the file."""
-    root = ElementTree.Element("testsuites")
-    root.extend(suites)
-    ElementTree.indent(root)
-    content: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
-    return content + b"\n"

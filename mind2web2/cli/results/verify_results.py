@@ -8,9 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from rich.table import Table
-
-from mind2web2.cli.console import line, number, plain_console
+from mind2web2.cli.console import line, plain_console, print_table
 from mind2web2.cli.results.chosen import check_record
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.cli.suggestions import suggested_evaluation
@@ -19,6 +17,7 @@ from mind2web2.runs.settings import RunSettings
 from mind2web2.runs.verification import KINDS, Check, Finding, summaries_checked, verified
 from mind2web2.utils.names import check_name, name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
+from mind2web2.utils.text import number
 
 _WRONG, _OUTDATED = 1, 3
 
@@ -84,23 +83,22 @@ def _state(check: Check) -> str:
     return check.kind or "ok"
 
 
+def _cells(check: Check) -> Sequence[str]:
+    task_id, _, stem = check.place.removesuffix(".md").rpartition("/")
+    return task_id, stem, number(check.score), number(check.score_again), _state(check)
+
+
 def _print(settings: RunSettings, agent: _Checked) -> None:
 
     console = plain_console()
     agent_name, answers, summaries = agent
-    table = Table(title=f"Results of {agent_name}")
-    for heading in ("task", "answer", "score", "run again", "state"):
-        is_number = heading in ("score", "run again")
-        table.add_column(heading, justify="right" if is_number else "left", overflow="fold")
     by_finding: dict[Finding, list[str]] = {}
     for check in (*answers, *summaries):
         for finding in check.findings:
             by_finding.setdefault(finding, []).append(check.place)
-    for check in answers:
-        task_id, _, stem = check.place.removesuffix(".md").rpartition("/")
-        numbers = (number(check.score), number(check.score_again))
-        table.add_row(task_id, stem, *numbers, _state(check))
-    console.print(table)
+    headings = ("task", "answer", "score", "run again", "state")
+    rows = [_cells(check) for check in answers]
+    print_table(console, f"Results of {agent_name}", headings, rows, texts=("answer", "state"))
     for finding, places in sorted(by_finding.items(), key=lambda item: KINDS.index(item[0].kind)):
         text = " ".join(finding.text.split())
         line(console, f"{finding.kind.capitalize()}: {name_list(places)}: {text}")

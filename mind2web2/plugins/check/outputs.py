@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from xml.etree import ElementTree
 
 from rich.console import Console
 
@@ -19,6 +18,7 @@ from mind2web2.plugins.check.page import report_page
 from mind2web2.plugins.check.statements import ReadReport
 from mind2web2.plugins.check.verdicts import ClaimVerdict, StatementVerdict
 from mind2web2.utils.files import write_whole
+from mind2web2.utils.junit import JUnitCase, JUnitSuite, junit_xml
 from mind2web2.utils.text import counted
 
 _NAMES = {
@@ -157,7 +157,7 @@ def write_hints(path: Path, hints: Sequence[Hint]) -> None:
     )
 
 
-def _write(path: Path, content: str) -> None:
+def _write(path: Path, content: str | bytes) -> None:
     try:
         write_whole(path, content)
     except OSError as error:
@@ -172,6 +172,7 @@ def write_output(path: Path, found: CheckedReport, text: str) -> None:
         ResultWriteError: the file cannot be written.
     """
     suffix = path.suffix.lower()
+    content: str | bytes
     if suffix == ".json":
         content = found.model_dump_json(indent=2) + "\n"
     elif suffix == ".xml":
@@ -183,36 +184,22 @@ def write_output(path: Path, found: CheckedReport, text: str) -> None:
     _write(path, content)
 
 
-def junit(found: CheckedReport) -> str:
+def junit(found: CheckedReport) -> bytes:
     """Return the claims as JUnit test cases; an unavailable page is an error, not a failure."""
-    suite = ElementTree.Element("testsuite", name=found.name)
-    for statement in found.statements:
-        for number, claim in enumerate(statement.claims):
-            if statement.checkable and claim.sources:
-                _add_case(suite, f"{statement.start}-{number}", claim)
-    counts = Counter(child.tag for case in suite for child in case)
-    suite.set("tests", str(len(suite)))
-    suite.set("failures", str(counts["failure"]))
-    suite.set("errors", str(counts["error"]))
-    return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(
-        suite, encoding="unicode"
+    cases = [
+        _case(found.name, f"{statement.start}-{number}", claim)
+        for statement in found.statements
+        for number, claim in enumerate(statement.claims)
+        if statement.checkable and claim.sources
+    ]
+    return junit_xml([JUnitSuite(found.name, cases, {})])
+
+
+def _case(classname: str, name: str, claim: ClaimVerdict) -> JUnitCase:
+    return JUnitCase(
+        classname,
+        f"{name} {claim.claim}",
+        None if claim.verdict == "supported" else claim.verdict,
+        "\n".join(f"{each.page}: {each.reason}" for each in claim.sources),
+        "error" if claim.verdict == "page unavailable" else "failure",
     )
-
-
-def _add_case(suite: ElementTree.Element, name: str, claim: ClaimVerdict) -> None:
-    case = ElementTree.SubElement(
-        suite,
-        "testcase",
-        name=f"{name} {_printable(claim.claim)}",
-        classname=suite.get("name") or "",
-    )
-    if claim.verdict == "supported":
-        return
-    kind = "error" if claim.verdict == "page unavailable" else "failure"
-    trouble = ElementTree.SubElement(case, kind, message=claim.verdict)
-    trouble.text = _printable("\n".join(f"{each.page}: {each.reason}" for each in claim.sources))
-
-
-def _printable(text: str) -> str:
-    """Return a text without the characters that XML cannot hold."""
-    return "".join(char for char in text if char.isprintable() or char in "\n\t")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pydantic import BaseModel, Field
 
-from mind2web2.plugins.check.addresses import addresses_in
+from mind2web2.plugins.check.addresses import Address, addresses_in
 from mind2web2.plugins.check.blocks import BOLD_LINE, Block, blocks_of
 from mind2web2.plugins.check.marks import Citation, CitationFinder
 from mind2web2.plugins.check.references import source_lists
@@ -91,17 +92,24 @@ def read_report(text: str) -> ReadReport:
     cited = {url for statement in statements for url in statement.sources}
     shown = [each.url for each in addresses if each.url and not each.is_picture]
     listed = [url for entry in lists.entries for url in entry.addresses]
-    in_lists = {
-        each.url
-        for each in addresses
-        if any(start <= each.start < end for start, end in lists.spans)
-    }
+    in_lists = _addresses_within(addresses, lists.spans)
     outside = [url for url in shown if url not in in_lists]
     return ReadReport(
         statements=statements,
         unresolved=list(dict.fromkeys(unresolved)),
         uncited=[url for url in dict.fromkeys([*outside, *listed]) if url not in cited],
     )
+
+
+def _addresses_within(addresses: Iterable[Address], spans: Sequence[tuple[int, int]]) -> set[str]:
+    """Return the addresses that stand in one of the parts of the text, which are in order."""
+    starts = [start for start, _ in spans]
+    found = set()
+    for address in addresses:
+        index = bisect_right(starts, address.start) - 1
+        if index >= 0 and address.start < spans[index][1]:
+            found.add(address.url)
+    return found
 
 
 class _Statements:

@@ -59,52 +59,59 @@ class Reply:
     reason: str
 
 
-@dataclass(frozen=True)
 class Draft:
-    """The probes that were made, in the order in which they are asked.
+    """The probes that were made so far, in the order in which they are asked.
+
+    Each claim has one probe, then each has a second one, and so on. A probe is of the kind that is the rarest
+    so far. A small sample therefore reads few pages, and a larger one begins with the same probes.
 
     Args:
+        seed: another seed makes other probes.
+
+    Attributes:
         discarded: changes that were left out, since the changed page might still support the claim.
     """
 
-    probes: Sequence[Probe]
-    controls: Sequence[Probe]
-    discarded: Sequence[Discarded]
+    def __init__(self, seed: int) -> None:
+        self._random = Random(seed)
+        self._counts: dict[str, int] = dict.fromkeys(CHANGES, 0)
+        self._cases: list[tuple[Case, set[ChangeKind]]] = []
+        self.probes: list[Probe] = []
+        self.controls: list[Probe] = []
+        self.discarded: list[Discarded] = []
+
+    def add(self, case: Case) -> None:
+        """Make a claim's first probe, and a control."""
+        kinds = set(CHANGES)
+        if self._made(case, kinds):
+            kind = CONTROLS[len(self._cases) % len(CONTROLS)]
+            self._cases.append((case, kinds))
+            control = change_page(case.page, kind, self._random)
+            if isinstance(control, Change):
+                self.controls.append(Probe(case, control))
+
+    def add_further(self) -> bool:
+        """Make another probe of each claim, and tell whether there was one."""
+        made = [self._made(case, kinds) for case, kinds in self._cases]
+        return any(made)
+
+    def _made(self, case: Case, kinds: set[ChangeKind]) -> bool:
+        """Make a probe of one of the kinds, the rarest first; take away those that were tried."""
+        for kind in sorted(kinds, key=lambda kind: (self._counts[kind], CHANGES.index(kind))):
+            kinds.remove(kind)
+            change = change_page(case.page, kind, self._random)
+            if isinstance(change, Discarded):
+                self.discarded.append(change)
+            elif change is not None:
+                self._counts[kind] += 1
+                self.probes.append(Probe(case, change))
+                return True
+        return False
 
     def first(self, count: int) -> list[Probe]:
         """Return so many probes with their share of controls, page by page for the judge's cache."""
         chosen = [*self.probes[:count], *self.controls[: -(-count // PROBES_A_CONTROL)]]
         return sorted(chosen, key=lambda probe: probe.case.claim.url)
-
-
-def draft_probes(cases: Sequence[Case], seed: int) -> Draft:
-    """Make each case's changes: first one a claim, the rarest kind first, then a second one, and so on."""
-    random = Random(seed)
-    order = list(cases)
-    random.shuffle(order)
-    discarded: list[Discarded] = []
-    waiting: list[list[Probe]] = []
-    for case in order:
-        made = [change_page(case.page, kind, random) for kind in CHANGES]
-        discarded += [change for change in made if isinstance(change, Discarded)]
-        waiting.append([Probe(case, change) for change in made if isinstance(change, Change)])
-    counts: dict[str, int] = dict.fromkeys(CHANGES, 0)
-    probes: list[Probe] = []
-    while any(waiting):
-        for own in filter(None, waiting):
-            rarest = min(own, key=lambda probe: counts[probe.change.kind])
-            own.remove(rarest)
-            counts[rarest.change.kind] += 1
-            probes.append(rarest)
-    controls = [
-        Probe(case, change)
-        for number, case in enumerate(order)
-        if isinstance(
-            change := change_page(case.page, CONTROLS[number % len(CONTROLS)], random),
-            Change,
-        )
-    ]
-    return Draft(probes, controls, discarded)
 
 
 class _ChangedPage:

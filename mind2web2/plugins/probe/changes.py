@@ -13,9 +13,10 @@ from mind2web2.plugins.probe.passages import (
     JudgedPage,
     Sentence,
     content_words,
+    first_content_word,
     speaks_of,
 )
-from mind2web2.utils.facts import NUMBER_WORDS, Fact, facts_in
+from mind2web2.utils.facts import NUMBER_WORDS, Fact, FactKind, facts_in, facts_of_kind
 
 ChangeKind = Literal["number", "date", "name", "negation", "comparison", "passage"]
 ControlKind = Literal["reworded", "unrelated fact", "white space"]
@@ -34,6 +35,10 @@ CONTROLS: Sequence[ControlKind] = ("reworded", "unrelated fact", "white space")
 MAX_PLACES = 30
 # An unrelated fact stands at least this far from the quotation.
 _UNRELATED_CHARS = 200
+# A value may say what the claim says if so many of the claim's words stand so near.
+_SUBJECT_CHARS = 150
+_SUBJECT_WORDS = 2
+_NEARLY_ALL = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,23 +105,33 @@ def _edited(kind: Kind, page: JudgedPage, edits: Iterable[_Edit]) -> Change:
 # Values: numbers, dates, names
 
 
-@lru_cache(maxsize=16)
-def _page_facts(text: str) -> tuple[Fact, ...]:
-    return tuple(facts_in(text))
+@lru_cache(maxsize=48)
+def _page_facts(text: str, kind: FactKind) -> tuple[Fact, ...]:
+    return tuple(facts_of_kind(text, kind))
 
 
-def _quoted_facts(page: JudgedPage, kind: Literal["number", "date", "name"]) -> list[Fact]:
+def _quoted_facts(page: JudgedPage, kind: FactKind) -> list[Fact]:
     """Return the claim's facts of a kind that the quoted sentences have as well."""
-    quoted_values = {
-        fact.value
-        for fact in _page_facts(page.text)
-        if fact.kind == kind and _is_within(fact, page.quoted)
-    }
-    return [
-        fact
-        for fact in facts_in(page.claim)
-        if fact.kind == kind and any(_says(value, fact.value) for value in quoted_values)
-    ]
+    claimed = facts_of_kind(page.claim, kind)
+    if not claimed:
+        return []
+    quoted = "\n".join(page.text[each.start : each.end] for each in page.quoted)
+    values = {fact.value for fact in facts_of_kind(quoted, kind)}
+    return [fact for fact in claimed if any(_says(value, fact.value) for value in values)]
+
+
+def _first_change(
+    facts: list[Fact], change: Callable[[Fact], Change | Discarded], random: Random
+) -> Change | Discarded | None:
+    """Return the change of one of the facts; if each is discarded, the reason for the first."""
+    random.shuffle(facts)
+    discarded: Discarded | None = None
+    for fact in facts:
+        made = change(fact)
+        if isinstance(made, Change):
+            return made
+        discarded = discarded or made
+    return discarded
 
 
 def _says(value: str, claimed: str) -> bool:
@@ -126,30 +141,29 @@ def _says(value: str, claimed: str) -> bool:
 
 # With these words a claim is true of many values.
 _BOUND = re.compile(
-    r"\b(?:at least|at most|more than|less than|fewer than|over|under|above|below|up to|between|about|around"
-    r"|approximately|roughly|nearly|almost|minimum|maximum|exceed\w*|within|before|after|since|until|by \d"
-    r"|by the end|no later|no earlier|older|newer|or more|or less|or fewer|earlier|later)\b|[<>≥≤~≈]",
+    r"\b(?:at least|at most|more than|less than|fewer than|over|under|above(?! (?:the )?sea)|below|up to"
+    r"|between|about|around|approximately|roughly|nearly|almost|minimum|maximum|exceed\w*|within|before"
+    r"|after|since|until|by \d|by the end|no later|no earlier|older|newer|or more|or less|or fewer|earlier"
+    r"|later)\b|[<>≥≤~≈]",
     re.IGNORECASE,
 )
 
 
 def _change_number(page: JudgedPage, random: Random) -> Change | Discarded | None:
     facts = _quoted_facts(page, "number")
-    if not facts:
-        return None
-    if _BOUND.search(page.claim):
+    if facts and _BOUND.search(page.claim):
         return Discarded("number", "the claim is a bound, which another number may meet")
-    fact = random.choice(facts)
+    return _first_change(facts, lambda fact: _changed_number(page, fact, random), random)
+
+
+def _changed_number(page: JudgedPage, fact: Fact, random: Random) -> Change | Discarded:
     if _is_in_address(page, fact.text):
         return Discarded("number", "the page's address has the number")
-    places = [
-        each
-        for each in _page_facts(page.text)
-        if each.kind == "number" and each.value == fact.value
-    ]
+    on_page = _page_facts(page.text, "number")
+    places = [each for each in on_page if each.value == fact.value]
     if len(places) > MAX_PLACES:
         return Discarded("number", "the page has the number everywhere")
-    known = {each.value for each in (*_page_facts(page.text), *facts_in(page.claim))}
+    known = {each.value for each in (*on_page, *facts_in(page.claim))}
     new_value = _other_number(fact.value, known, random)
     edits = [_Edit(each.start, each.end, _written_like(each.text, new_value)) for each in places]
     return _unless_supported("number", page, edits, fact)
@@ -193,21 +207,19 @@ def _written_like(written: str, value: str) -> str:
 
 def _change_date(page: JudgedPage, random: Random) -> Change | Discarded | None:
     facts = _quoted_facts(page, "date")
-    if not facts:
-        return None
-    if _BOUND.search(page.claim):
+    if facts and _BOUND.search(page.claim):
         return Discarded("date", "the claim is a bound, which another date may meet")
-    fact = random.choice(facts)
+    return _first_change(facts, lambda fact: _changed_date(page, fact, random), random)
+
+
+def _changed_date(page: JudgedPage, fact: Fact, random: Random) -> Change | Discarded:
     if _is_in_address(page, fact.text):
         return Discarded("date", "the page's address has the date")
-    places = [
-        each
-        for each in _page_facts(page.text)
-        if each.kind == "date" and _has_date(each.value, fact.value)
-    ]
+    on_page = _page_facts(page.text, "date")
+    places = [each for each in on_page if _has_date(each.value, fact.value)]
     if len(places) > MAX_PLACES:
         return Discarded("date", "the page has the date everywhere")
-    known = {each.value for each in _page_facts(page.text)}
+    known = {each.value for each in on_page}
     move = _date_move(fact.value, known, random)
     edits = [_Edit(each.start, each.end, _moved_date(each, move)) for each in places]
     return _unless_supported("date", page, edits, fact)
@@ -258,9 +270,10 @@ _SPARE_NAMES: Mapping[int, Sequence[str]] = {
 
 def _change_name(page: JudgedPage, random: Random) -> Change | Discarded | None:
     facts = _quoted_facts(page, "name")
-    if not facts:
-        return None
-    fact = random.choice(facts)
+    return _first_change(facts, lambda fact: _changed_name(page, fact, random), random)
+
+
+def _changed_name(page: JudgedPage, fact: Fact, random: Random) -> Change | Discarded:
     words = [word for word in fact.text.split() if word[0].isupper() and len(word) > 2]
     own_words = [word for word in words if not _is_in_other_name(page, word, fact.value)]
     if not own_words:
@@ -283,8 +296,8 @@ def _change_name(page: JudgedPage, random: Random) -> Change | Discarded | None:
 def _is_in_other_name(page: JudgedPage, word: str, name: str) -> bool:
     return any(
         word.casefold() in fact.value.split() and name not in fact.value
-        for fact in _page_facts(page.text)
-        if fact.kind == "name" and fact.value != word.casefold()
+        for fact in _page_facts(page.text, "name")
+        if fact.value != word.casefold()
     )
 
 
@@ -292,9 +305,8 @@ def _other_name(page: JudgedPage, words: Sequence[str], random: Random) -> str:
     """Return another name from the page, or an invented one, that shares no word with the claim."""
     candidates = {
         fact.text
-        for fact in _page_facts(page.text)
-        if fact.kind == "name"
-        and len(fact.text.split()) == len(words)
+        for fact in _page_facts(page.text, "name")
+        if len(fact.text.split()) == len(words)
         and fact.text.istitle()
         and not content_words(fact.text) & page.claim_words
     }
@@ -351,17 +363,54 @@ _AUXILIARY = re.compile(
 
 
 def _change_negation(page: JudgedPage, random: Random) -> Change | Discarded | None:  # noqa: ARG001 (each sentence has one form)
-    """Negate each sentence that speaks about the claim, or take its negation away."""
-    edits: list[_Edit] = []
+    """Negate each sentence that may support the claim, or take its negation away."""
+    quoted = [_negation(page, sentence) for sentence in page.quoted]
+    edits = [edit for edit in quoted if edit is not None]
+    if len(edits) != 1:
+        # One edit of several sentences would leave another one that may say it.
+        return None
     for sentence in page.supporting:
-        matches = list(_AUXILIARY.finditer(page.text, sentence.start, sentence.end))
-        if len(matches) == 1:
-            edits.append(_negated(matches[0]))
-        elif page.is_quoted(sentence):
-            return None
-        else:
+        if page.is_quoted(sentence) or not _may_support(page, sentence):
+            continue
+        edit = _negation(page, sentence)
+        if edit is None:
             return Discarded("negation", "another sentence about it cannot be negated")
-    return _edited("negation", page, edits) if edits else None
+        edits.append(edit)
+    return _edited("negation", page, edits)
+
+
+def _negation(page: JudgedPage, sentence: Sentence) -> _Edit | None:
+    """Return the edit that negates what a sentence says about the claim, ``None`` if it is not clear how.
+
+    The one auxiliary verb stands before a word of the claim: in "holds 9 litres when it is full" another
+    one would.
+    """
+    matches = list(_AUXILIARY.finditer(page.text, sentence.start, sentence.end))
+    if len(matches) != 1:
+        return None
+    rest = page.text[matches[0].end() : sentence.end]
+    return _negated(matches[0]) if first_content_word(rest) in page.claim_words else None
+
+
+def _may_support(page: JudgedPage, sentence: Sentence) -> bool:
+    """Tell whether a sentence may say what the claim says.
+
+    A heading does not. Other sentences have a number or date of the claim. If the claim has none, they have
+    nearly all its words.
+    """
+    text = page.text[sentence.start : sentence.end]
+    if text.startswith("#"):
+        return False
+    values = _claim_values(page)
+    if not values:
+        shared = page.claim_words & content_words(text)
+        return len(shared) >= _NEARLY_ALL * len(page.claim_words)
+    return any(fact.value in values for fact in facts_in(text))
+
+
+def _claim_values(page: JudgedPage) -> set[str]:
+    facts = [*_quoted_facts(page, "number"), *_quoted_facts(page, "date")]
+    return {fact.value for fact in facts}
 
 
 def _negated(match: re.Match[str]) -> _Edit:
@@ -420,8 +469,8 @@ def _change_comparison(page: JudgedPage, random: Random) -> Change | Discarded |
             page.text, each.start, each.end
         )
     ]
-    unchanged = [each for each in page.supporting if word not in _sentence(page, each)]
-    if unchanged:
+    others = [each for each in page.supporting if not page.is_quoted(each)]
+    if any(word not in _sentence(page, each) for each in others):
         return Discarded("comparison", "another sentence says it in other words")
     return _edited("comparison", page, edits)
 
@@ -440,14 +489,23 @@ def _remove_passage(page: JudgedPage, random: Random) -> Change | Discarded | No
     if not edits:
         return None
     change = _edited("passage", page, edits)
-    facts = [*_quoted_facts(page, "number"), *_quoted_facts(page, "date")]
-    values = {fact.value for fact in facts}
-    rest = [each for each in _page_facts(page.text) if not _is_within(each, page.supporting)]
-    if any(fact.value in values for fact in rest):
+    values = _claim_values(page)
+    facts = (*_page_facts(page.text, "number"), *_page_facts(page.text, "date"))
+    elsewhere = [
+        fact for fact in facts if fact.value in values and not _is_within(fact, page.supporting)
+    ]
+    if any(_is_about_claim(page, fact) for fact in elsewhere):
         return Discarded("passage", "the page has a value of the claim elsewhere")
     if speaks_of(page.claim_words, page.address):
         return Discarded("passage", "the page's address says it")
     return change
+
+
+def _is_about_claim(page: JudgedPage, fact: Fact) -> bool:
+    """Tell whether a value stands among words of the claim, beside the value itself."""
+    around = page.text[max(0, fact.start - _SUBJECT_CHARS) : fact.end + _SUBJECT_CHARS]
+    words = {word for word in page.claim_words if not word[0].isdigit()}
+    return len(words & content_words(around)) >= min(_SUBJECT_WORDS, len(words))
 
 
 def _is_within(fact: Fact, passages: Iterable[Sentence]) -> bool:
@@ -472,9 +530,8 @@ def _change_unrelated(page: JudgedPage, random: Random) -> Change | None:
     claim_values = {fact.value for fact in facts_in(page.claim)}
     facts = [
         fact
-        for fact in _page_facts(page.text)
-        if fact.kind == "number"
-        and fact.value not in claim_values
+        for fact in _page_facts(page.text, "number")
+        if fact.value not in claim_values
         and (fact.end < page.start - _UNRELATED_CHARS or fact.start > page.end + _UNRELATED_CHARS)
     ]
     random.shuffle(facts)

@@ -110,6 +110,12 @@ def content_words(text: str) -> frozenset[str]:
     return frozenset(word for word in words if word not in _STOP_WORDS)
 
 
+def first_content_word(text: str) -> str | None:
+    """Return the first word of a text that carries meaning."""
+    words = (match[0].casefold() for match in _WORD.finditer(text))
+    return next((word for word in words if word not in _STOP_WORDS), None)
+
+
 def speaks_of(claim_words: frozenset[str], text: str) -> bool:
     """Tell whether a text has most of a claim's content words."""
     if not claim_words:

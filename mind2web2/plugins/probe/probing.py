@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from random import Random
 
 from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TextColumn
@@ -26,8 +27,8 @@ from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.prices import total_price_usd
 from mind2web2.pages.library import PageLibrary
 from mind2web2.plugins.probe import AUTO
-from mind2web2.plugins.probe.asking import Draft, Reply, ask_probes, draft_probes
-from mind2web2.plugins.probe.cases import Case, CaseReader, passed_claims
+from mind2web2.plugins.probe.asking import Draft, Probe, Reply, ask_probes
+from mind2web2.plugins.probe.cases import CaseReader, PassedClaim, passed_claims
 from mind2web2.plugins.probe.report import (
     PROBES_FOLDER,
     ProbeReport,
@@ -42,9 +43,11 @@ from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.dollars import dollars
 from mind2web2.utils.files import write_whole
 from mind2web2.utils.path_config import PathConfig
-from mind2web2.utils.text import counted
+from mind2web2.utils.text import counted, percent
 
 _AUTO_STEP = 60
+# With --sample auto.
+MOST_PROBES = 2_000
 _OUTPUT_TOKENS = 300
 _SURVIVORS_SHOWN = 5
 _STOPPED = "Stopped. Every reply so far is kept: the same command continues from here."
@@ -94,29 +97,18 @@ class _Plan:
     target: float
     seed: int
 
-    async def draft(self) -> Draft:
-        """Read the passed claims with their pages and make the probes.
-
-        Raises:
-            UsageError: no claim passed by a quotation from a page that is stored.
-        """
+    def drafting(self) -> _Drafting:
+        """Return what makes the probes, from the claims in random order."""
         claims = passed_claims(
             self.paths.eval_results_root, self.agent, self.judges[0].task_ids or ()
         )
+        Random(self.seed).shuffle(claims)
         reader = CaseReader(
             self.paths.cache_root / self.agent,
             self.paths.answers_root / self.agent,
             PageLibrary(),
         )
-        read = [await reader.case(claim) for claim in claims]
-        cases: list[Case] = [case for case in read if case is not None]
-        draft = await asyncio.to_thread(draft_probes, cases, self.seed)
-        if not draft.probes:
-            raise UsageError(
-                f"nothing to probe: of {counted(len(claims), 'claim')} of {self.agent} that passed by a "
-                "quotation from a page, none has a page on which its fact can be changed"
-            )
-        return draft
+        return _Drafting(self.agent, claims, reader, Draft(self.seed))
 
     def folder(self, model: str) -> Path:
         """Return where a judge's replies and report are kept."""
@@ -124,10 +116,45 @@ class _Plan:
         return Path(PROBES_FOLDER) / self.agent / name
 
 
+class _Drafting:
+    """Reads as many claims and pages as a number of probes needs."""
+
+    def __init__(
+        self, agent: str, claims: Sequence[PassedClaim], reader: CaseReader, draft: Draft
+    ) -> None:
+        self.draft = draft
+        self._agent = agent
+        self._claims = claims
+        self._unread = iter(claims)
+        self._reader = reader
+
+    async def first(self, count: int) -> list[Probe]:
+        """Return so many probes with their controls, or all that there are.
+
+        Raises:
+            UsageError: no claim passed by a quotation from a page that is stored.
+        """
+        for claim in self._unread if len(self.draft.probes) < count else ():
+            case = await self._reader.case(claim)
+            if case is not None:
+                await asyncio.to_thread(self.draft.add, case)
+            if len(self.draft.probes) >= count:
+                break
+        is_more = True
+        while is_more and len(self.draft.probes) < count:
+            is_more = await asyncio.to_thread(self.draft.add_further)
+        if not self.draft.probes:
+            raise UsageError(
+                f"nothing to probe: of {counted(len(self._claims), 'claim')} of {self._agent} that passed "
+                "by a quotation from a page, none has a page on which its fact can be changed"
+            )
+        return self.draft.first(count)
+
+
 async def _estimated(plan: _Plan, console: Console) -> int:
-    draft = await plan.draft()
-    count = plan.sample if isinstance(plan.sample, int) else len(draft.probes)
-    probes = draft.first(count)
+    probes = await plan.drafting().first(
+        plan.sample if isinstance(plan.sample, int) else MOST_PROBES
+    )
     tokens = sum(
         text_tokens(probe.change.text) + text_tokens(probe.case.answer) + _OUTPUT_TOKENS
         for probe in probes
@@ -145,12 +172,12 @@ async def _estimated(plan: _Plan, console: Console) -> int:
 
 
 async def _probed(plan: _Plan, console: Console, options: argparse.Namespace) -> int:
-    draft = await plan.draft()
+    drafting = plan.drafting()
     reports = []
     replies_of: list[list[Reply]] = []
     for settings in plan.judges:
-        replies = await _asked(plan, settings, draft, console)
-        report = probe_report(plan.agent, settings.model, plan.seed, draft, replies)
+        replies = await _asked(plan, settings, drafting, console)
+        report = probe_report(plan.agent, settings.model, plan.seed, drafting.draft, replies)
         report.write(plan.folder(settings.model))
         reports.append(report)
         replies_of.append(replies)
@@ -168,7 +195,9 @@ async def _probed(plan: _Plan, console: Console, options: argparse.Namespace) ->
     return 1 if any(report.failed for report in reports) else 0
 
 
-async def _asked(plan: _Plan, settings: RunSettings, draft: Draft, console: Console) -> list[Reply]:
+async def _asked(
+    plan: _Plan, settings: RunSettings, drafting: _Drafting, console: Console
+) -> list[Reply]:
     """Ask one judge: all probes of the sample, or by steps until the interval is narrow enough."""
     folder = plan.folder(settings.model)
     folder.mkdir(parents=True, exist_ok=True)
@@ -176,12 +205,18 @@ async def _asked(plan: _Plan, settings: RunSettings, draft: Draft, console: Cons
     limit = asyncio.Semaphore(settings.max_llm_requests)
     async with open_run(settings, folder / FILE_NAME) as session, session.at_work():
         while True:
-            probes = draft.first(count)
+            probes = await drafting.first(count)
             with _progress(console, len(probes)) as advance:
                 replies = await ask_probes(session.judge, probes, limit, advance)
+            draft = drafting.draft
             report = probe_report(plan.agent, settings.model, plan.seed, draft, replies)
             is_enough = _is_narrow(report.noticed, plan.target)
-            if plan.sample != AUTO or is_enough or count >= len(draft.probes):
+            if (
+                plan.sample != AUTO
+                or is_enough
+                or count > len(draft.probes)
+                or count >= MOST_PROBES
+            ):
                 return replies
             count += _AUTO_STEP
 
@@ -254,10 +289,10 @@ def _print_survivor(console: Console, survivor: OtherReply) -> None:
 
 
 def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1%}"
+    return "-" if value is None else percent(value)
 
 
 def _interval(share: Share) -> str:
     if share.low is None or share.high is None:
         return "too few pages"
-    return f"{share.low:.1%} to {share.high:.1%}"
+    return f"{percent(share.low)} to {percent(share.high)}"

@@ -185,8 +185,13 @@ def _plain(value: Any) -> Any:
         return value.model_dump(mode="json", by_alias=True, exclude_unset=True)
     kind = type(value)
     if is_dataclass(kind) and kind.__module__.startswith("mind2web2."):
-        return {each.name: getattr(value, each.name) for each in fields(kind)}
+        return {name: getattr(value, name) for name in _field_names(kind)}
     raise TypeError(f"a {kind.__name__} cannot be sent to the run")
+
+
+@cache
+def _field_names(kind: type) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(kind))
 
 
 def decoded(content: bytes) -> Message:

@@ -110,7 +110,7 @@ function PairTests({ first, second, one, other }) {
                 <td>${number(pair.second)}</td>
                 <td>${signed(pair.difference)}</td>
                 <td>${pair.low === null ? pair.reason : `${signed(pair.low)} to ${signed(pair.high)}`}</td>
-                <td>${number(pair.p_value)}</td>
+                <td>${pair.p_value === null ? "–" : Number(pair.p_value.toPrecision(2))}</td>
                 <td><bdi>${pair.tied.join(", ")}</bdi></td>
               </tr>`,
           )}
@@ -119,7 +119,7 @@ function PairTests({ first, second, one, other }) {
     </div>
     <p class="hint">
       Over ${counted(tests.num_tasks, "task")} that both agents share. Who looks at several pairs needs smaller p-values: <code>${program} compare</code> with all agents corrects them.
-      ${power?.detectable && ` These tasks show a true difference of ${number(power.detectable, 3)} in partial completion four times out of five.`}
+      ${power?.detectable && ` These tasks show a true difference of ${number(power.detectable)} in partial completion four times out of five.`}
       ${power?.tasks_needed && ` The observed difference takes ${counted(power.tasks_needed, "task")}.`}
     </p>
     ${tests.warnings.map((/** @type {string} */ text) => html`<p class="notice">${text}</p>`)}

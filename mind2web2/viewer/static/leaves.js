@@ -69,10 +69,10 @@ function Leaf({ row }) {
     <td>${row.counts.passed}</td>
     <td>${row.counts.failed}</td>
     <td>${row.counts.skipped}</td>
-    <td>${number(row.correlation, 2)}</td>
+    <td>${number(row.correlation)}</td>
     <td>${row.judged ? `${row.with_page}/${row.judged}` : "–"}</td>
     <td>${row.judgments}</td>
-    <td>${number(row.cost_usd)}</td>
+    <td>${number(row.cost_usd, 4)}</td>
     <td>${notesOf(row).join(", ")}</td>
   </tr>`;
 }

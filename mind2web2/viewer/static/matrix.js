@@ -70,7 +70,7 @@ function cells(agent, task, runs, chosen) {
         >
       </td>`;
     })}
-    <td class="mean">${number(task.means.get(agent), 3)}</td>`;
+    <td class="mean">${number(task.means.get(agent))}</td>`;
 }
 
 /**

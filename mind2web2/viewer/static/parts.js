@@ -67,14 +67,14 @@ export function Status({ status }) {
 const SIGNS = { passed: "✓", failed: "✗", partial: "◐", skipped: "⤼", initialized: "…" };
 
 /** @param {number | null | undefined} value @param {number} digits */
-export function number(value, digits = 4) {
+export function number(value, digits = 2) {
   if (value === null || value === undefined) return "–";
-  return String(Number(value.toFixed(digits)));
+  return value === 0 || value === 1 ? String(value) : value.toFixed(digits);
 }
 
 /** @param {number | null | undefined} value */
 export function percent(value) {
-  return value === null || value === undefined ? "–" : `${(value * 100).toFixed(1)}%`;
+  return value === null || value === undefined ? "–" : `${(value * 100).toFixed(0)}%`;
 }
 
 /**

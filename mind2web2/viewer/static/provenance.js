@@ -11,7 +11,7 @@ export function Provenance({ answer }) {
   const check = run.judge_check;
   const rows = [
     ["judge", [facts.judge, facts.server && `at ${facts.server}`].filter(Boolean).join(" ")],
-    ["judge's check", check && `${number(100 * check.accuracy, 1)}% of ${check.cases} cases right, set ${check.set_version}, ${check.checked.slice(0, 10)}`],
+    ["judge's check", check && `${number(100 * check.accuracy, 0)}% of ${check.cases} cases right, set ${check.set_version}, ${check.checked.slice(0, 10)}`],
     ["script", facts.script],
     ["judged", moment(run.created)],
     ["seconds", number(run.seconds, 1)],

@@ -87,7 +87,7 @@ export function TaskPlot({ tasks, agents, places, options }) {
 /** @param {{task: Task, agents: any[], places: Map<string, number>, options: Record<string, string>}} props */
 function TaskLine({ task, agents, places, options }) {
   const means = agents.map((agent) => ({ name: agent.name, place: places.get(agent.name) || 0, score: task.means.get(agent.name) ?? null }));
-  const figures = means.map(({ name, score }) => `${name} ${score === null ? "no score" : number(score, 2)}`).join(", ");
+  const figures = means.map(({ name, score }) => `${name} ${score === null ? "no score" : number(score)}`).join(", ");
   return html`<li>
     <a href=${address("overview", [], { ...options, task: task.name })} title=${`${task.name}: ${figures}`}>
       <span class="name"><bdi>${task.name}</bdi></span>

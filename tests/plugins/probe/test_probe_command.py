@@ -66,7 +66,7 @@ def test_metrics_leaves_and_check_judge_show_the_figures(example):
         probe(example, server, "--sample", "20", model=model)
         judge = ["--judge_base_url", server.base_url, "--judge_model", model, "--sample", "2"]
         check = command(example, "check-judge", "--category", "fact in running text", *judge)
-    sentence = f"On changed pages of example, {model} noticed 0.0%"
+    sentence = f"On changed pages of example, {model} noticed 0%"
     assert sentence in check.stdout
     assert sentence in command(example, "metrics", "example").stdout
     bounded = command(example, "metrics", "example", "--json", "--bound_false_passes")
@@ -83,8 +83,8 @@ def test_a_judge_that_refuses_everything_fails_each_control(example):
     with JudgeServer(reply={"reasoning": "no", "result": False}) as server:
         outcome = probe(example, server, "--sample", "10", "--seed", "3")
     assert outcome.returncode == 0, outcome.stderr
-    assert "100.0%" in outcome.stdout
-    assert "Controls, where the verdict must stay: 100.0% of 2 changed." in outcome.stdout
+    assert "100%" in outcome.stdout
+    assert "Controls, where the verdict must stay: 100% of 2 changed." in outcome.stdout
 
 
 def test_an_estimate_asks_nothing(example):

@@ -1,0 +1,253 @@
+"""An agent's metrics with what they rest on: the report of ``mind2web2 metrics``."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from mind2web2.analysis.audited import audited_answers
+from mind2web2.analysis.changed_pages import changed_pages
+from mind2web2.analysis.citation import Making, paper_sentence
+from mind2web2.analysis.corrections import CorrectionFigures, CorrectionRoots, correction_of
+from mind2web2.analysis.false_pass_bound import FalsePassBound, false_pass_bound
+from mind2web2.analysis.summaries import (
+    SummedUp,
+    merge_all_results,
+    stored_metrics,
+    summarised_answers,
+)
+from mind2web2.analysis.tag_figures import (
+    DomainFigure,
+    TagFigure,
+    TagShares,
+    WeightedFigure,
+    WeightedScores,
+    domain_figures,
+)
+from mind2web2.analysis.unreviewed import unreviewed_warning
+from mind2web2.errors import ResultWriteError, UsageError
+from mind2web2.results.agent_summary import AgentSummary
+from mind2web2.results.caution_facts import CautionFacts
+from mind2web2.results.cautions import lasting_cautions
+from mind2web2.results.freshness import ResultsNow, results_now
+from mind2web2.results.known_answers import agent_answers
+from mind2web2.results.model_families import own_family_caution
+from mind2web2.results.result_file import ResultFile
+from mind2web2.results.scored_answer import ScoredAnswer
+from mind2web2.results.stored_results import LoadedResult, latest_results
+from mind2web2.utils.json_fields import JsonObject
+from mind2web2.utils.names import check_name
+from mind2web2.utils.path_config import PathConfig
+from mind2web2.utils.program import program
+
+
+class AgentReport(BaseModel):
+    """What ``metrics --json`` prints of an agent, with the metrics themselves.
+
+    Args:
+        corrected: ``None`` without labels and without a strong judge's sample.
+        sentence: to copy into a paper; ``None`` without a score.
+        by_tag: ``None`` where it is not asked for.
+        by_domain: empty where the task list names no domains.
+        bound_false_passes: ``None`` where it is not asked for.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    summary: AgentSummary
+    now: ResultsNow
+    corrected: CorrectionFigures | None
+    cautions: tuple[str, ...]
+    sentence: str | None
+    weighted: WeightedFigure | None
+    by_tag: tuple[TagFigure, ...] | None
+    by_domain: tuple[DomainFigure, ...]
+    bound_false_passes: FalsePassBound | None
+
+    def as_json(self) -> JsonObject:
+        """Return the metrics as they stand in ``summary.json``, and beside them the rest."""
+        rest: JsonObject = self.model_dump(mode="json", exclude={"summary", "now"})
+        now: JsonObject = self.model_dump(mode="json", include={"now"})["now"]
+        return {**self.summary.as_json(), **now, **rest}
+
+
+@dataclass(frozen=True)
+class ReportedAgent:
+    """An agent's report, with what else is at hand once its results are read.
+
+    Args:
+        newest: the result that was made last.
+        not_written: why ``summary.json`` could not be written.
+    """
+
+    name: str
+    answers: Sequence[ScoredAnswer]
+    report: AgentReport
+    newest: ResultFile | None
+    not_written: str | None
+
+
+def agent_report(
+    paths: PathConfig,
+    agent_name: str,
+    task_ids: Collection[str] | None,
+    roots: CorrectionRoots,
+    domains: Mapping[str, str],
+    *,
+    by_tag: bool,
+    bounds_false_passes: bool,
+) -> ReportedAgent | None:
+    """Write an agent's ``summary.json`` and report on it; ``None`` without results.
+
+    A folder that is shared for reading is reported on without being written to.
+
+    Raises:
+        UsageError: a bound by false passes is asked for, and the figures behind it are missing.
+    """
+    root = paths.eval_results_root
+    found, not_written = _summed_up(root, agent_name, task_ids)
+    if found is None:
+        return None
+    answers, summary = found.answers, found.summary
+    scored = [answer for answer in answers if answer.score is not None]
+    gathered = _Gathered(
+        {_place(answer) for answer in scored if task_ids is None or answer.task_id in task_ids},
+        {_place(answer) for answer in scored if answer.task_id in summary.tasks},
+    )
+    # One result after another: a large run's do not fit into memory together.
+    for task_id, name, result in latest_results(root, agent_name):
+        gathered.add(task_id, name, result)
+    unreviewed = unreviewed_warning(
+        paths.eval_scripts_root, (answer.facts.script for answer in scored)
+    )
+    if unreviewed is not None:
+        # Not in summary.json: it holds until a person reviews the file.
+        summary = summary.model_copy(update={"warnings": (*summary.warnings, unreviewed)})
+    judges = {answer.facts.judge for answer in scored if answer.facts.judge}
+    own_family = own_family_caution(paths.answers_root / agent_name, judges)
+    correction = correction_of(roots, agent_name, task_ids)
+    own = [answer for answer in scored if answer.task_id in summary.tasks]
+    report = AgentReport(
+        summary=summary,
+        now=results_now(paths, agent_name, answers, task_ids),
+        corrected=None if correction is None else correction.figures(),
+        cautions=(*lasting_cautions(gathered.cautious), *([own_family] if own_family else [])),
+        sentence=paper_sentence(summary, own, gathered.making, correction),
+        weighted=gathered.weighted.figure(),
+        by_tag=tuple(gathered.tags.figures()) if by_tag else None,
+        by_domain=tuple(domain_figures(summary.tasks, domains)),
+        bound_false_passes=(
+            _bound(root, agent_name, judges, task_ids) if bounds_false_passes else None
+        ),
+    )
+    newest = None if gathered.newest is None else gathered.newest.content
+    return ReportedAgent(agent_name, answers, report, newest, not_written)
+
+
+def _place(answer: ScoredAnswer) -> tuple[str, str]:
+    return answer.task_id, answer.answer_name
+
+
+def _summed_up(
+    root: Path, agent_name: str, task_ids: Collection[str] | None
+) -> tuple[SummedUp | None, str | None]:
+    """Return answers and metrics, and why they could not be written."""
+    try:
+        return summarised_answers(root, agent_name, task_ids), None
+    except ResultWriteError as error:
+        answers = agent_answers(root, agent_name)
+        if not answers:
+            return None, str(error)
+        metrics = stored_metrics(root, agent_name, answers, task_ids)
+        return SummedUp(answers, metrics), str(error)
+
+
+def _bound(
+    root: Path, agent_name: str, judges: set[str], task_ids: Collection[str] | None
+) -> FalsePassBound:
+    """Return the bound of an agent's score by its judge's false passes."""
+    reports = [each for each in changed_pages(agent_name) if {each.judge} == judges]
+    if not reports:
+        raise UsageError(
+            f"--bound_false_passes: no figures of changed pages of {agent_name} by its one judge: "
+            f"{program()} plugins lists what makes some"
+        )
+    bound = false_pass_bound(audited_answers(root, agent_name, task_ids), reports[0])
+    if bound is None:
+        raise UsageError(
+            f"--bound_false_passes: the changed pages of {agent_name} are too few for an interval"
+        )
+    return bound
+
+
+class _Gathered:
+    """What a report needs of results beside the metrics, taken from one after another.
+
+    Args:
+        cautioned: the answers whose cautions count.
+        cited: the answers that the sentence for a paper is about.
+    """
+
+    def __init__(self, cautioned: set[tuple[str, str]], cited: set[tuple[str, str]]) -> None:
+        self._cautioned = cautioned
+        self._cited = cited
+        self.cautious: list[CautionFacts] = []
+        self.making = Making()
+        self.tags = TagShares()
+        self.weighted = WeightedScores()
+        self.newest: LoadedResult | None = None
+
+    def add(self, task_id: str, answer_name: str, result: LoadedResult) -> None:
+        """Take what is needed of a result."""
+        place = (task_id, answer_name)
+        if self.newest is None or result.path.name > self.newest.path.name:
+            self.newest = result
+        if place in self._cautioned:
+            self.cautious.append(CautionFacts.of(task_id, answer_name, result.content))
+        if place in self._cited:
+            self.making.add(result.content)
+        self.tags.add(task_id, result.content)
+        self.weighted.add(task_id, result.content)
+
+
+def folder_to_forget(paths: PathConfig, agent_name: str, task_id: str) -> Path:
+    """Return the folder with the results of a task that has no answers any more.
+
+    Raises:
+        UsageError: there is none, or the task has answers.
+    """
+    folder = paths.eval_results_root / agent_name / check_name("task", task_id)
+    answers = paths.answers_root / agent_name / task_id
+    if not folder.is_dir() or (
+        not any(folder.glob("summary.json")) and not any(folder.glob("*/results"))
+    ):
+        raise UsageError(f"--forget {task_id}: there are no results in {folder}")
+    if not answers.parent.is_dir():
+        raise UsageError(
+            f"--forget {task_id}: there is no folder {answers.parent} that tells whether the task has "
+            "answers: name the answers with --answer_folder"
+        )
+    if any(answers.glob("answer_*.md")):
+        raise UsageError(
+            f"--forget {task_id}: the task has answers in {answers}; remove that folder first"
+        )
+    return folder
+
+
+def forget_results(paths: PathConfig, folder: Path) -> int:
+    """Delete the results of a task, and return how many there were.
+
+    Raises:
+        ResultWriteError: this is impossible.
+    """
+    results = len(list(folder.glob("*/results/*.md.json")))
+    try:
+        shutil.rmtree(folder)
+    except OSError as error:
+        raise ResultWriteError(f"cannot delete {folder}: {error.strerror or error}") from error
+    merge_all_results(paths.eval_results_root)
+    return results

@@ -1,0 +1,100 @@
+"""``mind2web2 compare``: whether agents differ by more than chance."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+from mind2web2.analysis.comparison import ranking
+from mind2web2.analysis.corrections import CorrectionRoots
+from mind2web2.analysis.judge_checks import failed_check
+from mind2web2.analysis.judgings import Judging, leaf_flips
+from mind2web2.cli.console import line, plain_console
+from mind2web2.cli.results.chosen import check_record, chosen_tasks
+from mind2web2.cli.results.corrections import (
+    corrected_pairs,
+    pair_lines,
+)
+from mind2web2.cli.results.tables import (
+    print_ranking,
+    print_verdict,
+)
+from mind2web2.cli.settings_file import paths_of, settings_of
+from mind2web2.errors import UsageError
+from mind2web2.results.shard_states import shard_caution
+from mind2web2.runs.settings import RunSettings
+from mind2web2.utils.names import check_name
+from mind2web2.utils.program import program
+
+WORSE = 4
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the comparison and return the exit status: 4 where ``--fail_if_worse`` applies."""
+    names = [name.rstrip("/") for name in options.agents]
+    if len(set(names)) < max(2, len(names)):
+        raise UsageError(
+            f"name at least two agents, each one once: {program()} compare {names[0]} OTHER_AGENT"
+        )
+    settings = settings_of(options)
+    task_ids = chosen_tasks(settings)
+    folders = {name: _results_folder(settings, name) for name in names}
+    agents = {name: Judging.read(folder.parent, folder.name) for name, folder in folders.items()}
+    found = ranking(
+        [(name, own.answers) for name, own in agents.items()],
+        task_ids,
+        allow_unfair=options.allow_unfair,
+    )
+    shards = {name: shard_caution(folder) for name, folder in folders.items()}
+    judges = {name: failed_check(folder.parent, folder.name) for name, folder in folders.items()}
+    cautions = [
+        f"{name}: {caution}" for name, caution in (*shards.items(), *judges.items()) if caution
+    ]
+    found = found.model_copy(update={"warnings": (*cautions, *found.warnings)})
+    first, *others = agents
+    corrected = []
+    if options.corrected:
+        shared = set(found.tasks).intersection(
+            *({task for task, _ in own.scores()} for own in agents.values())
+        )
+        roots = CorrectionRoots(Path(), options.audits_root, options.rejudged_root)
+        corrected = corrected_pairs(roots, folders, shared)
+    leaves = {
+        name: {place: leaf for place, leaf in own.leaves.items() if place[0] in found.tasks}
+        for name, own in agents.items()
+    }
+    flips = {other: leaf_flips(leaves[first], leaves[other]) for other in others}
+    pairs = found.metrics["avg_score"].against(first)
+    margin = options.fail_if_worse
+    worse = (
+        [] if margin is None else [name for name, pair in pairs.items() if pair.is_worse_by(margin)]
+    )
+    if options.json:
+        content = {
+            **found.model_dump(mode="json"),
+            "flipped_leaves": {name: asdict(own) for name, own in flips.items()},
+            "worse": worse,
+        }
+        if options.corrected:
+            content["corrected"] = [pair.model_dump(mode="json") for pair in corrected]
+        plain_console().print_json(json.dumps(content))
+    else:
+        print_ranking(plain_console(), found, flips)
+        for pair in corrected:
+            for text in pair_lines(pair):
+                line(plain_console(), text)
+        if margin is not None:
+            print_verdict(plain_console(), found, worse, margin)
+    return WORSE if worse else 0
+
+
+def _results_folder(settings: RunSettings, name: str) -> Path:
+    """Return the folder of results that an argument names."""
+    if "/" in name:
+        folder = Path(name)
+    else:
+        folder = paths_of(settings, name).eval_results_root / check_name("agent", name)
+    check_record(settings, folder.parent, folder.name)
+    return folder

@@ -1,0 +1,183 @@
+"""Reasons why scores may be wrong, one line each, from the facts of their results."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from mind2web2.capture.network.destinations import is_private_url
+from mind2web2.results.caution_facts import CautionFacts
+from mind2web2.utils.names import name_list, natural_key
+from mind2web2.utils.text import counted
+
+_ON_PRIVATE_NETWORK = (
+    "on this machine or its network: add --allow_private_network where you trust the answers"
+)
+
+
+def cautions(results: Sequence[CautionFacts], recapture: str) -> list[str]:
+    """Return the reasons of a run.
+
+    Args:
+        recapture: the command that captures pages again.
+    """
+    lines = [
+        _unavailable_line(results),
+        _suspect_line(results, recapture),
+        *(line for found in results for line in found.notes),
+        _partly_shown_line(results),
+        _downloads_line(results),
+        _declined_line(results),
+        _misquoted_line(results),
+        flagged_line(results),
+        *_fault_lines(results),
+    ]
+    return [line for line in lines if line]
+
+
+def lasting_cautions(results: Sequence[CautionFacts]) -> list[str]:
+    """Return the cautions about stored results that the table of doubtful verdicts does not count."""
+    lines = [
+        _unavailable_line(results),
+        _downloads_line(results),
+        *_fault_lines(results),
+        _opposites_line(results),
+    ]
+    return [line for line in lines if line]
+
+
+def _opposites_line(results: Iterable[CautionFacts]) -> str | None:
+    pairs = [f"{one.name}: {pair}" for one in results for pair in one.opposites]
+    if not pairs:
+        return None
+    return (
+        f"{counted(len(pairs), 'pair')} of leaves of one answer say the same about the same page, with "
+        f"opposite verdicts ({name_list(pairs)})"
+    )
+
+
+def _unavailable_line(results: Sequence[CautionFacts]) -> str | None:
+    judged = {(one.task_id, url) for one in results for url in one.unavailable}
+    read = [(one.task_id, url) for one in results for url in one.unread]
+    refused = {(one.task_id, url) for one in results for url in one.refused_pages}
+    pages = judged | set(read)
+    if not pages:
+        return None
+    parts = [f"unavailable cited pages: {_total(Counter(task for task, _ in pages))}"]
+    parts += ["claims on them count as failed"] if judged else []
+    parts += [f"{counted(len(read), 'extraction')} came out empty"] if read else []
+    if private := len(pages & refused):
+        parts.append(f"{private} of them {_ON_PRIVATE_NETWORK}")
+    return "; ".join(parts)
+
+
+def _suspect_line(results: Sequence[CautionFacts], recapture: str) -> str | None:
+    # One entry a claim, so that the counts add up.
+    kinds = Counter(kinds for found in results for kinds in found.troubles)
+    if not kinds:
+        return None
+    urls = [url for found in results for url in found.suspects]
+    option = "--allow_private_network"
+    if option not in recapture and any(map(is_private_url, urls)):
+        recapture = f"{recapture} {option}"
+    return (
+        f"claims judged on pages that look wrong: {_total(kinds)}; look at these pages; to capture them "
+        f"again: {recapture}"
+    )
+
+
+def _partly_shown_line(results: Iterable[CautionFacts]) -> str | None:
+    count = sum(found.partly_shown for found in results)
+    if not count:
+        return None
+    return (
+        f"{counted(count, 'claim')} judged without all images of a page, as the judge is shown fewer; the "
+        "evidence says how many"
+    )
+
+
+def _downloads_line(results: Iterable[CautionFacts]) -> str | None:
+    files = {(found.task_id, url) for found in results for url in found.refused_downloads}
+    if not files:
+        return None
+    tasks = Counter(task for task, _ in files)
+    return f"files that scripts could not download: {_total(tasks)}, {_ON_PRIVATE_NETWORK}"
+
+
+def _declined_line(results: Iterable[CautionFacts]) -> str | None:
+    tasks, kinds = Counter[str](), Counter[str]()
+    for found in results:
+        votes, extractions = found.declined
+        tasks[found.task_id] += votes + extractions
+        kinds.update(votes=votes, extractions=extractions)
+    if not tasks.total():
+        return None
+    return (
+        f"the judge refused to answer, twice each: votes {kinds['votes']}, extractions "
+        f"{kinds['extractions']} ({_by_name(+tasks)}); such votes count as not supported, such "
+        "extractions as empty"
+    )
+
+
+def _misquoted_line(results: Iterable[CautionFacts]) -> str | None:
+    tasks, matches = Counter[str](), Counter[str]()
+    for found in results:
+        tasks[found.task_id] += found.quotes["not_found"]
+        matches.update(found.quotes)
+    if not tasks.total():
+        return None
+    return (
+        f"passages that the judge quoted and that are not in what it was shown: {tasks.total()} of "
+        f"{matches.total()} ({_by_name(+tasks)}); this changes no verdict"
+    )
+
+
+def flagged_line(results: Sequence[CautionFacts]) -> str | None:
+    """Return how many answers, pages and claims were flagged; ``None`` where none was."""
+    answers = {found.name for found in results if found.is_flagged}
+    pages = {(found.task_id, url) for found in results for url in found.flagged_pages}
+    claims = {(found.task_id, claim) for found in results for claim in found.flagged_claims}
+    amounts = {"answer": len(answers), "page": len(pages), "claim": len(claims)}
+    parts = [counted(amount, noun) for noun, amount in amounts.items() if amount]
+    if not parts:
+        return None
+    *first_parts, last_part = parts
+    listed = last_part
+    if first_parts:
+        listed = f"{', '.join(first_parts)} and {last_part}"
+    verb = "tries" if sum(amounts.values()) == 1 else "try"
+    return (
+        f"{listed} {verb} to instruct the judge, as it seems; this changes no verdict: see the flags in the "
+        "results"
+    )
+
+
+def _fault_lines(results: Iterable[CautionFacts]) -> Iterator[str]:
+    """Yield the mistakes of scripts that may have cost answers points, each once for all its answers."""
+    answers: dict[tuple[str, str], list[str]] = {}
+    for found in results:
+        for fault in found.faults:
+            answers.setdefault((found.task_id, fault), []).append(found.name)
+    for (_, fault), names in sorted(answers.items(), key=lambda item: natural_key(item[0][0])):
+        yield f"{fault} ({name_list(names)})"
+
+
+def _total(amounts: Counter[str]) -> str:
+    return f"{amounts.total()} ({_by_name(amounts)})"
+
+
+def _by_name(amounts: Counter[str]) -> str:
+    return ", ".join(f"{name} {amounts[name]}" for name in sorted(amounts, key=natural_key))
+
+
+def clock_line(results: Sequence[CautionFacts]) -> str | None:
+    """Return which scripts read the clock, and on which dates, in one line."""
+    clocks = [(each.task_id, each.clock) for each in results if each.clock is not None]
+    scripts = {task_id for task_id, _ in clocks}
+    dates = {date for _, (date, _) in clocks}
+    is_fixed = all(is_fixed for _, (_, is_fixed) in clocks)
+    if not scripts:
+        return None
+    reads = "1 script reads" if len(scripts) == 1 else f"{len(scripts)} scripts read"
+    how = "set by --as_of" if is_fixed else "--as_of fixes the date"
+    return f"{reads} the clock: {name_list(scripts)}; date seen: {name_list(dates)} ({how})"

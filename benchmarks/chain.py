@@ -1,4 +1,4 @@
-"""How many replies in a row an answer waits for, and what is asked for nothing, with each ``--ahead``.
+"""Count replies in a row and requests for nothing with each ``--ahead``.
 
 Scripts in the ways of the published ones (extractions, sequential roots, gates, loops) are answered
 by a policy: about four of five claims hold, by a hash of claim and answer. A pass follows when all

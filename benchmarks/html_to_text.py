@@ -75,7 +75,7 @@ HIDING = (
 
 
 class Facts(HTMLParser):
-    """Collects texts of the innermost blocks, and the cells of plain tables as (row, column, text)."""
+    """Collects texts of innermost blocks, and cells of plain tables (row, column, text)."""
 
     def __init__(self, html: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -149,7 +149,7 @@ class Facts(HTMLParser):
 
 
 def plain(text: str) -> str:
-    """Return text with white space made one, less what has no width and a mark that only hovering shows."""
+    """Return text with single spaces, without invisible characters and hover marks."""
     return " ".join(re.sub("[\N{PILCROW SIGN}\N{ZERO WIDTH SPACE}]", "", text).split())
 
 
@@ -160,7 +160,7 @@ def unmarked(text: str) -> str:
 
 
 def attributed(text: str, cells: list[tuple[str, str, str]]) -> int:
-    """Count the cells that stand in one line with their row's first cell and below their column's first."""
+    """Count the cells in line with their row's first cell and below their column's first."""
     rows = [line.lstrip(" :>-") for line in text.split("\n")]
     grid = [
         [plain(cell) for cell in re.split(r"(?<!\\)\|", row)[1:-1]]

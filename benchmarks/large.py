@@ -37,7 +37,7 @@ return evaluator.get_summary()
 
 @dataclass(frozen=True)
 class Took:
-    """Seconds of a command, those of processors in it and its children, and their largest memory together."""
+    """Seconds, processor seconds and largest memory of a command with its children."""
 
     wall_s: float
     cpu_s: float

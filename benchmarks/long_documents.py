@@ -59,7 +59,7 @@ class DocumentServer(SiteServer):
 
 
 def link_packages(docs: Path, root: Path) -> list[str]:
-    """Give each package's folder a host in ``root`` and return the pages' addresses, hosts taking turns."""
+    """Give each package a host in ``root`` and return the pages, hosts taking turns."""
     by_host = []
     for place, names in PAGES.items():
         package, _, folder = place.partition("/")

@@ -59,7 +59,7 @@ def tracked_files(*suffixes: str) -> list[Path]:
 
 
 def comment_blocks(source: str) -> Iterator[tuple[int, str]]:
-    """Yield the first line's number and the text of each block of comments on lines of their own."""
+    """Yield the first line's number and the text of each block of comments."""
     block: list[str] = []
     first_line = last_line = 0
     for token in tokenize.generate_tokens(io.StringIO(source).readline):

@@ -27,7 +27,7 @@ class Design:
 
 @dataclass(frozen=True)
 class Accuracy:
-    """The share of simulations in which the interval holds the truth, and in which the value is near it."""
+    """The share of simulations whose interval holds the truth, and whose value is near it."""
 
     covered: float
     near: float

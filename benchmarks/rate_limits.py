@@ -1,4 +1,4 @@
-"""How much of a judge's rate limits the rate limiter uses, and how many of its requests are refused.
+"""Measure the used share of a judge's rate limits, and the refused requests.
 
 One scenario goes through the real SDK to a local server: 376 requests, 4% of which meet a random
 429 and 6% another fault (500, reset, slow). The others last minutes, so they run the same retries

@@ -1,4 +1,4 @@
-"""A real model behind a real server judges: see how the toolkit takes replies that no stand-in gives.
+"""A real model judges behind a real server, with replies that no stand-in gives.
 
     make live
 

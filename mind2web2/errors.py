@@ -34,7 +34,7 @@ class CacheMiss(Mind2Web2Error, KeyError):  # noqa: N818 (the field's term)
 
 
 class CacheReadError(Mind2Web2Error):
-    """A stored page or index exists but cannot be read: never to be taken for a page that is not stored."""
+    """A stored page or index cannot be read, which does not mean that it is missing."""
 
 
 class CacheWriteError(Mind2Web2Error):
@@ -42,7 +42,7 @@ class CacheWriteError(Mind2Web2Error):
 
 
 class StorageError(Mind2Web2Error):
-    """An object store is unreachable or refuses a request: never a verdict, never a page that is missing."""
+    """An object store is unreachable or refuses a request, which is never a verdict."""
 
 
 class PageMissingError(Mind2Web2Error):
@@ -79,7 +79,7 @@ class WorkerError(DocumentError):
 
 
 class MachineError(Mind2Web2Error):
-    """This machine failed (files, memory, processes), which says nothing about any page or claim."""
+    """This machine failed (files, memory, processes), which says nothing about a claim."""
 
 
 class ResultWriteError(Mind2Web2Error):
@@ -104,7 +104,7 @@ class JudgeRequestError(JudgeError):
 
 
 class JudgeAccessError(JudgeRequestError):
-    """The judge rejects this key, model or address, certainly for all requests if ``is_for_all``."""
+    """The judge rejects this key, model or address, for all requests if ``is_for_all``."""
 
     def __init__(self, text: str, *, is_for_all: bool = False) -> None:
         super().__init__(text)
@@ -125,7 +125,7 @@ class JudgeUnavailableError(JudgeError):
 
 
 class JudgeOutputError(JudgeError):
-    """The judge's output was not the asked-for structure, even after a repair and when asked afresh."""
+    """The judge's output did not have the right form, even after a repair and a retry."""
 
 
 class JudgmentMissingError(JudgeError):

@@ -56,7 +56,7 @@ def downloads_from(network: NetworkSettings) -> Iterator[None]:
 def report_downloads(
     refused: Callable[[str], None], doubt: Callable[[str], None]
 ) -> Iterator[None]:
-    """Report what this block or its tasks cannot download, because its address is private or for now."""
+    """Report what this block or its tasks cannot download."""
     reported = replace(surroundings(), report_refused=refused, report_doubt=doubt)
     with _set_to(reported):
         yield

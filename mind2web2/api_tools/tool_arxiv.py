@@ -123,7 +123,7 @@ def plain_words(title: str) -> list[str]:
 
 
 def _without_commands(title: str, shaping: str) -> str:
-    """Replace LaTeX's commands by their names, such as alpha, and those that only shape by ``shaping``."""
+    """Replace LaTeX's commands by their names, and those that only shape by ``shaping``."""
 
     def replacement(match: re.Match[str]) -> str:
         if _SHAPING.fullmatch(match[1]):
@@ -134,7 +134,7 @@ def _without_commands(title: str, shaping: str) -> str:
 
 
 def _spell(character: str) -> str:
-    """Return a Greek letter's name, nothing for a combining accent, any other character as it is."""
+    """Return a Greek letter's name, and other characters without their accents."""
     if unicodedata.combining(character):
         return ""
     name = unicodedata.name(character, "")
@@ -213,7 +213,7 @@ class ArxivTool:
         return None if found is None else str(found)
 
     async def search_arxiv_by_id(self, arxiv_id: str) -> Paper | None:
-        """Return the fields of a paper, in the version that the identifier names or else the latest.
+        """Return the fields of a paper, in the named version or the latest.
 
         Identifiers may be of either kind, with ``arXiv:``, or links; any other text matches no
         paper.

@@ -1,4 +1,4 @@
-"""Flat tables of results: a row a leaf, or a row an answer, for notebooks and statistics programs."""
+"""Flat tables of results, with a row for each leaf or each answer."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def _digest(text: str) -> str:
 
 
 def write_table(path: Path, records: Iterable[Record], kind: type[Record]) -> int:
-    """Write records as CSV, JSON lines or Parquet, by the file's name, and return how many there were.
+    """Write records as CSV, JSON lines or Parquet, and return their number.
 
     Args:
         records: are written one after another, and not kept.

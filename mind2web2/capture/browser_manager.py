@@ -197,7 +197,7 @@ class PageTries:
         raise AssertionError("unreachable: the last try returns or raises")
 
     async def _try_other_spellings(self, seen: Sighting, address: str) -> Sighting:
-        """Return the page under another spelling where the server knows its address by that one only."""
+        """Return the page under another spelling if the server knows only that one."""
         if seen.document.status != 404 or self._settings.stored is not None:
             return seen
         tries = self._tries
@@ -353,7 +353,7 @@ def _patient(settings: CaptureSettings) -> CaptureSettings:
 
 
 def _other_spellings(address: str) -> list[str]:
-    """Return spellings that mean the same page to a cache: with or without a last slash, and decoded."""
+    """Return spellings of the same page: with or without a last slash, and decoded."""
     parts = split_url(address)
     if not parts.path.strip("/"):
         return []

@@ -91,7 +91,7 @@ class BrowserProgram:
 
 
 def find_browser(headless: bool) -> BrowserProgram:
-    """Return patchright's own Chromium if installed, else the system's headless shell, Chromium or Chrome.
+    """Return patchright's Chromium if installed, else the system's headless shell or browser.
 
     Raises:
         MachineError: there is none; the text says how to get one.
@@ -364,7 +364,7 @@ class BrowserProcess:
             log.debug("browser has ended already")
 
     async def end_unless_lent(self) -> None:
-        """End a browser that failed to do something; one that is not ours counts as gone only if it is."""
+        """End a browser that failed; one that is not ours counts as gone only if it is."""
         if self.is_ours or not await self._answers():
             self.kill()
 
@@ -458,7 +458,7 @@ class BrowserProcess:
         browser.on("disconnected", lambda _: self.gone.set())
 
     def _watch_pid(self, pid: int) -> None:
-        """Notice the end of a browser also when its driver, which would say so, has died before it."""
+        """Notice the end of a browser even if its driver has died before it."""
         self._pid = pid
         self._profile = _profile_of(pid)
         if not hasattr(os, "pidfd_open"):  # only Linux has it
@@ -509,7 +509,7 @@ async def _look_for_fonts(browser: PatchrightBrowser) -> None:
 
 
 def _profile_of(pid: int) -> Path | None:
-    """Return the temporary folder that a browser was given for its profile, where the system tells."""
+    """Return the temporary folder of a browser's profile, if the system tells."""
     try:
         arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
@@ -547,7 +547,7 @@ def _reason(text: str) -> str:
 
 
 def limit_pages(browser_pid: int, max_bytes: int) -> None:
-    """Limit the processes that a browser has for pages, and those that it will have, to so much each.
+    """Limit the memory of each process that a browser has, or will have, for pages.
 
     Past the limit the system refuses more memory, and the page crashes alone. Its size says little:
     half a megabyte of HTML may unfold to gigabytes. Only Linux can limit running processes.

@@ -315,7 +315,7 @@ _IN_WORDS: dict[TroubleKind, str] = {
 
 
 def notes_for_judge(record: CaptureRecord) -> tuple[str, ...]:
-    """Return the notes on a stored page that a judge is shown, a line each; the same for the same record.
+    """Return the notes on a stored page that a judge is shown, a line each.
 
     In words of ours alone: they stand where a judge expects none of the page's.
     """

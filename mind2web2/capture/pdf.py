@@ -369,7 +369,7 @@ def letters_of(data: bytes, max_pages: int = 100) -> PdfLetters:
 
 
 def _missing_scripts(page: pypdfium2.PdfPage) -> tuple[str, ...]:
-    """Return the scripts that a page is written in, where no font is embedded and this machine has none."""
+    """Return the scripts of a page for which neither the file nor this machine has a font."""
     from pypdfium2 import raw
 
     text_page = page.get_textpage()

@@ -105,7 +105,7 @@ def plain(text: str) -> str:
 
 @cache
 def phrases(name: str) -> tuple[str, ...]:
-    """Return the phrases in ``phrases/<name>.txt``, in the form in which pages are compared with them."""
+    """Return the phrases in ``phrases/<name>.txt``, in the form for comparison with pages."""
     text = files("mind2web2.capture").joinpath("phrases", f"{name}.txt").read_text(encoding="utf-8")
     return tuple(line for line in text.splitlines() if line and not line.startswith("# "))
 

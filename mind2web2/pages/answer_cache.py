@@ -142,7 +142,7 @@ class AnswerCache:
             self.note_shown(url, sha256)
 
     def note_shown(self, url: str, sha256: str | None) -> None:
-        """Note the digest of a page as the judge was shown it, which may have changed on disk since."""
+        """Note the digest of a page as the judge was shown it."""
         self._shown.setdefault(url, sha256)
 
     def pages_used(self) -> dict[str, str | None]:

@@ -68,7 +68,7 @@ class CacheFileSys:
         self._index_file.current()  # a damaged index is an error now, not in the middle of a run
 
     def put_web(self, url: str, text: str, screenshot: bytes | str | None) -> None:
-        """Store a web page: its text, and its screenshot (bytes, base64 text or ``data:`` URL) as JPEG.
+        """Store a web page's text, and its screenshot (bytes, base64 or ``data:`` URL) as JPEG.
 
         Raises:
             CacheWriteError: the folder cannot be written, or ``url`` is no URL.
@@ -311,7 +311,7 @@ class CacheFileSys:
             write_whole(PageFiles.of(self.task_dir, stored[0]).sidecar, sidecar_text(changed))
 
     def remove(self, url: str, record: CaptureRecord | None = None) -> None:
-        """Remove a page, stored or failed, and leave nothing of it but the record that is given, if any.
+        """Remove a page, stored or failed, and leave only the given record, if any.
 
         Raises:
             CacheWriteError: the folder cannot be written, or the URL is no URL.
@@ -375,7 +375,7 @@ class CacheFileSys:
         return sorted(self._stored_kinds())
 
     def index_key(self, url: str) -> str | None:
-        """Return the index key that the URL is found by, ``None`` where the index lists no such page."""
+        """Return the page's key in the index, ``None`` if the index does not list it."""
         stored = self._find(url)
         return stored[0] if stored else None
 

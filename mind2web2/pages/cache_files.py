@@ -1,4 +1,4 @@
-"""The files of a cache folder, shared with other threads and processes: pages and the index that lists them.
+"""The files of a cache folder, pages and index, shared with other processes.
 
 file-layouts.md describes their names and contents.
 """
@@ -98,7 +98,7 @@ def is_page_file(name: str) -> bool:
 
 
 def screenshot_bytes(screenshot: bytes | str | None) -> bytes | None:
-    """Return a screenshot given as bytes, base64 text or ``data:`` URL as JPEG, ``None`` where there is none.
+    """Return a screenshot (bytes, base64 text or ``data:`` URL) as JPEG, or ``None``.
 
     Raises:
         DocumentError: it is not base64 or no image that can be read.
@@ -194,7 +194,7 @@ def sidecar_text(record: CaptureRecord) -> str:
 
 
 def read_sidecar(path: Path) -> CaptureRecord | None:
-    """Return the record in a file, ``None`` where there is none or it is damaged, the latter with a warning.
+    """Return the record in a file, or ``None``; warn if the file is damaged.
 
     Raises:
         CacheReadError: the file exists and cannot be read.
@@ -218,7 +218,7 @@ def read_sidecar(path: Path) -> CaptureRecord | None:
 
 
 class UrlNotes:
-    """A JSON object by URL that another tool keeps in a cache folder, read again when it has changed."""
+    """A JSON object by URL that another tool keeps in a cache folder."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -254,7 +254,7 @@ class UrlNotes:
 
 
 def listed_failure_record(url: str, note: object) -> CaptureRecord | None:
-    """Return the record of a page that ``failures.json`` lists, ``None`` for one that it does not."""
+    """Return the record of a page that ``failures.json`` lists, else ``None``."""
     if note is None:
         return None
     fields = note if isinstance(note, dict) else {}
@@ -308,7 +308,7 @@ def _route(url: str) -> str:
 
 
 def content_of(page: CapturedPage) -> tuple[PageKind, list[bytes | None]] | None:
-    """Return the contents of the files that a page of this kind has, ``None`` if it yielded nothing.
+    """Return the contents of the files of a page of this kind, or ``None``.
 
     Raises:
         DocumentError: the screenshot is not an image.
@@ -383,7 +383,7 @@ def _is_staged(name: object) -> bool:
 
 @dataclass(frozen=True)
 class PageIndex:
-    """The pages that an index lists, found by any spelling of their URL at a cost that does not grow.
+    """The pages that an index lists, found by any spelling of their URL in constant time.
 
     Args:
         listed: the index as its file has it; other programs' kinds of entries are kept, not read.
@@ -453,7 +453,7 @@ FileState = tuple[int, int, int]
 
 
 class IndexFile:
-    """``index.json`` of one cache folder: read again when it has changed, replaced whole under a lock."""
+    """``index.json`` of one cache folder, replaced whole under a lock."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -31,7 +31,7 @@ _LONGEST_CLOSE_S = 15.0
 
 
 class DoubtfulPageError(CaptureError):
-    """A page is unavailable for a reason that may lie with this machine rather than with the page."""
+    """A page is unavailable, perhaps because of this machine."""
 
 
 class PageCapture(Protocol):
@@ -207,7 +207,7 @@ async def _page_from(browser: PageCapture, url: str, logger: logging.Logger) -> 
 
 
 def _page_of(url: str, text: str, screenshot: str | None) -> CapturedPage:
-    """Return a page that a browser without records has captured, looked at as far as its text goes."""
+    """Return a page that a browser without records has captured, with signs from its text."""
     seen = PageObservation(requested_url=url, final_url=url, text=text, text_chars=len(text))
     record = _record(url, kind="web", text_chars=len(text), troubles=signs_of_trouble(seen))
     return CapturedPage(record, text, screenshot_bytes(screenshot))

@@ -1,4 +1,4 @@
-"""The URLs that an agent's answers to a task cite, listed in a file; and which of them are barred sources.
+"""The URLs that an agent's answers to a task cite, and the barred ones among them.
 
 A parser and a model find the URLs. Barred sources are pages about the benchmark itself, on which an
 answer should not rest.
@@ -87,7 +87,7 @@ def cited_urls(answer_markdown: str) -> list[str]:
 
 
 def addresses_to_open(answer_markdown: str) -> list[str]:
-    """Return the pages of ``cited_urls`` as the answer spells them: servers may know that spelling only."""
+    """Return the pages of ``cited_urls`` in the answer's own spelling."""
     return as_cited(markdown_addresses(answer_markdown))
 
 
@@ -128,7 +128,7 @@ async def judged_urls(
     limit: Limit | None = None,
     extra: Parameters | None = None,
 ) -> tuple[list[str], ChatReply]:
-    """Return the pages that a judge model finds cited, as ``cited_urls`` does and often the same ones.
+    """Return the pages that a judge model finds cited.
 
     The model's reply is returned as well, with its usage.
 
@@ -173,7 +173,7 @@ def _host_of(url: str) -> str | None:
 
 
 def _hosts_in(answer: str) -> set[str]:
-    """Return all words of an answer that could be hosts, dots spelled out and broken lines included."""
+    """Return all words of an answer that could be hosts, also with dots spelled out."""
     text = _SPELLED_DOT.sub(".", undo_markdown_escapes(answer))
     words = {
         word
@@ -370,7 +370,7 @@ _TITLE = "title:"
 
 
 class BarredPage(TypedDict):
-    """A page about the benchmark, the rule that names it, and the address or title that the rule names."""
+    """A page about the benchmark, and the rule that names it."""
 
     url: str
     rule: str

@@ -1,4 +1,4 @@
-"""Pages that an agent saw, stored from JSON lines, from files of plugins, and from cache folders."""
+"""Import pages that an agent saw: JSON lines, files of plugins, cache folders."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ async def import_file(
 
 
 def import_folder(source: Path, cache: AgentCache, task_ids: Sequence[str] = ()) -> ImportOutcome:
-    """Store the pages of a folder in the layout of a cache, an agent's or a task's, with their records.
+    """Store the pages of an agent's or a task's cache folder, with their records.
 
     Raises:
         UsageError: it is not such a folder, has links in it, or is a task's folder for several

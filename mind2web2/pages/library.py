@@ -166,7 +166,7 @@ class PageLibrary:
         self._addresses_at_first[id(cache)] = addresses
 
     def stored_at_first(self, cache: PageCache) -> frozenset[str] | None:
-        """Return the addresses (``lookup_key``) that ``note_stored`` has noted, ``None`` where it has not."""
+        """Return the addresses (``lookup_key``) that ``note_stored`` has noted, if any."""
         return self._addresses_at_first.get(id(shared_cache(cache)))
 
     async def cached(self, cache: PageCache, urls: Sequence[str]) -> list[bool]:
@@ -290,7 +290,7 @@ class PageLibrary:
 
 
 class RunCache(PageCache, Protocol):
-    """The cache that a run hands to a script (``AnswerCache``): it brings what the run's answers share.
+    """The cache that a run hands to a script (``AnswerCache``).
 
     Attributes:
         task_cache: shared by the answers of a task.

@@ -1,4 +1,4 @@
-"""Page caches as the judge's questions use them: ours, and caches that a script brings, which can do less.
+"""Page caches for the judge's questions: ours, and simpler ones that scripts bring.
 
 A script's own cache needs the methods of ``PageCache`` alone. The functions below ask for what ours
 can do beyond that, and say what holds for a cache that lacks it.
@@ -43,7 +43,7 @@ def page_digest(cache: PageCache, url: str) -> str | None:
 
 
 def page_state(cache: PageCache, url: str) -> Hashable | None:
-    """Return a value that changes when a stored page is replaced, ``None`` where it is not known."""
+    """Return a value that changes when a stored page is replaced, ``None`` if unknown."""
     state = _method(cache, "files_state")
     return None if state is None else state(url)
 

@@ -1,4 +1,4 @@
-"""A page in the form in which the judge is shown it: content cut to the limits, and notes on the rest."""
+"""A page as the judge sees it: content within the limits, and notes on the rest."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class PreparedPage:
         return replace(self, images=self.images[:count], notes=notes, limit=limit)
 
     def halve(self) -> PreparedPage:
-        """Return the page with half its text and half its images, for a judge with a short context."""
+        """Return the page with half its text and images, for a judge with a short context."""
         chars = self.text_chars // 2
         images = self.images[: len(self.images) // 2]
         note = f"cut for the judge's context: {chars} characters and {len(images)} images are shown"

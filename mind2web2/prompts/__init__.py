@@ -59,7 +59,7 @@ class HashedText(str):
         return self._sha256
 
     def prepare(self) -> Self:
-        """Return this text with everything computed that requests ask of it, to be called in a thread."""
+        """Return this text with everything computed that requests need."""
         _ = self.sha256, self.json_pieces
         return self
 
@@ -323,7 +323,7 @@ def address_flags(url: str) -> tuple[Flag, ...]:
 
 
 def readable(text: str) -> str:
-    """Return a text in lower case as a reader sees it, with escapes and styled letters as plain ones."""
+    """Return a text in lower case, with escapes and styled letters as plain ones."""
     plain = without_unseen(text)
     if "%20" in plain:
         plain = unquote(plain)

@@ -209,7 +209,7 @@ def agent_names(paths: PathConfig) -> list[str]:
 def select_answers(
     paths: PathConfig, agent_name: str, task_ids: Sequence[str] = ()
 ) -> dict[str, tuple[AnswerFile, ...]]:
-    """Return the answers to the agent's tasks in natural order, or only to the named ones, scripts or not.
+    """Return the answers to the agent's tasks, or to the named ones, in natural order.
 
     Raises:
         UsageError: a name is not a plain one, or there is no such agent, task or answer.
@@ -289,7 +289,7 @@ def without_empty(
 
 
 def uniform_text(text: str) -> str:
-    r"""Return an answer's text as ``read_answer`` does: no byte order mark, ``\n`` as its only line break."""
+    r"""Return an answer's text as ``read_answer`` does."""
     return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
 

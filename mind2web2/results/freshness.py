@@ -69,7 +69,7 @@ class Conditions:
 
 
 def provenance_now(job: AnswerSetting, text: str, conditions: Conditions) -> Provenance:
-    """Return what a result of this answer would be made from now, as far as known before the script runs."""
+    """Return the provenance of a result now, as far as known before the script runs."""
     return Provenance(
         answer_sha256=text_sha256(text),
         script=f"{job.script_version}/{job.script_path.name}",
@@ -99,7 +99,7 @@ def moment_of(answer: AnswerFile, as_of: AsOf | None) -> datetime | None:
 def held_result(
     job: AnswerJob, text: str, conditions: Conditions
 ) -> tuple[LoadedResult | None, str | None]:
-    """Return the newest result if it still holds, or why it does not, in one line, if there is one."""
+    """Return the newest result if it still holds, else the reason in one line."""
     found = latest_result(job.folder / "results")
     if found is None:
         return None, None

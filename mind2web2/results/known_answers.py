@@ -1,4 +1,4 @@
-"""Every answer that an agent's result folders know of, with its score or the reason why it has none."""
+"""Every answer in an agent's result folders, with its score or a reason."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _apply_entry(answers: dict[str, ScoredAnswer], entry: TaskEntry, folder: Pat
 
 
 def judged_answers(folder: Path) -> dict[str, ScoredAnswer]:
-    """Return the answers of a task that were ever judged, by name, as their newest results have them."""
+    """Return the judged answers of a task by name, from their newest results."""
     return {
         f"{stem}.md": _judged_answer(folder, stem)
         for stem in folder_names(folder)

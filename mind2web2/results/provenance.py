@@ -104,7 +104,7 @@ class JudgeRecord(BaseModel):
         )
 
     def identities(self) -> list[JudgeIdentity]:
-        """Return the judges as the store of judgments knows them: this one, and the one asked before it."""
+        """Return the judges in the store's form: this one, and the one asked before it."""
         own = JudgeIdentity(
             model=self.model,
             endpoint=self.endpoint,
@@ -147,7 +147,7 @@ class Served(BaseModel):
 
 
 class Premises(NamedTuple):
-    """The fields that two judges need alike, so that their scores of an answer differ by the judges alone."""
+    """The fields in which two results must agree to compare their judges."""
 
     answer_sha256: str
     script_sha256: str
@@ -212,7 +212,7 @@ class Provenance(BaseModel):
 def served_by(
     served: Mapping[tuple[str | None, str | None], int], *, is_first: bool = False
 ) -> tuple[Served, ...]:
-    """Return the models behind judgments, the most frequent first, from their counts by model and backend."""
+    """Return the models behind judgments, the most frequent first."""
     ordered = sorted(served.items(), key=lambda item: (-item[1], str(item[0])))
     return tuple(
         Served(

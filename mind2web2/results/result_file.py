@@ -169,7 +169,7 @@ class ResultMaking(BaseModel):
 
 
 class ResultPart(BaseModel):
-    """A part of what a script returned, as it gave it: a rubric tree, and what it extracted and recorded."""
+    """A part of a script's summary: a rubric tree, extractions and records."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -332,14 +332,14 @@ class ResultFile(BaseModel):
 
     @property
     def other_score_by_tree(self) -> float | None:
-        """Return the score that follows from the leaves if it differs from the result's own score."""
+        """Return the score from the leaves if it differs from the result's own score."""
         score, by_tree = self.final_score, self.score_by_tree
         if by_tree is None or score is None:
             return None
         return None if math.isclose(score, by_tree, rel_tol=0.0, abs_tol=_TOLERANCE) else by_tree
 
     def computed_bounds(self) -> ScoreBounds | None:
-        """Return the bounds of the score, ``None`` where it does not follow from one rubric tree."""
+        """Return the bounds of the score, ``None`` without one rubric tree."""
         if (
             self.sound_tree is None
             or self.final_score is None
@@ -406,7 +406,7 @@ class ResultFile(BaseModel):
                     yield from votes
 
     def other_pages(self, pages: Mapping[str, str | None]) -> dict[str, tuple[str | None, ...]]:
-        """Return the digests of judged pages that differ from those in the task's cache, by address.
+        """Return the digests of judged pages that differ from the cache, by address.
 
         Args:
             pages: digests of the pages that the script looked up in the cache.
@@ -454,7 +454,7 @@ class ResultFile(BaseModel):
 
 
 def _without_run(document: JsonObject) -> JsonObject:
-    """Return a document without when and how fast it was made, the moment that its script saw included."""
+    """Return a document without its times."""
     inputs = mapping(mapping(document.get("provenance")).get("inputs"))
     clock = {**mapping(inputs.get("clock")), "moment": None}
     made_from = {

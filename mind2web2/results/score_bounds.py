@@ -89,7 +89,7 @@ def is_skipped(leaf: WrittenNode) -> bool:
 
 
 def blocked_by(leaf: WrittenNode) -> str | None:
-    """Return the id of the leaf that a skipped leaf names as the reason, ``None`` where it names none."""
+    """Return the id of the leaf that a skipped leaf names as the reason, if any."""
     reason = None if leaf.evidence is None else leaf.evidence.reason
     return None if reason is None else blocking_leaf_id(reason)
 
@@ -144,7 +144,7 @@ def _with_failed_leaf(root: WrittenNode, failed: set[int]) -> set[int]:
 
 
 def _behind(root: WrittenNode, failing: set[int]) -> set[int]:
-    """Return the nodes beside a failing critical node or after a failing one in a sequence, and all below."""
+    """Return the nodes that a failing node skips, with all below them."""
     found: set[int] = set()
     for node in root.walk():
         places = [place for place, child in enumerate(node.children) if id(child) in failing]

@@ -16,7 +16,7 @@ OWN_PACKAGE = "mind2web2"
 
 @dataclass(frozen=True, slots=True)
 class FirstJudge:
-    """The judge that is asked about claims before the other, and where that other decides in its place."""
+    """The first of two judges, and where the second decides in its place."""
 
     model: str
     doubt: str | None

@@ -102,7 +102,7 @@ def _warn_once(_place: Path, path: Path, _changed_ns: int, error: str) -> None:
 def latest_results(
     eval_results_root: Path, agent_name: str
 ) -> Iterator[tuple[str, str, LoadedResult]]:
-    """Yield task id, answer name and newest result of each of an agent's answers, in natural order."""
+    """Yield task id, answer name and newest result of each answer, in natural order."""
     folders = (eval_results_root / agent_name).glob("*/*/results")
     for folder in sorted(folders, key=lambda folder: tuple(map(natural_key, folder.parts[-3:]))):
         found = latest_result(folder)

@@ -120,7 +120,7 @@ def _is_sound(entry: JsonObject) -> bool:
 
 
 def overwritten_results(folder: Path) -> dict[str, str]:
-    """Return the results whose judgments an unfinished ``--overwrite`` may have replaced, by answer name.
+    """Return the results whose judgments an unfinished ``--overwrite`` may have replaced.
 
     Args:
         folder: of the task.

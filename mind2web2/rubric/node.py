@@ -382,7 +382,7 @@ class VerificationNode:
 
     @property
     def model_fields_set(self) -> set[str]:
-        """Return the names of the fields that differ from their defaults, and of those without one."""
+        """Return the names of the fields that differ from their defaults or have none."""
         self._note_tree_read()
         return {
             name
@@ -402,7 +402,7 @@ class VerificationNode:
     def model_copy(
         self, *, update: Mapping[str, Any] | None = None, deep: bool = False
     ) -> VerificationNode:
-        """Return a copy with other values of some fields, which pydantic's method does not check either."""
+        """Return a copy with other values of some fields, unchecked as by pydantic."""
         twin = deepcopy(self) if deep else copy(self)
         for name, value in (update or {}).items():
             setattr(twin, f"_{name}", value)
@@ -410,7 +410,7 @@ class VerificationNode:
         return twin
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return how pickle makes the node: the tree from plain records, so that no depth is too much."""
+        """Return how pickle makes the node, by plain records, so that any depth works."""
         self._note_tree_read()
         path = []
         node = self
@@ -511,7 +511,7 @@ class VerificationNode:
 
     @property
     def blocked_as(self) -> Status | None:
-        """Return how this leaf was last decided so that it blocks others, ``None`` if it never was."""
+        """Return the last decision by which this leaf blocks others, if any."""
         self._note_read()
         return self._blocked_as
 
@@ -578,7 +578,7 @@ class VerificationNode:
         self._update_blocking()
 
     def compute_score(self, mutate: bool = False) -> float:
-        """Return the score by the rules of scoring.md; with ``mutate``, write scores and statuses back."""
+        """Return the score (scoring.md); with ``mutate``, write scores and statuses back."""
         self._note_tree_read()
         outcomes = aggregate(self)
         if mutate:

@@ -8,7 +8,7 @@ from mind2web2.rubric.verdicts import Outcome, Scored, outcome_of_children
 
 
 class Rescoring:
-    """Scores of one tree with other verdicts, each in the time of the paths from these leaves to the root.
+    """Scores of one tree with other verdicts, in the time of the paths to the root.
 
     Args:
         verdicts: by ``id(leaf)``, in place of the leaves' own.

@@ -36,7 +36,7 @@ class Outcome(NamedTuple):
 
     @property
     def blocks(self) -> bool:
-        """Tell whether a leaf with this outcome keeps its dependents from being judged (eval-scripts.md)."""
+        """Tell whether a leaf with this outcome blocks its dependents (eval-scripts.md)."""
         return self.status in ("failed", "skipped")
 
 
@@ -91,7 +91,7 @@ def aggregate(root: Scored, verdicts: Mapping[int, Outcome] | None = None) -> di
 
 
 def outcome_of_children(node: Scored, children: Sequence[Outcome]) -> Outcome:
-    """Return the outcome of an inner node from those of its children, before a sequence skips any."""
+    """Return the outcome of an inner node from those of its children."""
     if node.strategy == "sequential":
         children = end_sequence(children)
     return gate_then_average(children, [child.critical for child in node.children])
@@ -109,7 +109,7 @@ def end_sequence(children: Sequence[Outcome]) -> list[Outcome]:
 
 
 def gate_then_average(children: Sequence[Outcome], critical: Sequence[bool]) -> Outcome:
-    """Return a parent's outcome: 0 behind any critical shortfall, else the others' mean (rules 3 and 4)."""
+    """Return a parent's outcome by rules 3 and 4 of scoring.md."""
     gate = [
         child.score for child, is_critical in zip(children, critical, strict=True) if is_critical
     ]

@@ -1,4 +1,4 @@
-"""A judge's mean score as better verdicts on a part of the answers correct it, and its two intervals; pure.
+"""Correct a judge's mean score by better verdicts on a part of the answers; pure.
 
 The interval of *these tasks* holds the score that better verdicts on all the same answers would
 give. That of *tasks at large* holds the score over all tasks of the kind, so that it adds the
@@ -60,7 +60,7 @@ class CorrectedMean:
 
     @property
     def raw_at_large(self) -> Interval | None:
-        """Return the interval of the judge's mean over all tasks of the kind, without the judge's errors."""
+        """Return the interval of the corrected mean for tasks at large."""
         rows = [(value, 1.0) for value in self.raw_by_task.values()]
         (found,) = bootstrap_intervals(rows, [(lambda sums: sums[0] / sums[1], (0.0, 1.0))])
         return found
@@ -77,7 +77,7 @@ class CorrectedMean:
 
     @property
     def these_tasks(self) -> Interval | None:
-        """Return the interval of the score that labels of all verdicts on these answers would give."""
+        """Return the interval of the score that labels of all these answers would give."""
         return self._interval(*self.reach) if self.is_enough else None
 
     @property
@@ -98,7 +98,7 @@ class CorrectedMean:
         return Interval(max(0.0, self.estimate - below), min(1.0, self.estimate + above))
 
     def is_within(self, reach: float) -> bool:
-        """Tell whether the interval of these tasks reaches no farther than ``reach`` to either side."""
+        """Tell whether the interval of these tasks is within ``reach`` to either side."""
         # The estimate of the error varies itself, and a lucky estimate must not end a sample.
         unlucky = 1 + 1 / math.sqrt(2 * self.labelled_tasks)
         return self.is_enough and max(self.below, self.above) * unlucky <= reach
@@ -109,7 +109,7 @@ class CorrectedMean:
         return self.more_wanted(max(self.reach) / 2)
 
     def more_wanted(self, reach: float) -> int:
-        """Return how many more answers bring the interval of these tasks to plus or minus ``reach``."""
+        """Return how many more answers bring the interval to plus or minus ``reach``."""
         reached = max(self.reach)
         share_left = 1 - self.labels / self.population
         if reached <= reach or not self.labels or not share_left:
@@ -124,7 +124,7 @@ class CorrectedMean:
 def _with_choice_of_tasks(
     by_task: Sequence[float], reach: tuple[float, float], standard_error: float
 ) -> tuple[float, float]:
-    """Return how far the interval of tasks at large reaches below and above, given that of these tasks."""
+    """Return how far the interval of tasks at large reaches below and above."""
     tasks = len(by_task)
     if max(by_task) - min(by_task) > NOISE:
         quantile = student_quantile((1 + LEVEL) / 2, tasks - 1)

@@ -275,7 +275,7 @@ def paired_test(
 
 
 def binomial_p_value(positive: int, total: int, weight_of_ties: int = 1) -> float:
-    """Return the two-sided mid-p-value of equal chances, which of discordant pairs is McNemar's test."""
+    """Return the two-sided mid-p-value of equal chances (McNemar's for discordant pairs)."""
     fewer = min(positive, total - positive)
     more_extreme = sum(math.comb(total, k) for k in range(fewer))
     ties = math.comb(total, fewer) * weight_of_ties
@@ -326,7 +326,7 @@ def _interval(
 
 
 def _interval_of_equal(mean: float, tasks: int, limits: Limits) -> Interval | None:
-    """Return the interval of differences that are all the same: exact at a limit, and where none differs."""
+    """Return the interval of differences that are all the same."""
     if limits is not None and abs(mean) <= _NOISE and limits[0] < 0 < limits[1]:
         # A share of tasks that differ of which none is seen, all of them in one direction.
         unnoticed = 1 - _TAIL ** (1 / tasks)
@@ -505,14 +505,14 @@ def runs_needed(difference: float, tasks: int, found: Variation) -> int | None:
 
 
 def tasks_variance(difference: float, tasks: int) -> float:
-    """Return the greatest variance of a task's difference with which so many tasks show the difference."""
+    """Return the greatest variance with which so many tasks show the difference."""
     effective = max(0.0, tasks - _Z**2 / 2)
     standard_error = difference / (_Z + _Z_POWER)
     return effective * standard_error**2
 
 
 def detectable_difference(tasks: int, variance_of_task: float) -> float | None:
-    """Return the smallest difference that so many tasks show with 80% power, ``None`` with too few."""
+    """Return the smallest difference that so many tasks show with 80% power, if any."""
     effective = tasks - _Z**2 / 2
     if effective <= 0:
         return None

@@ -125,7 +125,7 @@ def _weigh(answers: Sequence[JudgedTwice], weight: float) -> CorrectedMean:
 
 
 def _without_own_weight(answers: Sequence[JudgedTwice], cheap_mean: float) -> float:
-    """Return the estimate with each task's weight from the other tasks: its own would bias small samples."""
+    """Return the estimate, with each task's weight from the other tasks."""
     weights: dict[str, float] = {}
     by_task: dict[str, list[float]] = defaultdict(list)
     for one in answers:
@@ -145,7 +145,7 @@ _UNSEEN = 2 / 3
 
 
 def _unseen(answers: Sequence[JudgedTwice]) -> float:
-    """Return the squared error for a part of one more difference of the judges, as large as scores differ.
+    """Return the squared error that one more difference of the judges would add.
 
     Judges differ at few answers, and a small sample may show none of them.
     """
@@ -200,7 +200,7 @@ def _error_of_rest(
     rest: Mapping[str, Sequence[float]],
     is_fitted: bool,
 ) -> tuple[float, int]:
-    """Return the squared standard error of the mean of what the cheap judge leaves open, and its degrees."""
+    """Return the squared standard error of the residuals' mean, and its degrees of freedom."""
     degrees = len(rest) - 1 - is_fitted
     if degrees < 1:
         return 0.0, 1

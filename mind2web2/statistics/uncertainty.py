@@ -75,7 +75,7 @@ def bootstrap_intervals(
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> list[Interval | None]:
-    """Return the intervals of statistics of the same tasks, ``None`` where resampling them says nothing.
+    """Return the intervals of statistics of the same tasks, ``None`` without spread.
 
     That is so with fewer than ``MIN_TASKS`` tasks, and where the statistic stays the same whichever
     task is left out: resamples then show no spread, though other tasks might. At one of its limits
@@ -106,7 +106,7 @@ def sums_of(rows: Sequence[Row]) -> list[float]:
 
 
 def student_quantile(probability: float, degrees_of_freedom: float) -> float:
-    """Return a quantile of Student's distribution, right to three digits from 5 degrees of freedom on."""
+    """Return a quantile of Student's distribution, for 5 degrees of freedom or more."""
     z = _NORMAL.inv_cdf(probability)
     # Fisher's expansion (Abramowitz and Stegun 26.7.5).
     terms = (
@@ -214,7 +214,7 @@ def _share_below(reach: float, bias: float, skewness: float) -> float:
 def limit_interval(
     value: float, tasks: int, limits: Limits, level: float = LEVEL
 ) -> Interval | None:
-    """Return the exact interval of a mean of tasks that are all at one limit, ``None`` where they are not."""
+    """Return the exact interval of a mean of tasks at one limit, else ``None``."""
     if limits is None:
         return None
     low, high = limits

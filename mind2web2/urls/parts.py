@@ -93,7 +93,7 @@ def clean_url(text: str) -> str:
 
 
 def uniform_escapes(text: str) -> str:
-    """Return one spelling for all that differ in percent-encoding only, still safe to be taken apart."""
+    """Return one spelling for all that differ only in percent-encoding."""
     if _ALREADY_UNIFORM.fullmatch(text):
         return text
     return _recode(text, _BARE_IN_LOOKUP, _DECODED_IN_LOOKUP)
@@ -178,7 +178,7 @@ def site_of(parts: UrlParts) -> Site | None:
 
 
 def ascii_host(host: str) -> str | None:
-    """Return a host in lower case and internationalised names as ``xn--``, or ``None`` if it is none."""
+    """Return a host in lower case, with ``xn--`` names, or ``None``."""
     if _ASCII_HOST.fullmatch(host):
         return host.lower() if len(host) <= _MAX_HOST_CHARS else None
     if host.startswith("["):
@@ -240,7 +240,7 @@ _WEB_SCHEMES = (None, "http", "https")
 
 
 def storage_key(url: str) -> str:
-    """Return the index key of a page (file-layouts.md): no fragment, percent-decoded, no trailing slash.
+    """Return the index key of a page (file-layouts.md).
 
     The key means the same page as the URL (``lookup_key`` agrees): characters that would read as
     others once decoded stay encoded, which besides reserved characters is a backslash and white
@@ -322,7 +322,7 @@ def remove_utm_parameters(url: str) -> str:
 
 
 def normalize_url_simple(url: str) -> str:
-    """Return a readable form that is equal for URLs that differ in spelling only, and names the same page.
+    """Return a readable form that is equal for all spellings of the same page.
 
     Always ``https`` on the web; the host in lower case and without ``www.``; no default port,
     tracking parameters, trailing slash or fragment (a client-side route stays); percent-decoded

@@ -1,4 +1,4 @@
-"""Plugins: what installed packages, and the folders of ``mind2web2/plugins/``, give to the toolkit's hooks.
+"""Find plugins: installed packages, and the folders of ``mind2web2/plugins/``.
 
 Both declare their parts in a file ``entry_points.txt``, as Python's packaging writes it: a group
 for each hook, ``mind2web2.commands`` for example, with lines ``name = module:attribute``. A part is

@@ -51,7 +51,7 @@ def _split_dates(text: str) -> tuple[tuple[Fact, ...], str]:
 
 
 def _around_digits(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the passages that may have a date, which takes far less time than all of a long text."""
+    """Yield the passages that may have a date."""
     start = end = 0
     for digits in _DIGIT_RUN.finditer(text):
         if digits.start() > end + _DATE_REACH:

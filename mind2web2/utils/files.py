@@ -70,7 +70,7 @@ def replaced_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def check_replaceable(path: Path) -> None:
-    """Make sure that a file may take this place: it would replace a device or pipe, such as /dev/null.
+    """Refuse to replace a device or pipe, such as /dev/null, by a file.
 
     Raises:
         OSError: it is one.
@@ -122,14 +122,14 @@ def write_new(path: Path, data: bytes | str) -> None:
 
 
 def stage_file(folder: Path, data: bytes | str) -> Path:
-    """Write ``data`` to disk under a name that counts as an unfinished write, and return its path."""
+    """Write ``data`` under a name that counts as an unfinished write; return its path."""
     path = _unused_name(folder / "any")
     _write_to_disk(path, data)
     return path
 
 
 def is_leftover(name: str) -> bool:
-    """Tell whether a file name is that of an unfinished write, as a killed process leaves it behind."""
+    """Tell whether a file name is that of an unfinished write."""
     return name.startswith(_LEFTOVER_PREFIX)
 
 
@@ -177,7 +177,7 @@ MAX_JSON_BYTES = 64 * 1024**2
 
 
 def read_regular_file(path: Path, max_bytes: int = MAX_JSON_BYTES) -> bytes:
-    """Return the content of a regular file, also by way of a link, without ever waiting for a writer.
+    """Return the content of a regular file, or of a link to one.
 
     Raises:
         OSError: there is none, it is of another kind, cannot be read, or has more than
@@ -199,7 +199,7 @@ def read_regular_file(path: Path, max_bytes: int = MAX_JSON_BYTES) -> bytes:
 
 
 def first_link(path: Path, folder: Path) -> Path | None:
-    """Return the first symbolic link between a folder, which may be one itself, and a path in it."""
+    """Return the first symbolic link from a folder to a path in it."""
     at = folder
     for part in path.relative_to(folder).parts:
         at = at / part

@@ -173,7 +173,7 @@ def _strays(stretch: str) -> list[str]:
 
 
 def _is_typeset(stretch: str) -> bool:
-    """Tell whether a stretch has but marks of direction around numbers, or places where lines may break."""
+    """Tell whether a stretch has only direction marks around numbers, or line breaks."""
     strays = _strays(_COPIED_NUMBER.sub("", stretch))
     return len(strays) < _FEWEST_STREWN or (set(strays) == {_BREAK} and _SOFT_HYPHEN not in stretch)
 

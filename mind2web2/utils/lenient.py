@@ -1,4 +1,4 @@
-"""Models read from files of other tools and earlier versions: fields that are not sound are left out."""
+"""Read models from files of other tools and versions, without their bad fields."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _fault_path(kind: str, path: Path) -> Path:
 
 
 def _from_the_back(paths: Iterable[Path]) -> list[Path]:
-    """Return the paths in an order in which each can be deleted without changing those that follow."""
+    """Return the paths in an order in which each can be deleted."""
     return sorted(paths, key=lambda path: [str(part).zfill(9) for part in path], reverse=True)
 
 

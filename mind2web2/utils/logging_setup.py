@@ -35,7 +35,7 @@ def create_logger(
     level: int = logging.DEBUG,
     console_level: int = logging.WARNING,
 ) -> tuple[logging.Logger, str]:
-    """Return a logger that writes ``<stamp>_<name>.log`` and ``.jsonl``, and its stamp ``YYYYMMDD_HHMMSS``.
+    """Return a logger that writes ``<stamp>_<name>.log`` and ``.jsonl``, and its stamp.
 
     The logger is not registered: it passes nothing to the root logger, and neither it nor the
     loggers derived from it stay behind in ``logging``'s registry.
@@ -67,7 +67,7 @@ def create_logger(
 
 
 def create_sub_logger(parent_logger: logging.Logger, sub_name: str) -> logging.Logger:
-    """Return a logger named ``<parent_logger>.<sub_name>`` that writes through its parent's handlers."""
+    """Return a logger ``<parent_logger>.<sub_name>`` that uses its parent's handlers."""
     return parent_logger.getChild(sub_name)
 
 

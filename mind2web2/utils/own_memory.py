@@ -1,4 +1,4 @@
-"""A process that holds keys: others of the same user read neither its memory nor its environment."""
+"""Hide a process's memory and environment from others of the same user."""
 
 from __future__ import annotations
 

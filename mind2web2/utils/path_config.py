@@ -73,7 +73,7 @@ class PathConfig:
         )
 
     def script_versions(self) -> list[str]:
-        """Return the version folders in the order of search: newest date first, then the undated ones.
+        """Return the version folders: newest date first, then the undated ones.
 
         Raises:
             UsageError: the pinned version does not exist.

@@ -1,4 +1,4 @@
-"""Private attributes of other packages: the whole list of those used, and the check before first use."""
+"""All private attributes of other packages that we use, and the check before first use."""
 
 from __future__ import annotations
 

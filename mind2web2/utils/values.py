@@ -182,7 +182,7 @@ def _address(text: str, schemes: tuple[str, ...], example: str) -> str:
 
 
 def one_of(choices: tuple[str, ...]) -> Callable[[str], str]:
-    """Return the function that accepts these words, and names the one that a misspelled word is near to."""
+    """Return the function that accepts these words, and names the nearest one to others."""
 
     def check_choice(text: str) -> str:
         if text in choices:

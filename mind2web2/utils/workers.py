@@ -103,7 +103,7 @@ def _make_call(function: Callable[..., Any], args: tuple[Any, ...]) -> bytes:
 
 
 def _pickle_error(error: Exception) -> bytes:
-    """Pickle an exception with its traceback as a note, or a RuntimeError where it does not survive that."""
+    """Pickle an exception with its traceback as a note, or else a RuntimeError."""
     error.add_note("in a worker process:\n" + traceback.format_exc())
     try:
         reply = pickle.dumps((False, error))
@@ -219,7 +219,7 @@ class _Worker:
 
 
 class _Pool:
-    """Threads that wait for workers, and idle workers, most recently used last: no more than threads."""
+    """Threads that wait for workers, and idle workers, most recently used last."""
 
     def __init__(self) -> None:
         self.threads = ThreadPoolExecutor(MAX_WORKERS, thread_name_prefix="worker-wait")
@@ -334,7 +334,7 @@ atexit.register(_pool.close)
 
 
 def _forget_workers() -> None:
-    """After a fork: the pipes belong to the parent, and two readers would get each other's replies."""
+    """Forget the pipes after a fork, since they belong to the parent."""
     global _pool  # noqa: PLW0603 - one pool a process
     _pool = _Pool()
 

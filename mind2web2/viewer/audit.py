@@ -1,4 +1,4 @@
-"""An auditor's session in the viewer: whole answers in random order, and a second look at disagreements."""
+"""An auditor's session: whole answers in random order, then a second look."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class AuditSession:
         return found
 
     def state(self) -> Json:
-        """Return the leaves up to the first answer that lacks a label, with labels but not verdicts.
+        """Return the leaves up to the first answer that lacks a label, without verdicts.
 
         ``answers`` is how many are labelled as a whole, of so many.
         """

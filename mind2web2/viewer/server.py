@@ -82,7 +82,7 @@ class Session:
 
     @classmethod
     def at(cls, host: str, port: int) -> Session:
-        """Return the session of a server at this address, under the machine's names where others reach it."""
+        """Return the session of a server at this address."""
         is_local = ip_address(host).is_loopback
         names = {*_LOOPBACK, _in_url(host)}
         if not is_local:
@@ -291,7 +291,7 @@ async def _error_response(_: Request, error: Exception) -> Response:
 
 
 def run_states(catalog: Catalog) -> list[Json]:
-    """Return the newest run of each agent, as far as it has come: ``running``, ``ended`` or ``stopped``."""
+    """Return the newest run of each agent: ``running``, ``ended`` or ``stopped``."""
     found = []
     for path in sorted(catalog.paths.eval_results_root.glob(f"*/{PROGRESS_NAME}")):
         try:

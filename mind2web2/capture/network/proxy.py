@@ -1,4 +1,4 @@
-"""The one way to the network: a SOCKS5 proxy that connects only where it may, with one port a capture."""
+"""A SOCKS5 proxy, the only way to the network, with a port for each capture."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ class FilteringProxy:
             await session.close()
 
     async def refusal_of(self, host: str, port: int) -> RefusedConnection | None:
-        """Return the refusal that a connection would meet; for browsers that do not use the proxy."""
+        """Return the refusal that a connection would meet, for browsers without the proxy."""
         try:
             await self._destinations.find(host, port)
         except DestinationRefusedError as refusal:
@@ -184,7 +184,7 @@ class FilteringProxy:
     async def session(
         self, max_bytes: int, *, is_optimistic: bool = False
     ) -> AsyncIterator[ProxySession]:
-        """Open a port that one capture or download goes through, and close it with all its connections."""
+        """Open a port for one capture or download, and close it with all its connections."""
         session = ProxySession(
             self._destinations, self._limits, max_bytes, is_optimistic=is_optimistic
         )
@@ -427,7 +427,7 @@ def _refused_connection(
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:
-    """End a connection so that the other side notices: an ordinary end would make half a page a whole one."""
+    """End a connection so that the other side does not take half a page for a whole one."""
     if writer.transport.get_extra_info("socket").fileno() >= 0:
         linger = struct.pack("ii", 1, 0)
         writer.transport.get_extra_info("socket").setsockopt(

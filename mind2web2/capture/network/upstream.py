@@ -56,7 +56,7 @@ def upstream_for(host: str, port: int, proxies: Mapping[str, str]) -> Upstream |
 
 
 def is_private_name(host: str) -> bool:
-    """Tell whether a name belongs to this machine or a local network: the proxy may know such names."""
+    """Tell whether a name belongs to this machine or a local network, which a proxy may know."""
     return _PRIVATE_NAME.fullmatch(host) is not None
 
 

@@ -87,7 +87,7 @@ class Sighting:
 
     @property
     def is_passing(self) -> bool:
-        """Tell whether another try may succeed, by the server's status or by how its reply ended."""
+        """Tell by the status, or the end of the reply, whether another try may succeed."""
         return self.is_broken or self.document.status in PASSING_STATUSES
 
 

@@ -122,7 +122,7 @@ class _Tour:
             self.gathered_rows += await _scroll_step(world, "place") or 0
 
     async def _reacts_to_its_end(self, world: FrameWorld) -> bool:
-        """Tell whether the document changes at its end, as those do that look at their position by timers."""
+        """Tell whether the document changes at its end, as a timer of the page may make it."""
         if not await _scroll_step(world, "toEnd"):
             return False
         await self._notify_observers(world)

@@ -72,7 +72,7 @@ class FrameWorld:
     installed: set[str] = field(default_factory=set, compare=False)
 
     async def call(self, name: str, *arguments: Any) -> Any:
-        """Call the function in ``scripts/<name>.js`` and return its value, or its promise's, as JSON has it.
+        """Call the function in ``scripts/<name>.js`` and return its value, or its promise's.
 
         Raises:
             ScriptError: it threw, or the frame is gone.
@@ -125,7 +125,7 @@ async def open_main_world(session: CDPSession) -> FrameWorld:
 
 
 async def open_worlds(page: Page, session: CDPSession, name: str = WORLD_NAME) -> list[FrameWorld]:
-    """Open a world in every frame of a page, the main frame first and parents before their children.
+    """Open a world in every frame of a page, parents before their children.
 
     A world of the same name in the same document is the same one.
 
@@ -153,7 +153,7 @@ async def open_worlds(page: Page, session: CDPSession, name: str = WORLD_NAME) -
 
 
 async def worlds_with_more(worlds: list[FrameWorld]) -> list[FrameWorld]:
-    """Return the worlds whose documents may show more after scrolling or a press, the main frame always."""
+    """Return the main frame's world and those whose documents may show more after a press."""
     main, *others = worlds
     may_have_more = await asyncio.gather(*(_may_have_more(world) for world in others))
     return [
@@ -286,7 +286,7 @@ _NEXT_FRAME = "() => new Promise((done) => requestAnimationFrame(() => done(true
 
 
 async def call_with_tools(world: FrameWorld, names: str, *arguments: Any) -> Any:
-    """Call the last of the named scripts (separated by spaces) once the page tools and the others are set up.
+    """Set up the page tools and the named scripts, and call the last of them.
 
     The scripts stay in the world, so that later calls send their arguments alone.
 
@@ -307,7 +307,7 @@ async def call_with_tools(world: FrameWorld, names: str, *arguments: Any) -> Any
 
 
 async def call_or_none(world: FrameWorld, names: str, *arguments: Any) -> Any:
-    """Do the same, but return ``None`` where the script fails: a frame may go while others are good."""
+    """Do the same, but return ``None`` if the script fails, since a frame may go."""
     try:
         return await call_with_tools(world, names, *arguments)
     except ScriptError as error:
@@ -330,7 +330,7 @@ async def wait_for_paint(world: FrameWorld) -> bool:
 
 
 async def settle(world: FrameWorld, rest: Rest, page_time_s: float) -> bool:
-    """Let page time pass as ``rest`` does, and let animations that go by painted frames come to their end.
+    """Let page time pass as ``rest`` does, until animations have come to their end.
 
     Returns:
         The result of ``rest``. Time may pass faster than frames are painted, so that each needs the

@@ -67,7 +67,7 @@ class OfficeHtml:
 
 
 def office_html(data: bytes, title: str) -> OfficeHtml:
-    """Return a document as HTML, without what readers hide: hidden text, sheets, rows, columns and slides.
+    """Return a document as HTML, without hidden text, sheets, rows, columns and slides.
 
     Raises:
         DocumentError: it is none of the known formats, damaged, encrypted, or unpacks to too much.
@@ -146,7 +146,7 @@ def _docx_html(archive: zipfile.ZipFile) -> str:
 
 
 def _without_hidden_text(archive: zipfile.ZipFile) -> BytesIO:
-    """Return a DOCX file without the runs of text that Word does not show, which mammoth would keep."""
+    """Return a DOCX file without the hidden runs of text, which mammoth would keep."""
     copied = BytesIO()
     with zipfile.ZipFile(copied, "w") as copy:
         for name in archive.namelist():

@@ -60,7 +60,7 @@ class _Looks:
 async def take_screenshot(
     session: CDPSession, worlds: Sequence[FrameWorld], settings: CaptureSettings
 ) -> bytes | None:
-    """Return a JPEG of the page from its top to the height of the settings, panes and frames unfolded.
+    """Return a JPEG of the page down to the height of the settings, with panes unfolded.
 
     It is as wide as the settings' viewport; a page that is wider is scaled down within reason.
     ``None`` where the browser yields no image, or only a single colour. The window may be as high

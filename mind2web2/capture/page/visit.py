@@ -316,7 +316,7 @@ class Visit:
             await self._stop_waiting_to_be_painted()
 
     async def _stop_waiting_to_be_painted(self) -> None:
-        """Stop requests that block the page's rendering, such as a stylesheet that does not come."""
+        """Stop requests that block rendering, such as a stylesheet that does not come."""
         try:
             world = await self.within(_STOP_LIMIT_S, open_main_world(self.session))
             if await wait_for_paint(world):
@@ -563,7 +563,7 @@ class PageClock:
         session.on("Emulation.virtualTimeBudgetExpired", self._on_expired)
 
     async def advance(self, page_time_s: float, limit_s: float) -> bool:
-        """Let so many seconds of the page's time pass, pending responses included, for ``limit_s`` at most.
+        """Let so many seconds of the page's time pass, within ``limit_s``.
 
         Returns:
             Whether all of it passed; otherwise a request is still pending, and timers have run all

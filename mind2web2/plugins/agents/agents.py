@@ -67,7 +67,7 @@ class AgentFailedError(Mind2Web2Error):
 
 
 class AgentUnavailableError(Mind2Web2Error):
-    """The server of the agent's model failed, which says nothing about the agent: no run counts for it."""
+    """The server of the agent's model failed, which says nothing about the agent."""
 
     def __init__(self, text: str, wait_s: float | None = None) -> None:
         super().__init__(text)

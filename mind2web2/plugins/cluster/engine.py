@@ -1,4 +1,4 @@
-"""The Ray engine: tasks on the nodes of a cluster judge shards of a run, and this process takes the results.
+"""The Ray engine: tasks on nodes judge shards of a run, and this process takes the results.
 
 A shard is a part of the answers. Only this process writes results, and judgments are in PostgreSQL.
 So a node that is lost costs the requests in flight; its shards start again on other nodes, without

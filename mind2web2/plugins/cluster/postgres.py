@@ -119,7 +119,7 @@ class _Work:
 
     @property
     def lock(self) -> int:
-        """The question's number among PostgreSQL's advisory locks, which are signed 64-bit numbers."""
+        """The question's number among PostgreSQL's advisory locks (signed, 64 bits)."""
         return int.from_bytes(hashlib.sha256(self.row[0].encode()).digest()[:8], signed=True)
 
 
@@ -206,7 +206,7 @@ class JudgmentDatabase:
         await self._queue.do(_Work("put", _row_of(judgment)))
 
     async def keep(self, judgment: Judgment, instead_of: Judgment | None = None) -> Judgment:
-        """Store a judgment unless there is one, or only ``instead_of``, and return the stored one."""
+        """Store a judgment unless there is another than ``instead_of``; return the stored one."""
         row = _row_of(judgment)
         found = await self._queue.do(_Work("keep", row))
         if instead_of is not None and found.judgment == instead_of:
@@ -217,7 +217,7 @@ class JudgmentDatabase:
 
     @asynccontextmanager
     async def claimed(self, key: str, endpoint: str) -> AsyncIterator[Judgment | None]:
-        """Hold a question, so that no other worker asks it; or yield the judgment that another one got.
+        """Hold a question among workers, or yield the judgment that another one got.
 
         While another worker holds the question, this waits. The database ends a worker's locks with
         its connection, so that a worker that died holds nothing. A worker that stands still, or
@@ -440,7 +440,7 @@ class SharedJudgmentStore(SharedStore):
         return self.add(judgments), len(judgments)
 
     async def get(self, key: str, endpoint: str | None = None) -> Judgment | None:
-        """Return the judgment with this key, the newest own one where several endpoints have one."""
+        """Return the newest judgment of our own with this key."""
         own = await super().get(key, endpoint)
         if own is not None or endpoint is None:
             return own

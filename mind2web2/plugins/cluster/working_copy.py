@@ -206,7 +206,7 @@ class WorkingCopy:
                     self._path(name).unlink(missing_ok=True)
 
     def _stems_of_others(self, index: str) -> set[str]:
-        """Return the names of pages that other machines have added to an index since it was brought here."""
+        """Return the pages that other machines have added to an index since it was brought here."""
         found = self._bucket.get(index)
         if found is None:
             return set()
@@ -223,7 +223,7 @@ class WorkingCopy:
             self._bucket.delete(name)
 
     def _merge(self, name: str) -> None:
-        """Make file and published file equal, with the changes of both sides since they last were."""
+        """Merge the changes of both sides into the file and the published file."""
         for _ in range(_MAX_MERGES):
             found = self._bucket.get(name)
             theirs, merged = self._merge_with_published(name, b"{}" if found is None else found[0])
@@ -436,7 +436,7 @@ def _entries(content: str | bytes) -> IndexEntries:
 
 
 def _merge_entries(base: IndexEntries, ours: IndexEntries, theirs: IndexEntries) -> IndexEntries:
-    """Return a published index with our changes to ``base``, except of entries that others changed too."""
+    """Return a published index with our changes, except entries that others changed too."""
     merged = dict(theirs)
     for key in {**base, **ours}:
         if theirs.get(key) == base.get(key) != ours.get(key):
@@ -482,7 +482,7 @@ def _is_page_file(name: str) -> bool:
 
 
 def _rank(name: str) -> int:
-    """Return when a file is written: a result after the rest of its answer, and then what sums results up.
+    """Return when a file is written: first answers' files, then results, then summaries.
 
     Only results and what sums them up may not replace what another machine has written.
     """

@@ -39,7 +39,7 @@ def mind2web2(
     missing_pages: MissingPages = "capture",
     max_cost: float | None = None,
 ) -> Task:
-    """Return the task: a sample for each question, for any solver that answers in markdown with links.
+    """Return the task, a sample for each question, for solvers that answer in markdown.
 
     Args:
         judge_provider: and the two before it: the judge, as ``mind2web2.Judge`` has it.

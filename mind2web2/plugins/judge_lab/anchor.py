@@ -1,4 +1,4 @@
-"""The anchor: cases that are asked again from time to time, to notice a model that changed under its name."""
+"""The anchor: cases asked again from time to time, to notice a model that has changed."""
 
 from __future__ import annotations
 

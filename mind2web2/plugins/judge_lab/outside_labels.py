@@ -37,7 +37,7 @@ _SAME_WORD = 0.8
 
 
 def read_labels(named: str) -> tuple[LabelledSet, float | None]:
-    """Return the labels of a file as a labelled set, and how often annotators agree with the others.
+    """Return the labels of a file as a labelled set, and how often annotators agree.
 
     Args:
         named: a file, or the name of a data set, a colon and its file: ``attributionbench:FILE``,

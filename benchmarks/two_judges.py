@@ -12,14 +12,9 @@ from dataclasses import dataclass
 
 from measuring import title
 
-from mind2web2.rubric.verdicts import (
-    DEFAULT_TRIALS,
-    FIRST_VOTES,
-    Vote,
-    is_majority,
-    second_judge_decides,
-    trials_needed,
-)
+from mind2web2.judge.voting import second_judge_decides
+from mind2web2.rubric.verdicts import Vote, is_majority
+from mind2web2.rubric.vote_rule import DEFAULT_TRIALS, FIRST_VOTES, trials_needed
 
 ANSWERS, CLAIMS, EXTRACTIONS = 14_400 // 12, 12, 1
 CHEAP_ERRS, STRONG_ERRS, CHEAP_PRICE = 0.05, 0.01, 0.1

@@ -474,7 +474,7 @@ class Evaluator(Rubric):
             JudgeError: the judge failed for good.
         """
         # A verifier of a script's own may know the published keywords only.
-        given = {"required": required, "blind": blind}
+        given: dict[str, Any] = {"required": required, "blind": blind}
         further = {name: value for name, value in given.items() if value is not None}
         return await self._ready_verifier().verify(
             claim,

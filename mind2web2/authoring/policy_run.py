@@ -82,7 +82,6 @@ class RunTimeoutError(EvalScriptError):
 class _PolicyClient(JudgeSession, AsyncCalls):
     """The client that the script receives; it is asked for whole verdicts and extractions."""
 
-    first = None
     endpoint = "policy"
     most_open_gates = 0
 
@@ -95,10 +94,6 @@ class _PolicyClient(JudgeSession, AsyncCalls):
     def recorded_limits(self) -> Sequence[ImageLimit]:
         """Return none: nothing is recorded."""
         return ()
-
-    def model_for(self, requested: str) -> str:
-        """Return the requested model."""
-        return requested
 
     def recorded_skip(
         self,

@@ -99,6 +99,7 @@ class TaskRehearsal:
     Args:
         reason: why the verdict cannot be told.
         error: why the task or one of its cases was not rehearsed.
+        question: the one that agents get.
     """
 
     task_id: str
@@ -109,6 +110,7 @@ class TaskRehearsal:
     amounts: Amounts = Amounts()
     written: tuple[str, ...] = ()
     error: str | None = None
+    question: str = ""
 
     def with_cases(self, cases: tuple[CaseOutcome, ...]) -> TaskRehearsal:
         """Return the rehearsal with these outcomes of its cases."""
@@ -118,7 +120,7 @@ class TaskRehearsal:
             if case.differs is not None and not (is_told and case.name == PERFECT):
                 found.append(Finding("case", f"{case.name}: {case}; {case.differs}"))
         broken = next((case for case in cases if case.got is None), None)
-        error = self.error or (broken and broken.differs)
+        error = self.error or (None if broken is None else broken.differs)
         verdict: Verdict = "faulty" if found else self.verdict
         return replace(self, findings=tuple(found), cases=cases, error=error, verdict=verdict)
 
@@ -157,7 +159,9 @@ def _choices_for(script: Path) -> Choices:
     if script.suffix != RUBRIC_SUFFIX:
         return Choices()
     lists = read_rubric(script).rubric.extract.items()
-    counts = {(ANSWER_EXTRACTION, (name,)): spec.list for name, spec in lists if spec.list}
+    counts: dict[tuple[str, tuple[str, ...]], int] = {
+        (ANSWER_EXTRACTION, (name,)): spec.list for name, spec in lists if spec.list
+    }
     return Choices(counts=counts)
 
 

@@ -14,11 +14,11 @@ from mind2web2.cli.results.tables import print_metrics
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.usage import RunUsage, TaskUsage
+from mind2web2.judge.voting import CASCADE_RULE
 from mind2web2.llm_client.chat import Usage
 from mind2web2.results.agent_summary import AgentSummary
 from mind2web2.results.answers import RunFolders, TaskWork
 from mind2web2.results.cautions import cautions, clock_line
-from mind2web2.rubric.verdicts import CASCADE_RULE
 from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.utils.dollars import dollars, dollars_as_given
 from mind2web2.utils.names import name_list, natural_key

@@ -18,7 +18,7 @@ from mind2web2.errors import (
 )
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.permit import AnswerLimits
-from mind2web2.judge.protocol import QuestionContext
+from mind2web2.judge.protocol import Judge, QuestionContext
 from mind2web2.judge.session import (
     JudgeSession,
     ask_within_limits,
@@ -26,6 +26,7 @@ from mind2web2.judge.session import (
 )
 from mind2web2.judge.store import Judgment, ServiceAnswer, judgment_key
 from mind2web2.judge.usage import tokens_of, usage_of
+from mind2web2.judge.voting import Ballot, Shown, Voted, votes_of, votes_of_two
 from mind2web2.llm_client.async_calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit, Usage
 from mind2web2.utils.api_misuse import script_api
@@ -92,9 +93,20 @@ class AnswerJudge(JudgeSession, AsyncCalls):
         return self._answer._image_limit
 
     @property
-    def first(self) -> AnswerJudge | None:
-        """Return the judge that is asked about claims before this one, as this answer sees it."""
-        return self._first
+    def voters(self) -> Sequence[str]:
+        """Return the models that vote on claims, of which the last decides."""
+        own = (self._run.settings.model,)
+        return own if self._first is None else (*self._first.voters, *own)
+
+    async def vote(self, ballot: Ballot[Judge, Shown]) -> Voted[Shown]:
+        """Return the votes that decide a claim."""
+        if self._first is None:
+            return await votes_of(self, ballot)
+        return await votes_of_two(self._first, self, ballot)
+
+    def named(self, model: str) -> AnswerJudge:
+        """Return the judge of a model that votes on claims."""
+        return self if self._first is None or model != self._first.voters[0] else self._first
 
     @property
     def recorded_limits(self) -> Sequence[ImageLimit]:

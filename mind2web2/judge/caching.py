@@ -40,6 +40,7 @@ from mind2web2.judge.store import (
     judgment_key,
 )
 from mind2web2.judge.usage import RunUsage, usage_of
+from mind2web2.judge.voting import CASCADE_RULE
 from mind2web2.llm_client.chat import (
     ChatProvider,
     ChatReply,
@@ -50,7 +51,6 @@ from mind2web2.llm_client.chat import (
 )
 from mind2web2.llm_client.prices import price_usd, total_price_usd
 from mind2web2.llm_client.retries import MeasuredProvider
-from mind2web2.rubric.verdicts import CASCADE_RULE
 from mind2web2.rubric.vote_rule import ALWAYS
 from mind2web2.utils.aio import to_the_end
 from mind2web2.utils.loop_turns import loop_turn
@@ -404,8 +404,8 @@ class CachingJudge:
         if first is not None:
             server = first.settings.replayed_endpoint or first.endpoint
             judge += (first.settings.model, server, CASCADE_RULE)
-        if settings.vote_rule != ALWAYS:
-            judge += ("votes", settings.vote_rule)
+        if settings.votes != ALWAYS:
+            judge += ("votes", settings.votes)
         return self._store.recorded_skips(judge, source)
 
     def _count(

@@ -1,4 +1,4 @@
-"""Two judges by name: a cheap one that votes first, and a strong one that decides where its votes differ."""
+"""Two judges: a cheap one that votes first, and a strong one that decides where its votes differ."""
 
 from __future__ import annotations
 

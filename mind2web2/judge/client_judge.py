@@ -146,17 +146,9 @@ class ClientJudge(JudgeSession, AsyncCalls):
         return ()
 
     @property
-    def first(self) -> None:
-        """Return none: a client asks one judge."""
-
-    @property
     def endpoint(self) -> str:
         """Return the name of the client's server."""
         return self._provider.endpoint
-
-    def model_for(self, requested: str) -> str:
-        """Return the requested model: such a client takes any."""
-        return requested
 
     async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:
         """Answer a request of the script's own."""

@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from mind2web2.errors import Mind2Web2Error
 from mind2web2.judge.store import Judgment, ServiceAnswer
+from mind2web2.judge.voting import Ballot, Shown, Voted
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit, Usage
 
 Purpose = Literal["verify", "extract", "script"]
@@ -129,8 +130,11 @@ class Judge(Protocol):
         """Return, for a replay, the limits that the recorded run met, most images first."""
 
     @property
-    def first(self) -> Judge | None:
-        """Return the judge that is asked about claims before this one, ``None`` where one judge decides."""
+    def voters(self) -> Sequence[str]:
+        """Return the models that vote on claims, of which the last decides."""
+
+    async def vote(self, ballot: Ballot[Judge, Shown]) -> Voted[Shown]:
+        """Return the votes that decide a claim."""
 
     def model_for(self, requested: str) -> str:
         """Return the model that answers where a script names ``requested``."""

@@ -19,7 +19,7 @@ from mind2web2.llm_client.settings import (
     PoolSource,
     endpoint_of,
 )
-from mind2web2.rubric.vote_rule import ALWAYS
+from mind2web2.rubric.vote_rule import ALWAYS, VoteRule, vote_rule
 from mind2web2.utils import values
 from mind2web2.utils.given_values import check_number, check_text
 
@@ -160,9 +160,9 @@ class JudgeSpec:
         return keyed_part(self.parameters)
 
     @property
-    def vote_rule(self) -> str:
-        """Return how often the judge votes on a claim, as ``--votes`` has it."""
-        return str(self.votes)
+    def vote_rule(self) -> VoteRule:
+        """Return how often the judge votes on a claim."""
+        return VoteRule.parsed(self.votes)
 
     @property
     def own_price(self) -> OwnPrice | None:
@@ -226,7 +226,7 @@ def keyed_part(parameters: Mapping[str, Any]) -> str | None:
 
 def _votes(votes: object) -> str:
     try:
-        return values.votes(votes)
+        return vote_rule(votes)
     except ValueError as error:
         raise UsageError(f"votes is {error}") from error
 

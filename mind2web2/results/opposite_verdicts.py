@@ -62,7 +62,8 @@ def opposite_verdicts(leaves: Iterable[WrittenNode]) -> list[OppositeVerdicts]:
 
 
 def _pairs(url: str, statements: Iterable[Statement]) -> Iterable[OppositeVerdicts]:
-    passed, failed = [], []
+    passed: list[Statement] = []
+    failed: list[Statement] = []
     for each in statements:
         (passed if each.supported else failed).append(each)
     for one in passed:

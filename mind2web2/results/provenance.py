@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import JudgeIdentity, JudgmentSource
-from mind2web2.rubric.verdicts import CASCADE_RULE
+from mind2web2.judge.voting import CASCADE_RULE
 from mind2web2.rubric.vote_rule import ALWAYS
 from mind2web2.scripts.inputs import ScriptInputs
 
@@ -75,7 +75,7 @@ class JudgeRecord(BaseModel):
             reasoning_effort=judge.reasoning_effort,
             max_images=judge.max_images,
             extra_body=judge.keyed_body,
-            votes=judge.vote_rule,
+            votes=str(judge.vote_rule),
             first_model=None if first is None else first.model,
             first_endpoint=None if first is None else first_endpoint,
             doubt=None if first is None else CASCADE_RULE,

@@ -9,10 +9,6 @@ from typing import Annotated, Literal, NamedTuple, Protocol, Self, TypeGuard
 from pydantic import BaseModel, ConfigDict, Field
 
 Status = Literal["initialized", "passed", "failed", "partial", "skipped"]
-# The rule of two judges, as results name it. Results of earlier versions have other rules.
-CASCADE_RULE = "split votes, failed gates"
-# Claims with this number of trials, the benchmark's, follow the rule; others keep their own number.
-DEFAULT_TRIALS = 3
 
 
 _SCORE_NOISE = 1e-6
@@ -150,36 +146,6 @@ def _inner_status(score: float, children: Sequence[Outcome]) -> Status:
     return "failed" if any(child.status == "failed" for child in children) else "skipped"
 
 
-def check_trials(num_trials: int) -> None:
-    """Raise ``ValueError`` unless ``num_trials`` is odd and positive."""
-    if type(num_trials) is not int or num_trials < 1 or num_trials % 2 == 0:
-        raise ValueError(f"num_trials must be an odd number such as 3, not {num_trials!r}")
-
-
-def outcome(votes: Sequence[bool], num_trials: int) -> bool | None:
-    """Return the decision of the votes, ``None`` while there is none.
-
-    Two first trials that agree settle the vote, and so does an absolute majority of ``num_trials``.
-    """
-    if len(votes) == 2 and votes[0] is votes[1]:
-        return votes[0]
-    needed = num_trials // 2 + 1
-    if sum(votes) >= needed:
-        return True
-    if len(votes) - sum(votes) >= needed:
-        return False
-    return None
-
-
-def trials_needed(votes: Sequence[bool], num_trials: int) -> int:
-    """Return how many further trials are needed in any case, so that they can be asked together."""
-    if outcome(votes, num_trials) is not None:
-        return 0
-    if not votes:
-        return min(FIRST_VOTES, num_trials)
-    return num_trials // 2 + 1 - max(sum(votes), len(votes) - sum(votes))
-
-
 _VERDICTS = {True: Outcome(1.0, "passed"), False: Outcome(0.0, "failed")}
 
 
@@ -198,20 +164,6 @@ def implied_verdict(evidence: Evidence) -> Outcome | None:
 def is_majority(votes: Sequence[Vote]) -> bool:
     """Tell whether most votes support the claim."""
     return 2 * sum(vote.supported for vote in votes) > len(votes)
-
-
-# By the benchmark's rule, two votes are asked for at first. The first of two judges has no third.
-FIRST_VOTES = 2
-
-
-def second_judge_decides(votes: Sequence[Vote], is_gate: bool) -> bool:
-    """Tell whether the second judge decides in place of the first, which cast these votes.
-
-    It does where the votes differ or one was declined, and where a gate fails.
-    """
-    supported = {vote.supported for vote in votes}
-    is_declined = any(vote.declined is not None for vote in votes)
-    return is_declined or (supported != {True} and (is_gate or len(supported) > 1))
 
 
 _SKIP_REASON = re.compile(r"not judged, because '(.*)' (?:failed|was skipped)", re.DOTALL)

@@ -28,7 +28,7 @@ from mind2web2.results.freshness import Conditions, held_result, why_judged_agai
 from mind2web2.results.result_file import JudgeUsage, ResultFile
 from mind2web2.results.stored_results import LoadedResult, latest_result, loaded_results
 from mind2web2.runs.likely_questions import likely_questions
-from mind2web2.runs.planned_votes import SHARE_OF_SECOND, likely_votes, planned_votes
+from mind2web2.runs.planned_votes import SHARE_OF_SECOND, planned_votes
 from mind2web2.runs.run import answer_jobs
 from mind2web2.scripts.isolation.run import Isolation
 from mind2web2.scripts.load import script_problem
@@ -259,7 +259,7 @@ class _Estimator:
         requests = tokens_in = votes = 0
         for question in likely_questions(job, text, self._run.isolation):
             trials = question.num_trials
-            count = 1 if trials is None else likely_votes(judge.vote_rule, trials)
+            count = 1 if trials is None else judge.vote_rule.likely_votes(trials)
             requests += count
             votes += 0 if trials is None else count
             tokens = _QUESTION_TOKENS + text_tokens(text) + page_tokens * question.is_on_page

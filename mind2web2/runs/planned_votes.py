@@ -6,34 +6,17 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from mind2web2.judge.spec import JudgeSpec
+from mind2web2.judge.voting import second_judge_decides
 from mind2web2.results.result_file import ResultFile
 from mind2web2.rubric.verdicts import (
-    DEFAULT_TRIALS,
-    FIRST_VOTES,
     Evidence,
     Vote,
     VotedBy,
-    second_judge_decides,
 )
-from mind2web2.rubric.vote_rule import ALWAYS
+from mind2web2.rubric.vote_rule import FIRST_VOTES, VoteRule
 
 # With two judges, the share of the claims that the strong one decides, where no result tells.
 SHARE_OF_SECOND = 0.2
-
-
-def likely_votes(rule: str, num_trials: int) -> int:
-    """Return the votes on a claim by a rule, if they agree.
-
-    Args:
-        num_trials: as the script gives it.
-    """
-    trials = _trials(rule) if num_trials == DEFAULT_TRIALS else num_trials
-    return min(FIRST_VOTES, trials)
-
-
-def _trials(rule: str) -> int:
-    """Return the most votes by a rule, in place of the script's default number."""
-    return int(rule) if rule.isdecimal() else DEFAULT_TRIALS
 
 
 class PlannedVotes(NamedTuple):
@@ -55,11 +38,11 @@ def planned_votes(result: ResultFile, judge: JudgeSpec) -> PlannedVotes:
 
     The votes that were asked for are taken as they are; two stand for those that were not.
     """
-    made_by = ALWAYS
-    if result.provenance is not None:
-        made_by = result.provenance.judge.votes
+    provenance = result.provenance
+    known_rule = provenance is not None and provenance.judge.is_by_known_rules
+    made_by = VoteRule.parsed(provenance.judge.votes) if provenance and known_rule else VoteRule()
     # So many votes by the rule, or by the script: the evidence does not tell.
-    trials = _trials(made_by)
+    trials = made_by.trials()
     stored = own = first = 0
     for leaf in result.leaves():
         evidence = leaf.evidence
@@ -88,6 +71,5 @@ def voted_sources(evidence: Evidence) -> list[VotedBy]:
     return [voted for voted in sources if voted.votes]
 
 
-def _votes_by(rule: str, votes: Sequence[Vote]) -> int:
-    most = _trials(rule)
-    return min(most, max(len(votes), FIRST_VOTES))
+def _votes_by(rule: VoteRule, votes: Sequence[Vote]) -> int:
+    return min(rule.trials(), max(len(votes), FIRST_VOTES))

@@ -24,7 +24,7 @@ from mind2web2.llm_client.settings import (
     check_address,
 )
 from mind2web2.results.shards import Shard
-from mind2web2.rubric.vote_rule import ALWAYS
+from mind2web2.rubric.vote_rule import ALWAYS, vote_rule
 from mind2web2.runs.setting import (
     Flag,
     InFile,
@@ -424,10 +424,10 @@ class RunSettings:
         Setting(
             "votes on a claim by the script's default rule: always two or three, as the benchmark has it, or "
             "at most N, an odd number. Results name the rule",
-            parse=values.votes,
+            parse=vote_rule,
             metavar="always|N",
             group=_JUDGE,
-            in_file=InFile("1", (str, int), values.votes),
+            in_file=InFile("1", (str, int), vote_rule),
             see="cost-and-speed.md#fewer-votes",
         ),
     )

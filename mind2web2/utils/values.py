@@ -84,15 +84,6 @@ def share(text: str) -> float:
     return _amount(text, "a score from 0 to 1", most=1)
 
 
-def votes(text: object) -> str:
-    """Return how often a judge votes on a claim: ``always`` or an odd number."""
-    rule = str(text)
-    is_odd = re.fullmatch("[0-9]{0,2}[13579]", rule) is not None
-    if rule != "always" and not is_odd:
-        raise ValueError(f"{rule!r} is neither always nor an odd number such as 1")
-    return rule
-
-
 def _amount(text: str, kind: str, least: float = 0, most: float = sys.float_info.max) -> float:
     try:
         value = float(text)

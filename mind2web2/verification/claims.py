@@ -5,30 +5,27 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
+from pydantic import BaseModel
+
 from mind2web2.errors import CaptureError, JudgmentMissingError, Mind2Web2Error
-from mind2web2.judge.protocol import QuestionContext
+from mind2web2.judge.protocol import Judge, QuestionContext
+from mind2web2.judge.voting import Ballot, Voted
 from mind2web2.llm_client.chat import Message
 from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.prompts import NO_INSTRUCTION, flags_of
 from mind2web2.rubric.blind import is_claimed
 from mind2web2.rubric.verdicts import (
-    DEFAULT_TRIALS,
-    FIRST_VOTES,
     NO_PAGE_NAMED,
     BlindQuestion,
     Evidence,
     PageCheck,
     Vote,
-    outcome,
-    second_judge_decides,
-    trials_needed,
 )
-from mind2web2.rubric.vote_rule import ALWAYS
-from mind2web2.utils.aio import all_or_first_error
+from mind2web2.rubric.vote_rule import outcome
 from mind2web2.verification.context import EvaluationContext
 from mind2web2.verification.messages import (
     BinaryEvalResult,
@@ -71,21 +68,6 @@ async def pages_ahead(
 PAGES_AT_ONCE = 3
 
 
-@dataclass(frozen=True)
-class _Voted:
-    """Votes on a claim, and the page as the last of them was shown it.
-
-    Args:
-        by: the model that cast them, where there are two judges.
-        first_votes: those of the first judge, in whose place these decide.
-    """
-
-    votes: tuple[Vote, ...]
-    page: PreparedPage | None
-    by: str | None = None
-    first_votes: tuple[Vote, ...] = ()
-
-
 class ClaimJudging:
     """Judges claims about one answer."""
 
@@ -126,17 +108,12 @@ class ClaimJudging:
 
     def _ruled(self, verification: Verification) -> Verification:
         """Return a claim with the number of votes by the run's rule."""
-        votes = self.context.votes
-        if votes == ALWAYS or verification.num_trials != DEFAULT_TRIALS:
-            return verification
-        return replace(verification, num_trials=int(votes))
+        return replace(verification, num_trials=self.context.votes.trials(verification.num_trials))
 
     def _evidence(self, verification: Verification, **details: Any) -> Evidence:
         # Any: as for ``evidence_of``.
-        first = self.context.judge.first
-        if first is not None:
-            details["first_judge"] = first.model_for(self.context.model)
-        return evidence_of(verification, "judge", **details)
+        first, *others = self.context.judge.voters
+        return evidence_of(verification, "judge", first_judge=first if others else None, **details)
 
     async def _checks(self, verification: Verification, urls: Sequence[str]) -> list[PageCheck]:
         """Return the pages' checks in the order made, up to the first that supports the claim."""
@@ -194,7 +171,7 @@ class ClaimJudging:
         return PageCheck(
             url=url,
             outcome="supported" if supported else "not_supported",
-            page=None if voted.page is None else voted.page.evidence_record(),
+            page=None if voted.shown is None else voted.shown.evidence_record(),
             votes=voted.votes,
             judge=voted.by,
             first_votes=voted.first_votes,
@@ -206,61 +183,29 @@ class ClaimJudging:
         url: str | None,
         *,
         others_may_decide: bool = False,
-    ) -> _Voted:
+    ) -> Voted[PreparedPage | None]:
         """Return the votes that decide about a page, or without one about the answer.
 
         Raises:
             CaptureError: the page is unavailable.
         """
-        first = await self._first_voted(verification, url, others_may_decide)
-        if first is not None and not second_judge_decides(first.votes, verification.is_gate):
-            return first
-        page = None
-        if url is not None:
-            page = await self.context.page(url, verification.use_screenshot)
-        votes, shown = await self._vote(verification, page, others_may_decide=others_may_decide)
-        if first is None:
-            return _Voted(votes, shown)
-        by = self.context.judge.model_for(self.context.model)
-        return _Voted(votes, shown, by, first.votes)
 
-    async def _first_voted(
-        self, verification: Verification, url: str | None, others_may_decide: bool
-    ) -> _Voted | None:
-        """Return the votes of the first of two judges, ``None`` where there is one judge."""
-        first = self.context.judge.first
-        if first is None:
-            return None
-        asking = ClaimJudging(replace(self.context, judge=first))
-        page = None
-        if url is not None:
-            page = await asking.context.page(url, verification.use_screenshot)
-        # Two by each rule of votes, as one cannot differ. Where they differ, the second judge
-        # decides.
-        cast = await all_or_first_error(
-            asking._cast(verification, page, trial, others_may_decide)
-            for trial in range(1, FIRST_VOTES + 1)
-        )
-        by = first.model_for(self.context.model)
-        return _Voted(tuple(vote for vote, _ in cast), cast[-1][1], by)
+        async def prepare(judge: Judge) -> PreparedPage | None:
+            if url is None:
+                return None
+            return await self._asking(judge).page(url, verification.use_screenshot)
 
-    async def _vote(
-        self,
-        verification: Verification,
-        page: PreparedPage | None,
-        *,
-        others_may_decide: bool = False,
-    ) -> tuple[tuple[Vote, ...], PreparedPage | None]:
-        """Return the votes, and the page as the last of them was shown it."""
-        votes: list[Vote] = []
-        while needed := trials_needed([vote.supported for vote in votes], verification.num_trials):
-            trials = range(len(votes) + 1, len(votes) + needed + 1)
-            cast = await all_or_first_error(
-                self._cast(verification, page, trial, others_may_decide) for trial in trials
-            )
-            votes.extend(vote for vote, _ in cast)
-            page = cast[-1][1]
-        return tuple(votes), page
+        async def cast(
+            judge: Judge, page: PreparedPage | None, trial: int
+        ) -> tuple[Vote, PreparedPage | None]:
+            asking = ClaimJudging(self._asking(judge))
+            return await asking._cast(verification, page, trial, others_may_decide)
+
+        ballot = Ballot(prepare, cast, verification.num_trials, verification.is_gate)
+        return await self.context.judge.vote(ballot)
+
+    def _asking(self, judge: Judge) -> EvaluationContext:
+        return self.context if judge is self.context.judge else replace(self.context, judge=judge)
 
     def _messages(
         self, verification: Verification, shown: PreparedPage | None
@@ -308,20 +253,19 @@ class ClaimJudging:
         return vote, answered.page
 
 
-def _verdict(
-    reply: BinaryEvalResult | BlindReading | None, blind: BlindQuestion | None
-) -> BinaryEvalResult:
+def _verdict(reply: BaseModel | None, blind: BlindQuestion | None) -> BinaryEvalResult:
     """Return the verdict of a reply; a reading is compared with the claimed value."""
     if reply is None:
         return BinaryEvalResult(reasoning="", result=False)
     # A rehearsal replies with verdicts only.
     if blind is None or isinstance(reply, BinaryEvalResult):
         return cast("BinaryEvalResult", reply)
-    read = "no value" if reply.value is None else f"'{reply.value}'"
+    reading = cast("BlindReading", reply)
+    read = "no value" if reading.value is None else f"'{reading.value}'"
     return BinaryEvalResult(
         reasoning=f"Read {read} without the claimed '{blind.value}'; compared as {blind.compare}.",
-        result=is_claimed(blind, reply.value),
-        quote=reply.quote,
+        result=is_claimed(blind, reading.value),
+        quote=reading.quote,
     )
 
 

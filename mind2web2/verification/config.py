@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 
 from mind2web2.pages.prepared_page import PageSettings
 from mind2web2.prompts import NO_INSTRUCTION
-from mind2web2.rubric.verdicts import DEFAULT_TRIALS
+from mind2web2.rubric.vote_rule import DEFAULT_TRIALS
 from mind2web2.utils.api_misuse import script_api
 
 

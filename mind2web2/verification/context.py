@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Generic, TypeVar, cast
 
@@ -34,7 +34,7 @@ from mind2web2.pages.library import PageLibrary, PageRequest, shared_cache
 from mind2web2.pages.page_cache import PageCache, note_captured, note_shown
 from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.rubric.verdicts import NO_PAGE_NAMED
-from mind2web2.rubric.vote_rule import ALWAYS
+from mind2web2.rubric.vote_rule import VoteRule
 from mind2web2.utils.api_misuse import report_misuse
 from mind2web2.verification.config import EvaluatorConfig
 from mind2web2.verification.run_questions import Given, RunQuestions
@@ -80,7 +80,7 @@ class EvaluationContext:
     config: EvaluatorConfig
     logger: logging.Logger
     run: RunQuestions | None = None
-    votes: str = ALWAYS
+    votes: VoteRule = field(default_factory=VoteRule)
 
     def given(self, urls: Sequence[str | None]) -> Given:
         """Return what the run needs for a question about these pages, without any about the answer."""

@@ -9,7 +9,8 @@ from pydantic import AfterValidator, BaseModel
 
 from mind2web2.pages.prepared_page import PageSettings
 from mind2web2.rubric.node import Undecided
-from mind2web2.rubric.verdicts import BlindQuestion, Evidence, ExtractionRecord, check_trials
+from mind2web2.rubric.verdicts import BlindQuestion, Evidence, ExtractionRecord
+from mind2web2.rubric.vote_rule import check_trials
 
 
 def _checked_trials(num_trials: int) -> int:

@@ -81,7 +81,8 @@ def _marked(annotation: Any, name: str, depth: int) -> Any:
     if origin in _COLLECTIONS:
         has_one = origin is list and choices and depth <= _MOST_LEVELS
         return [_marked(choices[0], name, depth)] if has_one else origin()
-    if isinstance(origin, type) and origin is not Annotated:
+    # A class up to Python 3.12.
+    if isinstance(origin, type) and origin is not Annotated:  # type: ignore[comparison-overlap]
         return _marked_of_class(origin, name, depth)
     return _marked(choices[0], name, depth) if choices else marked_text(name)
 

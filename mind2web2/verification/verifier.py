@@ -14,7 +14,8 @@ from mind2web2.judge.session import cut_off_noted
 from mind2web2.prompts import NO_INSTRUCTION, encodable
 from mind2web2.rubric.node import Undecided, VerificationNode, blocks
 from mind2web2.rubric.values import is_empty
-from mind2web2.rubric.verdicts import BlindQuestion, Evidence, check_trials, skip_reason
+from mind2web2.rubric.verdicts import BlindQuestion, Evidence, skip_reason
+from mind2web2.rubric.vote_rule import check_trials
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.api_misuse import script_api
 from mind2web2.verification.claims import ClaimJudging, evidence_of

@@ -14,10 +14,10 @@ from pydantic import create_model
 
 from mind2web2 import __version__
 from mind2web2.judge.spec import JudgeSpec
+from mind2web2.judge.voting import CASCADE_RULE
 from mind2web2.prompts import HashedText
 from mind2web2.results.provenance import JudgeRecord, Provenance, served_by
 from mind2web2.results.settings_digest import library_versions, settings_sha256
-from mind2web2.rubric.verdicts import CASCADE_RULE
 from mind2web2.utils.files import file_sha256, text_sha256
 
 JUDGE = JudgeRecord.of(JudgeSpec("judge-1"), "openai http://localhost/v1")

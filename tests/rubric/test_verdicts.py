@@ -12,13 +12,11 @@ from mind2web2.rubric.verdicts import (
     PageShown,
     Vote,
     aggregate,
-    check_trials,
     end_sequence,
     gate_then_average,
     implied_verdict,
-    outcome,
-    trials_needed,
 )
+from mind2web2.rubric.vote_rule import VoteRule, check_trials, outcome, trials_needed
 
 PASSED, FAILED = Outcome(1.0, "passed"), Outcome(0.0, "failed")
 SKIPPED, OPEN = Outcome(0.0, "skipped"), Outcome(0.0, "initialized")
@@ -234,3 +232,12 @@ def test_evidence_implies_a_verdict(evidence, verdict):
     assert implied_verdict(evidence) == verdict
     relabelled = [page.model_copy(update={"outcome": "supported"}) for page in evidence.pages]
     assert implied_verdict(evidence.model_copy(update={"pages": tuple(relabelled)})) == verdict
+
+
+@pytest.mark.parametrize(
+    ("text", "asked", "trials"),
+    [("always", 3, 3), ("always", 5, 5), ("1", 3, 1), ("5", 3, 5), ("1", 5, 5)],
+)
+def test_a_rule_replaces_the_scripts_default_number_alone(text, asked, trials):
+    rule = VoteRule.parsed(text)
+    assert (rule.trials(asked), str(rule)) == (trials, text)

@@ -14,8 +14,8 @@ from mind2web2.cli import evaluate_main, main
 from mind2web2.errors import UsageError
 from mind2web2.judge import batch_endpoints
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.judge.voting import CASCADE_RULE
 from mind2web2.results.stored_results import latest_result
-from mind2web2.rubric.verdicts import CASCADE_RULE
 
 CHEAP, STRONG = "gpt-4o-mini", "gpt-4o"
 SCRIPT = """

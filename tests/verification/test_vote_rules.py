@@ -11,6 +11,7 @@ from servers.judge_server import JudgeServer
 
 from mind2web2.cli import evaluate_main, main
 from mind2web2.judge.spec import JudgeSpec
+from mind2web2.rubric.vote_rule import VoteRule
 
 FOUND, MISSING = "80 m", "90 fathoms"
 
@@ -23,7 +24,7 @@ def reply(result, quote=FOUND):
 def by_rule(evaluator, rule):
     """Let an evaluation outside of any run vote by a rule."""
     verifier = evaluator.verifier
-    verifier._context = replace(verifier._context, votes=rule)
+    verifier._context = replace(verifier._context, votes=VoteRule.parsed(rule))
 
 
 async def judged(tmp_path, rule, replies, *, critical=False, **options):

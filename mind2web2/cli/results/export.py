@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable
-from itertools import chain
 from pathlib import Path
 
 from mind2web2.bridges.tables import (
@@ -47,11 +46,11 @@ def run(options: argparse.Namespace) -> int:
     kind: type[Record] = AnswerRecord if options.answers else LeafRecord
     rows: Callable[[str, Path], Iterable[Record]]
     rows = answer_rows if options.answers else leaf_rows
-    records = chain.from_iterable(rows(name, root) for name in names)
+    records: Iterable[Record] = (record for name in names for record in rows(name, root))
+    if options.anonymous:
+        records = map(without_texts, records)
     with warnings_on(console):
-        count = write_table(
-            options.output, map(without_texts, records) if options.anonymous else records, kind
-        )
+        count = write_table(options.output, records, kind)
     noun = "answer" if options.answers else "leaf"
     line(console, f"{counted(count, noun)} written to {options.output}")
     return 0

@@ -344,10 +344,10 @@ class CitationFinder:
             is_year = re.fullmatch(r"\W*(?:1[5-9]|20)\d\d", body)
             is_code = re.search(r"[A-Za-z]", body)
             if word[-1] == ",":
-                follows = is_year and re.match(r"\s+[a-z]", after)
+                follows = bool(is_year and re.match(r"\s+[a-z]", after))
             else:
                 ends_sentence = re.match(r"\s+[\"“(*]*[A-Z]|\s*$|\n", after)
-                follows = word[-1] == "." and (is_year or is_code) and ends_sentence
+                follows = bool(word[-1] == "." and (is_year or is_code) and ends_sentence)
             if not follows:
                 return None
         if body.lower().lstrip("([") in NUMBERING and word[-1] == ".":

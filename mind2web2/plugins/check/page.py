@@ -30,8 +30,8 @@ def report_page(found: CheckedReport, text: str, evidence: str = "") -> str:
         position = statement.end
     pieces.append(html.escape(text[position:]))
     # "<" cannot end the script element early.
-    shown = {**found.model_dump(mode="json"), "evidence": evidence}
-    findings = json.dumps(shown).replace("<", "\\u003c")
+    report = {**found.model_dump(mode="json"), "evidence": evidence}
+    findings = json.dumps(report).replace("<", "\\u003c")
     page = _TEMPLATE.read_text(encoding="utf-8")
     page = page.replace("{{name}}", html.escape(found.name))
     before, _, after = page.partition("{{report}}")

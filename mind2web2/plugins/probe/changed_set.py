@@ -53,7 +53,8 @@ def changed_set(labelled: LabelledSet) -> LabelledSet:
                 url = f"{claim.urls[0]}?page={len(pages)}"
                 pages[url] = LabelledPage(text=change.text)
                 claims.append(_case(claim, change, url))
-    claims.sort(key=lambda case: [*CHANGES, *CONTROLS].index(case.category))
+    order: list[str] = [*CHANGES, *CONTROLS]
+    claims.sort(key=lambda case: order.index(case.category))
     return labelled._replace(pages=pages, claims=tuple(claims), forms=(), is_whole=False)
 
 

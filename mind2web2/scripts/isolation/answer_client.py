@@ -18,11 +18,12 @@ from mind2web2.errors import (
     Mind2Web2Error,
     PageBugError,
 )
-from mind2web2.judge.protocol import Failure, JudgeLedger, Noted, QuestionContext
+from mind2web2.judge.protocol import Failure, Judge, JudgeLedger, Noted, QuestionContext
 from mind2web2.judge.services import ServiceRequest
 from mind2web2.judge.session import FailureLatch, cut_off_noted, unexpected
 from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import RecordedSkip
+from mind2web2.judge.voting import Ballot, Shown, Voted, votes_of, votes_of_two
 from mind2web2.llm_client.async_calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit
 from mind2web2.llm_client.structured_output import InvalidOutputError, read_template
@@ -202,7 +203,6 @@ class AnswerClient(AsyncCalls):
         self._gates: Counter[tuple[str | None, str | None]] = Counter()
         self._stops = stops or ScriptStops()
         self._count = 0
-        self._is_first = decides is not None
         self._latch = FailureLatch()
         self._templates = ScriptTemplates()
         self.questions: PassQuestions | WaitingQuestions = WaitingQuestions(run)
@@ -217,9 +217,16 @@ class AnswerClient(AsyncCalls):
             )
 
     @property
-    def first(self) -> AnswerClient | None:
-        """Return the judge that is asked about claims before this one, as this answer sees it."""
-        return self._first
+    def voters(self) -> Sequence[str]:
+        """Return the models that vote on claims, of which the last decides."""
+        own = (self._spec.model,)
+        return own if self._first is None else (*self._first.voters, *own)
+
+    async def vote(self, ballot: Ballot[Judge, Shown]) -> Voted[Shown]:
+        """Return the votes that decide a claim."""
+        if self._first is None:
+            return await votes_of(self, ballot)
+        return await votes_of_two(self._first, self, ballot)
 
     @property
     def failure(self) -> Mind2Web2Error | None:
@@ -304,13 +311,13 @@ class AnswerClient(AsyncCalls):
                 request.template,
                 request=self._templates.sent(request),
                 subject=subject,
-                is_first=self._is_first,
+                model=self._spec.model,
             )
         except ImagesRefusedError:
             self.image_limit = await self._reply(
                 "image_limit",
                 ImageLimit,
-                is_first=self._is_first,
+                model=self._spec.model,
                 met=self.image_limit,
             )
             raise

@@ -33,6 +33,7 @@ from mind2web2.llm_client.failures import one_line
 from mind2web2.llm_client.messages import checked_messages
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.prepared_page import PreparedPage
+from mind2web2.rubric.vote_rule import VoteRule
 from mind2web2.scripts.isolation.answer_client import (
     Filled,
     Judged,
@@ -113,7 +114,7 @@ class RunService:
     services: ServiceAnswers
     source: tuple[str, str]
     answer: str
-    votes: str
+    votes: VoteRule
     cache: AnswerCache
     logger: logging.Logger
     check: ReplyCheck | None = None
@@ -181,18 +182,15 @@ class RunService:
         return replace(reply, value=None)
 
     @served
-    async def ask(
-        self, request: SentRequest, subject: QuestionContext, is_first: bool
-    ) -> ChatReply:
+    async def ask(self, request: SentRequest, subject: QuestionContext, model: str) -> ChatReply:
         """Answer a question about pages that only the script's process has."""
-        judge = self._judge(is_first)
-        reply = await judge.ask(self._request(request), subject, None)
+        reply = await self.judge.named(model).ask(self._request(request), subject, None)
         return replace(reply, value=None)
 
     @served
-    async def image_limit(self, is_first: bool, met: ImageLimit) -> ImageLimit:  # noqa: ARG002
+    async def image_limit(self, model: str, met: ImageLimit) -> ImageLimit:  # noqa: ARG002
         """Return the judge's limit of images; ``met`` makes another question after each refusal."""
-        return self._judge(is_first).image_limit
+        return self.judge.named(model).image_limit
 
     @served
     async def service(self, request: ServiceRequest) -> Any:
@@ -211,10 +209,6 @@ class RunService:
         answer, record = await self.services.answer(request, ask, self.source)
         self.judge.note_service(record)
         return answer
-
-    def _judge(self, is_first: bool) -> AnswerJudge:
-        first = self.judge.first
-        return first if is_first and first is not None else self.judge
 
     def _context(self, given: Given) -> EvaluationContext:
         cache = self.cache

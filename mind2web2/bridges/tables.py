@@ -20,6 +20,7 @@ from mind2web2.results.result_file import ResultFile
 from mind2web2.results.scored_answer import ScoredAnswer
 from mind2web2.results.stored_results import answer_results_dir, latest_result, latest_results
 from mind2web2.rubric.written_tree import WrittenNode
+from mind2web2.utils.extras import missing_extra
 from mind2web2.utils.files import replaced_file
 
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -248,9 +249,7 @@ def _write_parquet(file: BinaryIO, kind: type[Record], rows: Iterable[Row]) -> N
         import pyarrow
         import pyarrow.parquet
     except ModuleNotFoundError as error:
-        raise UsageError(
-            "Parquet needs the package pyarrow: run `pip install 'mind2web2[parquet]'`"
-        ) from error
+        raise UsageError(missing_extra("Parquet", "pyarrow", "parquet")) from error
     types = {
         "str": pyarrow.string(),
         "int": pyarrow.int64(),

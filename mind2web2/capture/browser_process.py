@@ -26,6 +26,7 @@ from mind2web2.capture.letters import (
 )
 from mind2web2.capture.models import CaptureSettings, NetworkSettings
 from mind2web2.errors import MachineError
+from mind2web2.utils.extras import missing_extra
 
 if TYPE_CHECKING:
     from patchright.async_api import Browser as PatchrightBrowser
@@ -233,8 +234,11 @@ def start_virtual_display(width_px: int, height_px: int) -> Xvfb:
     Raises:
         MachineError: Xvfb is not installed, or does not start.
     """
-    from xvfbwrapper import Xvfb
-
+    try:
+        from xvfbwrapper import Xvfb
+    except ModuleNotFoundError as error:
+        what = "--headed without a screen"
+        raise MachineError(missing_extra(what, "xvfbwrapper", "display")) from error
     environment = browser_environment()
     arguments = ("-nolisten", "tcp", "-terminate")
     try:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
+from mind2web2.results.answers import answer_file
 from mind2web2.results.result_facts import result_facts
 from mind2web2.results.scored_answer import NO_FACTS, NO_RESULT, ScoredAnswer
 from mind2web2.results.stored_results import (
@@ -120,6 +121,29 @@ def _warn_once(_place: Path, path: Path, _content_sha256: str) -> None:
 def results_dir_of(folder: Path, answer_name: str) -> Path:
     """Return the folder of an answer's result files in the folder of its task."""
     return answer_results_dir(folder.parent.parent, folder.parent.name, folder.name, answer_name)
+
+
+def with_given(answers: list[ScoredAnswer], folder: Path) -> list[ScoredAnswer]:
+    """Return answers with the length and the time that their results lack and their files have.
+
+    Args:
+        folder: of the agent's answers.
+    """
+    return [
+        answer
+        if answer.word_count is not None and answer.time_s is not None
+        else _with_given(answer, folder / answer.task_id / answer.answer_name)
+        for answer in answers
+    ]
+
+
+def _with_given(answer: ScoredAnswer, path: Path) -> ScoredAnswer:
+    words, time_s = answer.word_count, answer.time_s
+    return replace(
+        answer,
+        word_count=_word_count(path) if words is None else words,
+        time_s=answer_file(path).time_s if time_s is None and path.is_file() else time_s,
+    )
 
 
 def _word_count(path: Path) -> int | None:

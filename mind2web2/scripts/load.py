@@ -19,6 +19,7 @@ from typing import Any
 
 from mind2web2.errors import EvalScriptError
 from mind2web2.scripts.aliases import own_script_aliases, rename_imports
+from mind2web2.scripts.toolkit_names import missing_name
 from mind2web2.utils.api_misuse import syntax_tree
 from mind2web2.utils.files import read_regular_file
 
@@ -108,6 +109,14 @@ def script_problem(path: Path) -> str | None:
     if _ENTRY not in set(_bound_names(tree)) and not any(_imports_all(node) for node in tree.body):
         return f"{path} has no {_ENTRY}: add 'async def {_ENTRY}(...)'"
     return None
+
+
+def check_toolkit_names(path: Path) -> None:
+    """Check the names that a script imports from the toolkit. Raises EvalScriptError: one does not exist."""
+    tree = parsed_script(path.read_bytes(), path)
+    rename_imports(tree)
+    if problem := missing_name(tree):
+        raise EvalScriptError(f"script {path.name} {problem}")
 
 
 def _in_line(error: SyntaxError) -> str:

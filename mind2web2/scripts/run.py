@@ -21,7 +21,7 @@ from mind2web2.judge.session import STOPPED
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.rubric.verdicts import is_score
 from mind2web2.scripts.limits import LogLimit, ScriptBlockedError, ScriptStops
-from mind2web2.scripts.load import EvaluateAnswer, load_eval_script
+from mind2web2.scripts.load import EvaluateAnswer, check_toolkit_names, load_eval_script
 from mind2web2.utils.api_misuse import ScriptReports, is_installed, script_reports
 
 log = logging.getLogger(__name__)
@@ -61,6 +61,8 @@ def load_script(path: Path) -> EvaluateAnswer:
             script's line where there is one.
     """
     try:
+        if path.is_file():
+            check_toolkit_names(path)
         return load_eval_script(path)
     except EvalScriptError:
         raise

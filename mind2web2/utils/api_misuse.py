@@ -4,8 +4,8 @@ Scripts often wrap their calls in ``try/except Exception``. An attribute that ou
 fits no signature, would become a failed check there, and so a wrong score. Each is reported at once, with the
 script's line, to the evaluation that the script belongs to; the answer then has no result.
 
-Only a direct use in a script's code counts: ``hasattr`` and ``getattr`` with a default are legitimate, and so
-is an import in a ``try`` that expects an ``ImportError``.
+Only a direct use in a script's code counts: ``hasattr`` and ``getattr`` with a default are legitimate.
+Imports are checked when a script is loaded (``scripts/toolkit_names.py``).
 """
 
 from __future__ import annotations
@@ -23,9 +23,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence, S
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import lru_cache, partial, update_wrapper, wraps
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec, PathFinder
+from functools import lru_cache, update_wrapper, wraps
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any, Literal, NamedTuple, NoReturn, TypeVar, cast
@@ -111,35 +109,10 @@ Kind = TypeVar("Kind", bound=type)
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _PACKAGE = "mind2web2"
-_USES = frozenset({"LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "IMPORT_FROM", "IMPORT_NAME"})
-# Follows a call whose coroutine is not awaited at once: it may be awaited later by its name.
-_NO_AWAIT = frozenset(
-    {
-        "POP_TOP",
-        "STORE_FAST",
-        "STORE_NAME",
-        "STORE_GLOBAL",
-        "STORE_DEREF",
-        "UNARY_NOT",
-        "POP_JUMP_FORWARD_IF_FALSE",
-        "POP_JUMP_FORWARD_IF_TRUE",
-        "JUMP_IF_FALSE_OR_POP",
-        "JUMP_IF_TRUE_OR_POP",
-        # Python 3.12 and later.
-        "POP_JUMP_IF_FALSE",
-        "POP_JUMP_IF_TRUE",
-        "POP_JUMP_IF_NONE",
-        "POP_JUMP_IF_NOT_NONE",
-        "COPY",
-        "TO_BOOL",
-        "STORE_FAST_STORE_FAST",
-        "STORE_FAST_LOAD_FAST",
-    }
-)
+_USES = frozenset({"LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR"})
 _UNKNOWN_KEYWORD = re.compile(r"unexpected keyword argument '(\w+)'")
 # A script below it on the stack runs the event loop: it has not called the code of the loop's task.
 _EVENT_LOOP = asyncio.events.__file__
-_IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError"})
 
 
 class AddedNode(NamedTuple):
@@ -159,7 +132,7 @@ class ScriptReports:
         ignore: the name of an argument that has no effect.
         find_fault: takes a mistake that may cost the answer points, with the script's line.
         added: where the script has added its nodes, by id.
-        not_awaited: coroutines that the script does not await where it creates them, with the report on each.
+        coroutines: those that the script creates, with the report on each that it never awaits.
     """
 
     script: str
@@ -167,9 +140,7 @@ class ScriptReports:
     ignore: Callable[[str], object]
     find_fault: Callable[[str], object]
     added: dict[str, AddedNode] = field(default_factory=dict)
-    not_awaited: list[tuple[Coroutine[Any, Any, Any], EvalScriptError]] = field(
-        default_factory=list
-    )
+    coroutines: list[tuple[Coroutine[Any, Any, Any], EvalScriptError]] = field(default_factory=list)
 
     def find_undecided(self, node_ids: Iterable[str]) -> None:
         """Report the nodes without children that the script has added and left undecided."""
@@ -183,11 +154,17 @@ class ScriptReports:
                 problem = f"node {node_id!r} has no leaf"
             self.find_fault(f"{place}: {problem}, and counts 0")
 
-    def fail_not_awaited(self) -> None:
-        """Report the coroutines that never started, now that the script has returned."""
-        for coroutine, error in self.not_awaited:
-            if inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
-                self.fail(error)
+    def forgotten(self) -> list[tuple[Coroutine[Any, Any, Any], EvalScriptError]]:
+        """Return the coroutines that never started, and that no task will start."""
+        if not self.coroutines:
+            return []
+        begun = {id(task.get_coro()) for task in asyncio.all_tasks()}
+        return [
+            (coroutine, error)
+            for coroutine, error in self.coroutines
+            if inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED
+            and id(coroutine) not in begun
+        ]
 
 
 _reports: ContextVar[ScriptReports | None] = ContextVar("mind2web2_script_reports", default=None)
@@ -196,14 +173,14 @@ _reports: ContextVar[ScriptReports | None] = ContextVar("mind2web2_script_report
 @contextmanager
 def script_reports(reports: ScriptReports) -> Iterator[None]:
     """Report what a script does in the ``with`` block, and in all tasks that it starts."""
-    _watch_modules()
     token = _reports.set(reports)
     try:
         yield
-        reports.fail_not_awaited()
+        for _, error in reports.forgotten():
+            reports.fail(error)
     finally:
         _reports.reset(token)
-        for coroutine, _ in reports.not_awaited:
+        for coroutine, _ in reports.forgotten():
             coroutine.close()
 
 
@@ -314,7 +291,7 @@ class _CoroutineFunction:
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         coroutine = self._checked(*arguments, **keywords)
-        _note_unless_awaited(coroutine, self.__qualname__)
+        _note_coroutine(coroutine, self.__qualname__)
         return coroutine
 
     def __getattr__(self, name: str) -> Any:
@@ -326,18 +303,12 @@ class _CoroutineFunction:
         return self if instance is None else MethodType(self, instance)
 
 
-def _note_unless_awaited(coroutine: Coroutine[Any, Any, Any], name: str) -> None:
-    """Note a coroutine that a script drops, assigns or takes for a verdict where it creates it."""
+def _note_coroutine(coroutine: Coroutine[Any, Any, Any], name: str) -> None:
+    """Note a coroutine that a script creates: it may forget to await it."""
     reports, frame = _reports.get(), sys._getframe(2)
-    if reports is not None and _is_script(frame) and _next_operation(frame) in _NO_AWAIT:
+    if reports is not None and _is_script(frame):
         problem = f"calls {name}{_in_line(frame)} without await: write await before it"
-        reports.not_awaited.append((coroutine, _error(frame, problem)))
-
-
-def _next_operation(frame: FrameType) -> str:
-    """Return the operation that follows the one that a frame executes."""
-    following = (dis.opname[code] for code in frame.f_code.co_code[frame.f_lasti + 2 :: 2])
-    return next((name for name in following if name not in ("CACHE", "EXTENDED_ARG")), "")
+        reports.coroutines.append((coroutine, _error(frame, problem)))
 
 
 def _refuse_call(function: Callable[..., Any], error: TypeError) -> NoReturn:
@@ -428,17 +399,7 @@ def _is_use(frame: FrameType | None) -> bool:
     """Tell whether a script's frame is just using a name, rather than asking whether there is one."""
     if frame is None or not _is_script(frame):
         return False
-    operation = dis.opname[frame.f_code.co_code[frame.f_lasti]]
-    if operation not in _USES:
-        return False
-    return not (operation.startswith("IMPORT") and _expects_import_error(frame))
-
-
-def _expects_import_error(frame: FrameType) -> bool:
-    return any(
-        first <= frame.f_lineno <= last
-        for first, last in _guarded_imports(frame.f_code.co_filename)
-    )
+    return dis.opname[frame.f_code.co_code[frame.f_lasti]] in _USES
 
 
 # Python 3.11 counts the depth of a tree for all threads together: one that parses while another
@@ -454,89 +415,6 @@ def syntax_tree(source: str | bytes, filename: str = "<unknown>") -> ast.Module:
         except SystemError:
             # Another package parses in a thread of its own, without our lock.
             return ast.parse(source, filename=filename)
-
-
-@lru_cache(maxsize=64)
-def _guarded_imports(file_name: str) -> tuple[tuple[int, int], ...]:
-    """Return the first and last lines of a script's ``try`` blocks that expect an ``ImportError``."""
-    try:
-        tree = syntax_tree(Path(file_name).read_bytes())
-    except (OSError, ValueError, SyntaxError):
-        return ()
-    return tuple(
-        (node.body[0].lineno, node.body[-1].end_lineno or node.body[-1].lineno)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Try) and _IMPORT_ERRORS & set(_handled(node.handlers))
-    )
-
-
-def _handled(handlers: Iterable[ast.ExceptHandler]) -> Iterator[str]:
-    for handler in handlers:
-        if handler.type is not None:
-            yield from (part.id for part in ast.walk(handler.type) if isinstance(part, ast.Name))
-
-
-# Modules
-
-
-def _watch_modules() -> None:
-    """Report names that scripts import from our modules or read there, and modules that do not exist."""
-    if not any(isinstance(finder, _Modules) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Modules())
-        for name, module in list(sys.modules.items()):
-            if _is_ours(name):
-                _watch(module)
-
-
-def _watch(module: ModuleType) -> None:
-    usual = vars(module).get("__getattr__")
-    vars(module)["__getattr__"] = partial(_missing_in_module, module, usual)
-
-
-def _missing_in_module(module: ModuleType, usual: Callable[[str], Any] | None, name: str) -> Any:
-    if usual is not None:
-        # A module that loads what it has when it is asked for it.
-        try:
-            return usual(name)
-        except AttributeError:
-            report_missing(module, name)
-            raise
-    report_missing(module, name)
-    raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
-
-
-class _Modules(MetaPathFinder):
-    """Watches our modules that are loaded from now on, and reports imports of modules that do not exist."""
-
-    def find_spec(
-        self,
-        fullname: str,
-        path: Sequence[str] | None = None,
-        target: ModuleType | None = None,
-    ) -> ModuleSpec | None:
-        """Find a module of ours as usual."""
-        if not _is_ours(fullname):
-            return None
-        spec = PathFinder.find_spec(fullname, path, target)
-        if spec is None:
-            _report_missing_module(fullname)
-        elif spec.loader is not None:
-            execute = spec.loader.exec_module
-
-            def execute_watched(module: ModuleType) -> None:
-                execute(module)
-                _watch(module)
-
-            setattr(spec.loader, "exec_module", execute_watched)  # noqa: B010 - of this one object
-        return spec
-
-
-def _report_missing_module(name: str) -> None:
-    frame: FrameType | None = sys._getframe(2)
-    while frame is not None and frame.f_code.co_filename.startswith("<frozen importlib"):
-        frame = frame.f_back
-    if _is_use(frame):
-        _report(frame, f"imports {name}{_in_line(frame)}, which the toolkit does not have")
 
 
 def _is_ours(module_name: str) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -23,7 +22,7 @@ from mind2web2.analysis.corrections import (
 )
 from mind2web2.analysis.judge_checks import failed_check
 from mind2web2.analysis.judgings import CAUSES, judged_leaf, own_cause
-from mind2web2.analysis.leaf_report import JudgedResult, task_report
+from mind2web2.analysis.leaf_report import ENOUGH_RESULTS, JudgedResult, task_report
 from mind2web2.analysis.summaries import stored_metrics
 from mind2web2.analysis.unreviewed import unreviewed_warning
 from mind2web2.judge.store import CHECKS_FOLDER
@@ -49,7 +48,6 @@ from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX
 from mind2web2.scripts.rubric_outline import tree_lines
 from mind2web2.scripts.rubric_reading import read_rubric
 from mind2web2.scripts.yaml_lines import YamlFileError
-from mind2web2.statistics.items import ENOUGH_RESULTS, task_figures
 from mind2web2.utils.entry_points import load_parts
 from mind2web2.utils.files import file_sha256, read_regular_file
 from mind2web2.utils.names import is_file_name, name_list, natural_key
@@ -217,33 +215,26 @@ class Catalog:
         Raises:
             NoSuchResultError: the task has no results.
         """
-        scores: dict[str, dict[str, list[float]]] = defaultdict(dict)
         found = []
         for agent in self.agents():
             for answer in self.answers(agent):
-                if answer.score is not None:
-                    of_task = scores[answer.task_id].setdefault(agent, [])
-                    of_task.append(answer.score)
-                if answer.task_id == task:
-                    result = self.result(AnswerKey.of(agent, answer))
-                    if result is not None:
-                        name = answer.answer_name
-                        found.append(JudgedResult(agent, name, result.content))
+                if answer.task_id != task:
+                    continue
+                result = self.result(AnswerKey.of(agent, answer))
+                if result is not None:
+                    found.append(JudgedResult(agent, result.content))
         if not found:
             raise NoSuchResultError(f"no results of task {task}")
         stayed = stayed_by_leaf(
             [report for one in self.agents() for report in self._agent_read(one).changed_pages],
             {each.result.judge_model for each in found if each.result.judge_model},
         )
-        report = task_report(task, found, task_figures(scores).get(task), stayed)
+        report = task_report(task, found, stayed)
         return {
             **asdict(report),
-            "leaves": [
-                asdict(row)
-                | {"name": row.name, "stayed": None if row.stayed is None else str(row.stayed)}
-                for row in report.leaves
-            ],
+            "leaves": [asdict(row) | {"name": row.name} for row in report.leaves],
             "warning": report.warning,
+            "too_few": report.too_few,
             "enough": ENOUGH_RESULTS,
         }
 

@@ -56,6 +56,7 @@ MISUSES = {
     "await fresh(client=client).extract('c', BinaryEvalResult)": "needs the answer's text",
     "await fresh(client=client, answer=answer).verify('c', None, 'https://lake.example')": "needs cited "
     "pages: call initialize(..., global_cache=cache)",
+    "len([evaluator.verify('c', leaf)])": "calls Evaluator.verify in line 24 without await",
     "CacheFileSys()": "calls CacheFileSys.__init__ in line 24",
 }
 # What costs no result: probes, mistakes in a script's own things, exceptions that the interface
@@ -86,6 +87,8 @@ OWN_MATTERS = (
     "await fresh(client=client, answer='').verify('c', None)",
     "cache.put_web('https://lake.example/there', 'The lake.', None); "
     "await fresh(client=client, global_cache=cache).verify('c', None, 'https://lake.example/there')",
+    "asyncio.create_task(evaluator.verify('c', None))",
+    "tool_googlemap = Own(); tool_googlemap.nothing",
     "json.dumps(leaf, default=lambda node: node.nothing_of_ours) if False else len(3)",
 )
 SCRIPT = """\

@@ -424,9 +424,7 @@ class SharedJudgmentStore(SharedStore):
         except BaseException:
             super().close()
             raise
-        self.added = self.database.add(
-            judgment for judgment in self.all() if judgment.purpose != "gate"
-        )
+        self.database.add(judgment for judgment in self.all() if judgment.purpose != "gate")
 
     def copy_all(self) -> tuple[int, int]:
         """Copy all shared judgments to the own file; return how many are new there, and how many exist."""

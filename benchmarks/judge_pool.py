@@ -23,7 +23,7 @@ from servers.judge_server import Body, Fault, JudgeServer, rate_limited
 
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatRequest
-from mind2web2.llm_client.settings import PoolSource
+from mind2web2.plugins.pool.pool import PoolSource
 
 SERVERS, RATE, AT_ONCE, LATENCY_S = 4, 20.0, 60, 0.3
 REQUEST = ChatRequest("judge-1", [{"role": "user", "content": "Is it?"}])

@@ -187,7 +187,7 @@ def _for_other_machines(settings: RunSettings) -> RunSettings:
 def _variables(settings: RunSettings) -> dict[str, str]:
     """Return the variables that judge, storage and scripts need on other machines too."""
     server = settings.judge_server()
-    keys = () if isinstance(server, str | None) else (listed.key_name for listed in server.servers)
+    keys = () if isinstance(server, str | None) else server.key_names
     named = {*settings.script_env, *keys}
     return {
         name: text

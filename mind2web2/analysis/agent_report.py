@@ -34,7 +34,7 @@ from mind2web2.results.agent_summary import AgentSummary
 from mind2web2.results.caution_facts import CautionFacts
 from mind2web2.results.cautions import lasting_cautions
 from mind2web2.results.freshness import ResultsNow, results_now
-from mind2web2.results.known_answers import agent_answers
+from mind2web2.results.known_answers import agent_answers, with_given
 from mind2web2.results.model_families import own_family_caution
 from mind2web2.results.result_file import ResultFile
 from mind2web2.results.scored_answer import ScoredAnswer
@@ -109,7 +109,7 @@ def agent_report(
         UsageError: a bound by false passes is asked for, and the figures behind it are missing.
     """
     root = paths.eval_results_root
-    found, not_written = _summed_up(root, agent_name, task_ids)
+    found, not_written = _summed_up(paths, agent_name, task_ids)
     if found is None:
         return None
     answers, summary = found.answers, found.summary
@@ -153,13 +153,14 @@ def _place(answer: ScoredAnswer) -> tuple[str, str]:
 
 
 def _summed_up(
-    root: Path, agent_name: str, task_ids: Collection[str] | None
+    paths: PathConfig, agent_name: str, task_ids: Collection[str] | None
 ) -> tuple[SummedUp | None, str | None]:
     """Return answers and metrics, and why they could not be written."""
+    root = paths.eval_results_root
     try:
-        return summarised_answers(root, agent_name, task_ids), None
+        return summarised_answers(root, agent_name, task_ids, paths.answers_root), None
     except ResultWriteError as error:
-        answers = agent_answers(root, agent_name)
+        answers = with_given(agent_answers(root, agent_name), paths.answers_root / agent_name)
         if not answers:
             return None, str(error)
         metrics = stored_metrics(root, agent_name, answers, task_ids)

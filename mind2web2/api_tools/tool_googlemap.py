@@ -15,6 +15,7 @@ from mind2web2.api_tools.surroundings import service_answer
 from mind2web2.errors import ToolError
 from mind2web2.judge.services import ServiceRequest
 from mind2web2.utils.api_misuse import script_api
+from mind2web2.utils.extras import missing_extra
 
 if TYPE_CHECKING:
     import googlemaps
@@ -57,8 +58,8 @@ class Place(TypedDict, total=False):
 class GoogleMapsTool:
     """Asks Google Maps, with the key of the environment variable ``GOOGLE_MAPS_API_KEY``.
 
-    A failure of the service (refused key, exhausted quota, no network) is a ``ToolError``, never a "not
-    found". An empty address is a place that does not exist, and is not asked for.
+    A failure of the service (refused key, exhausted quota, no network) is a ``ToolError``, never a
+    "not found". An empty address is a place that does not exist, and is not asked for.
     """
 
     def __init__(
@@ -150,9 +151,9 @@ class GoogleMapsTool:
 
     def _ask_with_retries(self, request: Callable[[googlemaps.Client], Any]) -> Any:
         """Make a request; the library itself repeats on 5xx and rate limits, we on dropped connections."""
+        client = self._get_client()
         from googlemaps import exceptions
 
-        client = self._get_client()
         for attempt in range(1, MAX_TRIES + 1):
             try:
                 return request(client)
@@ -172,7 +173,10 @@ class GoogleMapsTool:
         raise AssertionError("unreachable: the last try returns or raises")
 
     def _get_client(self) -> googlemaps.Client:
-        import googlemaps
+        try:
+            import googlemaps
+        except ModuleNotFoundError as error:
+            raise ToolError(missing_extra("The maps tool", "googlemaps", "maps")) from error
 
         with self._client_lock:
             if self._client is None:

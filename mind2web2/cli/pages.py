@@ -43,7 +43,7 @@ from mind2web2.pages.crawl import (
     crawl,
     find_citations,
 )
-from mind2web2.pages.importing import ImportOutcome, import_file, import_folder
+from mind2web2.pages.importing import ImportOutcome, import_file
 from mind2web2.pages.other_agents import PagesOfOthers
 from mind2web2.results.answers import (
     AnswerFile,
@@ -164,12 +164,9 @@ async def _imported(
     citations = await find_citations(
         texts, LinkJudge(cache.folder / FOLDER_NAME, None, None), CrawlProgress()
     )
-    if await asyncio.to_thread(file.is_dir):
-        outcome = await asyncio.to_thread(import_folder, file, cache, task_ids)
-    else:
-        outcome = await import_file(
-            file, cache, citations, BatchBrowserManager, task_ids=task_ids, url=url
-        )
+    outcome = await import_file(
+        file, cache, citations, BatchBrowserManager, task_ids=task_ids, url=url
+    )
     for task in citations:
         if task.task_id in outcome.stored:
             cache.list_citations(task)

@@ -10,11 +10,8 @@ from mind2web2.judge.store import JudgmentStore
 class SharedStore(JudgmentStore, ABC):
     """An agent's own judgments, and those of a store that other machines use at the same time.
 
-    Attributes:
-        added: how many own judgments the shared store lacked when it was opened; it has them since.
+    The shared store gets the own judgments when it is opened.
     """
-
-    added = 0
 
     @abstractmethod
     def copy_all(self) -> tuple[int, int]:

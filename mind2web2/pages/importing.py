@@ -1,4 +1,4 @@
-"""Pages that an agent saw, stored from JSON lines, from files of plugins, and from cache folders."""
+"""Pages that an agent saw, stored from JSON lines, and from files of plugins."""
 
 from __future__ import annotations
 
@@ -33,12 +33,10 @@ from mind2web2.pages.found_pages import (
     StoredByUrl,
     is_web_address,
 )
-from mind2web2.pages.stored_files import file_names_in
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.utils.entry_points import hook_names, load_part, removed_plugin
-from mind2web2.utils.files import links_in, read_regular_file
-from mind2web2.utils.names import check_name
+from mind2web2.utils.files import read_regular_file
 
 MAX_TEXT_CHARS = 4_000_000
 _MAX_PATH_CHARS = 1000
@@ -84,7 +82,8 @@ async def import_file(
 ) -> ImportOutcome:
     """Store the pages of a file: each in the named tasks, or else in those whose answers cite it.
 
-    All pages are read and rendered before the first is stored. No browser is opened where none is rendered.
+    All pages are read and rendered before the first is stored. No browser is opened where none is
+    rendered.
 
     Args:
         url: the page's, for a file that does not say it.
@@ -105,48 +104,6 @@ async def import_file(
         if not outcome.faults:
             await asyncio.to_thread(_store, staging, staged.places, cache, outcome)
     return outcome
-
-
-def import_folder(source: Path, cache: AgentCache, task_ids: Sequence[str] = ()) -> ImportOutcome:
-    """Store the pages of a folder in the layout of a cache, an agent's or a task's, with their records.
-
-    Raises:
-        UsageError: it is not such a folder, has links in it, or is a task's folder for several tasks.
-        CacheReadError: a page cannot be read.
-        CacheWriteError: the cache cannot be written.
-    """
-    outcome = ImportOutcome()
-    # A link in a folder of another machine could lead to any file of this one.
-    links = links_in(source)
-    if links:
-        raise UsageError(
-            f"{links[0]} is a link, which an import does not follow: delete it, or copy the file"
-        )
-    for task_id, folder in _task_folders(source, task_ids).items():
-        pages = CacheFileSys(folder)
-        urls = pages.get_all_urls()
-        for url in urls:
-            pages.digest(url)  # reads it: nothing is stored unless everything can be
-        places = {url: [(task_id, url)] for url in urls}
-        _store(pages, places, cache, outcome)
-    return outcome
-
-
-def _task_folders(source: Path, task_ids: Sequence[str]) -> dict[str, Path]:
-    if (source / "index.json").exists():
-        if len(task_ids) > 1:
-            raise UsageError(f"{source} holds the pages of one task: name one --task_id")
-        name = task_ids[0] if task_ids else source.resolve().name
-        check_name("task", name)
-        return {name: source}
-    names = [
-        name for name in sorted(file_names_in(source)) if (source / name / "index.json").exists()
-    ]
-    if not names:
-        raise UsageError(
-            f"{source} is no cache folder: neither it nor a folder in it has an index.json"
-        )
-    return {name: source / name for name in names if not task_ids or name in task_ids}
 
 
 def _citing_tasks(

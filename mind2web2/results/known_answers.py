@@ -1,4 +1,4 @@
-"""Every answer that an agent's result folders know of, with its score or the reason why it has none."""
+"""Every answer in an agent's result folders, with its score or a reason."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
+from mind2web2.results.answers import answer_file
 from mind2web2.results.result_facts import result_facts
 from mind2web2.results.scored_answer import NO_FACTS, NO_RESULT, ScoredAnswer
 from mind2web2.results.stored_results import (
@@ -41,8 +42,8 @@ def agent_answers(output_dir: Path, agent_name: str) -> list[ScoredAnswer]:
 def task_answers(output_dir: Path, agent_name: str, task_id: str) -> list[ScoredAnswer]:
     """Return every answer to a task that its folder knows of, in natural order.
 
-    The newest result file decides. The task's two summary files add scores of folders without result files,
-    and answers that were found unscored since.
+    The newest result file decides. The task's two summary files add scores of folders without
+    result files, and answers that were found unscored since.
     """
     folder = output_dir / agent_name / task_id
     answers = judged_answers(folder)
@@ -73,7 +74,7 @@ def _apply_entry(answers: dict[str, ScoredAnswer], entry: TaskEntry, folder: Pat
 
 
 def judged_answers(folder: Path) -> dict[str, ScoredAnswer]:
-    """Return the answers of a task that were ever judged, by name, as their newest results have them."""
+    """Return the judged answers of a task by name, from their newest results."""
     return {
         f"{stem}.md": _judged_answer(folder, stem)
         for stem in folder_names(folder)
@@ -120,6 +121,29 @@ def _warn_once(_place: Path, path: Path, _content_sha256: str) -> None:
 def results_dir_of(folder: Path, answer_name: str) -> Path:
     """Return the folder of an answer's result files in the folder of its task."""
     return answer_results_dir(folder.parent.parent, folder.parent.name, folder.name, answer_name)
+
+
+def with_given(answers: list[ScoredAnswer], folder: Path) -> list[ScoredAnswer]:
+    """Return answers with the length and the time that their results lack and their files have.
+
+    Args:
+        folder: of the agent's answers.
+    """
+    return [
+        answer
+        if answer.word_count is not None and answer.time_s is not None
+        else _with_given(answer, folder / answer.task_id / answer.answer_name)
+        for answer in answers
+    ]
+
+
+def _with_given(answer: ScoredAnswer, path: Path) -> ScoredAnswer:
+    words, time_s = answer.word_count, answer.time_s
+    return replace(
+        answer,
+        word_count=_word_count(path) if words is None else words,
+        time_s=answer_file(path).time_s if time_s is None and path.is_file() else time_s,
+    )
 
 
 def _word_count(path: Path) -> int | None:

@@ -7,6 +7,7 @@ import pytest
 
 from mind2web2 import api_tools
 from mind2web2.api_tools import tool_arxiv, tool_googlemap, tool_pdf
+from mind2web2.errors import ToolError
 
 HEAVY = {"PIL", "arxiv", "googlemaps", "httpx2", "openai", "pypdfium2", "requests"}
 
@@ -47,3 +48,20 @@ print(*sys.modules)
         timeout=60,
     )
     assert HEAVY.isdisjoint(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("package", "ask", "extra"),
+    [
+        ("arxiv", lambda: tool_arxiv.ArxivTool().search_arxiv_by_id("2401.00001"), "arxiv"),
+        (
+            "googlemaps",
+            lambda: tool_googlemap.GoogleMapsTool().get_city_name("Main Street 1"),
+            "maps",
+        ),
+    ],
+)
+async def test_a_tool_without_its_package_names_the_extra(monkeypatch, package, ask, extra):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ToolError, match=rf"package {package}: .*mind2web2\[{extra}\]"):
+        await ask()

@@ -141,6 +141,17 @@ def test_few_tasks_have_no_intervals():
     assert "95% interval " not in run.stdout
 
 
+def test_length_and_time_come_from_the_answers_if_results_lack_them(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    add_result(tmp_path, "lake/answer_1", 1)
+    folder = tmp_path / "answers" / "bot" / "lake"
+    folder.mkdir(parents=True)
+    (folder / "answer_1.md").write_text("It is deep.")
+    (folder / "answer_1.meta.json").write_text('{"time_seconds": 12.5}')
+    numbers = json.loads(call(main, "metrics", "bot", "--json").stdout)
+    assert (numbers["avg_answer_word_count"], numbers["avg_time_seconds"]) == (3, 12.5)
+
+
 def test_a_metric_of_few_values_has_no_interval(tmp_path, monkeypatch):
     """It is named, with the reason, where others have one."""
     monkeypatch.chdir(tmp_path)

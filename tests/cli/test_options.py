@@ -217,7 +217,7 @@ def test_an_address_of_a_browser_is_checked_at_once(command, url):
         ),
         (
             "judgments export bot s3://lab/j.jsonl",
-            "argument FILE_OR_URL: takes a file on this machine or",
+            "argument FILE: takes a path on this machine, not a URL",
         ),
         (
             "evaluate bot --judgments s3://lab/j.jsonl",

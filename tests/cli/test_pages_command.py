@@ -5,7 +5,6 @@ import json
 
 import pytest
 from evaluations import image
-from fixtures.pdf_files import pdf
 from projects import call, read_json
 from servers.toothed_site import picture
 
@@ -133,39 +132,6 @@ def test_a_page_that_cannot_be_rendered_stops_the_import(project, tmp_path):
     assert run.returncode == 2
     assert f"line 2: {SITE}/boat: cannot be rendered" in run.stderr
     assert project.get_all_urls() == []
-
-
-def test_a_cache_folder(project, tmp_path):
-    """An agent's or a task's is taken as it is, and replaces nothing that looks better."""
-    old = CacheFileSys(tmp_path / "old" / "lake")
-    old.put_web(f"{SITE}/weir", TEXT, None)
-    old.put_pdf(f"{SITE}/elsewhere", pdf(["Depth: 80 m"]))
-    assert "2 pages imported" in pages("import", "bot", tmp_path / "old").stdout
-    assert project.get_web(f"{SITE}/weir")[0] == TEXT
-    assert project.has_pdf(f"{SITE}/elsewhere")
-    assert pages("import", "bot", tmp_path / "old" / "lake", "--task_id", "moon").returncode == 0
-    assert CacheFileSys(tmp_path / "cache" / "bot" / "moon").digest(f"{SITE}/weir") == old.digest(
-        f"{SITE}/weir"
-    )
-    (tmp_path / "empty").mkdir()
-    assert "is no cache folder" in pages("import", "bot", tmp_path / "empty").stderr
-
-
-def test_no_link_of_a_cache_folder_is_followed(project, tmp_path):
-    """It could lead to any file of this machine; nothing is stored."""
-    (tmp_path / "secret").write_text("the key of this machine, which is longer than a notice")
-    old = CacheFileSys(tmp_path / "old" / "lake")
-    old.put_web(f"{SITE}/weir", TEXT, None)
-    (page,) = (tmp_path / "old" / "lake").rglob("*.txt")
-    page.unlink()
-    page.symlink_to(tmp_path / "secret")
-    run = pages("import", "bot", tmp_path / "old")
-    assert (run.returncode, run.stderr.count("\n"), project.get_all_urls()) == (
-        2,
-        1,
-        [],
-    )
-    assert "is a link, which an import does not follow" in run.stderr
 
 
 @pytest.mark.parametrize("screenshot", ["../private.png", "{root}/private.png", "linked.png"])

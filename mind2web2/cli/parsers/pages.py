@@ -187,7 +187,6 @@ Store the pages that an agent saw, instead of capturing them.
   mind2web2 pages import my_agent crawl.warc.gz      pages of a crawler
   mind2web2 pages import my_agent page.mhtml         a page saved by Chrome
   mind2web2 pages import my_agent paper.pdf --url https://example.org/paper.pdf
-  mind2web2 pages import my_agent old_cache/my_agent  a folder in the layout of cache/
 
 Nothing is fetched from the network. A page goes to the tasks whose answers cite it. Exit status of import: 0
 something was stored, 1 nothing was, 2 the file has errors, which are listed, and nothing was stored.
@@ -197,14 +196,14 @@ something was stored, 1 nothing was, 2 the file has errors, which are listed, an
 def _add_pages(commands: Subcommands) -> None:
     parser = commands.add_parser("pages", help="import pages", description=PAGES)
     actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
-    about = "store the pages of a file, or of a cache folder"
+    about = "store the pages of a file"
     importing = actions.add_parser("import", help=about, description=about)
     importing.add_argument("agent", metavar="AGENT", help="the agent, a folder under answers/")
     importing.add_argument(
         "file",
         metavar="FILE",
         type=Path,
-        help=".jsonl, a file of a plugin such as .warc.gz, .mhtml or .pdf, or a cache folder",
+        help=".jsonl, or a file of a plugin such as .warc.gz, .mhtml or .pdf",
     )
     add_task_option(importing, default="those whose answers cite the page")
     importing.add_argument(

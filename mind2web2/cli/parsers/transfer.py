@@ -23,10 +23,7 @@ def add_command(commands: Subcommands) -> None:
     )
     actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
     for name, summary in (
-        (
-            "export",
-            "write the agent's judgments to a .jsonl file, or add them to a database",
-        ),
+        ("export", "write the agent's judgments to a .jsonl file"),
         (
             "import",
             "add the judgments of a file or database to the agent's; those stored before stay",
@@ -36,12 +33,15 @@ def add_command(commands: Subcommands) -> None:
         action.add_argument(
             "agent", metavar="AGENT", help="the agent, a folder under eval_results/"
         )
-        action.add_argument(
-            "file",
-            metavar="FILE_OR_URL",
-            type=file_or_database,
-            help="a .jsonl file, or postgresql://USER@HOST:PORT/DATABASE",
-        )
+        if name == "export":
+            action.add_argument("file", metavar="FILE", type=Path, help="a .jsonl file")
+        else:
+            action.add_argument(
+                "file",
+                metavar="FILE_OR_URL",
+                type=file_or_database,
+                help="a .jsonl file, or postgresql://USER@HOST:PORT/DATABASE",
+            )
         add_folder_options(action, "eval_results_root")
         action.set_defaults(run=f"mind2web2.cli.results.transfer:run_{name}")
 

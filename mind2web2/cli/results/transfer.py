@@ -28,11 +28,9 @@ def run_export(options: argparse.Namespace) -> int:
     if not store_path.is_file():
         evaluate = suggested_command(settings, "evaluate", options.agent)
         raise UsageError(f"no judgments at {store_path}: run {evaluate} first")
-    if "://" in options.file:
-        return _export_to_database(options.file, store_path)
     with JudgmentStore(store_path) as store:
         try:
-            keys = set(export_judgments(store, Path(options.file)))
+            keys = set(export_judgments(store, options.file))
             judges = store.identities()
         except OSError as error:
             raise UsageError(f"cannot write {options.file}: {error.strerror}") from error
@@ -56,17 +54,6 @@ def run_export(options: argparse.Namespace) -> int:
         else:
             of_judge = ""
         line(console, f"To score the same answers{of_judge} from this file: {command}")
-    return 0
-
-
-def _export_to_database(url: str, store_path: Path) -> int:
-
-    with open_shared_store(store_path, url) as store:
-        own = sum(judgment.purpose != "gate" for judgment in store.all())
-    line(
-        plain_console(),
-        f"new judgments: {store.added:,} of {own:,}, added to the database",
-    )
     return 0
 
 

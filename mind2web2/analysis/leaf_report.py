@@ -1,44 +1,22 @@
-"""The leaf report: what each leaf of a rubric did in all stored results."""
+"""The leaf report: what each leaf of a rubric did in stored results, and which leaves to look at first."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from mind2web2.analysis.changed_pages import StayedCount, changed_pages, stayed_by_leaf
-from mind2web2.results.claim_facts import claim_facts, is_claim, vote_groups
+from mind2web2.analysis.changed_pages import StayedCount
 from mind2web2.results.result_file import ResultFile
-from mind2web2.results.stored_results import latest_results
-from mind2web2.rubric.rescoring import Rescoring
-from mind2web2.rubric.verdicts import Outcome
 from mind2web2.rubric.written_tree import WrittenNode
-from mind2web2.statistics.items import (
-    ENOUGH_RESULTS,
-    ItemCounts,
-    Label,
-    TaskFigures,
-    Verdict,
-    counts_of,
-    labels_of,
-    rest_correlation,
-    task_figures,
-    twins,
-)
-from mind2web2.utils.text import counted
+from mind2web2.statistics.items import rest_correlation
 
-_STATUSES: dict[str, Verdict] = {
-    "passed": "passed",
-    "failed": "failed",
-    "skipped": "skipped",
-}
-_OTHER_VERDICTS = {
-    "passed": Outcome(0.0, "failed"),
-    "failed": Outcome(1.0, "passed"),
-}
-_THIRDS = ("first third", "second third", "last third")
-_MOST_PAGES = 4
+# Fewer results say little about a leaf.
+ENOUGH_RESULTS = 12
+_MOST_TO_LOOK_AT = 10
+AGAINST_THE_REST = "passes where the rest fails"
+_ALWAYS, _NEVER, _UNREACHED = "always passed", "never passed", "never reached"
+_WORST_FIRST = (AGAINST_THE_REST, _NEVER, _UNREACHED, _ALWAYS)
 
 
 @dataclass(frozen=True)
@@ -46,7 +24,6 @@ class JudgedResult:
     """One result of a task."""
 
     agent: str
-    answer_name: str
     result: ResultFile
 
 
@@ -56,29 +33,22 @@ class LeafRow:
 
     Args:
         leaf: its id, behind those of the parts that it is in.
+        passed: in how many results; ``failed`` and ``skipped`` likewise.
+        by_agent: the share of its verdicts that passed, by agent; ``None`` if it was never reached.
         correlation: of its verdict with the other leaves'; see ``statistics.items.rest_correlation``.
-        judged: results in which a judge decided it.
-        with_page: of these, how many on a page.
-        split: how many with votes that differ.
-        quotes_missing: how many with a quotation that was not found.
-        judgments: the judge's replies for it.
-        cost_usd: their part of the answers' costs; ``None`` where a price is unknown.
-        stayed: verdicts that stayed on changed pages; ``None`` if none was asked about.
+        notes: what is conspicuous about it.
     """
 
+    task_id: str
     leaf: str
     desc: str
     critical: bool
-    counts: ItemCounts
-    labels: tuple[Label, ...]
+    passed: int
+    failed: int
+    skipped: int
+    by_agent: Mapping[str, float | None]
     correlation: float | None
-    judged: int
-    with_page: int
-    split: int
-    quotes_missing: int
-    judgments: int
-    cost_usd: float | None
-    stayed: StayedCount | None
+    notes: tuple[str, ...]
 
     @property
     def name(self) -> str:
@@ -87,239 +57,65 @@ class LeafRow:
 
 
 @dataclass(frozen=True)
-class Share:
-    """How many of some judged leaves passed."""
-
-    passed: int
-    of: int
-
-
-@dataclass(frozen=True)
 class TaskReport:
     """The leaves of one task.
 
     Args:
         judges: the models that judged, with the numbers of their results.
-        too_few: there are fewer results than it takes to speak of leaves.
-        twins: leaves with the same verdict in every result.
-        by_pages: judged leaves by the number of pages that they cite.
-        by_position: judged leaves by the third of the rubric that they stand in.
     """
 
     task_id: str
     results: int
     agents: tuple[str, ...]
     judges: Mapping[str, int]
-    too_few: bool
     leaves: tuple[LeafRow, ...]
-    twins: tuple[tuple[str, ...], ...]
-    by_pages: Mapping[str, Share]
-    by_position: Mapping[str, Share]
-    figures: TaskFigures
+
+    @property
+    def too_few(self) -> bool:
+        """Tell whether there are fewer results than it takes to speak of leaves."""
+        return self.results < ENOUGH_RESULTS
 
     @property
     def warning(self) -> str | None:
-        """Return what keeps verdicts from being comparable."""
+        """Return why verdicts cannot be compared."""
         if len(self.judges) < 2:
             return None
         listed = ", ".join(f"{name} ({count})" for name, count in self.judges.items())
         return f"results of different judges are taken together: {listed}"
 
 
-@dataclass(frozen=True)
-class LeafReport:
-    """All tasks, and what the verdicts of all have to do with pages and places."""
-
-    tasks: tuple[TaskReport, ...]
-    by_pages: Mapping[str, Share]
-    by_position: Mapping[str, Share]
-
-
-def stored_results(
-    root: Path,
-    agents: Iterable[str],
-    task_ids: Sequence[str] | None,
-    judge: str | None = None,
-) -> dict[str, list[JudgedResult]]:
-    """Return the newest results of agents by task.
-
-    Args:
-        judge: the model that judged; ``None`` for any.
-    """
-    found: dict[str, list[JudgedResult]] = defaultdict(list)
-    for agent in agents:
-        for task_id, answer_name, loaded in latest_results(root, agent):
-            if task_ids is not None and task_id not in task_ids:
-                continue
-            if judge is None or loaded.content.judge_model == judge:
-                found[task_id].append(JudgedResult(agent, answer_name, loaded.content))
-    return dict(found)
-
-
-def leaf_report(results: Mapping[str, Sequence[JudgedResult]]) -> LeafReport:
-    """Return the report on results by task."""
-    scores = {task_id: _scores(found) for task_id, found in results.items()}
-    figures = task_figures({task_id: agents for task_id, agents in scores.items() if agents})
-    stayed = _stayed([each for found in results.values() for each in found])
-    tasks = [
-        task_report(task_id, found, figures.get(task_id), stayed)
-        for task_id, found in results.items()
-    ]
-    return report_of(tasks)
-
-
-def _stayed(results: Iterable[JudgedResult]) -> dict[str, StayedCount]:
-    """Return how many verdicts on each leaf stayed on changed pages, by the judges of these results."""
-    agents, judges = set(), set()
-    for each in results:
-        agents.add(each.agent)
-        judges.add(each.result.judge_model or "")
-    reports = [report for agent in sorted(agents) for report in changed_pages(agent)]
-    return stayed_by_leaf(reports, judges)
-
-
-def report_of(tasks: Sequence[TaskReport]) -> LeafReport:
-    """Return the report on all of some tasks."""
-    return LeafReport(
-        tuple(tasks),
-        _together([task.by_pages for task in tasks]),
-        _together([task.by_position for task in tasks]),
-    )
-
-
-def _shares(
-    found: Sequence[JudgedResult],
-) -> tuple[dict[str, Share], dict[str, Share]]:
-    """Return the judged leaves by pages, and by position."""
-    pages: dict[str, list[bool]] = defaultdict(list)
-    positions: dict[str, list[bool]] = defaultdict(list)
-    for each in found:
-        leaves = list(each.result.leaves())
-        for number, leaf in enumerate(leaves):
-            if not is_claim(leaf) or leaf.evidence is None:
-                continue
-            third = _THIRDS[3 * number // len(leaves)]
-            passed = leaf.verdict.status == "passed"
-            pages[_page_group(len(leaf.evidence.pages))].append(passed)
-            positions[third].append(passed)
-    return _counted(pages), _counted(positions)
-
-
-def _counted(groups: Mapping[str, Sequence[bool]]) -> dict[str, Share]:
-    names = sorted(groups, key=_group_order)
-    return {name: Share(sum(groups[name]), len(groups[name])) for name in names}
-
-
-def _group_order(name: str) -> tuple[int, str]:
-    """Return what groups of leaves are sorted by: thirds of the rubric as they follow each other."""
-    third = _THIRDS.index(name) if name in _THIRDS else 0
-    return third, name
-
-
-def _together(parts: Sequence[Mapping[str, Share]]) -> dict[str, Share]:
-    shares: dict[str, list[Share]] = defaultdict(list)
-    for part in parts:
-        for name, share in part.items():
-            shares[name].append(share)
-    found = {}
-    for name in sorted(shares, key=_group_order):
-        passed = sum(share.passed for share in shares[name])
-        of = sum(share.of for share in shares[name])
-        found[name] = Share(passed, of)
-    return found
-
-
-def _scores(found: Sequence[JudgedResult]) -> dict[str, list[float]]:
-    by_agent: dict[str, list[float]] = defaultdict(list)
-    for each in found:
-        if each.result.final_score is not None:
-            by_agent[each.agent].append(each.result.final_score)
-    return dict(by_agent)
-
-
-def _page_group(pages: int) -> str:
-    if pages >= _MOST_PAGES:
-        return f"{_MOST_PAGES} pages or more"
-    return counted(pages, "page") if pages else "no page"
-
-
 def task_report(
-    task_id: str,
-    found: Sequence[JudgedResult],
-    figures: TaskFigures | None,
-    stayed: Mapping[str, StayedCount],
+    task_id: str, results: Sequence[JudgedResult], stayed: Mapping[str, StayedCount]
 ) -> TaskReport:
     """Return the report on a task.
 
     Args:
-        figures: of the task among all tasks; ``None`` where it has no scores.
         stayed: verdicts that stayed on changed pages, by ``task/leaf``.
     """
-    trees = [dict(_paths(each.result)) for each in found]
-    # By their ids in memory: each result has its own leaves.
-    matter = set[int]().union(*(_matter(each.result) for each in found))
-    paths = list(dict.fromkeys(path for tree in trees for path in tree))
-    columns = {path: [tree.get(path) for tree in trees] for path in paths}
-    table = {path: list(map(_verdict, leaves)) for path, leaves in columns.items()}
-    rests = _rests(table, len(found))
+    trees = [dict(_paths(each.result)) for each in results]
+    shares = [_share_passed(tree) for tree in trees]
     rows = []
-    for path, leaves in columns.items():
-        decided = [leaf for leaf in leaves if _verdict(leaf) in ("passed", "failed")]
-        matters = [id(leaf) in matter for leaf in decided]
-        own = stayed.get(f"{task_id}/{path.rpartition('/')[2]}")
-        rows.append(_row(path, leaves, table[path], rests[path], matters, found, own))
-    by_pages, by_position = _shares(found)
-    judges = Counter(each.result.judge_model for each in found if each.result.judge_model)
-    return TaskReport(
-        task_id=task_id,
-        results=len(found),
-        agents=tuple(dict.fromkeys(each.agent for each in found)),
-        judges=dict(sorted(judges.items())),
-        too_few=len(found) < ENOUGH_RESULTS,
-        leaves=tuple(rows),
-        twins=tuple(twins(table)),
-        by_pages=by_pages,
-        by_position=by_position,
-        figures=figures or TaskFigures(False, None, None),
-    )
+    for path in dict.fromkeys(path for tree in trees for path in tree):
+        column = [tree.get(path) for tree in trees]
+        row = _row(task_id, path, column, shares, results)
+        count = stayed.get(f"{task_id}/{row.name}")
+        notes = () if count is None or not count.stayed else (str(count),)
+        rows.append(_with_notes(row, notes, is_enough=len(results) >= ENOUGH_RESULTS))
+    judges = Counter(each.result.judge_model for each in results if each.result.judge_model)
+    agents = tuple(dict.fromkeys(each.agent for each in results))
+    return TaskReport(task_id, len(results), agents, dict(sorted(judges.items())), tuple(rows))
 
 
-def _row(
-    path: str,
-    leaves: Sequence[WrittenNode | None],
-    verdicts: Sequence[Verdict],
-    rest: Sequence[float],
-    matters: Sequence[bool],
-    found: Sequence[JudgedResult],
-    stayed: StayedCount | None,
-) -> LeafRow:
-    counts = counts_of(verdicts)
-    there = [
-        (leaf, each.result) for leaf, each in zip(leaves, found, strict=True) if leaf is not None
-    ]
-    judged = [
-        leaf
-        for leaf, _ in there
-        if leaf.evidence is not None and leaf.evidence.decided_by == "judge"
-    ]
-    facts = [claim_facts(leaf) for leaf in judged]
-    first = there[0][0]
-    costs = [_cost(leaf, result) for leaf, result in there]
-    known_costs = [cost for cost in costs if cost is not None]
-    return LeafRow(
-        leaf=path,
-        desc=first.desc,
-        critical=first.critical,
-        counts=counts,
-        labels=tuple(labels_of(counts, matters)),
-        correlation=rest_correlation(_passed(verdicts), rest),
-        judged=len(judged),
-        with_page=sum(bool(leaf.evidence and leaf.evidence.pages) for leaf in judged),
-        split=sum(fact.is_split for fact in facts),
-        quotes_missing=sum("not_found" in fact.quotes for fact in facts),
-        judgments=sum(map(_votes, judged)),
-        cost_usd=sum(known_costs) if len(known_costs) == len(costs) else None,
-        stayed=stayed,
+def look_at_first(tasks: Sequence[TaskReport]) -> list[LeafRow]:
+    """Return the leaves to look at first, worst first."""
+    rows = [row for task in tasks for row in task.leaves if set(row.notes) & set(_WORST_FIRST)]
+    rows.sort(key=_rank)
+    return rows[:_MOST_TO_LOOK_AT]
+
+
+def _rank(row: LeafRow) -> tuple[int, float]:
+    return min(_WORST_FIRST.index(note) for note in row.notes if note in _WORST_FIRST), (
+        row.correlation or 0.0
     )
 
 
@@ -338,62 +134,61 @@ def _paths(result: ResultFile) -> Iterator[tuple[str, WrittenNode]]:
                 stack.append((child, f"{path}/{child.id}"))
 
 
-def _verdict(leaf: WrittenNode | None) -> Verdict:
-    if leaf is None:
-        return "absent"
-    return _STATUSES.get(leaf.verdict.status, "undecided")
+# Of a result: how many leaves there are, and how many passed.
+_Share = tuple[int, int]
 
 
-def _matter(result: ResultFile) -> set[int]:
-    """Return the leaves, by ``id``, whose other verdict would have changed the score."""
-    tree = result.sound_tree
-    if tree is None:
-        return set()
-    rescoring = Rescoring(tree)
-    score = rescoring.score
-    found = set()
-    for leaf in tree.leaves():
-        other = _OTHER_VERDICTS.get(leaf.verdict.status)
-        if other is None:
-            continue
-        if rescoring.score_with({id(leaf): other}) != score:
-            found.add(id(leaf))
-    return found
+def _share_passed(tree: Mapping[str, WrittenNode]) -> _Share:
+    return len(tree), sum(leaf.is_passed for leaf in tree.values())
 
 
-def _passed(verdicts: Sequence[Verdict]) -> list[bool | None]:
-    return [
-        verdict == "passed" if verdict in ("passed", "failed") else None for verdict in verdicts
-    ]
-
-
-def _rests(table: Mapping[str, Sequence[Verdict]], results: int) -> dict[str, list[float]]:
-    """Return, for each leaf and result, the share of the other leaves that passed."""
-    by_result = [
-        Counter(verdicts[position] for verdicts in table.values()) for position in range(results)
-    ]
-    rests = {}
-    for path, verdicts in table.items():
-        shares = []
-        for verdict, counts in zip(verdicts, by_result, strict=True):
-            others = counts.total() - counts["absent"] - (verdict != "absent")
-            others_passed = counts["passed"] - (verdict == "passed")
-            shares.append(others_passed / others if others else 0.0)
-        rests[path] = shares
-    return rests
-
-
-def _votes(leaf: WrittenNode) -> int:
-    if leaf.evidence is None:
-        return 0
-    return sum(len(votes) for votes in vote_groups(leaf.evidence))
-
-
-def _cost(leaf: WrittenNode, result: ResultFile) -> float | None:
-    """Return a leaf's part of an answer's cost, by judgments."""
-    votes, usage = _votes(leaf), result.judge_usage
-    if not votes:
-        return 0.0
-    if usage is None or usage.cost_usd is None or not usage.judgments:
+def _verdict(leaf: WrittenNode | None) -> bool | None:
+    """Return whether a leaf passed, ``None`` where it was not decided."""
+    if leaf is None or leaf.verdict.status not in ("passed", "failed"):
         return None
-    return usage.cost_usd * votes / usage.judgments
+    return leaf.is_passed
+
+
+def _row(
+    task_id: str,
+    path: str,
+    column: Sequence[WrittenNode | None],
+    shares: Sequence[_Share],
+    results: Sequence[JudgedResult],
+) -> LeafRow:
+    verdicts = [_verdict(leaf) for leaf in column]
+    rests = []
+    for verdict, (count, passed) in zip(verdicts, shares, strict=True):
+        others = max(count - 1, 1)
+        rests.append((passed - bool(verdict)) / others)
+    by_agent: dict[str, list[bool]] = {each.agent: [] for each in results}
+    for each, verdict in zip(results, verdicts, strict=True):
+        if verdict is not None:
+            by_agent[each.agent].append(verdict)
+    first = next(leaf for leaf in column if leaf is not None)
+    skipped = sum(leaf is not None and leaf.verdict.status == "skipped" for leaf in column)
+    return LeafRow(
+        task_id,
+        path,
+        first.desc,
+        first.critical,
+        passed=verdicts.count(True),
+        failed=verdicts.count(False),
+        skipped=skipped,
+        by_agent={name: sum(own) / len(own) if own else None for name, own in by_agent.items()},
+        correlation=rest_correlation(verdicts, rests),
+        notes=(),
+    )
+
+
+def _with_notes(row: LeafRow, notes: tuple[str, ...], *, is_enough: bool) -> LeafRow:
+    own: list[str] = []
+    if is_enough and not row.passed + row.failed:
+        own.append(_UNREACHED)
+    elif is_enough and not row.failed:
+        own.append(_ALWAYS)
+    elif is_enough and not row.passed:
+        own.append(_NEVER)
+    if is_enough and row.correlation is not None and row.correlation < 0:
+        own.append(AGAINST_THE_REST)
+    return replace(row, notes=(*own, *notes))

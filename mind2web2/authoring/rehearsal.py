@@ -99,6 +99,7 @@ class TaskRehearsal:
     Args:
         reason: why the verdict cannot be told.
         error: why the task or one of its cases was not rehearsed.
+        question: the one that agents get.
     """
 
     task_id: str
@@ -109,6 +110,7 @@ class TaskRehearsal:
     amounts: Amounts = Amounts()
     written: tuple[str, ...] = ()
     error: str | None = None
+    question: str = ""
 
     def with_cases(self, cases: tuple[CaseOutcome, ...]) -> TaskRehearsal:
         """Return the rehearsal with these outcomes of its cases."""

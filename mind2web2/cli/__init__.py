@@ -56,7 +56,7 @@ _PARSERS = {
     **{"new": "new", "rubric": "rubric", "rehearse": "rehearse"},
     **dict.fromkeys(("cache", "pages"), "pages"),
     **{"check-judge": "check_judge", "evaluate": "evaluate", "serve": "serve"},
-    **{"show": "show", "audit": "audit", "leaves": "leaves", "export": "export"},
+    **{"show": "show", "audit": "audit", "export": "export"},
     **dict.fromkeys(("view", "report"), "view"),
     **dict.fromkeys(("metrics", "compare"), "metrics"),
     **{"rejudge": "rejudge", "verify-results": "verify_results"},
@@ -77,6 +77,7 @@ _GONE = {
 # Earlier names of commands, which work for one more version.
 _RENAMED = {
     "lint": ("rehearse", "--no_run"),
+    "leaves": ("metrics", "--leaves"),
 }
 
 

@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from textwrap import shorten
 
 from rich.console import Console
 
@@ -26,6 +27,7 @@ from mind2web2.utils.junit import JUnitCase, JUnitSuite, junit_xml
 from mind2web2.utils.text import counted
 
 _MOST_LINES = 5
+_QUESTION_CHARS = 100
 _CASES = Path("rehearsals")
 _MISSING_PAGES = "no_score"
 
@@ -61,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
     elif options.tasks or options.verbose:
         _print(console, reports, settings.model, is_verbose=options.verbose)
     else:
-        _print_table(console, reports)
+        _print_table(console, reports, is_run=not options.no_run)
     if options.junit is not None:
         _write_junit(options.junit, reports)
     if options.fails_unless_sound:
@@ -140,21 +142,21 @@ def _print(
     line(console, _totals(reports))
 
 
-def _print_table(console: Console, reports: Sequence[TaskRehearsal]) -> None:
+def _print_table(console: Console, reports: Sequence[TaskRehearsal], *, is_run: bool) -> None:
     width = max(len(report.task_id) for report in reports)
-    line(
-        console, f"{'task':<{width}}  verdict      leaves  judgments        $  findings; the worst"
-    )
+    heads = "leaves  judgments        $" if is_run else "question"
+    line(console, f"{'task':<{width}}  verdict      {heads}  findings; the worst")
     for report in reports:
         amounts, worst = report.amounts, report.reason
         if report.findings:
             first = report.findings[0]
             worst = f"{len(report.findings)}; {first.kind}: {first.message}"
-        text = (
-            f"{report.task_id:<{width}}  {report.verdict:<11}  {amounts.leaves:6}  "
-            f"{amounts.judgments:9}  {_price(report):>7}  {worst}"
+        middle = f"{amounts.leaves:6}  {amounts.judgments:9}  {_price(report):>7}"
+        if not is_run:
+            middle = shorten(report.question, _QUESTION_CHARS, placeholder="…")
+        line(
+            console, f"{report.task_id:<{width}}  {report.verdict:<11}  {middle}  {worst}".rstrip()
         )
-        line(console, text.rstrip())
     line(console, _totals(reports))
 
 

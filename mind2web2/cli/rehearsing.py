@@ -6,6 +6,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from mind2web2.authoring.findings import Finding
@@ -90,7 +91,8 @@ async def _rehearse(plans: Sequence[RehearsalPlan], reports: list[TaskRehearsal]
         async with free_worker:
             progress.running[plan.task_id] = time.monotonic()
             try:
-                return await run_in_worker(rehearse_task, plan, timeout_s=_TASK_TIMEOUT_S)
+                report = await run_in_worker(rehearse_task, plan, timeout_s=_TASK_TIMEOUT_S)
+                return replace(report, question=plan.question)
             except (WorkerError, MachineError) as error:
                 reason = f"the rehearsal of {plan.script.name} was stopped: {error}"
                 finding = Finding("script fails", reason)

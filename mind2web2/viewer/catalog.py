@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -23,7 +22,7 @@ from mind2web2.analysis.corrections import (
 )
 from mind2web2.analysis.judge_checks import failed_check
 from mind2web2.analysis.judgings import CAUSES, judged_leaf, own_cause
-from mind2web2.analysis.leaf_report import JudgedResult, task_report
+from mind2web2.analysis.leaf_report import ENOUGH_RESULTS, JudgedResult, task_report
 from mind2web2.analysis.summaries import stored_metrics
 from mind2web2.analysis.unreviewed import unreviewed_warning
 from mind2web2.judge.store import CHECKS_FOLDER
@@ -49,7 +48,6 @@ from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX
 from mind2web2.scripts.rubric_outline import tree_lines
 from mind2web2.scripts.rubric_reading import read_rubric
 from mind2web2.scripts.yaml_lines import YamlFileError
-from mind2web2.statistics.items import ENOUGH_RESULTS, task_figures
 from mind2web2.utils.entry_points import load_parts
 from mind2web2.utils.files import file_sha256, read_regular_file
 from mind2web2.utils.names import is_file_name, name_list, natural_key
@@ -77,7 +75,7 @@ _LOOK_PAUSE = 20
 
 @dataclass(frozen=True, slots=True)
 class _AgentRead:
-    """An agent's results as they were read, with the state of the files and when to look at them again."""
+    """An agent's results as they were read, with the state of the files."""
 
     look_again_s: float
     state: tuple[Any, ...]
@@ -93,7 +91,8 @@ class Catalog:
 
     Args:
         agents: the agents to show, in this order; empty for all that have results.
-        corrections: where labels and samples by a strong judge are; ``None`` shows no corrected scores.
+        corrections: where labels and samples by a strong judge are; ``None`` shows no corrected
+            scores.
     """
 
     def __init__(
@@ -111,7 +110,10 @@ class Catalog:
         self._reading = Lock()
 
     def agents(self) -> list[str]:
-        """Return the names of the agents. Raises NoSuchResultError: an agent has no results, or none has."""
+        """Return the names of the agents.
+
+        Raises NoSuchResultError: an agent has no results, or none has.
+        """
         root = self.paths.eval_results_root
         known = self.known_agents()
         if not known:
@@ -179,11 +181,11 @@ class Catalog:
             return {"reason": error.fact}
 
     def claims(self) -> list[list[Any]]:
-        """Return every leaf: agent, task, answer, leaf, status, its claim or description, and facts on flips.
+        """Return every leaf with its answer, status, claim or description, and flips.
 
-        These are the cause of its failure, whether its votes differ, and the answer's digest (compare.js).
-        A row may end with doubts about the verdict. The first row of an answer is its root, with the text of
-        the task.
+        These are the cause of its failure, whether its votes differ, and the answer's digest
+        (compare.js). A row may end with doubts about the verdict. The first row of an answer is its
+        root, with the text of the task.
         """
         found: list[list[Any]] = []
         for key, result in self._results():
@@ -217,38 +219,31 @@ class Catalog:
         Raises:
             NoSuchResultError: the task has no results.
         """
-        scores: dict[str, dict[str, list[float]]] = defaultdict(dict)
         found = []
         for agent in self.agents():
             for answer in self.answers(agent):
-                if answer.score is not None:
-                    of_task = scores[answer.task_id].setdefault(agent, [])
-                    of_task.append(answer.score)
-                if answer.task_id == task:
-                    result = self.result(AnswerKey.of(agent, answer))
-                    if result is not None:
-                        name = answer.answer_name
-                        found.append(JudgedResult(agent, name, result.content))
+                if answer.task_id != task:
+                    continue
+                result = self.result(AnswerKey.of(agent, answer))
+                if result is not None:
+                    found.append(JudgedResult(agent, result.content))
         if not found:
             raise NoSuchResultError(f"no results of task {task}")
         stayed = stayed_by_leaf(
             [report for one in self.agents() for report in self._agent_read(one).changed_pages],
             {each.result.judge_model for each in found if each.result.judge_model},
         )
-        report = task_report(task, found, task_figures(scores).get(task), stayed)
+        report = task_report(task, found, stayed)
         return {
             **asdict(report),
-            "leaves": [
-                asdict(row)
-                | {"name": row.name, "stayed": None if row.stayed is None else str(row.stayed)}
-                for row in report.leaves
-            ],
+            "leaves": [asdict(row) | {"name": row.name} for row in report.leaves],
             "warning": report.warning,
+            "too_few": report.too_few,
             "enough": ENOUGH_RESULTS,
         }
 
     def answer(self, key: AnswerKey) -> Json:
-        """Return one answer: its text, its rubric tree with the evidence, and how the result was made.
+        """Return one answer: its text, its tree with the evidence, and its provenance.
 
         Raises:
             NoSuchResultError: there is no such answer.
@@ -297,7 +292,7 @@ class Catalog:
         }
 
     def _rubric(self, result: ResultFile) -> list[str] | None:
-        """Return the tree of the rubric file that a result was made by, ``None`` where it was a script."""
+        """Return the tree of the result's rubric file, ``None`` if it was a script."""
         made_from = result.provenance
         if made_from is None or not made_from.script.endswith(RUBRIC_SUFFIX):
             return None
@@ -434,7 +429,7 @@ class Catalog:
         }
 
     def _cost(self, agent: str) -> float | None:
-        """Return the dollars that the judge has cost for this agent so far, as usage.json counts them."""
+        """Return the judge's dollars for this agent so far, by usage.json."""
         path = self.paths.eval_results_root / agent / "usage.json"
         try:
             costs = [run["asked"]["cost_usd"] for run in json.loads(path.read_bytes())["runs"]]

@@ -364,7 +364,7 @@ async def test_file_opens_without_a_network(browser, example_file):
 
 @pytest.mark.parametrize("is_file", [False, True])
 async def test_leaves_of_a_task_have_their_counts_and_marks(page, rivals, is_file):
-    """The same from the server and in a report, as `mind2web2 leaves` prints them."""
+    """The same from the server and in a report."""
     hidden = {**leaf("idle", "It is cold.", passed=False), "status": "skipped"}
     for number in range(1, 4):
         leaves = [leaf("name", "It is a lake."), leaf("depth", "x", passed=number < 2)]
@@ -384,10 +384,6 @@ async def test_leaves_of_a_task_have_their_counts_and_marks(page, rivals, is_fil
         await expect(main).to_contain_text(
             "different judges are taken together: j-2 (1), judge-1 (3)"
         )
-        await expect(main).to_contain_text("Between agents: ")
         rows = page.locator("table.leaves tbody tr")
         cells = await rows.filter(has_text="depth").locator("td").all_inner_texts()
-        assert [cells[0], cells[1], cells[4], cells[5]] == ["2", "2", "4/4", "8"]
-        await expect(rows.filter(has_text="name")).to_contain_text("always true")
-        await expect(rows.filter(has_text="idle")).to_contain_text("never reached")
-        await expect(main).to_contain_text("1 page: 50% of 10 judged leaves passed")
+        assert cells[:5] == ["33%", "100%", "2", "2", "0"]

@@ -26,6 +26,7 @@ intervals; the numbers are also written to eval_results/AGENT/summary.json.
   mind2web2 metrics my_agent --task_id TASK           over this task; may be repeated
   mind2web2 metrics my_agent --forget TASK            delete the stored results of a task that was removed
   mind2web2 metrics my_agent --by_tag                 also how often the leaves of each tag pass
+  mind2web2 metrics my_agent another --leaves         also the ten leaves of the rubrics to look at first
   mind2web2 metrics my_agent another                  both, and the difference over the tasks they share
   mind2web2 metrics my_agent --fail_under 0.5 --junit junit.xml
                                                       for continuous integration
@@ -63,6 +64,12 @@ def add_command(commands: Subcommands) -> None:
         "--by_tag",
         action="store_true",
         help="also how often the leaves of each tag pass",
+    )
+    parser.add_argument(
+        "--leaves",
+        action="store_true",
+        help="also the leaves to look at first, such as those that pass where the rest fails; with --task_id "
+        "all leaves, with the share passed by each agent",
     )
     parser.add_argument(
         "--bound_false_passes",

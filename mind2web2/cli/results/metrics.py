@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from rich.console import Console
 
@@ -18,6 +18,7 @@ from mind2web2.analysis.agent_report import (
 from mind2web2.analysis.comparison import AgentComparison, compared_with_first
 from mind2web2.analysis.corrections import CorrectionRoots
 from mind2web2.analysis.judge_checks import failed_check
+from mind2web2.analysis.leaf_report import TaskReport
 from mind2web2.analysis.score_matrix import NO_ANSWER, NO_RUNS
 from mind2web2.cli.console import line, plain_console, warnings_on
 from mind2web2.cli.results.chosen import check_record, chosen_tasks, domains_of, no_results
@@ -25,6 +26,7 @@ from mind2web2.cli.results.corrections import (
     correction_lines,
 )
 from mind2web2.cli.results.junit import junit_suite
+from mind2web2.cli.results.leaves import leaf_reports, print_leaves
 from mind2web2.cli.results.tables import (
     print_comparison,
     print_metrics,
@@ -66,8 +68,9 @@ def run(options: argparse.Namespace) -> int:
     comparisons = compared_with_first([(agent.name, agent.answers) for agent in agents], task_ids)
     root = paths.eval_results_root
     of_plugins = {agent.name: agent_figures(root, agent.name) for agent in agents}
+    leaves = leaf_reports(root, names, task_ids) if options.leaves else None
     if options.json:
-        _print_json(console, agents, comparisons, of_plugins)
+        _print_json(console, agents, comparisons, of_plugins, leaves)
     else:
         for text in deleted:
             line(console, text)
@@ -75,6 +78,7 @@ def run(options: argparse.Namespace) -> int:
             _print_agent(console, settings, agent, of_plugins[agent.name])
         for comparison in comparisons:
             print_comparison(console, comparison)
+        print_leaves(console, leaves or (), is_whole=bool(settings.task_ids))
     if options.junit is not None:
         write_whole(options.junit, junit_xml([junit_suite(root, agent) for agent in agents]))
     below = _below(agents, options.fail_under)
@@ -136,15 +140,18 @@ def _print_json(
     agents: Sequence[ReportedAgent],
     comparisons: Sequence[AgentComparison],
     of_plugins: Mapping[str, Mapping[str, Figure]],
+    leaves: Sequence[TaskReport] | None,
 ) -> None:
     contents = []
     for agent in agents:
         figures = {name: each.content for name, each in of_plugins[agent.name].items()}
         contents.append({**agent.report.as_json(), "figures": figures})
-    content: object = contents[0]
+    content: dict[str, object] = contents[0]
     if len(agents) > 1:
         compared = [each.model_dump(mode="json") for each in comparisons]
         content = {"agents": contents, "comparisons": compared}
+    if leaves is not None:
+        content["leaves"] = [asdict(report) for report in leaves]
     console.print_json(json.dumps(content))
 
 

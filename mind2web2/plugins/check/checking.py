@@ -24,6 +24,7 @@ from mind2web2.plugins.check.findings import CheckedReport, checked_report
 from mind2web2.plugins.check.hints import hints_of
 from mind2web2.plugins.check.inputs import report_name, report_text
 from mind2web2.plugins.check.outputs import (
+    check_ending,
     print_findings,
     print_hints,
     write_hints,
@@ -40,6 +41,13 @@ from mind2web2.utils.files import write_whole
 from mind2web2.utils.path_config import PathConfig
 
 ANSWER = "answer_1"
+_NO_HOST = (
+    "Warning: the host of no source was found. Check that this machine reaches the web before you "
+    "call the addresses invented."
+)
+_NO_KEY = (
+    "For verdicts, name a judge: set OPENAI_API_KEY, or choose another one with --llm_provider."
+)
 
 
 @dataclass(frozen=True)
@@ -136,10 +144,14 @@ def run(options: argparse.Namespace) -> int:
         os.environ[VARIABLE] = options.question
         given = replace(given, script_env=(*given.script_env, VARIABLE))
     has_key = given.names_a_judge or "OPENAI_API_KEY" in os.environ
+    has_judge = not options.no_judge and (has_key or given.estimate)
+    for output in options.output:
+        check_ending(output, has_judge)
     command = _Command(
         prepared(given),
         plain_console(),
-        has_judge=not options.no_judge and (has_key or given.estimate),
+        has_judge=has_judge,
+        has_key=has_key,
         archive_url=options.archive_url,
         uses_archive=options.archive,
         outputs=options.output,
@@ -153,6 +165,7 @@ class _Command:
     settings: RunSettings
     console: Console
     has_judge: bool
+    has_key: bool
     archive_url: str
     uses_archive: bool
     outputs: Sequence[Path]
@@ -179,6 +192,9 @@ class _Command:
 
         stopped = "Stopped. The pages so far are kept: the same command continues from here."
         run_to_exit(captured(), lambda: line(self.console, stopped))
+        problems = [page.problem or "" for page in check.source_pages()]
+        if problems and all(problem.startswith("invented") for problem in problems):
+            line(self.console, _NO_HOST)
 
     def _hinted(self, check: Check) -> int:
         hints = hints_of(check.read, {page.source: page for page in check.source_pages()})
@@ -186,6 +202,8 @@ class _Command:
         for output in self.outputs:
             write_hints(output, hints)
             line(self.console, f"Written: {output}")
+        if not self.has_key:
+            line(self.console, _NO_KEY)
         return 0
 
     def _judged(self, check: Check, settings: RunSettings) -> int:

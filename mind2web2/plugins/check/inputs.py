@@ -95,6 +95,8 @@ def _as_text(data: bytes, name: str) -> str:
         return html_text(office_html(data, name).html)
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return data.decode("utf-16", "replace")
+    if b"\0" in data:
+        raise DocumentError("it is none of markdown, HTML, DOCX and PDF")
     if _HTML_START.match(data) or name.lower().endswith((".html", ".htm")):
         return html_text(data)
     try:

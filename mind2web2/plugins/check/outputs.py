@@ -94,15 +94,19 @@ def _citation_lines(found: CheckedReport) -> Iterator[str]:
         yield f"Sources that say that they were retracted: {_listed(found.retracted)}"
     if found.invented:
         yield f"Invented addresses, whose host does not exist: {_listed(found.invented)}"
-    if found.unresolved:
-        yield f"Marks without a source: {_listed(found.unresolved)}"
-        if any(is_lost(mark) for mark in found.unresolved):
-            yield (
-                "These marks lost their addresses in the copy. Export the report as markdown, DOCX or PDF,"
-                " or share it as a link and save that page as HTML."
-            )
-    if found.uncited:
-        yield f"Sources that no statement cites: {_listed(found.uncited)}"
+    yield from _mark_lines(found.unresolved, found.uncited)
+
+
+def _mark_lines(unresolved: list[str], uncited: list[str]) -> Iterator[str]:
+    if unresolved:
+        yield f"Marks without a source: {_listed(unresolved)}"
+    if any(map(is_lost, unresolved)):
+        yield (
+            "Sources lost in the copy: export the report as markdown, DOCX or PDF, or share it as a"
+            " link and save that page as HTML."
+        )
+    if uncited:
+        yield f"Sources that no statement cites: {_listed(uncited)}"
 
 
 def is_lost(mark: str) -> bool:
@@ -136,21 +140,33 @@ def print_hints(console: Console, name: str, report: ReadReport, hints: Sequence
         console,
         ", ".join(f"{kind}: {number}" for kind, number in counts.items()) or "No hints.",
     )
+    for text in _mark_lines(report.unresolved, report.uncited):
+        line(console, text)
 
 
 def _hint_text(hint: Hint) -> str:
     return f"{hint.kind}: {hint.detail}" if hint.detail else hint.kind
 
 
+def check_ending(path: Path, has_judge: bool) -> None:
+    """Check that a file's ending names a format.
+
+    Raises:
+        UsageError: it does not.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in (".html", ".htm", ".json", ".xml"):
+        raise UsageError(f"-o {path}: name a file that ends in .html, .json or .xml")
+    if not has_judge and suffix != ".json":
+        raise UsageError(f"-o {path}: hints are written as .json; .html and .xml need a judge")
+
+
 def write_hints(path: Path, hints: Sequence[Hint]) -> None:
     """Write the hints as JSON.
 
     Raises:
-        UsageError: the file's ending is another.
         ResultWriteError: the file cannot be written.
     """
-    if path.suffix.lower() != ".json":
-        raise UsageError(f"-o {path}: hints are written as .json; .html and .xml need a judge")
     _write(
         path,
         json.dumps([hint.model_dump() for hint in hints], ensure_ascii=False, indent=2) + "\n",
@@ -168,7 +184,6 @@ def write_output(path: Path, found: CheckedReport, text: str) -> None:
     """Write a file in the format that its ending names.
 
     Raises:
-        UsageError: another ending.
         ResultWriteError: the file cannot be written.
     """
     suffix = path.suffix.lower()
@@ -177,10 +192,8 @@ def write_output(path: Path, found: CheckedReport, text: str) -> None:
         content = found.model_dump_json(indent=2) + "\n"
     elif suffix == ".xml":
         content = junit(found)
-    elif suffix in (".html", ".htm"):
-        content = report_page(found, text)
     else:
-        raise UsageError(f"-o {path}: name a file that ends in .html, .json or .xml")
+        content = report_page(found, text)
     _write(path, content)
 
 

@@ -71,7 +71,7 @@ def test_each_claim_has_a_verdict() -> None:
     assert found["figures"]["coverage"]["value"] == pytest.approx(6 / 7)
     assert found["figures"]["effective_citations"]["value"] == 2
     assert found["invented"] == ["https://no-such-host.invalid/a"]
-    suite = ElementTree.parse("found.xml").getroot()
+    suite = ElementTree.parse("found.xml").getroot()[0]
     counts = (suite.get("tests"), suite.get("failures"), suite.get("errors"))
     assert counts == ("6", "2", "2")
     assert 'class="contradicted"' in Path("found.html").read_text()
@@ -101,11 +101,16 @@ def test_without_a_key_the_command_prints_hints(
 ) -> None:
     asked = len(project.judge.requests)
     monkeypatch.delenv("OPENAI_API_KEY")
-    project.check("-o", "hints.json")
+    printed = project.check(
+        "-o", "hints.json", report=f"{project.report}\n# More\n\nIt is tall [9]."
+    )
+    assert "Marks without a source: [9]" in printed
+    assert printed.splitlines()[-1].startswith("For verdicts, name a judge: set OPENAI_API_KEY")
+    project.check("-o", "hints.html", status=2)
     hints = json.loads(Path("hints.json").read_text())
     assert [(each["kind"], each["statement"], each["detail"].split(":")[0]) for each in hints] == [
         *(("dead source", None, "dead"), ("invented address", None, "invented")),
-        *(("date not on the page", 1, "1940"), ("no source", 5, "")),
+        *(("date not on the page", 1, "1940"), ("no source", 5, ""), ("no source", 7, "")),
     ]
     assert len(project.judge.requests) == asked
 

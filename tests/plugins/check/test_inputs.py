@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from fixtures.report_files import EXPECTED, write_docx, write_html, write_pdf
 
+from mind2web2.errors import UsageError
 from mind2web2.plugins.check.inputs import html_text, report_text
 from mind2web2.plugins.check.statements import read_report
 
@@ -35,6 +36,12 @@ def test_an_entry_that_is_a_footnote_keeps_its_number() -> None:
     page = "<p>It is old.<sup><a href='#n1'>1</a></sup> It is tall [1].</p><ol><li id='n1'>https://one.example/a</ol>"
     sources = [each.sources for each in read_report(html_text(page)).statements]
     assert sources == [["https://one.example/a"]] * 2
+
+
+def test_a_file_of_another_format_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a.docx").write_bytes(b"\xd0\xcf\x11\0old Word")
+    with pytest.raises(UsageError, match="none of markdown, HTML, DOCX and PDF"):
+        report_text(str(tmp_path / "a.docx"))
 
 
 def test_standard_input_is_a_report(monkeypatch: pytest.MonkeyPatch) -> None:

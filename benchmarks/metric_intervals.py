@@ -1,4 +1,4 @@
-"""Seconds for the intervals of an agent's metrics: 130 tasks, 10,000 resamples, complete and with gaps."""
+"""Measure the intervals of an agent's metrics: 130 tasks, 10,000 resamples."""
 
 from __future__ import annotations
 

@@ -49,7 +49,10 @@ class ArxivId:
 
 
 def parse_arxiv_id(text: str) -> ArxivId | None:
-    """Read ``2301.00001v2``, ``hep-th/9901001``, either with ``arXiv:``, or an arXiv link; else ``None``."""
+    """Read ``2301.00001v2``, ``hep-th/9901001``, either with ``arXiv:``, or an arXiv link.
+
+    Else ``None``.
+    """
     text = text.strip()
     if (from_link := _id_from_link(text, {"abs", "pdf", "html"})) is not None:
         return from_link
@@ -96,8 +99,8 @@ _PUNCTUATION = re.compile(r"[^\w+# ]|_")
 def normalise_title(title: str) -> str:
     """Return the normal form of a title.
 
-    ``Pre-Training`` and ``pretraining`` agree, and a Greek letter with its LaTeX command; but not ``1.5``
-    and ``15``, nor ``C++`` and ``C``.
+    ``Pre-Training`` and ``pretraining`` agree, and a Greek letter with its LaTeX command; but not
+    ``1.5`` and ``15``, nor ``C++`` and ``C``.
     """
     text = unicodedata.normalize("NFKD", _without_commands(title, shaping=""))
     text = "".join(_spell(character) for character in text).casefold()
@@ -121,7 +124,7 @@ def plain_words(title: str) -> list[str]:
 
 
 def _without_commands(title: str, shaping: str) -> str:
-    """Replace LaTeX's commands by their names, such as alpha, and those that only shape by ``shaping``."""
+    """Replace LaTeX's commands by their names, and those that only shape by ``shaping``."""
 
     def replacement(match: re.Match[str]) -> str:
         if _SHAPING.fullmatch(match[1]):
@@ -132,7 +135,7 @@ def _without_commands(title: str, shaping: str) -> str:
 
 
 def _spell(character: str) -> str:
-    """Return a Greek letter's name, nothing for a combining accent, any other character as it is."""
+    """Return a Greek letter's name, and other characters without their accents."""
     if unicodedata.combining(character):
         return ""
     name = unicodedata.name(character, "")
@@ -203,14 +206,18 @@ class ArxivTool:
 
     @staticmethod
     def get_arxiv_id_from_pdf_link(link: str) -> str | None:
-        """Return the identifier in a PDF link, with its version if it has one; ``None`` for other links."""
+        """Return the identifier in a PDF link, with its version if it has one.
+
+        ``None`` for other links.
+        """
         found = id_from_pdf_link(link)
         return None if found is None else str(found)
 
     async def search_arxiv_by_id(self, arxiv_id: str) -> Paper | None:
-        """Return the fields of a paper, in the version that the identifier names or else the latest.
+        """Return the fields of a paper, in the named version or the latest.
 
-        Identifiers may be of either kind, with ``arXiv:``, or links; any other text matches no paper.
+        Identifiers may be of either kind, with ``arXiv:``, or links; any other text matches no
+        paper.
         """
         wanted = parse_arxiv_id(arxiv_id)
         if wanted is None:
@@ -285,8 +292,8 @@ class ArxivTool:
 def _open_session() -> requests.Session:
     """Return a session with time limits, in which only a proper answer is one.
 
-    The library tries again after a ``ConnectionError``. By itself it reads an error page, or an answer cut
-    short, as a list of no papers.
+    The library tries again after a ``ConnectionError``. By itself it reads an error page, or an
+    answer cut short, as a list of no papers.
     """
     import requests
 

@@ -206,7 +206,7 @@ def _has_same_text(run: ImportedRun) -> bool:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, str | JsonObject]]:
-    """Yield each line's number with its text, which is JSON, or with its fields, which are of a CSV file."""
+    """Yield each line's number with its JSON text or its CSV fields."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             lines = _read_lines(file, path)

@@ -16,7 +16,7 @@ _PACKAGE = Path(__file__).parents[1]
 
 
 def write_example(folder: Path) -> int:
-    """Write the example project into a folder and return the number of files that were not there yet.
+    """Write the example project into a folder and return the number of new files.
 
     Raises:
         UsageError: a file there has other content.
@@ -35,7 +35,7 @@ def write_example(folder: Path) -> int:
 
 
 def _files() -> Iterator[tuple[str, bytes]]:
-    """Yield the files by their paths in the project: an installed package brings them, a clone has them."""
+    """Yield the files by their paths in the project, from the package or the clone."""
     packed = _PACKAGE / "example_project"
     root = packed if packed.is_dir() else _PACKAGE.parent
     if not (root / JUDGMENTS).is_file():

@@ -43,7 +43,7 @@ async def drawn_scripts(text: str, evaluate: Evaluate) -> dict[str, bool]:
 
 
 def missing_letters(text: str, scripts: dict[str, bool]) -> Trouble | None:
-    """Return the trouble that a picture of the text shows boxes instead of more than a few letters."""
+    """Return the trouble that a picture shows boxes in place of letters."""
     by_drawn: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
     for name, letters in _letters_by_script(text).items():
         by_drawn[scripts.get(name, True)] += letters
@@ -54,7 +54,7 @@ def missing_letters(text: str, scripts: dict[str, bool]) -> Trouble | None:
 
 
 def missing_scripts(missing: Counter[str], drawn: Counter[str]) -> tuple[str, ...]:
-    """Return the scripts of letters that could not be drawn, if these are more than a few of all."""
+    """Return the scripts of letters that could not be drawn, if these are more than a few."""
     counts = {name: found.total() for name, found in _letters_by_script(missing).items()}
     others = sum(found.total() for found in _letters_by_script(drawn).values())
     total = sum(counts.values())
@@ -86,7 +86,10 @@ def _letters_by_script(text: str | Counter[str]) -> dict[str, Counter[str]]:
 
 
 def _script_of(character: str) -> str | None:
-    """Return the script of a letter, which its Unicode name begins with; ``None`` for another character."""
+    """Return the script of a letter, which its Unicode name begins with.
+
+    ``None`` for another character.
+    """
     category = unicodedata.category(character)
     if category == "So" and character >= "\U0001f300":
         return EMOJI

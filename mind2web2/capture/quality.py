@@ -105,7 +105,7 @@ def plain(text: str) -> str:
 
 @cache
 def phrases(name: str) -> tuple[str, ...]:
-    """Return the phrases in ``phrases/<name>.txt``, in the form in which pages are compared with them."""
+    """Return the phrases in ``phrases/<name>.txt``, in the form for comparison with pages."""
     text = files("mind2web2.capture").joinpath("phrases", f"{name}.txt").read_text(encoding="utf-8")
     return tuple(line for line in text.splitlines() if line and not line.startswith("# "))
 
@@ -157,8 +157,8 @@ class Vendor(NamedTuple):
     Args:
         titles: beginnings of the titles of its interstitials.
         phrases: of its interstitials.
-        marks: ids, classes and addresses that only its interstitials have; ordinary pages of its customers
-            have other ones.
+        marks: ids, classes and addresses that only its interstitials have; ordinary pages of its
+            customers have other ones.
     """
 
     name: str
@@ -254,7 +254,8 @@ class PageObservation:
         password_fields: visible ones.
         markers: ids, classes and addresses of scripts and frames; vendors are recognised by them.
         consent_only: nothing but a consent banner was to be read.
-        walls: names of overlays that ask for an account or a subscription; none of the page's words.
+        walls: names of overlays that ask for an account or a subscription; none of the page's
+            words.
         missing_because: why a part of the page is known to be missing.
         certificate_error: the browser's words, such as ``net::ERR_CERT_DATE_INVALID``.
         frames: addresses of the frames in the page.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mind2web2.errors import UsageError
-from mind2web2.llm_client.settings import PoolSource, check_address, public_address
+from mind2web2.llm_client.settings import Servers, check_address, listed_servers, public_address
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class JudgeCascade:
         at_server = f"@{server}" if server else ""
         return f"{self.first}{at_server},{self.strong}"
 
-    def first_server(self) -> str | PoolSource | None:
+    def first_server(self) -> str | Servers | None:
         """Return the server or servers of the first judge, ``None`` for that of the strong one.
 
         Raises:
@@ -65,4 +65,4 @@ class JudgeCascade:
                 f"--judge_cascade: {self.server} is neither an address such as http://localhost:8000/v1 nor "
                 "a file that lists servers"
             )
-        return PoolSource(Path(self.server), model=self.first)
+        return listed_servers(Path(self.server), model=self.first)

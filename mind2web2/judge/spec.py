@@ -16,7 +16,7 @@ from mind2web2.llm_client.own_price import OwnPrice
 from mind2web2.llm_client.settings import (
     DEFAULT_JUDGE_MODEL,
     OWN_PARAMETERS,
-    PoolSource,
+    Servers,
     endpoint_of,
 )
 from mind2web2.rubric.vote_rule import ALWAYS, VoteRule, vote_rule
@@ -30,8 +30,8 @@ class JudgeSpec:
 
     Args:
         model: whatever model the scripts name, this one judges.
-        base_url: default from the provider's environment variable; a ``PoolSource`` names several servers
-            of the model.
+        base_url: default from the provider's environment variable; ``Servers`` are several of the model, such
+            as a ``PoolSource`` of the plugin ``pool``.
         provider: ``openai`` (any compatible server), ``azure_openai``, or one of a plugin, such as
             ``anthropic``.
         api_key: default from the provider's environment variable.
@@ -58,7 +58,7 @@ class JudgeSpec:
     """
 
     model: str = DEFAULT_JUDGE_MODEL
-    base_url: str | PoolSource | None = field(default=None, repr=False)
+    base_url: str | Servers | None = field(default=None, repr=False)
     provider: str = "openai"
     api_key: str | None = field(default=None, repr=False)
     temperature: float | None = None
@@ -79,8 +79,8 @@ class JudgeSpec:
         self._check()
         if self.client is not None:
             self._set("provider", "client")
-        if isinstance(self.base_url, PoolSource):
-            self._set("base_url", replace(self.base_url, model=self.model))
+        if isinstance(self.base_url, Servers):
+            self._set("base_url", self.base_url.serving(self.model))
         if not isinstance(self.extra_body, str | None):
             self._set("extra_body", _json_of(self.extra_body))
         self._set("votes", _votes(self.votes))
@@ -100,7 +100,7 @@ class JudgeSpec:
         check_number("max_images", self.max_images, values.count)
         check_number("outage_wait_s", self.outage_wait_s, values.positive_seconds)
         server = self.base_url
-        if isinstance(server, PoolSource) and server.model not in (None, self.model):
+        if isinstance(server, Servers) and server.model not in (None, self.model):
             raise UsageError(
                 f"the judge pool serves {server.model}, but the judge's model is {self.model}"
             )
@@ -124,7 +124,7 @@ class JudgeSpec:
             UsageError: the cheap one's server cannot be used.
         """
         server = cascade.first_server()
-        if server is None and isinstance(self.base_url, PoolSource):
+        if server is None and isinstance(self.base_url, Servers):
             raise UsageError("the servers of a pool serve one model: give first='MODEL@SERVER'")
         first = JudgeSpec(
             cascade.first,

@@ -16,12 +16,11 @@ from mind2web2.llm_client.openai_protocol import (
     azure_connection,
     openai_connection,
 )
-from mind2web2.llm_client.pool import PoolClient
 from mind2web2.llm_client.provider import AsyncProviderClient
 from mind2web2.llm_client.providers import provider_of_plugin
 from mind2web2.llm_client.rate_limiter import RateLimiter
 from mind2web2.llm_client.retries import RetryPolicy
-from mind2web2.llm_client.settings import PoolSource
+from mind2web2.llm_client.settings import Servers
 from mind2web2.utils.api_misuse import script_api
 from mind2web2.utils.entry_points import hook_names
 
@@ -158,7 +157,7 @@ class LLMClient:
     Args:
         provider: one of ``PROVIDERS``, or one of a plugin.
         is_async: ``True`` for ``async_response`` and ``chat``, ``False`` for ``response``.
-        base_url: default from the provider's environment variable; or the source of a pool of servers.
+        base_url: default from the provider's environment variable; or several servers.
         api_key: default from the provider's environment variable; a pool's and Bedrock's keys come only
             from there.
 
@@ -177,7 +176,7 @@ class LLMClient:
         provider: str,
         is_async: bool = False,
         *,
-        base_url: str | PoolSource | None = None,
+        base_url: str | Servers | None = None,
         api_key: str | None = None,
         retry: RetryPolicy | None = None,
     ) -> None:
@@ -244,12 +243,13 @@ class LLMClient:
 
 def _build(
     provider: str,
-    base_url: str | PoolSource | None,
+    base_url: str | Servers | None,
     api_key: str | None,
     retry: RetryPolicy | None,
 ) -> AsyncProviderClient:
-    if isinstance(base_url, PoolSource):
-        return PoolClient(base_url, retry or RetryPolicy())
+    if isinstance(base_url, Servers):
+        client: AsyncProviderClient = base_url.client(retry or RetryPolicy())
+        return client
     if provider == "openai":
         return AsyncOpenAIClient(base_url=base_url, api_key=api_key, retry=retry)
     if provider == "azure_openai":

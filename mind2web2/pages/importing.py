@@ -82,7 +82,8 @@ async def import_file(
 ) -> ImportOutcome:
     """Store the pages of a file: each in the named tasks, or else in those whose answers cite it.
 
-    All pages are read and rendered before the first is stored. No browser is opened where none is rendered.
+    All pages are read and rendered before the first is stored. No browser is opened where none is
+    rendered.
 
     Args:
         url: the page's, for a file that does not say it.

@@ -1,7 +1,7 @@
 """Find results that no longer hold, by the files and the judge of now.
 
-A result holds while the checksums of what it was made from are the same and its script uses nothing else
-(``scripts.sources``). Any other script is run again, from stored replies.
+A result holds while the checksums of what it was made from are the same and its script uses nothing
+else (``scripts.sources``). Any other script is run again, from stored replies.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Conditions:
 
 
 def provenance_now(job: AnswerSetting, text: str, conditions: Conditions) -> Provenance:
-    """Return what a result of this answer would be made from now, as far as known before the script runs."""
+    """Return the provenance of a result now, as far as known before the script runs."""
     return Provenance(
         answer_sha256=text_sha256(text),
         script=f"{job.script_version}/{job.script_path.name}",
@@ -99,7 +99,7 @@ def moment_of(answer: AnswerFile, as_of: AsOf | None) -> datetime | None:
 def held_result(
     job: AnswerJob, text: str, conditions: Conditions
 ) -> tuple[LoadedResult | None, str | None]:
-    """Return the newest result if it still holds, or why it does not, in one line, if there is one."""
+    """Return the newest result if it still holds, else the reason in one line."""
     found = latest_result(job.folder / "results")
     if found is None:
         return None, None
@@ -147,7 +147,8 @@ def changes_since(
     """Yield what has changed since a result was made, one phrase each; reads files.
 
     Args:
-        answer_sha256: of the present text; ``None`` for an answer that is missing or cannot be read.
+        answer_sha256: of the present text; ``None`` for an answer that is missing or cannot be
+            read.
         script: of now; ``None`` where no script exists for the task.
         pages: ``None`` leaves them uncompared.
     """
@@ -237,7 +238,9 @@ def _unknown_inputs(made_from: Provenance, script_path: Path) -> Iterator[str]:
 
 
 class FilesNow:
-    """An agent's answers, scripts and pages as they are now; scripts and pages are found once a task.
+    """An agent's answers, scripts and pages as they are now.
+
+    Scripts and pages are found once a task.
 
     Args:
         with_pages: ``False`` leaves pages uncompared, for results that came without them.

@@ -23,7 +23,10 @@ def is_shard(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One of ``count`` parts into which a stable hash divides all answers; ``number`` counts from 1."""
+    """One of ``count`` parts into which a stable hash divides all answers.
+
+    ``number`` counts from 1.
+    """
 
     number: int
     count: int

@@ -20,7 +20,8 @@ _TOLERANCE = 1e-6
 def explanations(root: WrittenNode) -> dict[int, str]:
     """Return a line that explains the score of a node, by ``id(node)``.
 
-    An inner node has its arithmetic; a child behind the first shortfall of a sequence has the cause instead.
+    An inner node has its arithmetic; a child behind the first shortfall of a sequence has the cause
+    instead.
     """
     lines: dict[int, str] = {}
     for node in root.walk():

@@ -109,7 +109,10 @@ def read_tree(fields: object) -> WrittenNode | None:
 
 
 def _sound_tree(fields: JsonObject) -> WrittenNode | None:
-    """Return a tree whose nodes are all sound, at once; ``None`` for others, and for very deep ones."""
+    """Return a tree whose nodes are all sound, at once.
+
+    ``None`` for others, and for very deep ones.
+    """
     try:
         root = WrittenNode.model_validate(fields)
     except ValidationError:

@@ -20,8 +20,9 @@ from mind2web2.judge.cascade import JudgeCascade
 from mind2web2.llm_client.settings import (
     DEFAULT_JUDGE_MODEL,
     OWN_PARAMETERS,
-    PoolSource,
+    Servers,
     check_address,
+    listed_servers,
 )
 from mind2web2.results.shards import Shard
 from mind2web2.rubric.vote_rule import ALWAYS, vote_rule
@@ -804,7 +805,7 @@ class RunSettings:
         """Return whether the judge has several servers."""
         return self.judge_pool is not None or len(self.judge_base_url) > 1
 
-    def judge_server(self) -> str | PoolSource | None:
+    def judge_server(self) -> str | Servers | None:
         """Return the base URL or the pool of the judge; ``None`` for the provider's own address.
 
         Raises:
@@ -821,7 +822,7 @@ class RunSettings:
                 f"{self.llm_provider} out"
             )
         aliases = tuple(_both_names(alias) for alias in self.judge_alias)
-        source = PoolSource(self.judge_pool, urls, self.named_model, aliases)
+        source = listed_servers(self.judge_pool, urls, self.named_model, aliases)
         if source.model is None:
             raise UsageError("which model does the judge pool serve? Name it with --judge_model")
         return source
@@ -829,7 +830,7 @@ class RunSettings:
     def with_pool_model(self) -> RunSettings:
         """Return the settings with the model that the judge pool serves, where its file names it."""
         server = None if self.is_replay else self.judge_server()
-        return replace(self, judge_model=server.model) if isinstance(server, PoolSource) else self
+        return replace(self, judge_model=server.model) if isinstance(server, Servers) else self
 
     def check(self) -> None:
         """Make sure that each setting has its effect.

@@ -1,4 +1,4 @@
-"""Private attributes of other packages: the whole list of those used, and the check before first use."""
+"""All private attributes of other packages that we use, and the check before first use."""
 
 from __future__ import annotations
 
@@ -80,7 +80,8 @@ def check_private_attributes(*packages: str) -> None:
     """Check that the installed versions of these packages have the private attributes that we use.
 
     Raises:
-        MachineError: one is missing; the text names the package, its version and the versions to install.
+        MachineError: one is missing; the text names the package, its version and the versions to
+            install.
     """
     for each in PRIVATE_ATTRIBUTES:
         if each.package in packages and not _is_there(each):

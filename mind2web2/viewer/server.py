@@ -71,7 +71,8 @@ class Session:
         hosts: values of the Host header that are answered; others are those of a rebound name.
         token: the value of the browser's cookie.
         is_local: only this machine can connect; else the browser extension is not served.
-        cookie: its name; browsers tell no ports apart, so that each viewer of a machine has its own.
+        cookie: its name; browsers tell no ports apart, so that each viewer of a machine has its
+            own.
     """
 
     hosts: frozenset[str]
@@ -81,7 +82,7 @@ class Session:
 
     @classmethod
     def at(cls, host: str, port: int) -> Session:
-        """Return the session of a server at this address, under the machine's names where others reach it."""
+        """Return the session of a server at this address."""
         is_local = ip_address(host).is_loopback
         names = {*_LOOPBACK, _in_url(host)}
         if not is_local:
@@ -167,7 +168,8 @@ def application(
     """Return the web application.
 
     Args:
-        features: views beyond looking at results, by the names in their addresses, with their routes.
+        features: views beyond looking at results, by the names in their addresses, with their
+            routes.
     """
     features = features or {}
     pages = StoredPages(catalog.paths)
@@ -289,7 +291,7 @@ async def _error_response(_: Request, error: Exception) -> Response:
 
 
 def run_states(catalog: Catalog) -> list[Json]:
-    """Return the newest run of each agent, as far as it has come: ``running``, ``ended`` or ``stopped``."""
+    """Return the newest run of each agent: ``running``, ``ended`` or ``stopped``."""
     found = []
     for path in sorted(catalog.paths.eval_results_root.glob(f"*/{PROGRESS_NAME}")):
         try:

@@ -152,25 +152,19 @@ async def test_no_datagram_leaves_a_page(browser, chromium, script):
 
 
 SCHEMES = [
-    *(
-        "file:///etc/hostname",
-        "chrome://version/",
-        "chrome-untrusted://print/",
-        "view-source:http://{host}/",
-    ),
-    *(
-        "ftp://{host}/",
-        "gopher://{host}/",
-        "filesystem:http://{host}/temporary/x",
-        "devtools://devtools/x",
-    ),
-    *(
-        "about:credits",
-        "data:text/html,data",
-        "ws://{host}/",
-        "mailto:x@{host}",
-        "intent://{host}/",
-    ),
+    "file:///etc/hostname",
+    "chrome://version/",
+    "chrome-untrusted://print/",
+    "view-source:http://{host}/",
+    "ftp://{host}/",
+    "gopher://{host}/",
+    "filesystem:http://{host}/temporary/x",
+    "devtools://devtools/x",
+    "about:credits",
+    "data:text/html,data",
+    "ws://{host}/",
+    "mailto:x@{host}",
+    "intent://{host}/",
 ]
 
 

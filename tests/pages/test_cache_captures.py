@@ -323,8 +323,13 @@ def check_is_whole(cache):
 
 
 COMMAND = [
-    *(sys.executable, "-c", "from mind2web2.cli import main; raise SystemExit(main())"),
-    *("cache", "bot", "--no_llm", "--allow_private_network"),
+    sys.executable,
+    "-c",
+    "from mind2web2.cli import main; raise SystemExit(main())",
+    "cache",
+    "bot",
+    "--no_llm",
+    "--allow_private_network",
 ]
 
 

@@ -61,14 +61,13 @@ def test_fields_have_the_published_defaults():
     ("name", "value"),
     [
         *(("score", value) for value in (1.1, -0.1, float("nan"), None, "much")),
-        *(
-            ("status", "ok"),
-            ("status", None),
-            ("strategy", "neither"),
-            ("critical", None),
-            ("critical", "no"),
-        ),
-        *(("desc", None), ("evidence", "because")),
+        ("status", "ok"),
+        ("status", None),
+        ("strategy", "neither"),
+        ("critical", None),
+        ("critical", "no"),
+        ("desc", None),
+        ("evidence", "because"),
     ],
 )
 def test_impossible_fields_are_refused(name, value):

@@ -16,8 +16,8 @@ from servers.recorded_replies import RecordedReplies
 from mind2web2 import Judge, NoScore, Score, Scorer
 from mind2web2.capture.models import CapturedPage, CaptureRecord
 from mind2web2.errors import AnswerError, UsageError
-from mind2web2.llm_client.settings import PoolSource
 from mind2web2.pages.cache import CacheFileSys
+from mind2web2.plugins.pool.pool import PoolSource
 from mind2web2.results.answers import read_answer
 from mind2web2.scoring import scorer as scorer_module
 

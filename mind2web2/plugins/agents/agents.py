@@ -67,7 +67,7 @@ class AgentFailedError(Mind2Web2Error):
 
 
 class AgentUnavailableError(Mind2Web2Error):
-    """The server of the agent's model failed, which says nothing about the agent: no run counts for it."""
+    """The server of the agent's model failed, which says nothing about the agent."""
 
     def __init__(self, text: str, wait_s: float | None = None) -> None:
         super().__init__(text)
@@ -125,7 +125,8 @@ class CommandAgent:
 
     Args:
         command: its words; ``{question_file}``, ``{question}``, ``{answer_file}``, ``{meta_file}``,
-            ``{task_id}`` and ``{run}`` are replaced. The answer is ``{answer_file}``, else standard output.
+            ``{task_id}`` and ``{run}`` are replaced. The answer is ``{answer_file}``, else standard
+            output.
 
     Raises:
         UsageError: the program does not exist, or its command takes no question or has an unknown
@@ -426,7 +427,10 @@ def _translate_errors() -> Iterator[None]:
 
 
 class _FunctionReply(BaseModel):
-    """The return value of a function of ``--callable``; its types are checked with the function's name."""
+    """The return value of a function of ``--callable``.
+
+    Its types are checked with the function's name.
+    """
 
     answer: object = None
     cost_usd: object = None

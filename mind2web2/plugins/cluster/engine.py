@@ -1,8 +1,8 @@
-"""The Ray engine: tasks on the nodes of a cluster judge shards of a run, and this process takes the results.
+"""The Ray engine: tasks on nodes judge shards of a run, and this process takes the results.
 
-A shard is a part of the answers. Only this process writes results, and judgments are in PostgreSQL. So a node
-that is lost costs the requests in flight; its shards start again on other nodes, without the answers that are
-judged. The tasks end with this process, and the same command continues.
+A shard is a part of the answers. Only this process writes results, and judgments are in PostgreSQL.
+So a node that is lost costs the requests in flight; its shards start again on other nodes, without
+the answers that are judged. The tasks end with this process, and the same command continues.
 """
 
 from __future__ import annotations

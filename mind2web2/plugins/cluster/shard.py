@@ -1,7 +1,8 @@
-"""One shard of a run, as a Ray task judges it on a node: the ordinary evaluation, into a folder of its own.
+"""A Ray task that judges one shard of a run on a node, in a folder of its own.
 
-Nothing stays on the node: an answer's files go to the command as soon as it is judged, and judgments are in
-PostgreSQL. So another node judges a shard again that is lost, and no two nodes write to one folder.
+Nothing stays on the node: an answer's files go to the command as soon as it is judged, and
+judgments are in PostgreSQL. So another node judges a shard again that is lost, and no two nodes
+write to one folder.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ _LEASE_SHARE = 0.02
 
 
 def version_problem(version: str) -> str | None:
-    """Return in one line that a node has another version than the command, ``None`` if it has the same."""
+    """Return in one line that a node has another version than the command, if so."""
     if version == __version__:
         return None
     return f"it has mind2web2 {__version__}, the command has {version}: install the same version"
@@ -123,8 +124,8 @@ class RunOrder:
         settings: of the run, with folders and files that mean the same in any working directory.
         judge_check: the judge's last check.
         terms: of the budget; ``None`` without one.
-        variables: of the command's environment, such as API keys. They travel in a call: Ray would log them
-            as the environment of a task.
+        variables: of the command's environment, such as API keys. They travel in a call: Ray would
+            log them as the environment of a task.
         prices: of models, from the settings file, like ``aliases`` of packages.
     """
 
@@ -186,7 +187,7 @@ def _for_other_machines(settings: RunSettings) -> RunSettings:
 def _variables(settings: RunSettings) -> dict[str, str]:
     """Return the variables that judge, storage and scripts need on other machines too."""
     server = settings.judge_server()
-    keys = () if isinstance(server, str | None) else (listed.key_name for listed in server.servers)
+    keys = () if isinstance(server, str | None) else server.key_names
     named = {*settings.script_env, *keys}
     return {
         name: text
@@ -374,7 +375,7 @@ class _ShardJudging:
         return replace(self._use, answers=answers)
 
     async def _keep_up(self, client: object, database: JudgmentDatabase) -> None:
-        """Keep to this shard's part of the limits that the judge's servers name, and note what is used."""
+        """Keep to this shard's part of the limits that the judge's servers name."""
         while True:
             if isinstance(client, LLMClient):
                 for limiter in client.limiters().values():

@@ -39,7 +39,7 @@ def mind2web2(
     missing_pages: MissingPages = "capture",
     max_cost: float | None = None,
 ) -> Task:
-    """Return the task: a sample for each question, for any solver that answers in markdown with links.
+    """Return the task, a sample for each question, for solvers that answer in markdown.
 
     Args:
         judge_provider: and the two before it: the judge, as ``mind2web2.Judge`` has it.
@@ -97,7 +97,9 @@ def rubric_tree(
     missing_pages: MissingPages = "capture",
     max_cost: float | None = None,
 ) -> InspectScorer:
-    """Return a scorer by rubric trees; the ``task`` in a sample's metadata, or its id, names the tree.
+    """Return a scorer by rubric trees.
+
+    The ``task`` in a sample's metadata, or its id, names the tree.
 
     A sample without a score is unscored and counts in no figure: the judge or a page failed.
     """

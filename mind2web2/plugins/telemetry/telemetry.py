@@ -1,6 +1,7 @@
 """OpenTelemetry: spans of answers and of judge requests, and an event for each leaf and answer.
 
-Nothing of it is imported unless the environment names an exporter; the extra ``otel`` has the packages.
+Nothing of it is imported unless the environment names an exporter; the extra ``otel`` has the
+packages.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _PROVIDERS = {
 
 
 def signals_of(environment: Mapping[str, str]) -> tuple[Signal, ...]:
-    """Return what the environment wants to have exported, as the OpenTelemetry specification names it.
+    """Return what to export, by OpenTelemetry's environment variables.
 
     Raises:
         UsageError: it names an exporter that is not supported.
@@ -49,7 +50,7 @@ def signals_of(environment: Mapping[str, str]) -> tuple[Signal, ...]:
 
 
 def wants_texts(environment: Mapping[str, str]) -> bool:
-    """Tell whether events may have texts, by the variable that instrumentation of models has for it."""
+    """Tell by OpenTelemetry's variable whether events may have texts."""
     name = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
     return environment.get(name, "").lower() == "true"
 
@@ -140,7 +141,7 @@ async def exported(
 
 @contextmanager
 def _one_warning(warn: Callable[[str], None]) -> Iterator[None]:
-    """Pass on the first warning of OpenTelemetry's packages, which log each try to send each batch."""
+    """Pass on only the first warning of OpenTelemetry's packages."""
     first = _FirstWarning()
     packages = logging.getLogger("opentelemetry")
     was_passed_on, packages.propagate = packages.propagate, False

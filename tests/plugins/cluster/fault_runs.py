@@ -52,8 +52,15 @@ from mind2web2.plugins.cluster.postgres import JudgmentDatabase
 from mind2web2.results.stored_results import latest_results
 
 FAULTS = (
-    *("node", "worker", "driver", "paused", "database", "store"),
-    *("vanish", "stand", "stand_store"),
+    "node",
+    "worker",
+    "driver",
+    "paused",
+    "database",
+    "store",
+    "vanish",
+    "stand",
+    "stand_store",
 )
 # They need a machine of their own.
 _ON_A_MACHINE = {"vanish", "stand", "stand_store"}

@@ -11,6 +11,7 @@ import logging
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 
 from mind2web2.errors import JudgeAccessError, JudgeUnusableError, UsageError
 from mind2web2.llm_client.chat import Limit, Retries, Slowdown
@@ -19,8 +20,8 @@ from mind2web2.llm_client.openai_protocol import OpenAITransport, openai_connect
 from mind2web2.llm_client.provider import AsyncProviderClient
 from mind2web2.llm_client.rate_limiter import RateLimiter, Sent
 from mind2web2.llm_client.retries import Attempts, RetryPolicy
-from mind2web2.llm_client.settings import POOL_ENDPOINT, PoolServer, PoolSource
 from mind2web2.llm_client.transport import Completion, Transport, WireRequest
+from mind2web2.plugins.pool.source import POOL_ENDPOINT, PoolServer, ServerList
 
 log = logging.getLogger(__name__)
 
@@ -94,7 +95,7 @@ class _Server:
         self.rejection = failure
         self._rejected_until_s = asyncio.get_running_loop().time() + _REJECTED_FOR_S
 
-    async def check(self, source: PoolSource) -> None:
+    async def check(self, source: ServerList) -> None:
         """Check that the server serves the pool's model, if the server lists its models.
 
         Raises:
@@ -124,7 +125,7 @@ class PoolClient(AsyncProviderClient):
         source: the servers; a file is read again while requests are sent.
     """
 
-    def __init__(self, source: PoolSource, retry: RetryPolicy) -> None:
+    def __init__(self, source: ServerList, retry: RetryPolicy) -> None:
         slowdown = Slowdown()
         self.servers = [_Server(listed, slowdown, retry) for listed in source.servers]
         super().__init__(self.servers[0].transport, retry)
@@ -391,3 +392,12 @@ class _PoolAttempts(Attempts):
                 if failure.can_pass or not self._route.is_left_out:
                     raise
                 self._retries.note(failure.kind)
+
+
+@dataclass(frozen=True, slots=True)
+class PoolSource(ServerList):
+    """The servers of a pool, as a judge has them in place of its base URL."""
+
+    def client(self, retry: RetryPolicy) -> PoolClient:
+        """Return what asks the servers."""
+        return PoolClient(self, retry)

@@ -17,12 +17,14 @@ from mind2web2.errors import (
     JudgeUnusableError,
     UsageError,
 )
-from mind2web2.llm_client import LLMClient, pool
+from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatRequest
 from mind2web2.llm_client.failures import RequestFailedError
 from mind2web2.llm_client.retries import RetryPolicy
-from mind2web2.llm_client.settings import PoolSource, endpoint_of
+from mind2web2.llm_client.settings import endpoint_of
 from mind2web2.llm_client.transport import Completion
+from mind2web2.plugins.pool import pool
+from mind2web2.plugins.pool.pool import PoolSource
 
 MESSAGES = [{"role": "user", "content": "Is it so?"}]
 REQUEST = ChatRequest("judge-1", MESSAGES)

@@ -55,6 +55,14 @@ from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.text import counted
 
 
+log = logging.getLogger(__name__)
+
+# With an engine of several machines, pages wait there: enough for so many nodes.
+_NODES = 16
+# Pages that a person can open in a browser of their own.
+_WALLS = {"challenge", "login_wall", "consent_wall"}
+
+
 @dataclass(frozen=True)
 class _Caching:
     """The storage settings of a command: those that it shares with runs, and its own."""
@@ -124,14 +132,6 @@ def _check(given: RunSettings, no_llm: bool, archive: bool, archive_url: str | N
     if given.engine != PLAIN and (given.cdp_url or given.headed):
         raise UsageError(f"a window belongs to one machine: leave --engine {given.engine} out")
     given.check_capture()
-
-
-log = logging.getLogger(__name__)
-
-# With an engine of several machines, pages wait there: enough for so many nodes.
-_NODES = 16
-# Pages that a person can open in a browser of their own.
-_WALLS = {"challenge", "login_wall", "consent_wall"}
 
 
 def print_cached(console: Console, tasks: Sequence[TaskPages], command: Callable[..., str]) -> None:

@@ -54,7 +54,6 @@ from mind2web2.utils.dollars import dollars
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.text import counted
 
-
 log = logging.getLogger(__name__)
 
 # With an engine of several machines, pages wait there: enough for so many nodes.

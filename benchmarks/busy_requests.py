@@ -1,8 +1,8 @@
 """Judge requests in flight over a run of many short tasks, as a share of ``--max_llm_requests``.
 
-The command itself runs, with its real client over loopback and a process for each script. The share counts
-from the first request until fewer requests are left to send than may be in flight. The first line holds
-the run to three tasks with three answers each, as every run was held before.
+The command itself runs, with its real client over loopback and a process for each script. The share
+counts from the first request until fewer requests are left to send than may be in flight. The first
+line holds the run to three tasks with three answers each, as every run was held before.
 """
 
 from __future__ import annotations

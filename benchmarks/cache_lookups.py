@@ -22,7 +22,7 @@ def page_url(number: int) -> str:
 
 
 def spelling(number: int, page_count: int) -> str:
-    """Return one of the ways an answer may write a page's URL, or the URL of a page that is not stored."""
+    """Return a spelling of a stored page's URL, or the URL of a missing page."""
     url = page_url(number % page_count)
     spellings = (
         url,

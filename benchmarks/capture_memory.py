@@ -1,4 +1,4 @@
-"""How much memory 300 pages in one run take, five at once: this process and the browser together."""
+"""Measure the memory of 300 pages in one run, five at once, with the browser's."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""How fast pages are captured from a local site: one by one with the browser warm, and many at once.
+"""Measure captures from a local site: one by one with a warm browser, and many at once.
 
-The server takes 0.2 s for each page and 0.05 s for each of its parts. What is spent waiting for pages, the
-server's delay included, is the stage ``open``; the rest is our own work. Processor time is that of this
-process, the browser and the server together.
+The server takes 0.2 s for each page and 0.05 s for each of its parts. What is spent waiting for
+pages, the server's delay included, is the stage ``open``; the rest is our own work. Processor time
+is that of this process, the browser and the server together.
 """
 
 from __future__ import annotations

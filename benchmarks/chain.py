@@ -1,8 +1,9 @@
-"""How many replies in a row an answer waits for, and what is asked for nothing, with each ``--ahead``.
+"""Count replies in a row and requests for nothing with each ``--ahead``.
 
-Scripts in the ways of the published ones (extractions, sequential roots, gates, loops) are answered by a
-policy: about four of five claims hold, by a hash of claim and answer. A pass follows when all questions of
-the last one are answered, so that the links are the passes less one. A claim counts as two requests.
+Scripts in the ways of the published ones (extractions, sequential roots, gates, loops) are answered
+by a policy: about four of five claims hold, by a hash of claim and answer. A pass follows when all
+questions of the last one are answered, so that the links are the passes less one. A claim counts as
+two requests.
 
     PYTHONPATH=tests uv run python benchmarks/chain.py [ANSWERS]
 """

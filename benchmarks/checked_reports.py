@@ -2,9 +2,9 @@
 
     PYTHONPATH=tests:examples uv run --group dev python benchmarks/checked_reports.py [REPORTS]
 
-It prints how many pairs of statement and source are found, whether precision and coverage are exact with a
-judge that is always right, and how many planted errors the hints find without a judge. The pages are on a
-local server, and a browser captures them.
+It prints how many pairs of statement and source are found, whether precision and coverage are exact
+with a judge that is always right, and how many planted errors the hints find without a judge. The
+pages are on a local server, and a browser captures them.
 """
 
 from __future__ import annotations
@@ -266,8 +266,16 @@ def export(statements: list[Said]) -> str:
 
 
 FORMS: tuple[Form, ...] = (
-    *(links, double_brackets, sources_by_name, bare, table),
-    *(brackets, after_stop, footnotes, raised, export),
+    links,
+    double_brackets,
+    sources_by_name,
+    bare,
+    table,
+    brackets,
+    after_stop,
+    footnotes,
+    raised,
+    export,
 )
 
 

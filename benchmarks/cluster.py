@@ -1,8 +1,8 @@
-"""The Ray engine beside the plain runner: requests a second with one node and with several, and memory.
+"""Compare the Ray engine with the plain runner: requests a second, and memory.
 
-Each node is a raylet of its own on this machine, with PostgreSQL and a judge of fixed latency beside it.
-Choose the latency so that the judge, not the processor, sets the pace. What counts is the time from the first
-request to the last; Ray takes some 10 s to start on top, once.
+Each node is a raylet of its own on this machine, with PostgreSQL and a judge of fixed latency
+beside it. Choose the latency so that the judge, not the processor, sets the pace. What counts is
+the time from the first request to the last; Ray takes some 10 s to start on top, once.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MIB = 1024**2
 
 
 class Memory:
-    """Samples the memory of the command, of shards with their scripts, and of Ray's own processes."""
+    """Samples the memory of the command, of shards, and of Ray's own processes."""
 
     def __init__(self) -> None:
         self.peaks_mb = {"command": 0.0, "shards and scripts": 0.0, "Ray": 0.0}

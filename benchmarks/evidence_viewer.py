@@ -2,9 +2,9 @@
 
     PYTHONPATH=tests uv run python benchmarks/evidence_viewer.py
 
-Prints how long the overview takes from `mind2web2 view`, once that has printed its address, and from a file,
-how long an answer takes to open and a search to find, what the tab holds in memory, and how large the file is
-without pages.
+Prints how long the overview takes from `mind2web2 view`, once that has printed its address, and
+from a file, how long an answer takes to open and a search to find, what the tab holds in memory,
+and how large the file is without pages.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Seconds for the README's first command, which scores the example's nine answers from stored judgments."""
+"""Measure the README's first command, which scores the example's nine answers."""
 
 from __future__ import annotations
 

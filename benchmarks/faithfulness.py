@@ -1,8 +1,9 @@
-"""How much of a page its capture shows: of pages made for it, and of real ones of Debian's documentation.
+"""Measure how much of a page its capture shows: invented pages, and Debian's documentation.
 
-Of the pages made for it every fact is known (``tests/fixtures/site_pages``). Of the real ones a sample is
-drawn from their HTML: headings, paragraphs, list items, terms, code, and table cells, which count only where
-row and column can be told. Ends with status 1 below 99%, or when anything hidden is shown.
+Of the pages made for it every fact is known (``tests/fixtures/site_pages``). Of the real ones a
+sample is drawn from their HTML: headings, paragraphs, list items, terms, code, and table cells,
+which count only where row and column can be told. Ends with status 1 below 99%, or when anything
+hidden is shown.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ DOCS = Path("/usr/share/doc")
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """A documentation package: the folder that its site consists of, and which of its pages are real ones."""
+    """A documentation package: the folder of its site, and its real pages."""
 
     name: str
     root: Path

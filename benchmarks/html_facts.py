@@ -1,4 +1,4 @@
-"""Facts drawn from a page's HTML without the package's own reader: what a capture of it has to show."""
+"""Facts from a page's HTML, by another reader than the package's, for captures to show."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def present_facts(source: bytes, seed: str) -> list[SourceFact]:
 
 
 def hidden_texts(source: bytes, seed: str) -> list[str]:
-    """Return what must not be shown: comments, scripts, and what is not displayed, unless it is also seen."""
+    """Return texts that must not be shown: comments, scripts, and hidden elements."""
     document = _parsed(source)
     hidden = document.xpath("//comment()|//script|//style|//template|//noscript|//*[@hidden]")
     texts = [

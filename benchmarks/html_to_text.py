@@ -1,11 +1,11 @@
 """How faithfully and how fast a rendered page becomes text: ours beside converters of HTML.
 
-Facts are drawn from the HTML of Debian's documentation packages (``apache2-doc``, ``debian-handbook``,
-``git-doc``) by a parser of their own: the text of every paragraph, heading, list item, definition and
-cell, and every cell with its row's first cell and its column's header. Converters get the rendered
-page's HTML, we read the page. Those that are not dependencies are measured where they happen to be
-installed. The few facts missed are links whose two lines ("Prev", "11.8. ...") only the style sheet
-keeps apart, which the facts' parser runs together.
+Facts are drawn from the HTML of Debian's documentation packages (``apache2-doc``,
+``debian-handbook``, ``git-doc``) by a parser of their own: the text of every paragraph, heading,
+list item, definition and cell, and every cell with its row's first cell and its column's header.
+Converters get the rendered page's HTML, we read the page. Those that are not dependencies are
+measured where they happen to be installed. The few facts missed are links whose two lines ("Prev",
+"11.8. ...") only the style sheet keeps apart, which the facts' parser runs together.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ HIDING = (
 
 
 class Facts(HTMLParser):
-    """Collects texts of the innermost blocks, and the cells of plain tables as (row, column, text)."""
+    """Collects texts of innermost blocks, and cells of plain tables (row, column, text)."""
 
     def __init__(self, html: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -149,7 +149,7 @@ class Facts(HTMLParser):
 
 
 def plain(text: str) -> str:
-    """Return text with white space made one, less what has no width and a mark that only hovering shows."""
+    """Return text with single spaces, without invisible characters and hover marks."""
     return " ".join(re.sub("[\N{PILCROW SIGN}\N{ZERO WIDTH SPACE}]", "", text).split())
 
 
@@ -160,7 +160,7 @@ def unmarked(text: str) -> str:
 
 
 def attributed(text: str, cells: list[tuple[str, str, str]]) -> int:
-    """Count the cells that stand in one line with their row's first cell and below their column's first."""
+    """Count the cells in line with their row's first cell and below their column's first."""
     rows = [line.lstrip(" :>-") for line in text.split("\n")]
     grid = [
         [plain(cell) for cell in re.split(r"(?<!\\)\|", row)[1:-1]]

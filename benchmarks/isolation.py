@@ -1,7 +1,8 @@
 """Measure scripts in processes: time an answer, memory a process, questions a second.
 
-The judge answers at once, so that nothing hides behind its latency: in a run that waits for a real judge,
-all of this is done in the meantime. Each figure stands beside that of scripts in the run's own process.
+The judge answers at once, so that nothing hides behind its latency: in a run that waits for a real
+judge, all of this is done in the meantime. Each figure stands beside that of scripts in the run's
+own process.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Processor time of one judge request in this process: without a page, and with a prepared 1 MB screenshot.
+"""Measure the processor time of a judge request, without a page and with a screenshot.
 
-The judge is another process, over loopback; what is counted is everything a run does for a request: making
-the question, its hash, looking it up, sending it, reading the reply, keeping it. Below that, what parts of
-it take alone.
+The judge is another process, over loopback; what is counted is everything a run does for a request:
+making the question, its hash, looking it up, sending it, reading the reply, keeping it. Below that,
+what parts of it take alone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How evenly a pool of four judge servers is used, also while one of them is down or slow.
 
-Requests go through the real SDK to local servers. A server works off 20 requests a second one after another,
-as a server of one's own does, or refuses (429) above 20 requests a second.
+Requests go through the real SDK to local servers. A server works off 20 requests a second one after
+another, as a server of one's own does, or refuses (429) above 20 requests a second.
 """
 
 from __future__ import annotations
@@ -73,7 +73,10 @@ def queue() -> Callable[[Body], str]:
 async def answered(
     servers: list[JudgeServer], seconds: float, events: dict[float, Callable[[], None]]
 ) -> int:
-    """Keep requests in flight for so long, with events at their times; return how many were answered."""
+    """Keep requests in flight for so long, with events at their times.
+
+    Return how many were answered.
+    """
     loop, replies = asyncio.get_running_loop(), 0
     source = PoolSource(base_urls=tuple(server.base_url for server in servers), model="judge-1")
     limit = asyncio.Semaphore(AT_ONCE)
@@ -93,7 +96,10 @@ async def answered(
 
 
 def show_rates() -> None:
-    """Print the share of the four servers' rate that is used; rate limiters learn in the first 20 seconds."""
+    """Print the share of the four servers' rate that is used.
+
+    Rate limiters learn in the first 20 seconds.
+    """
     for name, seconds, server in (
         ("work off 20 a second", 20.0, lambda: JudgeServer(queue())),
         (

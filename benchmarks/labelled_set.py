@@ -1,4 +1,4 @@
-"""Make the labelled set of ``check-judge``, in which every page, claim and value follows from a seed.
+"""Make the labelled set of ``check-judge``, which follows from a seed.
 
     uv run python benchmarks/labelled_set.py
 

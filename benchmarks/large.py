@@ -1,7 +1,8 @@
 """Measure each command on many answers: processor time and memory, and those of one answer more.
 
-A judge with 50 ms evaluates answers of 24 claims on 10 pages a task, first few answers and then ten times as
-many. Each command runs in a process of its own; it and all that it starts are counted together.
+A judge with 50 ms evaluates answers of 24 claims on 10 pages a task, first few answers and then ten
+times as many. Each command runs in a process of its own; it and all that it starts are counted
+together.
 
     PYTHONPATH=tests uv run --group dev python benchmarks/large.py [ANSWERS]
 """
@@ -36,7 +37,7 @@ return evaluator.get_summary()
 
 @dataclass(frozen=True)
 class Took:
-    """Seconds of a command, those of processors in it and its children, and their largest memory together."""
+    """Seconds, processor seconds and largest memory of a command with its children."""
 
     wall_s: float
     cpu_s: float

@@ -1,7 +1,7 @@
 """How fast long documents are captured: pages of Debian's documentation, 12,000 to 60,000 px high.
 
-The server delays every response by 0.2 s, and each package has a host of its own. The packages need no
-installation; unpack them into a folder and name that:
+The server delays every response by 0.2 s, and each package has a host of its own. The packages need
+no installation; unpack them into a folder and name that:
 
     apt-get download python3.11-doc git-doc postgresql-doc-15 sqlite3-doc
     for package in *.deb; do dpkg -x "$package" docs; done
@@ -59,7 +59,7 @@ class DocumentServer(SiteServer):
 
 
 def link_packages(docs: Path, root: Path) -> list[str]:
-    """Give each package's folder a host in ``root`` and return the pages' addresses, hosts taking turns."""
+    """Give each package a host in ``root`` and return the pages, hosts taking turns."""
     by_host = []
     for place, names in PAGES.items():
         package, _, folder = place.partition("/")

@@ -1,4 +1,4 @@
-"""A local site of ordinary pages for measuring captures: style, script, pictures, served with a delay."""
+"""A local site of ordinary pages, served with a delay, for measuring captures."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SCRIPT = b"""addEventListener('DOMContentLoaded', () => {
 
 
 class OrdinarySite(SiteServer):
-    """Serves ``/page/<n>`` (about 2,000 px with pictures, style and script) and ``/plain/<n>`` (text only).
+    """Serves ``/page/<n>`` (about 2,000 px with pictures and script) and ``/plain/<n>``.
 
     A page comes after ``DELAY_S``, each of its parts after ``PART_DELAY_S``.
     """

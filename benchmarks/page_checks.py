@@ -1,8 +1,8 @@
 """A claim with several source pages: what it takes, and the processor time of a request.
 
-The pages are large and not prepared yet; the judge takes 200 ms and a capture one second. The claim is
-supported by the last page at hand, by the last one to be captured, or by none. The processor's time is that
-of this process, for requests through the real SDK to a server in another one.
+The pages are large and not prepared yet; the judge takes 200 ms and a capture one second. The claim
+is supported by the last page at hand, by the last one to be captured, or by none. The processor's
+time is that of this process, for requests through the real SDK to a server in another one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Coverage of the intervals and p-values of ``compare`` by simulations with known truth, and its time."""
+"""Simulate the coverage of the intervals and p-values of ``compare``, and its time."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def success(draws: random.Random, chance: float) -> float:
 
 
 def chances(draws: random.Random, effect: float) -> tuple[float, float]:
-    """Return both agents' chances at a task: difficulties differ much, strengths of the agents a little."""
+    """Return both agents' chances at a task, mostly by its difficulty."""
     difficulty = draws.betavariate(1.2, 1.2)
     strength = draws.uniform(-0.3, 0.3)
     found = difficulty, min(1.0, max(0.0, difficulty + effect + strength))
@@ -65,7 +65,7 @@ def simulated(scores: Scores, tasks: int, effect: float) -> Iterator[list[float]
 
 
 def show_coverage(name: str, scores: Scores) -> None:
-    """Print how often intervals cover the truth, and how often the test rejects where there is none."""
+    """Print how often intervals cover the truth, and how often the test errs."""
     truth = true_difference(EFFECT)
     for tasks in TASKS:
         covered = sum(

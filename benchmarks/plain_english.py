@@ -1,9 +1,12 @@
 """Count the sentence forms that make readers stop, in code, tests and documents.
 
-Run ``uv run python benchmarks/plain_english.py``; add ``-v`` for the places. Two patterns are counted:
+Run ``uv run python benchmarks/plain_english.py``; add ``-v`` for the places. Two patterns are
+counted:
 
-- comments and docstrings that begin in the middle of a sentence ("Of each page.", "Such as notes on a row.");
-- "is no", "are no" and the like before a noun, outside quotations. "There is no page" is plain English.
+- comments and docstrings that begin in the middle of a sentence ("Of each page.", "Such as notes on
+  a row.");
+- "is no", "are no" and the like before a noun, outside quotations. "There is no page" is plain
+  English.
 """
 
 import ast
@@ -45,8 +48,8 @@ class Place:
 def tracked_files(*suffixes: str) -> list[Path]:
     """Return the repository's files with these suffixes.
 
-    Fixtures were written by others. Judges read the prompts and the example's models: a changed word
-    would change the keys of stored judgments.
+    Fixtures were written by others. Judges read the prompts and the example's models: a changed
+    word would change the keys of stored judgments.
     """
     listing = subprocess.run(
         ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
@@ -56,7 +59,7 @@ def tracked_files(*suffixes: str) -> list[Path]:
 
 
 def comment_blocks(source: str) -> Iterator[tuple[int, str]]:
-    """Yield the first line's number and the text of each block of comments on lines of their own."""
+    """Yield the first line's number and the text of each block of comments."""
     block: list[str] = []
     first_line = last_line = 0
     for token in tokenize.generate_tokens(io.StringIO(source).readline):

@@ -1,8 +1,9 @@
 # ruff: noqa: E501 - scripts and rubric files as their authors write them
 """How many planted faults of rubrics a rehearsal finds, with a perfect answer and without one.
 
-Sixty scripts and rubric files: five scripts with ten faults each, two rubric files with five. The code of two
-scripts refuses made-up values. A finding is true if it names the leaf or field at fault.
+Sixty scripts and rubric files: five scripts with ten faults each, two rubric files with five. The
+code of two scripts refuses made-up values. A finding is true if it names the leaf or field at
+fault.
 
     uv run python benchmarks/planted_faults.py [-v]
 """

@@ -1,8 +1,9 @@
 """How far to trust the figure of ``mind2web2 probe``: simulated judges whose error is known.
 
-Run ``uv run python benchmarks/probe_estimates.py``. Each judge passes a share of claims whatever the page
-says, or does not see one kind of change. The script prints how often the 95% interval holds the true share,
-and how often 200 probes come within three points of it. It is a pure simulation that asks nothing.
+Run ``uv run python benchmarks/probe_estimates.py``. Each judge passes a share of claims whatever
+the page says, or does not see one kind of change. The script prints how often the 95% interval
+holds the true share, and how often 200 probes come within three points of it. It is a pure
+simulation that asks nothing.
 """
 
 import random
@@ -26,7 +27,7 @@ class Design:
 
 @dataclass(frozen=True)
 class Accuracy:
-    """The share of simulations in which the interval holds the truth, and in which the value is near it."""
+    """The share of simulations whose interval holds the truth, and whose value is near it."""
 
     covered: float
     near: float

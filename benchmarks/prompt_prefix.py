@@ -1,11 +1,13 @@
-"""How much of the prompts sits in a prefix that an earlier request of the same run has already sent.
+"""Measure how much of the prompts is in a prefix that the run has already sent.
 
-Providers charge a fraction for such a prefix, in whole blocks of 128 tokens. Tokens are counted by a
-stand-in: four characters each, and images by the model's published rule from their size in pixels. So the
-share is what the order of a prompt makes possible, whatever a provider then makes of it.
+Providers charge a fraction for such a prefix, in whole blocks of 128 tokens. Tokens are counted by
+a stand-in: four characters each, and images by the model's published rule from their size in
+pixels. So the share is what the order of a prompt makes possible, whatever a provider then makes of
+it.
 
-No request waits for the first one about its page, so that requests in flight at the same time cannot use each
-other's prefix. The share "after a reply" counts the prefixes of answered requests alone.
+No request waits for the first one about its page, so that requests in flight at the same time
+cannot use each other's prefix. The share "after a reply" counts the prefixes of answered requests
+alone.
 """
 
 from __future__ import annotations
@@ -95,7 +97,7 @@ class Ledger:
 
 
 class NotingJudge(CachingJudge):
-    """A run's judge that counts what it is asked: all of it, and without the second and third trials.
+    """A run's judge that counts its questions, with and without further trials.
 
     Args:
         in_flight: so many requests at the same time, each for ``LATENCY_S``.

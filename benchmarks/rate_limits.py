@@ -1,8 +1,8 @@
-"""How much of a judge's rate limits the rate limiter uses, and how many of its requests are refused.
+"""Measure the used share of a judge's rate limits, and the refused requests.
 
-One scenario goes through the real SDK to a local server: 376 requests, 4% of which meet a random 429 and 6%
-another fault (500, reset, slow). The others last minutes, so they run the same retries and the same rate
-limiter in virtual time. Each figure is the median of three seeds.
+One scenario goes through the real SDK to a local server: 376 requests, 4% of which meet a random
+429 and 6% another fault (500, reset, slow). The others last minutes, so they run the same retries
+and the same rate limiter in virtual time. Each figure is the median of three seeds.
 """
 
 from __future__ import annotations
@@ -187,7 +187,10 @@ def bucket(
     latency: Latency = CONSTANT,
     remark: str = "",
 ) -> Scenario:
-    """Return a token bucket that refills continuously; it holds the tokens of one second by default."""
+    """Return a token bucket that refills continuously.
+
+    It holds the tokens of one second by default.
+    """
     size = rate if capacity is None else capacity
     # The large ones are measured over fewer virtual seconds.
     seconds = 300.0 if rate <= 20 else 100.0

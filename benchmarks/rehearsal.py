@@ -2,8 +2,8 @@
 
     PYTHONPATH=tests uv run python benchmarks/rehearsal.py [TASKS]
 
-The tasks are rubric files: a list of ten items with six leaves each, four of them on a page. The target is
-30 s of CPU.
+The tasks are rubric files: a list of ten items with six leaves each, four of them on a page. The
+target is 30 s of CPU.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Coverage of the metrics' intervals, and bias of variance components, by simulations with known truth."""
+"""Simulate the coverage of the metrics' intervals, and the bias of variance components."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Answers that a ``Scorer`` scores in a second with an instant judge, and the memory that it takes.
 
-All calls are made at once, as a trainer makes them; each answer has a text of its own, so that no judgment
-is reused. On a busy machine compare the processor time, which leaves out that of the scripts' processes.
+All calls are made at once, as a trainer makes them; each answer has a text of its own, so that no
+judgment is reused. On a busy machine compare the processor time, which leaves out that of the
+scripts' processes.
 """
 
 from __future__ import annotations

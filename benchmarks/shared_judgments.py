@@ -1,6 +1,7 @@
 """A million stored judgments: how long one look-up takes, and how many inserts a second there are.
 
-In the agent's SQLite file, and in a PostgreSQL server that this starts (apt-get install postgresql).
+In the agent's SQLite file, and in a PostgreSQL server that this starts (apt-get install
+postgresql).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Measure several claims on one page: a long web page with a tall screenshot, and a PDF of 30 pages.
+"""Measure several claims on one page: a long web page, and a PDF of 30 pages.
 
 The page is prepared for the first claim; the others are to find it ready. Each claim takes two
 judge requests, as the default majority vote does. A task that ticks all the while tells how long

@@ -1,7 +1,7 @@
-"""A judge of fixed latency, in a process of its own: chat completions at a fraction of a usual server's cost.
+"""A judge of fixed latency, in a process of its own, cheaper than a usual server.
 
-Measuring a client at hundreds of requests a second on two cores leaves little for the server: this one
-reads no more of a request than where it ends, and answers all of them alike.
+Measuring a client at hundreds of requests a second on two cores leaves little for the server: this
+one reads no more of a request than where it ends, and answers all of them alike.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Seconds until Python has imported the package, until a command has answered, until one answer is scored.
+"""Measure the seconds until import, first command, and first score.
 
-With ``--than FOLDER``, another checkout takes turns with this one, so that both meet the same machine.
+With ``--than FOLDER``, another checkout takes turns with this one, so that both meet the same
+machine.
 """
 
 from __future__ import annotations
@@ -65,9 +66,10 @@ def score_one(checkout: Path, url: str) -> None:
 
 
 def score_in_turn(checkouts: dict[str, Path]) -> None:
-    """Measure how long the scoring of one answer takes in each checkout, and what importing an SDK takes.
+    """Measure the scoring of one answer in each checkout, and the import of an SDK.
 
-    The import takes turns with them: the ratio hardly depends on the machine, or on what else it does.
+    The import takes turns with them: the ratio hardly depends on the machine, or on what else it
+    does.
     """
     took_s: dict[str, list[float]] = {name: [] for name in (IMPORT, *checkouts)}
     with SlowJudge(0.0) as judge:

@@ -1,4 +1,4 @@
-"""How much of the package a reader meets, and how plainly: each function's docstring says what it counts."""
+"""Count how much of the package a reader meets, and how plain it is."""
 
 from __future__ import annotations
 
@@ -39,16 +39,14 @@ NAMES_FOR_SCRIPTS = {
 }
 DICTIONARIES = {"dict", "Mapping", "MutableMapping"}
 ROOMS_THAT_READ_RESULTS = {
-    *(
-        "benchmark",
-        "cli",
-        "cluster",
-        "judge_check",
-        "runs",
-        "scoring",
-        "statistics",
-        "viewer",
-    ),
+    "benchmark",
+    "cli",
+    "cluster",
+    "judge_check",
+    "runs",
+    "scoring",
+    "statistics",
+    "viewer",
 }
 NO_RESULTS = {
     "asked",
@@ -114,7 +112,7 @@ sys.exit(status)
 
 
 def one_evaluation() -> tuple[int, int, int]:
-    """Return how many modules one verification runs through, how many a script finds loaded, and later reads.
+    """Count the modules of one verification, the modules loaded before a script, and later reads.
 
     Reads are of files of the page cache, to judge a second claim on the same page.
     """
@@ -165,7 +163,10 @@ def functions_of(tree: ast.AST) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
 
 
 def names_imported(node: ast.stmt) -> set[str]:
-    """Return the modules that a statement may import; ``from a import b`` may mean the module ``a.b``."""
+    """Return the modules that a statement may import.
+
+    ``from a import b`` may mean the module ``a.b``.
+    """
     if isinstance(node, ast.Import):
         return {alias.name for alias in node.names}
     if isinstance(node, ast.ImportFrom) and node.module is not None:
@@ -185,7 +186,7 @@ def imported_at_load(module: str) -> frozenset[str]:
 
 @cache
 def imported_anywhere(module: str) -> frozenset[str]:
-    """Return the package's modules that a module imports: at the top, for types and inside of functions."""
+    """Return the package's modules that a module imports, also inside of functions."""
     found: set[str] = set()
     for node in ast.walk(tree_of(module)):
         if isinstance(node, ast.stmt):
@@ -195,7 +196,7 @@ def imported_anywhere(module: str) -> frozenset[str]:
 
 @cache
 def longest_chain(module: str, imported_by: Callable[[str], frozenset[str]]) -> tuple[str, ...]:
-    """Return the longest chain of imports that begins with a module: its length is the number of levels."""
+    """Return the longest chain of imports that begins with a module."""
     chains = (longest_chain(name, imported_by) for name in imported_by(module))
     return (module, *max(chains, key=len, default=()))
 
@@ -214,9 +215,10 @@ class Place:
 
 
 def imports_in_functions() -> tuple[list[Place], list[Place]]:
-    """Return the imports inside of functions: all of them, and those of own modules outside of commands.
+    """Return the imports inside of functions, and those of own modules outside of commands.
 
-    Counted are statements. Imports for types only (``if TYPE_CHECKING``) stand outside of functions.
+    Counted are statements. Imports for types only (``if TYPE_CHECKING``) stand outside of
+    functions.
     """
     every, own = [], []
     for module in MODULES:
@@ -280,8 +282,9 @@ def untyped_dicts() -> list[Place]:
 def gets_on_results() -> list[Place]:
     """Return the reads by ``.get("field"`` in the rooms that read results.
 
-    Counted is every such call with a literal text, whatever it is called on, but for dictionaries that are
-    no results: ``NO_RESULTS`` names the variables that hold headers, environment, options and requests.
+    Counted is every such call with a literal text, whatever it is called on, but for dictionaries
+    that are no results: ``NO_RESULTS`` names the variables that hold headers, environment, options
+    and requests.
     """
     found = []
     for module in MODULES:
@@ -325,10 +328,11 @@ def assembling_modules() -> set[str]:
 
 
 def probes() -> list[Place]:
-    """Return the probes of caches, clients, judges, browsers, libraries and semaphores by ``getattr``.
+    """Return the probes of caches, clients, browsers and the like by ``getattr``.
 
-    Such an object is known by the name of the variable or attribute that holds it. Counted is ``getattr``
-    with a literal name and ``hasattr``: a loop over the names of fields asks for what it knows to be there.
+    Such an object is known by the name of the variable or attribute that holds it. Counted is
+    ``getattr`` with a literal name and ``hasattr``: a loop over the names of fields asks for what
+    it knows to be there.
     """
     found = []
     for module in MODULES:
@@ -484,7 +488,7 @@ def is_of_plugin(module: str) -> bool:
 
 
 def loaded_by_name(module: str) -> set[str]:
-    """Return the modules that a module loads by their names, as a command does with what it runs."""
+    """Return the modules that a module loads by their names, as a command does."""
     texts: set[str] = set()
     for node in ast.walk(tree_of(module)):
         if isinstance(node, ast.Call) and last_name(node.func) == "import_module":

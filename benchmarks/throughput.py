@@ -1,7 +1,7 @@
 """Requests a second of a whole run: 100 tasks x 3 answers x 40 checks, a judge that takes a second.
 
-Everything is as in a run: scripts, answers and results on disk, the real client over loopback, judgments
-kept in a file. The judge is a process of its own, on the same two cores.
+Everything is as in a run: scripts, answers and results on disk, the real client over loopback,
+judgments kept in a file. The judge is a process of its own, on the same two cores.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Two judges in simulated worlds: price, agreement with the strong judge and wrong leaves.
 
-The cheap judge errs on 5% of the claims, the strong one on 1%, and a request of the cheap one costs a tenth.
-``EXTRACTIONS`` of each answer are the strong judge's in any case.
+The cheap judge errs on 5% of the claims, the strong one on 1%, and a request of the cheap one costs
+a tenth. ``EXTRACTIONS`` of each answer are the strong judge's in any case.
 """
 
 from __future__ import annotations

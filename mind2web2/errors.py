@@ -34,7 +34,7 @@ class CacheMiss(Mind2Web2Error, KeyError):  # noqa: N818 (the field's term)
 
 
 class CacheReadError(Mind2Web2Error):
-    """A stored page or index exists but cannot be read: never to be taken for a page that is not stored."""
+    """A stored page or index cannot be read, which does not mean that it is missing."""
 
 
 class CacheWriteError(Mind2Web2Error):
@@ -42,7 +42,7 @@ class CacheWriteError(Mind2Web2Error):
 
 
 class StorageError(Mind2Web2Error):
-    """An object store is unreachable or refuses a request: never a verdict, never a page that is missing."""
+    """An object store is unreachable or refuses a request, which is never a verdict."""
 
 
 class PageMissingError(Mind2Web2Error):
@@ -54,11 +54,17 @@ class CaptureError(Mind2Web2Error):
 
 
 class PageBugError(Mind2Web2Error):
-    """An unforeseen error while one page is prepared, of a parser for instance; it costs one leaf."""
+    """An unforeseen error while one page is prepared, of a parser for instance.
+
+    It costs one leaf.
+    """
 
 
 class BrowserGoneError(CaptureError):
-    """The browser ended under a page that was open in it; the page may be fine and is worth another try."""
+    """The browser ended under a page that was open in it.
+
+    The page may be fine and is worth another try.
+    """
 
 
 class DocumentError(Mind2Web2Error):
@@ -66,11 +72,14 @@ class DocumentError(Mind2Web2Error):
 
 
 class WorkerError(DocumentError):
-    """A worker died or took too long over a document; the machine may be at fault as well as the document."""
+    """A worker died or took too long over a document.
+
+    The machine may be at fault as well as the document.
+    """
 
 
 class MachineError(Mind2Web2Error):
-    """This machine failed (files, memory, processes), which says nothing about any page or claim."""
+    """This machine failed (files, memory, processes), which says nothing about a claim."""
 
 
 class ResultWriteError(Mind2Web2Error):
@@ -95,7 +104,7 @@ class JudgeRequestError(JudgeError):
 
 
 class JudgeAccessError(JudgeRequestError):
-    """The judge rejects this key, model or address, certainly for all requests if ``is_for_all``."""
+    """The judge rejects this key, model or address, for all requests if ``is_for_all``."""
 
     def __init__(self, text: str, *, is_for_all: bool = False) -> None:
         super().__init__(text)
@@ -106,7 +115,8 @@ class JudgeUnavailableError(JudgeError):
     """Rate limits, server errors, timeouts or dropped connections outlasted the retries.
 
     Args:
-        is_outage: the server failed for all requests for as long as a run waits (``judge_outage_wait``).
+        is_outage: the server failed for all requests for as long as a run waits
+            (``judge_outage_wait``).
     """
 
     def __init__(self, text: str, *, is_outage: bool = False) -> None:
@@ -115,7 +125,7 @@ class JudgeUnavailableError(JudgeError):
 
 
 class JudgeOutputError(JudgeError):
-    """The judge's output was not the asked-for structure, even after a repair and when asked afresh."""
+    """The judge's output did not have the right form, even after a repair and a retry."""
 
 
 class JudgmentMissingError(JudgeError):
@@ -147,8 +157,14 @@ class ImagesRefusedError(JudgeError):
 
 
 class JudgeDeclinedError(JudgeError):
-    """The judge declines the content (refusal, content filter); raised only to direct callers of a client."""
+    """The judge declines the content (refusal, content filter).
+
+    Raised only to direct callers of a client.
+    """
 
 
 class JudgmentStoreError(JudgeError):
-    """The store of judgments cannot be read or written; a reply that is not kept decides nothing."""
+    """The store of judgments cannot be read or written.
+
+    A reply that is not kept decides nothing.
+    """

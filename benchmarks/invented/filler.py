@@ -9,12 +9,42 @@ from invented.world import MONTHS
 
 # No beginning is the beginning of a name that ``World`` draws, so that no section speaks of a case's subject.
 _STARTS = (
-    *("Cald", "Ebb", "Irt", "Jarl", "Nev", "Tor", "Yel", "Zan", "Crom", "Elk"),
-    *("Inver", "Penn", "Whit", "Hex", "Brack", "Nether", "Over", "Ickle"),
+    "Cald",
+    "Ebb",
+    "Irt",
+    "Jarl",
+    "Nev",
+    "Tor",
+    "Yel",
+    "Zan",
+    "Crom",
+    "Elk",
+    "Inver",
+    "Penn",
+    "Whit",
+    "Hex",
+    "Brack",
+    "Nether",
+    "Over",
+    "Ickle",
 )
 _ENDS = (
-    *("ham", "combe", "thorpe", "bury", "minster", "haven", "cross", "field"),
-    *("well", "worth", "gate", "hurst", "leigh", "ton", "cliffe", "mouth"),
+    "ham",
+    "combe",
+    "thorpe",
+    "bury",
+    "minster",
+    "haven",
+    "cross",
+    "field",
+    "well",
+    "worth",
+    "gate",
+    "hurst",
+    "leigh",
+    "ton",
+    "cliffe",
+    "mouth",
 )
 _FIRST = ("Agnes", "Bruno", "Cecil", "Dora", "Ernst", "Flora", "Gustav", "Hanna")
 _SURNAMES = ("Ablett", "Bexley", "Colby", "Dacre", "Eames", "Firth", "Goole", "Hamer")

@@ -17,10 +17,13 @@ class Surroundings:
     """The parts that a run gives to the tools of its scripts.
 
     Args:
-        network: of downloads; ``None`` for the default, by which only the public internet can be reached.
-        report_refused: called with each URL that may not be downloaded because its address is private.
+        network: of downloads; ``None`` for the default, by which only the public internet can be
+            reached.
+        report_refused: called with each URL that may not be downloaded because its address is
+            private.
         report_doubt: called with each document that is unavailable only for now, and the reason.
-        answer_service: answers requests of map and paper services; ``None`` where the service itself does.
+        answer_service: answers requests of map and paper services; ``None`` where the service
+            itself does.
     """
 
     network: NetworkSettings | None = None
@@ -53,7 +56,7 @@ def downloads_from(network: NetworkSettings) -> Iterator[None]:
 def report_downloads(
     refused: Callable[[str], None], doubt: Callable[[str], None]
 ) -> Iterator[None]:
-    """Report what this block or its tasks cannot download, because its address is private or for now."""
+    """Report what this block or its tasks cannot download."""
     reported = replace(surroundings(), report_refused=refused, report_doubt=doubt)
     with _set_to(reported):
         yield

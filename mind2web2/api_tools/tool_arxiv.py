@@ -49,7 +49,10 @@ class ArxivId:
 
 
 def parse_arxiv_id(text: str) -> ArxivId | None:
-    """Read ``2301.00001v2``, ``hep-th/9901001``, either with ``arXiv:``, or an arXiv link; else ``None``."""
+    """Read ``2301.00001v2``, ``hep-th/9901001``, either with ``arXiv:``, or an arXiv link.
+
+    Else ``None``.
+    """
     text = text.strip()
     if (from_link := _id_from_link(text, {"abs", "pdf", "html"})) is not None:
         return from_link
@@ -96,8 +99,8 @@ _PUNCTUATION = re.compile(r"[^\w+# ]|_")
 def normalise_title(title: str) -> str:
     """Return the normal form of a title.
 
-    ``Pre-Training`` and ``pretraining`` agree, and a Greek letter with its LaTeX command; but not ``1.5``
-    and ``15``, nor ``C++`` and ``C``.
+    ``Pre-Training`` and ``pretraining`` agree, and a Greek letter with its LaTeX command; but not
+    ``1.5`` and ``15``, nor ``C++`` and ``C``.
     """
     text = unicodedata.normalize("NFKD", _without_commands(title, shaping=""))
     text = "".join(_spell(character) for character in text).casefold()
@@ -121,7 +124,7 @@ def plain_words(title: str) -> list[str]:
 
 
 def _without_commands(title: str, shaping: str) -> str:
-    """Replace LaTeX's commands by their names, such as alpha, and those that only shape by ``shaping``."""
+    """Replace LaTeX's commands by their names, and those that only shape by ``shaping``."""
 
     def replacement(match: re.Match[str]) -> str:
         if _SHAPING.fullmatch(match[1]):
@@ -132,7 +135,7 @@ def _without_commands(title: str, shaping: str) -> str:
 
 
 def _spell(character: str) -> str:
-    """Return a Greek letter's name, nothing for a combining accent, any other character as it is."""
+    """Return a Greek letter's name, and other characters without their accents."""
     if unicodedata.combining(character):
         return ""
     name = unicodedata.name(character, "")
@@ -203,20 +206,24 @@ class ArxivTool:
 
     @staticmethod
     def get_arxiv_id_from_pdf_link(link: str) -> str | None:
-        """Return the identifier in a PDF link, with its version if it has one; ``None`` for other links."""
+        """Return the identifier in a PDF link, with its version if it has one.
+
+        ``None`` for other links.
+        """
         found = id_from_pdf_link(link)
         return None if found is None else str(found)
 
     async def search_arxiv_by_id(self, arxiv_id: str) -> Paper | None:
-        """Return the fields of a paper, in the version that the identifier names or else the latest.
+        """Return the fields of a paper, in the named version or the latest.
 
-        Identifiers may be of either kind, with ``arXiv:``, or links; any other text matches no paper.
+        Identifiers may be of either kind, with ``arXiv:``, or links; any other text matches no
+        paper.
         """
-        wanted = parse_arxiv_id(arxiv_id)
-        if wanted is None:
+        identifier = parse_arxiv_id(arxiv_id)
+        if identifier is None:
             return None
-        request = ServiceRequest("arxiv", "by_id", [str(wanted)])
-        paper: Paper | None = await service_answer(request, partial(self._by_id, wanted))
+        request = ServiceRequest("arxiv", "by_id", [str(identifier)])
+        paper: Paper | None = await service_answer(request, partial(self._by_id, identifier))
         return paper
 
     async def search_arxiv_by_title(self, title: str) -> Paper | None:
@@ -230,19 +237,19 @@ class ArxivTool:
         paper: Paper | None = await service_answer(request, partial(self._by_title, title))
         return paper
 
-    async def _by_id(self, wanted: ArxivId) -> Paper | None:
-        for paper in await self._search(id_list=[str(wanted)]):
+    async def _by_id(self, identifier: ArxivId) -> Paper | None:
+        for paper in await self._search(id_list=[str(identifier)]):
             found = parse_arxiv_id(paper.entry_id)
             if (
                 found is not None
-                and found.paper == wanted.paper
-                and wanted.version in {None, found.version}
+                and found.paper == identifier.paper
+                and identifier.version in {None, found.version}
             ):
                 return _fields(paper, found)
         return None
 
     async def _by_title(self, title: str) -> Paper | None:
-        wanted, words = normalise_title(title), title_words(title)
+        normal_title, words = normalise_title(title), title_words(title)
         # The phrase finds most papers at once, its plain words those that arXiv spells with other
         # markup.
         phrase = f'ti:"{" ".join(words)}"'
@@ -252,7 +259,7 @@ class ArxivTool:
         ):
             for paper in await self._search(query=query):
                 found = parse_arxiv_id(paper.entry_id)
-                if found is not None and normalise_title(paper.title) == wanted:
+                if found is not None and normalise_title(paper.title) == normal_title:
                     return _fields(paper, found)
         return None
 
@@ -285,8 +292,8 @@ class ArxivTool:
 def _open_session() -> requests.Session:
     """Return a session with time limits, in which only a proper answer is one.
 
-    The library tries again after a ``ConnectionError``. By itself it reads an error page, or an answer cut
-    short, as a list of no papers.
+    The library tries again after a ``ConnectionError``. By itself it reads an error page, or an
+    answer cut short, as a list of no papers.
     """
     import requests
 

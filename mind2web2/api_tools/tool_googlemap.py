@@ -58,8 +58,8 @@ class Place(TypedDict, total=False):
 class GoogleMapsTool:
     """Asks Google Maps, with the key of the environment variable ``GOOGLE_MAPS_API_KEY``.
 
-    A failure of the service (refused key, exhausted quota, no network) is a ``ToolError``, never a "not
-    found". An empty address is a place that does not exist, and is not asked for.
+    A failure of the service (refused key, exhausted quota, no network) is a ``ToolError``, never a
+    "not found". An empty address is a place that does not exist, and is not asked for.
     """
 
     def __init__(

@@ -62,13 +62,15 @@ class PDFParser:
 
 @checked_call
 async def is_pdf(url: str, logger: logging.Logger | None = None) -> bool:
-    """Return whether a URL serves a PDF: by a form that leaves no doubt, else by the first bytes it serves.
+    """Return whether a URL serves a PDF, by its form or its first bytes.
 
-    A path that ends in ``.pdf`` may be a landing page, so it decides only where the server does not answer.
-    The bytes decide rather than the content type, which error pages and downloads get wrong.
+    A path that ends in ``.pdf`` may be a landing page, so it decides only where the server does not
+    answer. The bytes decide rather than the content type, which error pages and downloads get
+    wrong.
 
     Args:
-        logger: takes the message about a kind that was guessed; the package's own logger by default.
+        logger: takes the message about a kind that was guessed; the package's own logger by
+            default.
     """
     url = url.strip()
     if id_from_pdf_link(url) is not None:

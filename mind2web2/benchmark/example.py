@@ -16,7 +16,7 @@ _PACKAGE = Path(__file__).parents[1]
 
 
 def write_example(folder: Path) -> int:
-    """Write the example project into a folder and return the number of files that were not there yet.
+    """Write the example project into a folder and return the number of new files.
 
     Raises:
         UsageError: a file there has other content.
@@ -24,18 +24,20 @@ def write_example(folder: Path) -> int:
     """
     files = {folder / name: content for name, content in _files()}
     try:
-        there = {path: read_regular_file(path) for path in files if path.exists()}
-        if changed := [str(path) for path, content in there.items() if content != files[path]]:
+        existing_files = {path: read_regular_file(path) for path in files if path.exists()}
+        if changed := [
+            str(path) for path, content in existing_files.items() if content != files[path]
+        ]:
             raise UsageError(f"{name_list(changed)} differ from the example: name another folder")
-        for path in files.keys() - there.keys():
+        for path in files.keys() - existing_files.keys():
             write_whole(path, files[path])
     except OSError as error:
         raise ResultWriteError.at(folder, error) from error
-    return len(files) - len(there)
+    return len(files) - len(existing_files)
 
 
 def _files() -> Iterator[tuple[str, bytes]]:
-    """Yield the files by their paths in the project: an installed package brings them, a clone has them."""
+    """Yield the files by their paths in the project, from the package or the clone."""
     packed = _PACKAGE / "example_project"
     root = packed if packed.is_dir() else _PACKAGE.parent
     if not (root / JUDGMENTS).is_file():

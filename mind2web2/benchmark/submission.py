@@ -1,4 +1,4 @@
-"""Check an agent's answers before they are handed in, and pack them with pages, results and judgments."""
+"""Check an agent's answers, and pack them with pages, results and judgments."""
 
 from __future__ import annotations
 

@@ -52,7 +52,8 @@ class Task:
     Args:
         listed_in: names of the task lists that name it.
         question: the text that agents get.
-        script_problem: why its eval script cannot run, with file and line, as far as its text shows.
+        script_problem: why its eval script cannot run, with file and line, as far as its text
+            shows.
     """
 
     task_id: str
@@ -181,7 +182,9 @@ def find_tasks(paths: PathConfig, tasks_root: Path, task_list: Path | None = Non
 
 
 def questions_of(tasks: Iterable[Task]) -> dict[str, str]:
-    """Return the question of each task; one whose eval script is broken may have none and is left out.
+    """Return the question of each task.
+
+    One whose eval script is broken may have none and is left out.
 
     Raises:
         UsageError: another task has none, or all scripts are broken.
@@ -272,7 +275,8 @@ class Hub:
         """Return the hub of ``HF_ENDPOINT``, with ``HF_TOKEN`` or the token of the stored login.
 
         Raises:
-            UsageError: the endpoint is not an address, or the token has characters that no token has.
+            UsageError: the endpoint is not an address, or the token has characters that no token
+                has.
         """
         endpoint = os.environ.get("HF_ENDPOINT", "").strip().rstrip("/") or _HUB
         check_address(endpoint, "HF_ENDPOINT")
@@ -395,8 +399,8 @@ def _refuse_changed(missing: list[_RemoteFile], dataset: str) -> None:
 def _record(files: list[_RemoteFile], dataset: str, commit: str, *, is_complete: bool) -> None:
     """Write into each folder which files of it come from the dataset.
 
-    Before the download it names the contents that a file may have by then, earlier ones included, so that a
-    killed download leaves nothing that looks like the user's own change.
+    Before the download it names the contents that a file may have by then, earlier ones included,
+    so that a killed download leaves nothing that looks like the user's own change.
     """
     for folder in dict.fromkeys(file.path.parent for file in files):
         digests = {file.path.name: file.digest for file in files if file.path.parent == folder}

@@ -1,4 +1,4 @@
-"""Flat tables of results: a row a leaf, or a row an answer, for notebooks and statistics programs."""
+"""Flat tables of results, with a row for each leaf or each answer."""
 
 from __future__ import annotations
 
@@ -40,15 +40,18 @@ class LeafRecord:
         tags: of the leaf and of the nodes above it.
         critical: the leaf is a gate.
         verdict: ``passed``, ``failed``, ``skipped`` or ``initialized`` (never judged).
-        decided_by: ``judge``, ``page`` (none was available), ``prerequisite``, ``script`` or ``error``.
-        votes_for, votes_against: on the answer alone and on all pages; declined votes count in neither.
-        quotation: the worst match of the judge's quotations: ``found``, ``approximate`` or ``not_found``;
-            ``None`` without any.
+        decided_by: ``judge``, ``page`` (none was available), ``prerequisite``, ``script`` or
+            ``error``.
+        votes_for, votes_against: on the answer alone and on all pages; declined votes count in
+            neither.
+        quotation: the worst match of the judge's quotations: ``found``, ``approximate`` or
+            ``not_found``; ``None`` without any.
         weak: the evidence is too weak to rely on the verdict (docs/scoring.md).
         pages: how many pages the claim was held against.
         page: the page that supports it, else the first one.
         judgments: the judge's replies for the leaf.
-        cost_usd: the leaf's part of the answer's cost, by judgments; ``None`` where the price is unknown.
+        cost_usd: the leaf's part of the answer's cost, by judgments; ``None`` where the price is
+            unknown.
     """
 
     agent: str
@@ -180,14 +183,15 @@ def _digest(text: str) -> str:
 
 
 def write_table(path: Path, records: Iterable[Record], kind: type[Record]) -> int:
-    """Write records as CSV, JSON lines or Parquet, by the file's name, and return how many there were.
+    """Write records as CSV, JSON lines or Parquet, and return their number.
 
     Args:
         records: are written one after another, and not kept.
         kind: of the records, which names the columns of an empty table.
 
     Raises:
-        UsageError: the name ends otherwise, Parquet's package is missing, or the file cannot be written.
+        UsageError: the name ends otherwise, Parquet's package is missing, or the file cannot be
+            written.
     """
     write = _WRITERS.get(path.suffix)
     if write is None:

@@ -38,11 +38,11 @@ _LANGUAGES = "en-US,en"
 
 
 class Browser:
-    """Opens pages in a browser that starts with the first of them and ends with the ``async with`` block.
+    """Opens pages in a browser, from the first page to the end of the ``async with`` block.
 
-    With ``settings.cdp_url`` it is the user's own running browser, with the user's own logins. It does not go
-    through the proxy: what its pages may connect to is not filtered, so an address has to be checked
-    (``FilteringProxy.refusal_of``) before it is opened there.
+    With ``settings.cdp_url`` it is the user's own running browser, with the user's own logins. It
+    does not go through the proxy: what its pages may connect to is not filtered, so an address has
+    to be checked (``FilteringProxy.refusal_of``) before it is opened there.
 
     Raises:
         MachineError: on entering or on opening a page: there is no browser.
@@ -75,10 +75,11 @@ class Browser:
     async def page(
         self, server_url: str, *, ignore_certificate_errors: bool = False
     ) -> AsyncIterator[tuple[Page, CDPSession]]:
-        """Open a page in a context of its own, whose connections all go through the proxy at ``server_url``.
+        """Open a page in a context of its own, which connects only by the proxy at ``server_url``.
 
         Raises:
-            BrowserGoneError: the browser died under it; whatever the block was doing is interrupted.
+            BrowserGoneError: the browser died under it; whatever the block was doing is
+                interrupted.
             MachineError: the browser does not start.
         """
         process = await self._running()
@@ -182,7 +183,10 @@ class Browser:
 
 @dataclass(slots=True)
 class _Tab:
-    """A page with its session; ``context`` is to be closed with it, and ``None`` where it is the user's."""
+    """A page with its session.
+
+    ``context`` is to be closed with it, and ``None`` where it is the user's.
+    """
 
     page: Page
     session: CDPSession
@@ -192,7 +196,7 @@ class _Tab:
 
 @asynccontextmanager
 async def _interrupt_when_gone(process: BrowserProcess) -> AsyncIterator[None]:
-    """Interrupt the block with a ``TimeoutError`` when the browser ends: it may wait for what never comes."""
+    """Interrupt the block with a ``TimeoutError`` when the browser ends."""
     loop = asyncio.get_running_loop()
     async with asyncio.timeout(None) as limit:
 
@@ -262,7 +266,7 @@ async def _wait_to_the_end(task: asyncio.Task[Any]) -> None:
 
 
 def _looks(version: str) -> UserAgentOverride:
-    """Return what a page's headers and scripts say of the browser: an ordinary one, not a headless one."""
+    """Return an ordinary browser's name for a page's headers and scripts, not a headless one's."""
     major = version.partition(".")[0]
     platform = "macOS" if sys.platform == "darwin" else "Linux"
 

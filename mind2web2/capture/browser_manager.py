@@ -197,7 +197,7 @@ class PageTries:
         raise AssertionError("unreachable: the last try returns or raises")
 
     async def _try_other_spellings(self, seen: Sighting, address: str) -> Sighting:
-        """Return the page under another spelling where the server knows its address by that one only."""
+        """Return the page under another spelling if the server knows only that one."""
         if seen.document.status != 404 or self._settings.stored is not None:
             return seen
         tries = self._tries
@@ -233,9 +233,9 @@ class PageTries:
             finally:
                 self._left_s -= time.monotonic() - started
             if seen.document.status in _RESTING_STATUSES:
-                wanted = retry_after_s(seen.document.headers)
-                if wanted is not None or seen.document.status == 429:
-                    self._tools.hosts.rest(host, wanted)
+                wait_s = retry_after_s(seen.document.headers)
+                if wait_s is not None or seen.document.status == 429:
+                    self._tools.hosts.rest(host, wait_s)
             return seen
 
     async def _see_whatever_the_certificate(self, address: str, host: str) -> Sighting:
@@ -353,7 +353,7 @@ def _patient(settings: CaptureSettings) -> CaptureSettings:
 
 
 def _other_spellings(address: str) -> list[str]:
-    """Return spellings that mean the same page to a cache: with or without a last slash, and decoded."""
+    """Return spellings of the same page: with or without a last slash, and decoded."""
     parts = split_url(address)
     if not parts.path.strip("/"):
         return []
@@ -402,9 +402,9 @@ def _nothing_shown(seen: Sighting) -> PageFailureError:
 class BatchBrowserManager(PackageBrowser):
     """Captures pages with one browser, many at once, politely and within bounds.
 
-    Used as an async context manager. Everything that a page fetches goes through a filtering proxy that
-    connects to public addresses only. A page that fails for a temporary reason is tried again; a browser that
-    crashes is started again.
+    Used as an async context manager. Everything that a page fetches goes through a filtering proxy
+    that connects to public addresses only. A page that fails for a temporary reason is tried again;
+    a browser that crashes is started again.
 
     Args:
         headless: without a window.
@@ -457,7 +457,8 @@ class BatchBrowserManager(PackageBrowser):
     async def capture_page(self, url: str, logger: logging.Logger) -> tuple[str | None, str | None]:
         """Return a page's screenshot as base64 JPEG and its text; ``None`` for a missing one.
 
-        Of a PDF that is its text and its first page. ``capture`` says more, such as why there is neither.
+        Of a PDF that is its text and its first page. ``capture`` says more, such as why there is
+        neither.
         """
         page = await self.capture(url, logger)
         if page.pdf is not None:

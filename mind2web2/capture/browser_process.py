@@ -92,7 +92,7 @@ class BrowserProgram:
 
 
 def find_browser(headless: bool) -> BrowserProgram:
-    """Return patchright's own Chromium if installed, else the system's headless shell, Chromium or Chrome.
+    """Return patchright's Chromium if installed, else the system's headless shell or browser.
 
     Raises:
         MachineError: there is none; the text says how to get one.
@@ -203,16 +203,16 @@ def _candidates() -> Iterator[BrowserProgram]:
 
 def _patchright_folder() -> Path:
     """Return where `patchright install` puts browsers."""
-    named = os.environ.get("PLAYWRIGHT_BROWSERS_PATH")
-    if named == "0":
+    configured_folder = os.environ.get("PLAYWRIGHT_BROWSERS_PATH")
+    if configured_folder == "0":
         spec = find_spec("patchright")
         if spec and spec.origin:
             package = Path(spec.origin).parent
         else:
             package = Path()
         return package / "driver" / "package" / ".local-browsers"
-    if named:
-        return Path(named)
+    if configured_folder:
+        return Path(configured_folder)
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches" / "ms-playwright"
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ms-playwright"
@@ -229,7 +229,9 @@ def needs_virtual_display() -> bool:
 
 
 def start_virtual_display(width_px: int, height_px: int) -> Xvfb:
-    """Start an X server without a screen on a free display number; it ends with the last window in it.
+    """Start an X server without a screen on a free display number.
+
+    It ends with the last window in it.
 
     Raises:
         MachineError: Xvfb is not installed, or does not start.
@@ -313,7 +315,10 @@ class BrowserProcess:
         return self._browser
 
     def do(self, chore: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """Run something that has to finish even if its caller is cancelled; ``stop`` waits for it."""
+        """Run something that has to finish even if its caller is cancelled.
+
+        ``stop`` waits for it.
+        """
         task = asyncio.create_task(chore)
         self._chores.add(task)
         task.add_done_callback(self._chores.discard)
@@ -363,7 +368,7 @@ class BrowserProcess:
             log.debug("browser has ended already")
 
     async def end_unless_lent(self) -> None:
-        """End a browser that failed to do something; one that is not ours counts as gone only if it is."""
+        """End a browser that failed; one that is not ours counts as gone only if it is."""
         if self.is_ours or not await self._answers():
             self.kill()
 
@@ -457,7 +462,7 @@ class BrowserProcess:
         browser.on("disconnected", lambda _: self.gone.set())
 
     def _watch_pid(self, pid: int) -> None:
-        """Notice the end of a browser also when its driver, which would say so, has died before it."""
+        """Notice the end of a browser even if its driver has died before it."""
         self._pid = pid
         self._profile = _profile_of(pid)
         if not hasattr(os, "pidfd_open"):  # only Linux has it
@@ -508,7 +513,7 @@ async def _look_for_fonts(browser: PatchrightBrowser) -> None:
 
 
 def _profile_of(pid: int) -> Path | None:
-    """Return the temporary folder that a browser was given for its profile, where the system tells."""
+    """Return the temporary folder of a browser's profile, if the system tells."""
     try:
         arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
@@ -546,10 +551,10 @@ def _reason(text: str) -> str:
 
 
 def limit_pages(browser_pid: int, max_bytes: int) -> None:
-    """Limit the processes that a browser has for pages, and those that it will have, to so much each.
+    """Limit the memory of each process that a browser has, or will have, for pages.
 
-    Past the limit the system refuses more memory, and the page crashes alone. Its size says little: half
-    a megabyte of HTML may unfold to gigabytes. Only Linux can limit running processes.
+    Past the limit the system refuses more memory, and the page crashes alone. Its size says little:
+    half a megabyte of HTML may unfold to gigabytes. Only Linux can limit running processes.
     """
     if sys.platform != "linux":
         return

@@ -24,7 +24,7 @@ _OTHER_PACKAGE = "fonts-noto-core"
 
 
 def missing_letters(text: str, scripts: dict[str, bool]) -> Trouble | None:
-    """Return the trouble that a picture of the text shows boxes instead of more than a few letters."""
+    """Return the trouble that a picture shows boxes in place of letters."""
     by_drawn: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
     for name, letters in letters_by_script(text).items():
         by_drawn[scripts.get(name, True)] += letters
@@ -35,7 +35,7 @@ def missing_letters(text: str, scripts: dict[str, bool]) -> Trouble | None:
 
 
 def missing_scripts(missing: Counter[str], drawn: Counter[str]) -> tuple[str, ...]:
-    """Return the scripts of letters that could not be drawn, if these are more than a few of all."""
+    """Return the scripts of letters that could not be drawn, if these are more than a few."""
     counts = {name: found.total() for name, found in letters_by_script(missing).items()}
     others = sum(found.total() for found in letters_by_script(drawn).values())
     total = sum(counts.values())
@@ -68,7 +68,10 @@ def letters_by_script(text: str | Counter[str]) -> dict[str, Counter[str]]:
 
 
 def _script_of(character: str) -> str | None:
-    """Return the script of a letter, which its Unicode name begins with; ``None`` for another character."""
+    """Return the script of a letter, which its Unicode name begins with.
+
+    ``None`` for another character.
+    """
     category = unicodedata.category(character)
     if category == "So" and character >= "\U0001f300":
         return EMOJI

@@ -25,11 +25,13 @@ class NetworkSettings:
 
     Args:
         allow_private_network: also addresses that are private, loopback or link-local.
-        host_map: addresses of hosts that are served somewhere else, such as a local replica of a site:
-            host name to (address, port); taken as given, for every port asked for, without a further check.
+        host_map: addresses of hosts that are served somewhere else, such as a local replica of a
+            site: host name to (address, port); taken as given, for every port asked for, without a
+            further check.
         trusted_keys: public keys (base64 SHA-256 of the SPKI) whose certificates count as valid.
-        proxies: URLs of the network's own HTTP proxies by scheme, and under ``no`` the hosts to reach
-            without them; by default, ``HTTP_PROXY``, ``HTTPS_PROXY`` and ``NO_PROXY``. May hold passwords.
+        proxies: URLs of the network's own HTTP proxies by scheme, and under ``no`` the hosts to
+            reach without them; by default, ``HTTP_PROXY``, ``HTTPS_PROXY`` and ``NO_PROXY``. May
+            hold passwords.
     """
 
     allow_private_network: bool = False
@@ -66,7 +68,8 @@ class CaptureSettings:
         headless: without a window.
         cdp_url: DevTools address of the user's own running browser, used instead of starting one.
         stored: responses to render a page from without a network; ``None`` to fetch it.
-        storage_state: cookies and local storage of a login, in Playwright's form, lent to every page.
+        storage_state: cookies and local storage of a login, in Playwright's form, lent to every
+            page.
         time_zone: of the browser, as the pages' scripts see it.
         no_sandbox: start the browser without its sandbox.
         page_timeout_s: for everything about one page, its retries included.
@@ -155,10 +158,12 @@ class Review(BaseModel):
     """A person's decision about a stored page.
 
     Args:
-        decision: ``right`` or ``wrong``, whether the page shows what it should; ``uploaded`` by the person.
+        decision: ``right`` or ``wrong``, whether the page shows what it should; ``uploaded`` by the
+            person.
         by: the person's name, as given.
         created: UTC, ISO 8601.
-        troubles: the signs of trouble of which the decision disposed; judges are no longer shown them.
+        troubles: the signs of trouble of which the decision disposed; judges are no longer shown
+            them.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -177,10 +182,12 @@ class CaptureRecord(BaseModel):
         status: of the last HTTP response to the page's own address; ``None`` where none came.
         captured_at: UTC, ISO 8601.
         text_chars: of the stored text; 0 for a PDF.
-        sha256: of the stored content, as ``CacheFileSys.digest`` gives it; ``None`` where nothing is stored.
+        sha256: of the stored content, as ``CacheFileSys.digest`` gives it; ``None`` where nothing
+            is stored.
         troubles: signs of trouble; the content is kept and shown all the same.
         unfolded: sections opened before reading, such as ``"details: 3"``.
-        refused: connections that the page tried and was refused; never the reason to distrust its text.
+        refused: connections that the page tried and was refused; never the reason to distrust its
+            text.
         timings_s: seconds by stage.
         is_transient: the failure may pass, or lie with this machine or its network.
         reviewed: what a person decided about the page.
@@ -188,8 +195,10 @@ class CaptureRecord(BaseModel):
         archived_from: the address of that copy.
         imported_from: the file that the page was imported from instead of being captured.
         copied_from: the other agent for whose answers the page was captured.
-        is_private: the page or a part of it came from a private network, where only some runs may go.
-        scripts: of the page's letters, and whether the machine had a font for them; empty for a PDF.
+        is_private: the page or a part of it came from a private network, where only some runs may
+            go.
+        scripts: of the page's letters, and whether the machine had a font for them; empty for a
+            PDF.
         time_zone: of the browser; ``None`` where it was not known.
         language: likewise.
     """
@@ -243,7 +252,8 @@ class CapturedPage:
     """The result of one capture: text and screenshot (JPEG), or a PDF, or only the record.
 
     Args:
-        is_unanswered: the server took the request and was silent until the limit; it may only be slow.
+        is_unanswered: the server took the request and was silent until the limit; it may only be
+            slow.
     """
 
     record: CaptureRecord
@@ -259,8 +269,8 @@ class RenderedPdf:
 
     Args:
         images: one JPEG a page, from the first page on.
-        text: the pages' text, each page under a line ``[page 3 of 12]``; empty if no page has text. What
-            is not visible on a page is left out.
+        text: the pages' text, each page under a line ``[page 3 of 12]``; empty if no page has text.
+            What is not visible on a page is left out.
         page_count: pages of the whole document.
         text_page_count: pages looked at for the text, from the first on.
         unreadable_pages: numbers of damaged pages, which have neither image nor text.
@@ -305,7 +315,7 @@ _IN_WORDS: dict[TroubleKind, str] = {
 
 
 def notes_for_judge(record: CaptureRecord) -> tuple[str, ...]:
-    """Return the notes on a stored page that a judge is shown, a line each; the same for the same record.
+    """Return the notes on a stored page that a judge is shown, a line each.
 
     In words of ours alone: they stand where a judge expects none of the page's.
     """

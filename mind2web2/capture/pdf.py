@@ -1,6 +1,9 @@
-"""A PDF's bytes -> its text and pictures of its pages. Takes processor time: runs in a worker process.
+"""A PDF's bytes -> its text and pictures of its pages.
 
-PDFium is written in C++ and reads hostile files; that too is a reason to keep it out of the main process.
+Takes processor time: runs in a worker process.
+
+PDFium is written in C++ and reads hostile files; that too is a reason to keep it out of the main
+process.
 """
 
 from __future__ import annotations
@@ -294,8 +297,8 @@ def render_pages(data: bytes, settings: RenderSettings) -> RenderedPdf:
     """
     with _open_document(data) as document:
         page_count = len(document)
-        wanted = min(page_count, max(settings.max_image_pages, settings.max_text_pages))
-        pages = [_render_page(document, index, settings) for index in range(wanted)]
+        pages_to_read = min(page_count, max(settings.max_image_pages, settings.max_text_pages))
+        pages = [_render_page(document, index, settings) for index in range(pages_to_read)]
     readable = [page for page in pages if page is not None]
     if pages and not readable:
         raise DocumentError("PDF is damaged: none of its pages can be read")
@@ -366,7 +369,7 @@ def letters_of(data: bytes, max_pages: int = 100) -> PdfLetters:
 
 
 def _missing_scripts(page: pypdfium2.PdfPage) -> tuple[str, ...]:
-    """Return the scripts that a page is written in, where no font is embedded and this machine has none."""
+    """Return the scripts of a page for which neither the file nor this machine has a font."""
     from pypdfium2 import raw
 
     text_page = page.get_textpage()

@@ -105,7 +105,7 @@ def plain(text: str) -> str:
 
 @cache
 def phrases(name: str) -> tuple[str, ...]:
-    """Return the phrases in ``phrases/<name>.txt``, in the form in which pages are compared with them."""
+    """Return the phrases in ``phrases/<name>.txt``, in the form for comparison with pages."""
     text = files("mind2web2.capture").joinpath("phrases", f"{name}.txt").read_text(encoding="utf-8")
     return tuple(line for line in text.splitlines() if line and not line.startswith("# "))
 
@@ -157,8 +157,8 @@ class Vendor(NamedTuple):
     Args:
         titles: beginnings of the titles of its interstitials.
         phrases: of its interstitials.
-        marks: ids, classes and addresses that only its interstitials have; ordinary pages of its customers
-            have other ones.
+        marks: ids, classes and addresses that only its interstitials have; ordinary pages of its
+            customers have other ones.
     """
 
     name: str
@@ -254,7 +254,8 @@ class PageObservation:
         password_fields: visible ones.
         markers: ids, classes and addresses of scripts and frames; vendors are recognised by them.
         consent_only: nothing but a consent banner was to be read.
-        walls: names of overlays that ask for an account or a subscription; none of the page's words.
+        walls: names of overlays that ask for an account or a subscription; none of the page's
+            words.
         missing_because: why a part of the page is known to be missing.
         certificate_error: the browser's words, such as ``net::ERR_CERT_DATE_INVALID``.
         frames: addresses of the frames in the page.
@@ -392,8 +393,8 @@ def _is_refused(observed: PageObservation) -> bool:
         return False
     titles = phrases("refused_titles")
     for title in (observed.plain_title, observed.heading):
-        named = name_among(title, titles)
-        if named is not None and not _is_subject(named, observed):
+        matching_title = name_among(title, titles)
+        if matching_title is not None and not _is_subject(matching_title, observed):
             return True
     return observed.says(phrases("refused"))
 
@@ -517,10 +518,10 @@ def _soft_404(observed: PageObservation) -> str | None:
 
 
 def _names_a_lost_page(title: str, observed: PageObservation) -> bool:
-    named = name_among(title, phrases("not_found_titles")) or part_that_says(
+    not_found_title = name_among(title, phrases("not_found_titles")) or part_that_says(
         title, phrases("not_found")
     )
-    return named is not None and not _is_subject(named, observed)
+    return not_found_title is not None and not _is_subject(not_found_title, observed)
 
 
 def _was_sent_home(observed: PageObservation) -> bool:

@@ -25,15 +25,17 @@ from mind2web2.utils.api_misuse import script_api
 class AnswerCache:
     """Passes everything on to the task's cache and notes each URL that is looked up.
 
-    The script sees pages that were stored before the run, pages that its own verdicts and extractions rest
-    on, and pages that it stored itself. Pages captured for another answer or attempt stay hidden, since
-    whether they are there depends on timing. File access in threads sees all pages.
+    The script sees pages that were stored before the run, pages that its own verdicts and
+    extractions rest on, and pages that it stored itself. Pages captured for another answer or
+    attempt stay hidden, since whether they are there depends on timing. File access in threads sees
+    all pages.
 
     Args:
         task_cache: shared by the answers of a task.
         page_library: the run's prepared pages; evaluators find it here.
         page_limit: the run's limit on captures; likewise.
-        captures: the run's; ``None`` where it captures nothing, not even with a script's own browser.
+        captures: the run's; ``None`` where it captures nothing, not even with a script's own
+            browser.
     """
 
     def __init__(
@@ -140,18 +142,24 @@ class AnswerCache:
             self.note_shown(url, sha256)
 
     def note_shown(self, url: str, sha256: str | None) -> None:
-        """Note the digest of a page as the judge was shown it, which may have changed on disk since."""
+        """Note the digest of a page as the judge was shown it."""
         self._shown.setdefault(url, sha256)
 
     def pages_used(self) -> dict[str, str | None]:
-        """Return the digest of every page looked up, ``None`` where nothing is stored; reads files."""
+        """Return the digest of every page looked up, ``None`` where nothing is stored.
+
+        Reads files.
+        """
         return {
             url: self._shown[url] if url in self._shown else self._digest_in_view(url)
             for url in sorted(self.looked_up)
         }
 
     def listing_used(self) -> str | None:
-        """Return the digest of the list of stored pages; ``None`` if the script did not ask for it."""
+        """Return the digest of the list of stored pages.
+
+        ``None`` if the script did not ask for it.
+        """
         return listing_sha256(self.task_cache) if self.is_listed else None
 
     def _sees(self, url: str) -> bool:

@@ -51,9 +51,9 @@ _log = logging.getLogger(__name__)
 class CacheFileSys:
     """The pages stored in ``task_dir``, found by any spelling of their URL.
 
-    A page is on disk and listed when ``put_web`` or ``put_pdf`` returns. Pages that other threads and
-    processes store are kept and found. The first write creates the folder. All methods may be called from any
-    thread.
+    A page is on disk and listed when ``put_web`` or ``put_pdf`` returns. Pages that other threads
+    and processes store are kept and found. The first write creates the folder. All methods may be
+    called from any thread.
     """
 
     def __init__(self, task_dir: str | os.PathLike[str]) -> None:
@@ -68,7 +68,7 @@ class CacheFileSys:
         self._index_file.current()  # a damaged index is an error now, not in the middle of a run
 
     def put_web(self, url: str, text: str, screenshot: bytes | str | None) -> None:
-        """Store a web page: its text, and its screenshot (bytes, base64 text or ``data:`` URL) as JPEG.
+        """Store a web page's text, and its screenshot (bytes, base64 or ``data:`` URL) as JPEG.
 
         Raises:
             CacheWriteError: the folder cannot be written, or ``url`` is no URL.
@@ -102,8 +102,9 @@ class CacheFileSys:
     ) -> bool:
         """Store a captured page with its record, and return whether it was stored.
 
-        A stored page is not replaced by a failure or by a page that looks worse. Of a failure, only the
-        record is stored. A page that a redirect led to without trouble is found by the target's URL as well.
+        A stored page is not replaced by a failure or by a page that looks worse. Of a failure, only
+        the record is stored. A page that a redirect led to without trouble is found by the target's
+        URL as well.
 
         Args:
             url: the URL to store it under instead of the requested one.
@@ -198,8 +199,8 @@ class CacheFileSys:
     def capture_records(self) -> dict[str, CaptureRecord]:
         """Return the records of all stored pages by index key, and of failed captures by URL.
 
-        Unlike ``capture_record`` this does not read the pages, so that a record may be that of a page
-        which an older tool has replaced since.
+        Unlike ``capture_record`` this does not read the pages, so that a record may be that of a
+        page which an older tool has replaced since.
         """
         kinds = self._stored_kinds()
         stems = {main_file_name(key, kind)[:32]: key for key, kind in kinds.items()}
@@ -257,7 +258,8 @@ class CacheFileSys:
     def digest(self, url: str) -> str | None:
         """Return a SHA-256 hex digest that changes when the stored page does, ``None`` for no page.
 
-        A person's decision that the page is right changes it where judges were shown signs of trouble.
+        A person's decision that the page is right changes it where judges were shown signs of
+        trouble.
         """
         # Before the files are read: if they are replaced meanwhile, the next call reads them again.
         state = self.files_state(url)
@@ -278,7 +280,9 @@ class CacheFileSys:
         return text_sha256(" ".join([content, *(trouble.kind for trouble in troubles)]))
 
     def files_state(self, url: str) -> Hashable | None:
-        """Return a value that changes when the stored page's files are replaced; ``None`` if none are here.
+        """Return a value that changes when the stored page's files are replaced.
+
+        ``None`` if none are here.
 
         Unlike ``digest`` this does not read them.
         """
@@ -307,7 +311,7 @@ class CacheFileSys:
             write_whole(PageFiles.of(self.task_dir, stored[0]).sidecar, sidecar_text(changed))
 
     def remove(self, url: str, record: CaptureRecord | None = None) -> None:
-        """Remove a page, stored or failed, and leave nothing of it but the record that is given, if any.
+        """Remove a page, stored or failed, and leave only the given record, if any.
 
         Raises:
             CacheWriteError: the folder cannot be written, or the URL is no URL.
@@ -358,7 +362,10 @@ class CacheFileSys:
         self._index_file.unlist(keys)
 
     def page_files(self, url: str) -> tuple[Path, ...]:
-        """Return the files of the stored page: its text and screenshot, or its PDF; none for no page."""
+        """Return the files of the stored page: its text and screenshot, or its PDF.
+
+        None for no page.
+        """
         stored = self._find(url)
         paths = PageFiles.of(self.task_dir, stored[0]).of_kind(stored[1]) if stored else ()
         return tuple(path for path in paths if path.exists())
@@ -368,7 +375,7 @@ class CacheFileSys:
         return sorted(self._stored_kinds())
 
     def index_key(self, url: str) -> str | None:
-        """Return the index key that the URL is found by, ``None`` where the index lists no such page."""
+        """Return the page's key in the index, ``None`` if the index does not list it."""
         stored = self._find(url)
         return stored[0] if stored else None
 

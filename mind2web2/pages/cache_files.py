@@ -1,4 +1,4 @@
-"""The files of a cache folder, shared with other threads and processes: pages and the index that lists them.
+"""The files of a cache folder, pages and index, shared with other processes.
 
 file-layouts.md describes their names and contents.
 """
@@ -12,14 +12,16 @@ import json
 import logging
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
-from mind2web2.capture.models import PageKind
-from mind2web2.errors import CacheReadError, DocumentError
+from mind2web2.capture.models import CaptureRecord, PageKind
+from mind2web2.errors import CacheReadError, CacheWriteError, DocumentError
 from mind2web2.pages.page_names import (
     IndexEntries,
     index_bytes,
@@ -27,7 +29,7 @@ from mind2web2.pages.page_names import (
     page_stem,
 )
 from mind2web2.pages.stored_files import file_names_in
-from mind2web2.urls.parts import clean_url, lookup_key, split_url
+from mind2web2.urls.parts import clean_url, lookup_key, split_url, storage_key
 from mind2web2.utils.files import (
     MAX_JSON_BYTES,
     is_leftover,
@@ -35,26 +37,13 @@ from mind2web2.utils.files import (
     stage_file,
     write_whole,
 )
-from mind2web2.utils.text import as_unicode_text
-
-if TYPE_CHECKING:
-    from mind2web2.capture.models import CapturedPage
-
-
-import threading
-from collections.abc import Callable, Set
-from contextlib import contextmanager
-from dataclasses import field
-from typing import TYPE_CHECKING
-
-from mind2web2.capture.models import CaptureRecord
-from mind2web2.errors import CacheWriteError
-from mind2web2.urls.parts import storage_key
 from mind2web2.utils.images import to_jpeg
-from mind2web2.utils.text import is_unicode_text
+from mind2web2.utils.text import as_unicode_text, is_unicode_text
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
+
+    from mind2web2.capture.models import CapturedPage
 
 
 _log = logging.getLogger(__name__)
@@ -109,7 +98,7 @@ def is_page_file(name: str) -> bool:
 
 
 def screenshot_bytes(screenshot: bytes | str | None) -> bytes | None:
-    """Return a screenshot given as bytes, base64 text or ``data:`` URL as JPEG, ``None`` where there is none.
+    """Return a screenshot (bytes, base64 text or ``data:`` URL) as JPEG, or ``None``.
 
     Raises:
         DocumentError: it is not base64 or no image that can be read.
@@ -205,7 +194,7 @@ def sidecar_text(record: CaptureRecord) -> str:
 
 
 def read_sidecar(path: Path) -> CaptureRecord | None:
-    """Return the record in a file, ``None`` where there is none or it is damaged, the latter with a warning.
+    """Return the record in a file, or ``None``; warn if the file is damaged.
 
     Raises:
         CacheReadError: the file exists and cannot be read.
@@ -229,7 +218,7 @@ def read_sidecar(path: Path) -> CaptureRecord | None:
 
 
 class UrlNotes:
-    """A JSON object by URL that another tool keeps in a cache folder, read again when it has changed."""
+    """A JSON object by URL that another tool keeps in a cache folder."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -265,7 +254,7 @@ class UrlNotes:
 
 
 def listed_failure_record(url: str, note: object) -> CaptureRecord | None:
-    """Return the record of a page that ``failures.json`` lists, ``None`` for one that it does not."""
+    """Return the record of a page that ``failures.json`` lists, else ``None``."""
     if note is None:
         return None
     fields = note if isinstance(note, dict) else {}
@@ -288,7 +277,8 @@ def may_replace(
 ) -> bool:
     """Return whether a capture is as good as the stored page's, whose record may be missing.
 
-    A page without a record is an older tool's: it gives way to a clean capture, not to a suspect one.
+    A page without a record is an older tool's: it gives way to a clean capture, not to a suspect
+    one.
 
     Args:
         must_be_better: an equally good one stays, unless its server was out of order.
@@ -318,7 +308,7 @@ def _route(url: str) -> str:
 
 
 def content_of(page: CapturedPage) -> tuple[PageKind, list[bytes | None]] | None:
-    """Return the contents of the files that a page of this kind has, ``None`` if it yielded nothing.
+    """Return the contents of the files of a page of this kind, or ``None``.
 
     Raises:
         DocumentError: the screenshot is not an image.
@@ -348,7 +338,8 @@ _PLAIN_NAME = re.compile(r"[\w.-]{1,64}", re.ASCII)
 def replace_page(folder: Path, contents: Mapping[Path, bytes | str | None]) -> None:
     """Replace a page's files, ``None`` removing one; call while the folder is locked.
 
-    Readers that find the folder unlocked see all old files or all new ones, whenever the process is killed.
+    Readers that find the folder unlocked see all old files or all new ones, whenever the process is
+    killed.
     """
     note: dict[str, str | None] = {}
     for path, content in contents.items():
@@ -371,7 +362,10 @@ def finish_replacing(folder: Path) -> None:
 
 
 def _moves(raw: bytes) -> dict[str, str | None]:
-    """Return the moves that a note lists; none if the note is not ours, since folders are exchanged."""
+    """Return the moves that a note lists.
+
+    None if the note is not ours, since folders are exchanged.
+    """
     try:
         note = json.loads(raw)
     except (ValueError, RecursionError):
@@ -389,7 +383,7 @@ def _is_staged(name: object) -> bool:
 
 @dataclass(frozen=True)
 class PageIndex:
-    """The pages that an index lists, found by any spelling of their URL at a cost that does not grow.
+    """The pages that an index lists, found by any spelling of their URL in constant time.
 
     Args:
         listed: the index as its file has it; other programs' kinds of entries are kept, not read.
@@ -459,7 +453,7 @@ FileState = tuple[int, int, int]
 
 
 class IndexFile:
-    """``index.json`` of one cache folder: read again when it has changed, replaced whole under a lock."""
+    """``index.json`` of one cache folder, replaced whole under a lock."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -520,9 +514,9 @@ class IndexFile:
     def unlist(self, keys: Set[str]) -> None:
         """Remove entries, keeping those of other processes; call inside ``writing()``."""
         listed = self.current().listed
-        kept = {key: kind for key, kind in listed.items() if key not in keys}
-        if len(kept) < len(listed):
-            self._write(kept)
+        remaining = {key: kind for key, kind in listed.items() if key not in keys}
+        if len(remaining) < len(listed):
+            self._write(remaining)
 
     def tidy(self) -> None:
         """Make the file list exactly the pages on disk; call inside ``writing()``."""
@@ -537,16 +531,18 @@ class IndexFile:
         for leftover in filter(is_leftover, file_names):
             # No other process writes it: the lock is ours.
             (self._folder / leftover).unlink(missing_ok=True)
-        kept = {key: kind for key, kind in entries.items() if not _is_lost(key, kind, file_names)}
-        if len(kept) < len(entries):
+        remaining = {
+            key: kind for key, kind in entries.items() if not _is_lost(key, kind, file_names)
+        }
+        if len(remaining) < len(entries):
             aside = self._set_aside()
             _log.warning(
                 "entries without files dropped count=%d old_index=%s",
-                len(entries) - len(kept),
+                len(entries) - len(remaining),
                 aside,
             )
-        if kept != self._index.listed or self._state is None:
-            self._write(kept)
+        if remaining != self._index.listed or self._state is None:
+            self._write(remaining)
 
     def _write(self, entries: IndexEntries) -> None:
         write_whole(self._path, index_bytes(entries))

@@ -31,14 +31,20 @@ _LONGEST_CLOSE_S = 15.0
 
 
 class DoubtfulPageError(CaptureError):
-    """A page is unavailable for a reason that may lie with this machine rather than with the page."""
+    """A page is unavailable, perhaps because of this machine."""
 
 
 class PageCapture(Protocol):
-    """Captures a page; ``capture(url, logger) -> CapturedPage``, if there is one, is used instead."""
+    """Captures a page.
+
+    ``capture(url, logger) -> CapturedPage``, if there is one, is used instead.
+    """
 
     async def capture_page(self, url: str, logger: logging.Logger) -> tuple[str | None, str | None]:
-        """Return the screenshot as base64 text and the page's text; ``CaptureError`` says why not."""
+        """Return the screenshot as base64 text and the page's text.
+
+        ``CaptureError`` says why not.
+        """
 
 
 OpenBrowser = Callable[[], AbstractAsyncContextManager[PageCapture]]
@@ -52,7 +58,9 @@ class KnownPages(Protocol):
 
 
 class SharedCaptures:
-    """The captures of a run, with one browser that is opened for the first of them; an async context manager.
+    """The captures of a run, with one browser that is opened for the first of them.
+
+    An async context manager.
 
     Equal requests wait for one capture. A failed capture is not repeated.
 
@@ -155,7 +163,10 @@ class SharedCaptures:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """The record of a capture, and the cache that has the page; its content is not kept in memory."""
+    """The record of a capture, and the cache that has the page.
+
+    Its content is not kept in memory.
+    """
 
     record: CaptureRecord
     cache: PageCache
@@ -196,7 +207,7 @@ async def _page_from(browser: PageCapture, url: str, logger: logging.Logger) -> 
 
 
 def _page_of(url: str, text: str, screenshot: str | None) -> CapturedPage:
-    """Return a page that a browser without records has captured, looked at as far as its text goes."""
+    """Return a page that a browser without records has captured, with signs from its text."""
     seen = PageObservation(requested_url=url, final_url=url, text=text, text_chars=len(text))
     record = _record(url, kind="web", text_chars=len(text), troubles=signs_of_trouble(seen))
     return CapturedPage(record, text, screenshot_bytes(screenshot))

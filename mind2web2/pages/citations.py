@@ -1,7 +1,7 @@
-"""The URLs that an agent's answers to a task cite, listed in a file; and which of them are barred sources.
+"""The URLs that an agent's answers to a task cite, and the barred ones among them.
 
-A parser and a model find the URLs. Barred sources are pages about the benchmark itself, on which an answer
-should not rest.
+A parser and a model find the URLs. Barred sources are pages about the benchmark itself, on which an
+answer should not rest.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def cited_urls(answer_markdown: str) -> list[str]:
 
 
 def addresses_to_open(answer_markdown: str) -> list[str]:
-    """Return the pages of ``cited_urls`` as the answer spells them: servers may know that spelling only."""
+    """Return the pages of ``cited_urls`` in the answer's own spelling."""
     return as_cited(markdown_addresses(answer_markdown))
 
 
@@ -128,7 +128,7 @@ async def judged_urls(
     limit: Limit | None = None,
     extra: Parameters | None = None,
 ) -> tuple[list[str], ChatReply]:
-    """Return the pages that a judge model finds cited, as ``cited_urls`` does and often the same ones.
+    """Return the pages that a judge model finds cited.
 
     The model's reply is returned as well, with its usage.
 
@@ -173,7 +173,7 @@ def _host_of(url: str) -> str | None:
 
 
 def _hosts_in(answer: str) -> set[str]:
-    """Return all words of an answer that could be hosts, dots spelled out and broken lines included."""
+    """Return all words of an answer that could be hosts, also with dots spelled out."""
     text = _SPELLED_DOT.sub(".", undo_markdown_escapes(answer))
     words = {
         word
@@ -261,7 +261,9 @@ def write_citations(
 
 
 def listed_urls(path: Path) -> list[str]:
-    """Return the URLs in a list of citations, also of an older tool's; none if there is no such file.
+    """Return the URLs in a list of citations, also of an older tool's.
+
+    None if there is no such file.
 
     Raises:
         CacheReadError: the file cannot be read or is damaged.
@@ -285,12 +287,15 @@ AskForUrls = Callable[[str], Awaitable[list[str]]]
 
 
 class LinkJudge:
-    """Asks a judge for the URLs of answers and keeps its replies; where it fails, the parser has to do.
+    """Asks a judge for the URLs of answers and keeps its replies.
+
+    Where it fails, the parser has to do.
 
     Args:
         folder: of the kept replies, a file for each answer, named by the answer's SHA-256.
         model: the model whose kept replies count; ``None`` for any model.
-        ask: gives the URLs of an answer, raising ``JudgeError``; ``None`` to use kept replies alone.
+        ask: gives the URLs of an answer, raising ``JudgeError``; ``None`` to use kept replies
+            alone.
     """
 
     def __init__(self, folder: Path, model: str | None, ask: AskForUrls | None) -> None:
@@ -311,9 +316,9 @@ class LinkJudge:
     async def urls(self, answer: str, name: str = "an answer") -> list[str]:
         """Return the model's links, new or stored; none if it was not asked or failed."""
         path = self._folder / f"{hashlib.sha256(as_unicode_text(answer).encode()).hexdigest()}.json"
-        kept = await asyncio.to_thread(_stored_urls, path, self._model)
-        if kept is not None:
-            return kept
+        stored_urls = await asyncio.to_thread(_stored_urls, path, self._model)
+        if stored_urls is not None:
+            return stored_urls
         if self._has_answered:
             urls = await self._ask_model(answer, name)
         else:
@@ -365,7 +370,7 @@ _TITLE = "title:"
 
 
 class BarredPage(TypedDict):
-    """A page about the benchmark, the rule that names it, and the address or title that the rule names."""
+    """A page about the benchmark, and the rule that names it."""
 
     url: str
     rule: str
@@ -428,7 +433,9 @@ class BarredList:
         pages: CacheFileSys,
         question: str = "",
     ) -> list[BarredPage]:
-        """Return the barred sources among the pages that an answer cites or was judged on; reads files.
+        """Return the barred sources among the pages that an answer cites or was judged on.
+
+        Reads files.
 
         Args:
             question: the task's; a page that shares long runs of words with it is barred too.

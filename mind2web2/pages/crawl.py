@@ -1,4 +1,4 @@
-"""An agent's pages on disk, and the captures of the pages that its answers cite: each missing one once."""
+"""Captures of the pages that an agent's answers cite, each missing one once."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Choice = Literal["missing", "failed", "suspect", "doubtful"]
 
 @dataclass(frozen=True, slots=True)
 class CitedPage:
-    """One page that a task's answers cite, as the task's cache has it: stored, failed or neither."""
+    """One cited page as the task's cache has it: stored, failed or neither."""
 
     url: str
     kind: PageKind | None
@@ -59,7 +59,7 @@ class CitedPage:
         return self.record.failure or "it yielded nothing"
 
     def is_chosen(self, choice: Choice, before: datetime | None = None) -> bool:
-        """Return whether a run captures the page: by the choice, or where it is older than ``before``."""
+        """Return whether a run captures the page, by the choice and ``before``."""
         if before is not None:
             return self.kind is None or _is_older(self.record, before)
         if choice == "suspect":
@@ -97,19 +97,21 @@ def page_jobs(
     tasks: Iterable[TaskPages], choice: Choice, before: datetime | None = None
 ) -> list[PageJob]:
     """Return the chosen pages, each once however many tasks cite it."""
-    wanted: dict[str, dict[str, str]] = {}
+    citing_tasks: dict[str, dict[str, str]] = {}
     for task in tasks:
         for page in task.pages:
             if page.is_chosen(choice, before):
-                wanted.setdefault(lookup_key(page.url) or page.url, {}).setdefault(
+                citing_tasks.setdefault(lookup_key(page.url) or page.url, {}).setdefault(
                     task.task_id, page.url
                 )
-    jobs = [PageJob(next(iter(urls.values())), tuple(urls.items())) for urls in wanted.values()]
+    jobs = [
+        PageJob(next(iter(urls.values())), tuple(urls.items())) for urls in citing_tasks.values()
+    ]
     return _spread(jobs)
 
 
 def _spread(jobs: Sequence[PageJob]) -> list[PageJob]:
-    """Put the first page of every host before the second of any, so that a slow host delays no other."""
+    """Let hosts take turns, so that a slow host does not delay others."""
     seen: Counter[str] = Counter()
     ranks = []
     for job in jobs:
@@ -206,7 +208,7 @@ class PageCapturer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """Finds copies by the availability API; captures them like any page, in the form that was archived."""
+    """Finds copies by the availability API, and captures them as they were archived."""
 
     url: str
     moments: Mapping[str, Mapping[str, datetime]]
@@ -361,10 +363,10 @@ async def crawl(
     archive: Archive | None = None,
     others: PagesOfOthers | None = None,
 ) -> list[TaskPages]:
-    """Store the chosen pages in the tasks' caches, and return all cited pages as they are stored then.
+    """Store the chosen pages in the tasks' caches, and return all cited pages.
 
-    A browser is opened only if a page has to be captured. Each page is stored at once, so that a run may end
-    at any time; the lists of cited URLs are then updated.
+    A browser is opened only if a page has to be captured. Each page is stored at once, so that a
+    run may end at any time; the lists of cited URLs are then updated.
 
     Args:
         before: capture pages that are older than this instead of those of the choice.
@@ -458,15 +460,15 @@ class _Crawl:
         """Get pages from the queue until none is left."""
         for job in queue:
             # A redirect or another process may have stored it since.
-            own = [self.cache.of(task_id) for task_id, _ in job.wanted_by]
-            source = await asyncio.to_thread(self._source_of, job, own)
+            task_caches = [self.cache.of(task_id) for task_id, _ in job.wanted_by]
+            source = await asyncio.to_thread(self._source_of, job, task_caches)
             if source is None:
                 await self._capture(job, capturer)
             else:
                 await self._copy(job, source)
 
     async def wait_again(self, capturer: PageCapturer) -> None:
-        """Wait longer for pages whose server was silent, unless another page of the host stays silent too."""
+        """Wait longer for pages of a silent server, unless it stays silent for another page."""
         while self._unanswered:
             job, page = self._unanswered.popleft()
             host = _host_of(job)
@@ -513,9 +515,9 @@ class _Crawl:
     async def _copy(self, job: PageJob, source: CacheFileSys, copy: _Copy = _copy_of_task) -> None:
         is_copied = False
         for task_id, url in job.wanted_by:
-            own = self.cache.of(task_id)
-            if own is not source:
-                await asyncio.to_thread(copy, url, source, own)
+            task_cache = self.cache.of(task_id)
+            if task_cache is not source:
+                await asyncio.to_thread(copy, url, source, task_cache)
                 is_copied = True
         record = await asyncio.to_thread(source.capture_record, job.url)
         await self._note_outcome(job, PageOutcome(job.url, record, is_copied=is_copied))

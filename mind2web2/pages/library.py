@@ -53,7 +53,10 @@ class PageRequest:
         return shared_cache(self.cache)
 
     def record(self) -> CaptureRecord | None:
-        """Return the record of the page's capture; reads a file. Caches of scripts may keep none."""
+        """Return the record of the page's capture; reads a file.
+
+        Caches of scripts may keep none.
+        """
         return capture_record(self.cache, self.url)
 
     def digest(self) -> str | None:
@@ -61,12 +64,18 @@ class PageRequest:
         return page_digest(self.cache, self.url)
 
     def state(self) -> Hashable | None:
-        """Return a value that changes when the stored page is replaced; ``None`` where that is not known."""
+        """Return a value that changes when the stored page is replaced.
+
+        ``None`` where that is not known.
+        """
         return page_state(self.shared_cache, self.url)
 
 
 class PageMemory:
-    """Contents by key; over the limit, those used longest ago are dropped, but never the last one."""
+    """Contents by key.
+
+    Over the limit, those used longest ago are dropped, but never the last one.
+    """
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
@@ -157,7 +166,7 @@ class PageLibrary:
         self._addresses_at_first[id(cache)] = addresses
 
     def stored_at_first(self, cache: PageCache) -> frozenset[str] | None:
-        """Return the addresses (``lookup_key``) that ``note_stored`` has noted, ``None`` where it has not."""
+        """Return the addresses (``lookup_key``) that ``note_stored`` has noted, if any."""
         return self._addresses_at_first.get(id(shared_cache(cache)))
 
     async def cached(self, cache: PageCache, urls: Sequence[str]) -> list[bool]:
@@ -264,10 +273,10 @@ class PageLibrary:
         if sha256 is not None and await asyncio.to_thread(request.digest) != sha256:
             return None
         if dropped := self._memory.keep(content_key, content):
-            kept = {
+            still_known = {
                 key: known for key, known in self._known.items() if known.content_key not in dropped
             }
-            self._known = kept
+            self._known = still_known
         return content
 
     async def _addresses(self, shared: PageCache) -> frozenset[str] | None:
@@ -281,13 +290,14 @@ class PageLibrary:
 
 
 class RunCache(PageCache, Protocol):
-    """The cache that a run hands to a script (``AnswerCache``): it brings what the run's answers share.
+    """The cache that a run hands to a script (``AnswerCache``).
 
     Attributes:
         task_cache: shared by the answers of a task.
         page_library: the run's prepared pages.
         page_limit: the run's limit on captures, where it has one.
-        captures: the run's; ``None`` where it captures nothing, not even with a script's own browser.
+        captures: the run's; ``None`` where it captures nothing, not even with a script's own
+            browser.
     """
 
     task_cache: PageCache
@@ -347,7 +357,10 @@ async def _capture(request: PageRequest) -> PageKind:
 async def _kind_after_another_try(
     request: PageRequest, captures: SharedCaptures
 ) -> PageKind | None:
-    """Return how a page is stored after another capture, for an error that may have passed; else ``None``."""
+    """Return how a page is stored after another capture, for an error that may have passed.
+
+    Else ``None``.
+    """
     shared = request.shared_cache
     record = await asyncio.to_thread(request.record)
     if record is None or record.kind is None or not record.is_transient:

@@ -27,7 +27,8 @@ class PagesOfOthers:
     """The pages that the other agents of a cache root have of the same tasks.
 
     Args:
-        with_private_network: also pages of private addresses, as a capture of this run may visit them.
+        with_private_network: also pages of private addresses, as a capture of this run may visit
+            them.
     """
 
     def __init__(self, *, with_private_network: bool = False) -> None:
@@ -35,7 +36,9 @@ class PagesOfOthers:
         self._caches: dict[Path, list[CacheFileSys]] = {}
 
     def source_of(self, url: str, own: CacheFileSys) -> CacheFileSys | None:
-        """Return the cache of another agent whose capture of a page serves as well as a new one; reads files.
+        """Return the cache of another agent whose capture of a page serves as well as a new one.
+
+        Reads files.
 
         Args:
             own: the pages of this agent's task.
@@ -55,7 +58,10 @@ class PagesOfOthers:
         return None
 
     def copy_page(self, url: str, own: PageCache) -> bool:
-        """Copy a page of another agent that serves as well as a new capture; return whether there is one."""
+        """Copy a page of another agent that serves as well as a new capture.
+
+        Return whether there is one.
+        """
         if not isinstance(own, CacheFileSys):
             return False  # a script's own, which belongs to no agent
         source = self.source_of(url, own)
@@ -98,7 +104,10 @@ def _is_private(url: str, record: CaptureRecord) -> bool:
 
 
 def copy_from_agent(url: str, source: CacheFileSys, own: CacheFileSys) -> bool:
-    """Copy a page of another agent, whose record names the agent; ``False`` if it is there no more."""
+    """Copy a page of another agent, whose record names the agent.
+
+    ``False`` if it is there no more.
+    """
     if not own.copy_page(url, source):
         return False
     record = own.capture_record(url)

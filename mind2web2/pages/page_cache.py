@@ -1,7 +1,7 @@
-"""Page caches as the judge's questions use them: ours, and caches that a script brings, which can do less.
+"""Page caches for the judge's questions: ours, and simpler ones that scripts bring.
 
-A script's own cache needs the methods of ``PageCache`` alone. The functions below ask for what ours can do
-beyond that, and say what holds for a cache that lacks it.
+A script's own cache needs the methods of ``PageCache`` alone. The functions below ask for what ours
+can do beyond that, and say what holds for a cache that lacks it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def page_digest(cache: PageCache, url: str) -> str | None:
 
 
 def page_state(cache: PageCache, url: str) -> Hashable | None:
-    """Return a value that changes when a stored page is replaced, ``None`` where it is not known."""
+    """Return a value that changes when a stored page is replaced, ``None`` if unknown."""
     state = _method(cache, "files_state")
     return None if state is None else state(url)
 
@@ -61,7 +61,10 @@ def listed_failure(cache: PageCache, url: str) -> str | None:
 
 
 def addresses(cache: PageCache) -> list[str] | None:
-    """Return the URLs of stored pages and those redirected to them; ``None`` from a cache without a list."""
+    """Return the URLs of stored pages and those redirected to them.
+
+    ``None`` from a cache without a list.
+    """
     stored, redirected = (
         _method(cache, "get_all_urls"),
         _method(cache, "redirected_urls"),

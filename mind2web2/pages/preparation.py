@@ -1,4 +1,4 @@
-"""A stored page in the form in which the judge sees it: cut text, parts of the screenshot, PDF pages."""
+"""Prepare a stored page for the judge: cut text, parts of the screenshot, PDF pages."""
 
 from __future__ import annotations
 

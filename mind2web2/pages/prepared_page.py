@@ -1,4 +1,4 @@
-"""A page in the form in which the judge is shown it: content cut to the limits, and notes on the rest."""
+"""A page as the judge sees it: content within the limits, and notes on the rest."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ NO_SCREENSHOT = "no screenshot is stored"
 
 @dataclass(frozen=True, slots=True)
 class PageSettings:
-    """How much of a page the judge is shown; values from a script's process are checked by the types.
+    """How much of a page the judge is shown.
+
+    Values from a script's process are checked by the types.
 
     Args:
-        image_max_height: pixels of a screenshot, after scaling it to ``image_max_width``; the rest is cut.
-        part_height: a screenshot is shown in parts of this height, since models shrink taller images
-            until nothing can be read; neighbours share ``part_overlap`` pixels.
+        image_max_height: pixels of a screenshot, after scaling it to ``image_max_width``; the rest
+            is cut.
+        part_height: a screenshot is shown in parts of this height, since models shrink taller
+            images until nothing can be read; neighbours share ``part_overlap`` pixels.
         max_side_px: of a screenshot's part or the image of a PDF page; ``None`` for no other limit.
     """
 
@@ -96,7 +99,8 @@ class PreparedPage:
     def within(self, limit: ImageLimit) -> PreparedPage:
         """Return the page with no more images than a limit allows: the first of them.
 
-        Taller ones would show more of the page, but models scale these down until nothing can be read.
+        Taller ones would show more of the page, but models scale these down until nothing can be
+        read.
         """
         count = limit.max_images
         notes = self.notes
@@ -115,7 +119,7 @@ class PreparedPage:
         return replace(self, images=self.images[:count], notes=notes, limit=limit)
 
     def halve(self) -> PreparedPage:
-        """Return the page with half its text and half its images, for a judge with a short context."""
+        """Return the page with half its text and images, for a judge with a short context."""
         chars = self.text_chars // 2
         images = self.images[: len(self.images) // 2]
         note = f"cut for the judge's context: {chars} characters and {len(images)} images are shown"

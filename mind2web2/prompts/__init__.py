@@ -2,9 +2,10 @@
 
 The text in a block cannot forge the block's delimiters.
 
-A flag marks a passage that looks as if it were written for the judge; it changes no verdict. The patterns run
-over readable text (lower case) and ask for words of command beside words of judging: many ordinary pages
-state that a claim is true, some rate claims, and a few explain which instructions to ignore.
+A flag marks a passage that looks as if it were written for the judge; it changes no verdict. The
+patterns run over readable text (lower case) and ask for words of command beside words of judging:
+many ordinary pages state that a claim is true, some rate claims, and a few explain which
+instructions to ignore.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class HashedText(str):
         return self._sha256
 
     def prepare(self) -> Self:
-        """Return this text with everything computed that requests ask of it, to be called in a thread."""
+        """Return this text with everything computed that requests need."""
         _ = self.sha256, self.json_pieces
         return self
 
@@ -110,9 +111,9 @@ class BlockChain:
     """The blocks of one prompt, in order.
 
     A block's code is a hash over its own text and all blocks before it. No text can contain its own
-    hash or that of anything that depends on it, so no author of an answer, page or claim can write a
-    delimiter of their own block or of a later one; an earlier block's code is removed where it turns up.
-    The same prompt always has the same codes, so that prompt caching and replay work.
+    hash or that of anything that depends on it, so no author of an answer, page or claim can write
+    a delimiter of their own block or of a later one; an earlier block's code is removed where it
+    turns up. The same prompt always has the same codes, so that prompt caching and replay work.
     """
 
     def __init__(self) -> None:
@@ -120,9 +121,12 @@ class BlockChain:
         self._codes: list[str] = []
 
     def block(self, name: str, text: str) -> Block:
-        """Return the next block; a ``HashedText`` stays the very object it is unless it has to be cleaned.
+        """Return the next block.
 
-        Invisible characters are replaced by marks, except in a shared text, where that was done before.
+        A ``HashedText`` stays the very object it is unless it has to be cleaned.
+
+        Invisible characters are replaced by marks, except in a shared text, where that was done
+        before.
         """
         # Before codes are looked for, since letters with nothing between them may make up one.
         hashed = text if isinstance(text, HashedText) else shown_text(text)
@@ -319,7 +323,7 @@ def address_flags(url: str) -> tuple[Flag, ...]:
 
 
 def readable(text: str) -> str:
-    """Return a text in lower case as a reader sees it, with escapes and styled letters as plain ones."""
+    """Return a text in lower case, with escapes and styled letters as plain ones."""
     plain = without_unseen(text)
     if "%20" in plain:
         plain = unquote(plain)

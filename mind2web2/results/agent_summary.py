@@ -69,7 +69,7 @@ class ClaimCounts(_Figures):
 
 
 class VerdictCounts(ClaimCounts):
-    """Doubtful verdicts in all and by task, and the answers with another reservation, as ``task/answer``."""
+    """Doubtful verdicts in all and by task, and doubtful answers as ``task/answer``."""
 
     tasks: dict[str, ClaimCounts]
     extractions: dict[Reservation, int]
@@ -81,7 +81,7 @@ class VerdictCounts(ClaimCounts):
 
 
 class BarredFigures(_Figures):
-    """The answers that rest on barred sources, as ``task/answer``, and the averages without them."""
+    """The answers that rest on barred sources, and the averages without them."""
 
     answers: tuple[str, ...]
     avg_score: float | None
@@ -209,7 +209,10 @@ class AgentSummary(_Figures):
 
 @dataclass(frozen=True, slots=True)
 class MissingAnswer:
-    """An answer without a score, or one that does not exist; a task without any has no ``answer_name``."""
+    """An answer without a score, or one that does not exist.
+
+    A task without any has no ``answer_name``.
+    """
 
     task_id: str
     answer_name: str | None

@@ -131,11 +131,13 @@ class TaskWork:
     """One task of the agent.
 
     Args:
-        answers: its answers in natural order; a folder or a broken link named like an answer is among
-            them, so that it is reported instead of vanishing.
+        answers: its answers in natural order; a folder or a broken link named like an answer is
+            among them, so that it is reported instead of vanishing.
         script_path: the script that judges them, ``None`` if there is none.
-        unscored_reason: why no answer of this task can be scored, in one line; ``None`` if they can.
-        failed_runs: why the agent has no answer, or an empty one, in runs that count as 0, by answer name.
+        unscored_reason: why no answer of this task can be scored, in one line; ``None`` if they
+            can.
+        failed_runs: why the agent has no answer, or an empty one, in runs that count as 0, by
+            answer name.
         stopped_runs: why runs of the agent did not take place, by answer name; they have no score.
         elsewhere: names of further answers, which other shards judge.
     """
@@ -207,7 +209,7 @@ def agent_names(paths: PathConfig) -> list[str]:
 def select_answers(
     paths: PathConfig, agent_name: str, task_ids: Sequence[str] = ()
 ) -> dict[str, tuple[AnswerFile, ...]]:
-    """Return the answers to the agent's tasks in natural order, or only to the named ones, scripts or not.
+    """Return the answers to the agent's tasks, or to the named ones, in natural order.
 
     Raises:
         UsageError: a name is not a plain one, or there is no such agent, task or answer.
@@ -230,8 +232,8 @@ _CASE_HEADER = re.compile(r"---[ \t]*\n(?:#.*\n)*expect: *[\d.]+ *\n")
 def read_answer(path: Path) -> str:
     r"""Return an answer's text without a byte order mark and with ``\n`` as its only line break.
 
-    Line breaks are made uniform because checkouts and archives change them, while the same answer has
-    to give the same judge requests everywhere.
+    Line breaks are made uniform because checkouts and archives change them, while the same answer
+    has to give the same judge requests everywhere.
 
     Raises:
         AnswerError: the file is missing, not a file, a link out of the agent's folder, unreadable,
@@ -287,7 +289,7 @@ def without_empty(
 
 
 def uniform_text(text: str) -> str:
-    r"""Return an answer's text as ``read_answer`` does: no byte order mark, ``\n`` as its only line break."""
+    r"""Return an answer's text as ``read_answer`` does."""
     return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -329,12 +331,12 @@ def _agent_folder(paths: PathConfig, agent_name: str) -> Path:
     raise UsageError(f"no agent {agent_name} under {paths.answers_root}: there is {known}")
 
 
-def _task_ids(agent_folder: Path, named: Sequence[str]) -> list[str]:
-    for task_id in named:
+def _task_ids(agent_folder: Path, task_ids: Sequence[str]) -> list[str]:
+    for task_id in task_ids:
         if not (agent_folder / check_name("task", task_id)).is_dir():
             known = name_list(_folders(agent_folder))
             raise UsageError(f"no answers to task {task_id} under {agent_folder}: there is {known}")
-    return list(dict.fromkeys(named)) or sorted(_folders(agent_folder), key=natural_key)
+    return list(dict.fromkeys(task_ids)) or sorted(_folders(agent_folder), key=natural_key)
 
 
 def _folders(folder: Path) -> list[str]:
@@ -430,7 +432,10 @@ class _AnswerMeta(BaseModel):
 
 
 def answer_file(answer_path: Path) -> AnswerFile:
-    """Return an answer with what its meta file says; what cannot be used of it is logged and ignored."""
+    """Return an answer with what its meta file says.
+
+    What cannot be used of it is logged and ignored.
+    """
     meta_path = answer_path.with_suffix(".meta.json")
     try:
         meta = json.loads(read_regular_file(meta_path))

@@ -1,4 +1,4 @@
-"""The facts of a result that the cautions at the end of a run need, so that a run keeps no whole results."""
+"""The facts of a result that the cautions at the end of a run need."""
 
 from __future__ import annotations
 

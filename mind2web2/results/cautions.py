@@ -36,7 +36,7 @@ def cautions(results: Sequence[CautionFacts], recapture: str) -> list[str]:
 
 
 def lasting_cautions(results: Sequence[CautionFacts]) -> list[str]:
-    """Return the cautions about stored results that the table of doubtful verdicts does not count."""
+    """Return the cautions about stored results beside the table of doubtful verdicts."""
     lines = [
         _unavailable_line(results),
         _downloads_line(results),
@@ -153,7 +153,7 @@ def flagged_line(results: Sequence[CautionFacts]) -> str | None:
 
 
 def _fault_lines(results: Iterable[CautionFacts]) -> Iterator[str]:
-    """Yield the mistakes of scripts that may have cost answers points, each once for all its answers."""
+    """Yield each mistake of a script that may have cost answers points, once."""
     answers: dict[tuple[str, str], list[str]] = {}
     for found in results:
         for fault in found.faults:

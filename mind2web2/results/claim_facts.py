@@ -46,7 +46,7 @@ class ClaimFacts:
 
 
 def is_claim(leaf: WrittenNode) -> bool:
-    """Tell whether a leaf holds a claim that was judged, or that failed because of its pages or an error."""
+    """Tell whether a leaf's claim was judged, or failed by its pages or an error."""
     return leaf.evidence is not None and leaf.evidence.decided_by in _OF_CLAIMS
 
 
@@ -104,7 +104,7 @@ def _reservations(evidence: Evidence) -> set[Reservation]:
 
 
 def _decisive(checks: Iterable[PageCheck]) -> list[PageCheck]:
-    """Return the check of the page that supports a leaf, else those of all pages that the judge saw."""
+    """Return the check of the supporting page, else those of all pages."""
     shown = [check for check in checks if check.page is not None]
     return [check for check in shown if check.outcome == "supported"] or shown
 

@@ -18,7 +18,8 @@ class DatasetRecord(BaseModel):
     """Which files of a folder come from a dataset.
 
     Args:
-        known: digests that a file of the dataset may have, by name; earlier ones while a download lasts.
+        known: digests that a file of the dataset may have, by name; earlier ones while a download
+            lasts.
         files: digests of the files of the commit, by name.
     """
 
@@ -49,7 +50,9 @@ def git_blob_id(content: bytes) -> str:
 
 
 def dataset_commit(script: Path) -> str | None:
-    """Return the dataset's commit that a script is from; ``None`` for other scripts and changed ones.
+    """Return the dataset's commit that a script is from.
+
+    ``None`` for other scripts and changed ones.
 
     Raises:
         OSError: the script cannot be read.

@@ -1,7 +1,7 @@
 """Find results that no longer hold, by the files and the judge of now.
 
-A result holds while the checksums of what it was made from are the same and its script uses nothing else
-(``scripts.sources``). Any other script is run again, from stored replies.
+A result holds while the checksums of what it was made from are the same and its script uses nothing
+else (``scripts.sources``). Any other script is run again, from stored replies.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Conditions:
 
 
 def provenance_now(job: AnswerSetting, text: str, conditions: Conditions) -> Provenance:
-    """Return what a result of this answer would be made from now, as far as known before the script runs."""
+    """Return the provenance of a result now, as far as known before the script runs."""
     return Provenance(
         answer_sha256=text_sha256(text),
         script=f"{job.script_version}/{job.script_path.name}",
@@ -99,7 +99,7 @@ def moment_of(answer: AnswerFile, as_of: AsOf | None) -> datetime | None:
 def held_result(
     job: AnswerJob, text: str, conditions: Conditions
 ) -> tuple[LoadedResult | None, str | None]:
-    """Return the newest result if it still holds, or why it does not, in one line, if there is one."""
+    """Return the newest result if it still holds, else the reason in one line."""
     found = latest_result(job.folder / "results")
     if found is None:
         return None, None
@@ -147,7 +147,8 @@ def changes_since(
     """Yield what has changed since a result was made, one phrase each; reads files.
 
     Args:
-        answer_sha256: of the present text; ``None`` for an answer that is missing or cannot be read.
+        answer_sha256: of the present text; ``None`` for an answer that is missing or cannot be
+            read.
         script: of now; ``None`` where no script exists for the task.
         pages: ``None`` leaves them uncompared.
     """
@@ -237,7 +238,9 @@ def _unknown_inputs(made_from: Provenance, script_path: Path) -> Iterator[str]:
 
 
 class FilesNow:
-    """An agent's answers, scripts and pages as they are now; scripts and pages are found once a task.
+    """An agent's answers, scripts and pages as they are now.
+
+    Scripts and pages are found once a task.
 
     Args:
         with_pages: ``False`` leaves pages uncompared, for results that came without them.
@@ -287,9 +290,9 @@ class FilesNow:
 def newest_judge(eval_results_root: Path, agent_name: str) -> JudgeRecord | None:
     """Return the judge of the newest result, if one is recorded."""
     folders = (eval_results_root / agent_name).glob("*/*/results")
-    named = [(newest_result_name(folder) or "", folder) for folder in folders]
+    names_and_folders = [(newest_result_name(folder) or "", folder) for folder in folders]
     # The stamp leads the name.
-    for _, folder in sorted(named, key=lambda each: each[0], reverse=True):
+    for _, folder in sorted(names_and_folders, key=lambda each: each[0], reverse=True):
         found = latest_result(folder)
         if found is not None and found.content.provenance is not None:
             return found.content.provenance.judge
@@ -351,10 +354,10 @@ def results_now(
     if not scripts.is_dir():
         return ResultsNow(unchecked=(f"whether results are stale: no folder {scripts}",))
     known = {(answer.task_id, answer.answer_name): answer for answer in answers}
-    there = [(task_id, file.name) for task_id in selected for file in selected[task_id]]
+    answers_on_disk = [(task_id, file.name) for task_id in selected for file in selected[task_id]]
     if task_ids is not None:
         known = {place: known[place] for place in known if place[0] in task_ids}
-        there = [place for place in there if place[0] in task_ids]
+        answers_on_disk = [place for place in answers_on_disk if place[0] in task_ids]
     scored = {place: one for place, one in known.items() if one.score is not None}
     # A run in which the agent failed has a score with a reason, and neither an answer nor a result.
     judged = [place for place, answer in scored.items() if not answer.reason]
@@ -366,11 +369,11 @@ def results_now(
     tasks = dict.fromkeys(task_id for task_id, _ in known)
     judged_tasks = dict.fromkeys(task_id for task_id, _ in judged)
     unknown = [task_id for task_id in judged_tasks if files.is_run_again(task_id)]
-    kept = selected.keys() | failed_tasks
+    current_tasks = selected.keys() | failed_tasks
     return ResultsNow(
         stale=stale,
-        unevaluated=tuple("/".join(place) for place in there if place not in known),
-        removed=tuple(task_id for task_id in tasks if task_id not in kept),
+        unevaluated=tuple("/".join(place) for place in answers_on_disk if place not in known),
+        removed=tuple(task_id for task_id in tasks if task_id not in current_tasks),
         unchecked=(*([] if pages.is_dir() else [unchecked]), *_run_again(unknown)),
     )
 

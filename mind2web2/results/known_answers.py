@@ -1,4 +1,4 @@
-"""Every answer that an agent's result folders know of, with its score or the reason why it has none."""
+"""Every answer in an agent's result folders, with its score or a reason."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def agent_answers(output_dir: Path, agent_name: str) -> list[ScoredAnswer]:
 def task_answers(output_dir: Path, agent_name: str, task_id: str) -> list[ScoredAnswer]:
     """Return every answer to a task that its folder knows of, in natural order.
 
-    The newest result file decides. The task's two summary files add scores of folders without result files,
-    and answers that were found unscored since.
+    The newest result file decides. The task's two summary files add scores of folders without
+    result files, and answers that were found unscored since.
     """
     folder = output_dir / agent_name / task_id
     answers = judged_answers(folder)
@@ -74,7 +74,7 @@ def _apply_entry(answers: dict[str, ScoredAnswer], entry: TaskEntry, folder: Pat
 
 
 def judged_answers(folder: Path) -> dict[str, ScoredAnswer]:
-    """Return the answers of a task that were ever judged, by name, as their newest results have them."""
+    """Return the judged answers of a task by name, from their newest results."""
     return {
         f"{stem}.md": _judged_answer(folder, stem)
         for stem in folder_names(folder)

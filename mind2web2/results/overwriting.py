@@ -1,4 +1,4 @@
-"""Lists results as overwritten while a run with ``--overwrite`` replaces the judgments they rest on."""
+"""Lists results as overwritten while a run with ``--overwrite`` lasts."""
 
 from __future__ import annotations
 

@@ -24,9 +24,10 @@ class JudgeRecord(BaseModel):
 
     Args:
         votes: how often it votes on a claim; results of earlier versions have the default.
-        first_model: of the judge that was asked about claims before this one; ``None`` for one judge.
-        doubt: where this judge decided in place of the first; results of earlier versions have other rules
-            than ``CASCADE_RULE``.
+        first_model: of the judge that was asked about claims before this one; ``None`` for one
+            judge.
+        doubt: where this judge decided in place of the first; results of earlier versions have
+            other rules than ``CASCADE_RULE``.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -45,7 +46,10 @@ class JudgeRecord(BaseModel):
 
     @property
     def is_by_known_rules(self) -> bool:
-        """Tell whether this version has the rules of votes and of two judges; earlier ones had more."""
+        """Tell whether this version has the rules of votes and of two judges.
+
+        Earlier ones had more.
+        """
         return self.doubt in (None, CASCADE_RULE) and (
             self.votes == ALWAYS or self.votes.isdecimal()
         )
@@ -57,7 +61,8 @@ class JudgeRecord(BaseModel):
         """Return the record of a run's judge, and of the one asked before it.
 
         Args:
-            endpoint: of the judge's server, likewise ``first_endpoint``; default: those of the specs.
+            endpoint: of the judge's server, likewise ``first_endpoint``; default: those of the
+                specs.
         """
         first = judge.preceding
         if first is not None:
@@ -99,8 +104,8 @@ class JudgeRecord(BaseModel):
         )
 
     def identities(self) -> list[JudgeIdentity]:
-        """Return the judges as the store of judgments knows them: this one, and the one asked before it."""
-        own = JudgeIdentity(
+        """Return the judges in the store's form: this one, and the one asked before it."""
+        deciding_judge = JudgeIdentity(
             model=self.model,
             endpoint=self.endpoint,
             temperature=self.temperature,
@@ -109,13 +114,13 @@ class JudgeRecord(BaseModel):
             extra_body=self.extra_body,
         )
         if self.first_model is None:
-            return [own]
+            return [deciding_judge]
         first = JudgeIdentity(
             model=self.first_model,
             endpoint=self.first_endpoint or self.endpoint,
             max_images=self.max_images,
         )
-        return [own, first]
+        return [deciding_judge, first]
 
 
 def _server(endpoint: str | None) -> str | None:
@@ -129,7 +134,8 @@ class Served(BaseModel):
     Args:
         model: the model's own name, such as one with a date.
         system_fingerprint: the backend's version.
-        is_first: it is the judge that was asked before the other; ``None`` in results of earlier versions.
+        is_first: it is the judge that was asked before the other; ``None`` in results of earlier
+            versions.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -141,7 +147,7 @@ class Served(BaseModel):
 
 
 class Premises(NamedTuple):
-    """The fields that two judges need alike, so that their scores of an answer differ by the judges alone."""
+    """The fields in which two results must agree to compare their judges."""
 
     answer_sha256: str
     script_sha256: str
@@ -164,11 +170,12 @@ class Provenance(BaseModel):
         refused_pages: pages that were not captured because their addresses are private.
         refused_downloads: files that the script did not get for the same reason.
         other_pages: digests of judged pages that ``pages`` lacks: the script stored them itself.
-        versions: of this package, of Python and of the libraries that shape requests; empty in results of
-            earlier versions.
+        versions: of this package, of Python and of the libraries that shape requests; empty in
+            results of earlier versions.
         served: the models behind the judgments.
         inputs: what the script read beside answer and pages.
-        replayed_from: the file with the judgments of a replay; ``None`` in results of earlier versions.
+        replayed_from: the file with the judgments of a replay; ``None`` in results of earlier
+            versions.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -205,7 +212,7 @@ class Provenance(BaseModel):
 def served_by(
     served: Mapping[tuple[str | None, str | None], int], *, is_first: bool = False
 ) -> tuple[Served, ...]:
-    """Return the models behind judgments, the most frequent first, from their counts by model and backend."""
+    """Return the models behind judgments, the most frequent first."""
     ordered = sorted(served.items(), key=lambda item: (-item[1], str(item[0])))
     return tuple(
         Served(

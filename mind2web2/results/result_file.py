@@ -1,7 +1,8 @@
 """One result: the model that result files are written from and read into.
 
-A result file holds the summary that the eval script returned (eval-scripts.md, "Summary"), and how the result
-was made. The file's own JSON is kept as ``document``: a script may add any fields, and they stay as they are.
+A result file holds the summary that the eval script returned (eval-scripts.md, "Summary"), and how
+the result was made. The file's own JSON is kept as ``document``: a script may add any fields, and
+they stay as they are.
 """
 
 from __future__ import annotations
@@ -124,7 +125,10 @@ class RunRecord(BaseModel):
     content_sha256: str | None = None
 
     def as_json(self) -> JsonObject:
-        """Return the fields as they are written; the judge that was checked is in the provenance."""
+        """Return the fields as they are written.
+
+        The judge that was checked is in the provenance.
+        """
         left_out: set[str] = {
             "content_sha256",
             *(["judge_check"] if self.judge_check is None else []),
@@ -165,7 +169,7 @@ class ResultMaking(BaseModel):
 
 
 class ResultPart(BaseModel):
-    """A part of what a script returned, as it gave it: a rubric tree, and what it extracted and recorded."""
+    """A part of a script's summary: a rubric tree, extractions and records."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -184,11 +188,14 @@ class ResultFile(BaseModel):
 
     Args:
         final_score: ``None`` where the file has no score from 0 to 1.
-        weighted_score: the figure by the leaves' weights, beside the score; ``None`` without weights.
+        weighted_score: the figure by the leaves' weights, beside the score; ``None`` without
+            weights.
         undecided_leaves: leaves that the script never judged.
-        script_faults: mistakes of the script, with its line; ``None`` in results of earlier versions.
+        script_faults: mistakes of the script, with its line; ``None`` in results of earlier
+            versions.
         score_bounds: ``None`` without exactly one sound rubric tree.
-        eval_breakdown: what the script returned, mostly one part; items that are no objects stay as they are.
+        eval_breakdown: what the script returned, mostly one part; items that are no objects stay as
+            they are.
         stated_provenance: the file's own words on what the result was made from.
     """
 
@@ -258,7 +265,10 @@ class ResultFile(BaseModel):
 
     @cached_property
     def provenance(self) -> Provenance | None:
-        """Return what the result was made from; ``None`` where it does not say, or not everything."""
+        """Return what the result was made from.
+
+        ``None`` where it does not say, or not everything.
+        """
         try:
             return Provenance.model_validate(self.stated_provenance)
         except ValidationError:
@@ -322,14 +332,14 @@ class ResultFile(BaseModel):
 
     @property
     def other_score_by_tree(self) -> float | None:
-        """Return the score that follows from the leaves if it differs from the result's own score."""
+        """Return the score from the leaves if it differs from the result's own score."""
         score, by_tree = self.final_score, self.score_by_tree
         if by_tree is None or score is None:
             return None
         return None if math.isclose(score, by_tree, rel_tol=0.0, abs_tol=_TOLERANCE) else by_tree
 
     def computed_bounds(self) -> ScoreBounds | None:
-        """Return the bounds of the score, ``None`` where it does not follow from one rubric tree."""
+        """Return the bounds of the score, ``None`` without one rubric tree."""
         if (
             self.sound_tree is None
             or self.final_score is None
@@ -396,7 +406,7 @@ class ResultFile(BaseModel):
                     yield from votes
 
     def other_pages(self, pages: Mapping[str, str | None]) -> dict[str, tuple[str | None, ...]]:
-        """Return the digests of judged pages that differ from those in the task's cache, by address.
+        """Return the digests of judged pages that differ from the cache, by address.
 
         Args:
             pages: digests of the pages that the script looked up in the cache.
@@ -427,7 +437,8 @@ class ResultFile(BaseModel):
     def is_edited(self) -> bool:
         """Tell whether the result changed after it was written, as far as its checksum tells.
 
-        A result that records library versions was written with a checksum: without one it was changed.
+        A result that records library versions was written with a checksum: without one it was
+        changed.
         """
         if self.run.content_sha256 is not None:
             return self.run.content_sha256 != self.content_sha256
@@ -443,7 +454,7 @@ class ResultFile(BaseModel):
 
 
 def _without_run(document: JsonObject) -> JsonObject:
-    """Return a document without when and how fast it was made, the moment that its script saw included."""
+    """Return a document without its times."""
     inputs = mapping(mapping(document.get("provenance")).get("inputs"))
     clock = {**mapping(inputs.get("clock")), "moment": None}
     made_from = {

@@ -1,8 +1,8 @@
 """Bounds of a result's score, by its verdicts on weak evidence; pure.
 
-Scores never fall when a leaf passes instead of failing, and fewer leaves are skipped then. So the score is
-least where every weak verdict is a failure, and greatest where each is a pass. A leaf that was skipped
-because of a weak failure has no verdict: it fails in one case and passes in the other.
+Scores never fall when a leaf passes instead of failing, and fewer leaves are skipped then. So the
+score is least where every weak verdict is a failure, and greatest where each is a pass. A leaf that
+was skipped because of a weak failure has no verdict: it fails in one case and passes in the other.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _FAILED = Outcome(0.0, "failed")
 def score_bounds(root: WrittenNode, score: float) -> ScoreBounds:
     """Return the bounds of a score that follows from a rubric tree.
 
-    Weak are verdicts on missing or suspect pages, with a quotation that was not found, with votes that differ
-    or that the judge declined, and after an error. The script's own decisions stay as they are. Unknown are
-    leaves that were skipped because a weak leaf failed.
+    Weak are verdicts on missing or suspect pages, with a quotation that was not found, with votes
+    that differ or that the judge declined, and after an error. The script's own decisions stay as
+    they are. Unknown are leaves that were skipped because a weak leaf failed.
     """
     leaves = list(root.leaves())
     weak = {id(leaf) for leaf in leaves if _is_weak(leaf)}
@@ -89,7 +89,7 @@ def is_skipped(leaf: WrittenNode) -> bool:
 
 
 def blocked_by(leaf: WrittenNode) -> str | None:
-    """Return the id of the leaf that a skipped leaf names as the reason, ``None`` where it names none."""
+    """Return the id of the leaf that a skipped leaf names as the reason, if any."""
     reason = None if leaf.evidence is None else leaf.evidence.reason
     return None if reason is None else blocking_leaf_id(reason)
 
@@ -144,7 +144,7 @@ def _with_failed_leaf(root: WrittenNode, failed: set[int]) -> set[int]:
 
 
 def _behind(root: WrittenNode, failing: set[int]) -> set[int]:
-    """Return the nodes beside a failing critical node or after a failing one in a sequence, and all below."""
+    """Return the nodes that a failing node skips, with all below them."""
     found: set[int] = set()
     for node in root.walk():
         places = [place for place, child in enumerate(node.children) if id(child) in failing]

@@ -16,7 +16,7 @@ OWN_PACKAGE = "mind2web2"
 
 @dataclass(frozen=True, slots=True)
 class FirstJudge:
-    """The judge that is asked about claims before the other, and where that other decides in its place."""
+    """The first of two judges, and where the second decides in its place."""
 
     model: str
     doubt: str | None
@@ -36,12 +36,14 @@ class ResultFacts:
         first: the judge asked before it; ``None`` where one judge decides.
         server: the judge's server, as far as its name tells servers apart.
         served: the models that the judge's server reported.
-        first_served: those of the first judge's; ``None`` where ``served`` has them, too, as in results of
-            earlier versions.
+        first_served: those of the first judge's; ``None`` where ``served`` has them, too, as in
+            results of earlier versions.
         versions: of this package, Python and libraries, by name.
         script: version folder and file name of the eval script.
-        in_doubt: something temporary may have changed the score; the next run judges the answer again.
-        capture_days: first and last day on which a judged page was captured, ISO 8601; empty if unknown.
+        in_doubt: something temporary may have changed the score; the next run judges the answer
+            again.
+        capture_days: first and last day on which a judged page was captured, ISO 8601; empty if
+            unknown.
         is_explained: it has evidence for its verdicts.
         is_treeless: its score comes from the script alone, without a rubric tree.
         is_off_tree: its script returned another score than its rubric tree gives.

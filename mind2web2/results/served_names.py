@@ -28,9 +28,10 @@ class ServedNames:
 def served_names(answers: Iterable[ScoredAnswer]) -> ServedNames:
     """Divide the served names of answers among their judges.
 
-    Results of earlier versions record the names of both judges together. A name that is the first judge's
-    model, or a dated version of it, is the first judge's. A name like neither model is that of the judge
-    without a name of its own: the server of the other reports the model that it was asked for.
+    Results of earlier versions record the names of both judges together. A name that is the first
+    judge's model, or a dated version of it, is the first judge's. A name like neither model is that
+    of the judge without a name of its own: the server of the other reports the model that it was
+    asked for.
     """
     found = ServedNames()
     for answer in answers:

@@ -1,4 +1,4 @@
-"""The texts that judges see, as one digest, and the versions of the libraries that shape requests."""
+"""The digest of our texts for judges, and versions of libraries that shape requests."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _SHAPING_LIBRARIES = (
 
 @cache
 def library_versions() -> Mapping[str, str]:
-    """Return the versions of this package, of Python and of the libraries that shape requests to judges."""
+    """Return the versions of this package, Python, and libraries that shape requests."""
     versions = {"mind2web2": __version__, "python": platform.python_version()}
     for name in _SHAPING_LIBRARIES:
         with suppress(PackageNotFoundError):
@@ -79,7 +79,7 @@ def settings_sha256() -> str:
 
 
 def _rendered_questions() -> Iterator[Sequence[Message]]:
-    """Yield rendered questions that together contain all our texts, so that no list of them is needed."""
+    """Yield rendered questions that together contain all our texts."""
     delimiter = BlockChain().block("task", "task").opening
     answer = f"answer {delimiter} \u200b\u200b\u200b\u200b \u202e"
     page = _page_with_all_notes()

@@ -17,7 +17,10 @@ ShardState = Literal["started", "ended"]
 
 
 def shard_states(agent_results: Path) -> dict[str, str]:
-    """Return which shards an agent's results are from, and whether each has ended; empty for a whole run."""
+    """Return which shards an agent's results are from, and whether each has ended.
+
+    Empty for a whole run.
+    """
     try:
         states = json.loads(read_regular_file(agent_results / SHARDS_NAME))["shards"]
         return {str(name): str(state) for name, state in states.items() if is_shard(name)}
@@ -33,7 +36,10 @@ def shard_states(agent_results: Path) -> dict[str, str]:
 
 
 def shard_test(agent_results: Path) -> Callable[[str, str], bool]:
-    """Return the test whether an answer belongs to the shards of these results; all do in a whole run."""
+    """Return the test whether an answer belongs to the shards of these results.
+
+    All do in a whole run.
+    """
     shards = [Shard(*map(int, name.split("/"))) for name in shard_states(agent_results)]
     return lambda task_id, answer_name: (
         not shards or any(shard.holds(task_id, answer_name) for shard in shards)

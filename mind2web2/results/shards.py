@@ -23,7 +23,10 @@ def is_shard(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One of ``count`` parts into which a stable hash divides all answers; ``number`` counts from 1."""
+    """One of ``count`` parts into which a stable hash divides all answers.
+
+    ``number`` counts from 1.
+    """
 
     number: int
     count: int
@@ -42,8 +45,8 @@ class Shard:
     @classmethod
     def of(cls, task_id: str, answer_name: str, count: int) -> Shard:
         """Return the one of so many shards that judges an answer; all machines agree on that."""
-        named = f"{task_id}/{answer_name}".encode("utf-8", "surrogateescape")
-        digest = int.from_bytes(hashlib.sha256(named).digest()[:8])
+        place = f"{task_id}/{answer_name}".encode("utf-8", "surrogateescape")
+        digest = int.from_bytes(hashlib.sha256(place).digest()[:8])
         return cls(digest % count + 1, count)
 
     def holds(self, task_id: str, answer_name: str) -> bool:

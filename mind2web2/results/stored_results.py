@@ -60,8 +60,8 @@ def answer_results_dir(
 def latest_result(folder: Path) -> LoadedResult | None:
     """Return the newest result of a ``results`` folder, ``None`` where there is none.
 
-    A damaged newest file counts as no result, with a warning: an older one may have judged another answer or
-    script.
+    A damaged newest file counts as no result, with a warning: an older one may have judged another
+    answer or script.
     """
     newest = newest_result_name(folder)
     return None if newest is None else _load(folder / newest)
@@ -102,7 +102,7 @@ def _warn_once(_place: Path, path: Path, _changed_ns: int, error: str) -> None:
 def latest_results(
     eval_results_root: Path, agent_name: str
 ) -> Iterator[tuple[str, str, LoadedResult]]:
-    """Yield task id, answer name and newest result of each of an agent's answers, in natural order."""
+    """Yield task id, answer name and newest result of each answer, in natural order."""
     folders = (eval_results_root / agent_name).glob("*/*/results")
     for folder in sorted(folders, key=lambda folder: tuple(map(natural_key, folder.parts[-3:]))):
         found = latest_result(folder)
@@ -147,7 +147,10 @@ def _result_bytes(content: ResultFile) -> bytes:
 
 
 def write_file(path: Path, content: str | bytes) -> None:
-    """Write a whole file. Raises ResultWriteError: it cannot be written; the text names the folder."""
+    """Write a whole file. Raises ResultWriteError: it cannot be written.
+
+    The text names the folder.
+    """
     try:
         write_whole(path, content)
     except OSError as error:
@@ -179,7 +182,10 @@ def writing_in(folder: Path) -> Iterator[None]:
 
 
 def newest_result_name(folder: Path) -> str | None:
-    """Return the name of a folder's newest result file, readable or not; ``None`` where there is none."""
+    """Return the name of a folder's newest result file, readable or not.
+
+    ``None`` where there is none.
+    """
     return max((path.name for path in folder.glob("*.md.json")), default=None)
 
 

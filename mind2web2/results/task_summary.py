@@ -35,8 +35,8 @@ class TaskEntry(BaseModel):
         status: ``success``, ``failed``, ``unscored`` or ``removed``.
         reason: why there is no score; with a score, how the agent's run failed.
         earlier_result: the newest result file where it does not count, so that a later one does.
-        is_overwritten: a run with ``--overwrite`` began to replace the judgments that ``earlier_result``
-            rests on, and has not written another result.
+        is_overwritten: a run with ``--overwrite`` began to replace the judgments that
+            ``earlier_result`` rests on, and has not written another result.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -120,7 +120,7 @@ def _is_sound(entry: JsonObject) -> bool:
 
 
 def overwritten_results(folder: Path) -> dict[str, str]:
-    """Return the results whose judgments an unfinished ``--overwrite`` may have replaced, by answer name.
+    """Return the results whose judgments an unfinished ``--overwrite`` may have replaced.
 
     Args:
         folder: of the task.

@@ -1,4 +1,7 @@
-"""Blind questions: the value that a judge read without seeing the claimed one, compared with it; pure."""
+"""Blind questions: the value that a judge read without seeing the claimed one, compared with it.
+
+Pure.
+"""
 
 from __future__ import annotations
 

@@ -50,7 +50,8 @@ class Undecided:
 
     Args:
         behind: so many undecided leaves in a row come before it.
-        on_read: called when something that depends on it is read; ``None`` where a stand-in is shown.
+        on_read: called when something that depends on it is read; ``None`` where a stand-in is
+            shown.
     """
 
     behind: int = 0
@@ -107,9 +108,9 @@ class _Children(list["VerificationNode"]):
 class VerificationNode:
     """A node of a rubric tree; a node without children is a leaf.
 
-    The tree keeps its own links: ``parent``, the index behind ``find`` and, per node, which children
-    have a failed, skipped or undecided leaf below them, so that neither a lookup nor the question whether a
-    verification is to be skipped ever searches the tree.
+    The tree keeps its own links: ``parent``, the index behind ``find`` and, per node, which
+    children have a failed, skipped or undecided leaf below them, so that neither a lookup nor the
+    question whether a verification is to be skipped ever searches the tree.
     """
 
     __slots__ = (
@@ -381,7 +382,7 @@ class VerificationNode:
 
     @property
     def model_fields_set(self) -> set[str]:
-        """Return the names of the fields that differ from their defaults, and of those without one."""
+        """Return the names of the fields that differ from their defaults or have none."""
         self._note_tree_read()
         return {
             name
@@ -401,7 +402,7 @@ class VerificationNode:
     def model_copy(
         self, *, update: Mapping[str, Any] | None = None, deep: bool = False
     ) -> VerificationNode:
-        """Return a copy with other values of some fields, which pydantic's method does not check either."""
+        """Return a copy with other values of some fields, unchecked as by pydantic."""
         twin = deepcopy(self) if deep else copy(self)
         for name, value in (update or {}).items():
             setattr(twin, f"_{name}", value)
@@ -409,7 +410,7 @@ class VerificationNode:
         return twin
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return how pickle makes the node: the tree from plain records, so that no depth is too much."""
+        """Return how pickle makes the node, by plain records, so that any depth works."""
         self._note_tree_read()
         path = []
         node = self
@@ -510,7 +511,7 @@ class VerificationNode:
 
     @property
     def blocked_as(self) -> Status | None:
-        """Return how this leaf was last decided so that it blocks others, ``None`` if it never was."""
+        """Return the last decision by which this leaf blocks others, if any."""
         self._note_read()
         return self._blocked_as
 
@@ -577,7 +578,7 @@ class VerificationNode:
         self._update_blocking()
 
     def compute_score(self, mutate: bool = False) -> float:
-        """Return the score by the rules of scoring.md; with ``mutate``, write scores and statuses back."""
+        """Return the score (scoring.md); with ``mutate``, write scores and statuses back."""
         self._note_tree_read()
         outcomes = aggregate(self)
         if mutate:
@@ -598,7 +599,10 @@ class VerificationNode:
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """A node as plain data; ``above`` is the number of its parent's record, ``None`` for the first."""
+    """A node as plain data.
+
+    ``above`` is the number of its parent's record, ``None`` for the first.
+    """
 
     above: int | None
     fields: PlainFields
@@ -670,18 +674,18 @@ def blocks(
     Raises:
         ValueError: ``node`` is named as its own prerequisite.
     """
-    if any(named is node for named in extra):
+    if any(node_named is node for node_named in extra):
         raise ValueError(f"node '{node.id if node else node}' cannot be its own prerequisite")
-    for named in extra:
-        yield from _blocking_leaves(named, besides=node)
+    for node_named in extra:
+        yield from _blocking_leaves(node_named, besides=node)
     while node is not None and node.parent is not None:
-        parent, own = node.parent, node.position
-        before = bisect_left(parent._blocking_children, own)
+        parent, position = node.parent, node.position
+        before = bisect_left(parent._blocking_children, position)
         is_sequential = parent.strategy == "sequential"
         places = [*parent._blocking_critical_children]
         places += parent._blocking_children[:before] if is_sequential else []
         for place in dict.fromkeys(places):
-            if place != own:
+            if place != position:
                 yield from _blocking_leaves(parent._members[place])
         node = parent
 

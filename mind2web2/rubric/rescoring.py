@@ -8,14 +8,14 @@ from mind2web2.rubric.verdicts import Outcome, Scored, outcome_of_children
 
 
 class Rescoring:
-    """Scores of one tree with other verdicts, each in the time of the paths from these leaves to the root.
+    """Scores of one tree with other verdicts, in the time of the paths to the root.
 
     Args:
         verdicts: by ``id(leaf)``, in place of the leaves' own.
     """
 
     def __init__(self, root: Scored, verdicts: Mapping[int, Outcome] | None = None) -> None:
-        given = verdicts or {}
+        other_verdicts = verdicts or {}
         self._root = root
         self._nodes = list(root.walk())
         self._parents: dict[int, int] = {}
@@ -28,7 +28,7 @@ class Rescoring:
             if node.children:
                 self._outcomes[id(node)] = self._inner(node, {})
             else:
-                self._outcomes[id(node)] = given.get(id(node), node.verdict)
+                self._outcomes[id(node)] = other_verdicts.get(id(node), node.verdict)
 
     @property
     def score(self) -> float:
@@ -36,7 +36,10 @@ class Rescoring:
         return self.score_with({})
 
     def score_with(self, verdicts: Mapping[int, Outcome]) -> float:
-        """Return the tree's score with these verdicts, by ``id(leaf)``; it equals that of ``aggregate``."""
+        """Return the tree's score with these verdicts, by ``id(leaf)``.
+
+        It equals that of ``aggregate``.
+        """
         changed = dict(verdicts)
         for position in self._above(verdicts):
             node = self._nodes[position]

@@ -1,4 +1,7 @@
-"""Extracted values compared without a judge; pure, and offered to eval scripts by ``eval_toolkit``."""
+"""Extracted values compared without a judge.
+
+Pure, and offered to eval scripts by ``eval_toolkit``.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel
 
@@ -18,7 +22,7 @@ _DAYS_OF_DEFAULT = (datetime(2000, 1, 1), datetime(2001, 2, 2))
 
 
 def is_empty(value: Any) -> bool:
-    """Tell whether an extracted value says nothing: a number, 0 included, and a yes or no say something."""
+    """Tell whether an extracted value is empty; 0 and ``False`` are not."""
     if value is None:
         return True
     if isinstance(value, str):
@@ -36,9 +40,9 @@ def all_given(*values: Any) -> bool:
 
 
 def first_items(items: Sequence[Item], count: int, kind: type[Item]) -> list[Item]:
-    """Return the first ``count`` items that are not empty, with empty ones for those that are missing."""
-    given = [item for item in items if not is_empty(item)][:count]
-    return [*given, *(kind() for _ in range(count - len(given)))]
+    """Return the first ``count`` items that are not empty, filled up with empty ones."""
+    filled_items = [item for item in items if not is_empty(item)][:count]
+    return [*filled_items, *(kind() for _ in range(count - len(filled_items)))]
 
 
 def shown(value: Any) -> str:
@@ -56,12 +60,15 @@ def same_value(one: Any, other: Any) -> bool:
 
 
 def same_text(one: Any, other: Any) -> bool:
-    """Tell whether two texts are given and have the same words; case and punctuation do not count."""
+    """Tell whether two texts are given and have the same words.
+
+    Case and punctuation do not count.
+    """
     return all_given(one, other) and _fold(one) == _fold(other)
 
 
 def same_number(one: Any, other: Any, within: float | str = 0.0) -> bool:
-    """Tell whether two numbers are given and differ by no more than ``within``, such as 0.5 or ``"1%"``.
+    """Tell whether two numbers differ by ``within`` at most, such as 0.5 or ``"1%"``.
 
     A text counts as the one number that stands in it.
     """
@@ -95,6 +102,39 @@ def same_date(one: Any, other: Any) -> bool:
     """Tell whether two texts are given and name the same day."""
     found, wanted = _day(one), _day(other)
     return found is not None and found == wanted
+
+
+def at_least(value: Any, bound: Any) -> bool:
+    """Tell whether two numbers are given, and the first is no less than the second."""
+    found, least = _number(value), _number(bound)
+    return found is not None and least is not None and found >= least - 1e-9 * abs(least)
+
+
+def at_most(value: Any, bound: Any) -> bool:
+    """Tell whether two numbers are given, and the first is no more than the second."""
+    return at_least(bound, value)
+
+
+def is_day(text: str) -> bool:
+    """Tell whether a text names a day."""
+    return _day(text) is not None
+
+
+def is_before(one: Any, other: Any) -> bool:
+    """Tell whether two texts name days, and the first is the earlier one."""
+    found, bound = _day(one), _day(other)
+    return found is not None and bound is not None and found < bound
+
+
+def number_given(items: Iterable[Any]) -> int:
+    """Return how many items are not empty."""
+    return sum(not is_empty(item) for item in items)
+
+
+def in_domains(urls: Iterable[str], domains: Iterable[str]) -> list[str]:
+    """Return the addresses on these domains or on names below them."""
+    ends = tuple(f".{domain.lower().strip('.')}" for domain in domains)
+    return [url for url in urls if f".{urlsplit(url.strip()).hostname or ''}".endswith(ends)]
 
 
 def all_different(values: Iterable[Any]) -> bool:

@@ -32,7 +32,7 @@ class Outcome(NamedTuple):
 
     @property
     def blocks(self) -> bool:
-        """Tell whether a leaf with this outcome keeps its dependents from being judged (eval-scripts.md)."""
+        """Tell whether a leaf with this outcome blocks its dependents (eval-scripts.md)."""
         return self.status in ("failed", "skipped")
 
 
@@ -87,7 +87,7 @@ def aggregate(root: Scored, verdicts: Mapping[int, Outcome] | None = None) -> di
 
 
 def outcome_of_children(node: Scored, children: Sequence[Outcome]) -> Outcome:
-    """Return the outcome of an inner node from those of its children, before a sequence skips any."""
+    """Return the outcome of an inner node from those of its children."""
     if node.strategy == "sequential":
         children = end_sequence(children)
     return gate_then_average(children, [child.critical for child in node.children])
@@ -105,7 +105,7 @@ def end_sequence(children: Sequence[Outcome]) -> list[Outcome]:
 
 
 def gate_then_average(children: Sequence[Outcome], critical: Sequence[bool]) -> Outcome:
-    """Return a parent's outcome: 0 behind any critical shortfall, else the others' mean (rules 3 and 4)."""
+    """Return a parent's outcome by rules 3 and 4 of scoring.md."""
     gate = [
         child.score for child, is_critical in zip(children, critical, strict=True) if is_critical
     ]
@@ -124,8 +124,8 @@ def gate_then_average(children: Sequence[Outcome], critical: Sequence[bool]) -> 
 def weighted_share(leaves: Iterable[tuple[float | None, bool]]) -> float | None:
     """Return the weighted figure beside the score, ``None`` without weights.
 
-    It is the weight of the leaves that passed, less that of leaves with a negative weight that did not, in
-    relation to all positive weights; from 0 to 1.
+    It is the weight of the leaves that passed, less that of leaves with a negative weight that did
+    not, in relation to all positive weights; from 0 to 1.
 
     Args:
         leaves: weight, and whether the leaf passed; leaves without a weight do not count.
@@ -217,8 +217,8 @@ class Quote(BaseModel):
     """The passage that a judge names as decisive, and its place in the texts shown.
 
     Args:
-        match: ``found`` but for typography, white space and letter case; ``approximate``, where a passage is
-            nearly like it; or ``not_found``, which leaves the verdict as it is.
+        match: ``found`` but for typography, white space and letter case; ``approximate``, where a
+            passage is nearly like it; or ``not_found``, which leaves the verdict as it is.
         source: the text that has the passage; ``None`` where it is not found, like its place.
         start: of the passage, in characters of the text as it was shown.
         end: likewise, behind the last character.
@@ -337,11 +337,13 @@ class Evidence(BaseModel):
 
     Args:
         decided_by: ``judge`` (votes decided), ``prerequisite`` (skipped), ``page`` (no source was
-            available), ``script`` (a custom node) or ``error`` (an exception inside the verification).
+            available), ``script`` (a custom node) or ``error`` (an exception inside the
+            verification).
         num_trials: of each vote, at most; a vote ends as soon as it is settled.
-        first_judge: of two judges, the model of the first; ``None`` where one judge decides everything.
-        votes: the votes on the answer alone; votes on pages are with their page, as are ``judge`` and
-            ``first_votes`` (``VotedBy``).
+        first_judge: of two judges, the model of the first; ``None`` where one judge decides
+            everything.
+        votes: the votes on the answer alone; votes on pages are with their page, as are ``judge``
+            and ``first_votes`` (``VotedBy``).
         pages: every page checked, in order.
         reason: the cause in one line where no judge decided.
         flags: passages of the claim that seem to address the judge.

@@ -63,14 +63,14 @@ class WrittenNode(BaseModel):
     @property
     def is_passed(self) -> bool:
         """Tell whether a leaf's own verdict is that it passed."""
-        own = self.superseded or self
-        return own.status == "passed"
+        node_before = self.superseded or self
+        return node_before.status == "passed"
 
     @property
     def verdict(self) -> Outcome:
         """Return a leaf's own verdict, whatever a sequence put in its place."""
-        own = self.superseded or self
-        return Outcome(own.score, own.status)
+        node_before = self.superseded or self
+        return Outcome(node_before.score, node_before.status)
 
     def walk(self) -> Iterator[WrittenNode]:
         """Yield this node and all below it, each before its children, in rubric order."""
@@ -109,7 +109,10 @@ def read_tree(fields: object) -> WrittenNode | None:
 
 
 def _sound_tree(fields: JsonObject) -> WrittenNode | None:
-    """Return a tree whose nodes are all sound, at once; ``None`` for others, and for very deep ones."""
+    """Return a tree whose nodes are all sound, at once.
+
+    ``None`` for others, and for very deep ones.
+    """
     try:
         root = WrittenNode.model_validate(fields)
     except ValidationError:

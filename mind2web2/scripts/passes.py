@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -30,8 +30,12 @@ def any_pass_at_work() -> bool:
     return any(not each.is_waiting for each in _running)
 
 
-class Answers(Protocol):
-    """Answers the questions of one script."""
+class ScriptAnswers(Protocol):
+    """Answers the questions of one script, and takes its notes."""
+
+    @property
+    def judge(self) -> JudgeSession:
+        """Return what takes the notes and the first failure."""
 
     async def reply(self, question: Question, check: ReplyCheck | None) -> Reply | None:
         """Return the reply to a question; ``None`` if it was not asked.
@@ -46,14 +50,6 @@ class Answers(Protocol):
     def go_on(self) -> None:
         """Take questions again after ``stop``."""
 
-
-class ScriptAnswers(Answers, Protocol):
-    """Answers the questions of one script, and takes its notes."""
-
-    @property
-    def judge(self) -> JudgeSession:
-        """Return what takes the notes and the first failure."""
-
     def fail(self, failure: Mind2Web2Error) -> None:
         """Ask nothing more for the answer, which has no result."""
 
@@ -67,15 +63,9 @@ class ScriptAnswers(Answers, Protocol):
         """Drop the pages prepared from the cache."""
 
 
-class PassStarter(Protocol):
-    """Starts passes of one script on one answer."""
-
-    async def run(self, passes: ScriptPasses, ahead: Ahead | None) -> Done | None:
-        """Return how a pass ended; ``None`` where its process ended without a word.
-
-        Args:
-            ahead: how far the script goes on with stand-ins; ``None`` for program order.
-        """
+# Returns how a pass ended, ``None`` where its process ended without a word. It goes on as far as
+# the second argument says, in program order with ``None``.
+RunPass = Callable[["ScriptPasses", Ahead | None], Awaitable[Done | None]]
 
 
 @dataclass
@@ -93,8 +83,8 @@ class ScriptPasses:
         is_waiting: for replies, between two passes or in program order.
     """
 
-    answers: Answers
-    starter: PassStarter
+    answers: ScriptAnswers
+    run_pass: RunPass
     ahead: Ahead | None
     waits_for_all: bool = False
     known: dict[str, Reply] = field(default_factory=dict)
@@ -152,7 +142,7 @@ class ScriptPasses:
     async def _next(self, ahead: Ahead | None) -> Done | None:
         self.count += 1
         self._is_new.clear()
-        return await self.starter.run(self, ahead)
+        return await self.run_pass(self, ahead)
 
     def begin(self, question: Question, check: ReplyCheck | None) -> asyncio.Task[None] | None:
         """Begin to answer a question; return the work on it, ``None`` if the reply is known."""

@@ -162,7 +162,7 @@ async def result_by_policy(
         async with answer_processes(
             isolation.homes, home_of(call, isolation), job, answers, logger
         ) as starter:
-            passes = ScriptPasses(answers, starter, ahead, waits_for_all=True)
+            passes = ScriptPasses(answers, starter.run, ahead, waits_for_all=True)
             done = await done_in_time(passes, starter, call, isolation.limits, timeout_s)
     summary = checked_result(done.result, call.script_path)
     used = tuple(answers.asked[key] for key in done.used)

@@ -58,7 +58,7 @@ class Figures:
 
 def figures_of(cells: Mapping[str, Cells]) -> Figures:
     """Return the figures of leaves by task."""
-    rows = [own.counts for own in cells.values()]
+    rows = [cell.counts for cell in cells.values()]
     kappa, ac1 = _resample(rows, [(coefficient(cohen_kappa), None), (coefficient(gwet_ac1), None)])
     return Figures(
         agreement=share_by_task([(row[0] + row[3], sum(row)) for row in rows]),
@@ -72,8 +72,8 @@ def figures_of(cells: Mapping[str, Cells]) -> Figures:
 def share_by_task(rows: Sequence[tuple[float, float]]) -> Estimate:
     """Return a share from hits and items by task, with its interval; unknown without an item.
 
-    Wilson's interval (1927) for as many independent items as would vary like these tasks (Kish 1965; Korn and
-    Graubard 1998). Where all items are alike, tasks are the items.
+    Wilson's interval (1927) for as many independent items as would vary like these tasks (Kish
+    1965; Korn and Graubard 1998). Where all items are alike, tasks are the items.
     """
     rows = [row for row in rows if row[1]]
     tasks, total = len(rows), sum(items for _, items in rows)
@@ -97,8 +97,9 @@ def share_by_task(rows: Sequence[tuple[float, float]]) -> Estimate:
 def _degrees(squares: Sequence[float]) -> float:
     """Return the degrees of freedom of a variance to which tasks contribute these squares.
 
-    Where errors keep to few tasks, these make up most of it. Satterthwaite's (1946) number is for that, but
-    too small in simulations, as the number of tasks less one is too large: their geometric mean covers best.
+    Where errors keep to few tasks, these make up most of it. Satterthwaite's (1946) number is for
+    that, but too small in simulations, as the number of tasks less one is too large: their
+    geometric mean covers best.
     """
     most = len(squares) - 1
     if not sum(squares):

@@ -1,7 +1,8 @@
-"""A judge's mean score as better verdicts on a part of the answers correct it, and its two intervals; pure.
+"""Correct a judge's mean score by better verdicts on a part of the answers; pure.
 
-The interval of *these tasks* holds the score that better verdicts on all the same answers would give. That of
-*tasks at large* holds the score over all tasks of the kind, so that it adds the choice of the tasks.
+The interval of *these tasks* holds the score that better verdicts on all the same answers would
+give. That of *tasks at large* holds the score over all tasks of the kind, so that it adds the
+choice of the tasks.
 """
 
 from __future__ import annotations
@@ -30,15 +31,16 @@ class CorrectedMean:
     """A mean over tasks by the judge, and as labels correct it.
 
     Args:
-        by_task: values with the corrected mean as their mean, to first order each task's share of it.
+        by_task: values with the corrected mean as their mean, to first order each task's share of
+            it.
         below: how far the score that all labels would give may lie below the value, at ``LEVEL``.
         above: likewise above.
         standard_error: of the value, as an estimate of that score.
         labels: how many answers are in the sample.
         population: how many answers it is a sample of.
         labelled_tasks: the number of tasks in the sample.
-        least_reach: no interval reaches less far: a sample that ended where its error was small enough
-            ended, more often than not, where the estimate of that error was too small.
+        least_reach: no interval reaches less far: a sample that ended where its error was small
+            enough ended, more often than not, where the estimate of that error was too small.
     """
 
     raw_by_task: Mapping[str, float]
@@ -58,7 +60,7 @@ class CorrectedMean:
 
     @property
     def raw_at_large(self) -> Interval | None:
-        """Return the interval of the judge's mean over all tasks of the kind, without the judge's errors."""
+        """Return the interval of the corrected mean for tasks at large."""
         rows = [(value, 1.0) for value in self.raw_by_task.values()]
         (found,) = bootstrap_intervals(rows, [(lambda sums: sums[0] / sums[1], (0.0, 1.0))])
         return found
@@ -75,7 +77,7 @@ class CorrectedMean:
 
     @property
     def these_tasks(self) -> Interval | None:
-        """Return the interval of the score that labels of all verdicts on these answers would give."""
+        """Return the interval of the score that labels of all these answers would give."""
         return self._interval(*self.reach) if self.is_enough else None
 
     @property
@@ -96,7 +98,7 @@ class CorrectedMean:
         return Interval(max(0.0, self.estimate - below), min(1.0, self.estimate + above))
 
     def is_within(self, reach: float) -> bool:
-        """Tell whether the interval of these tasks reaches no farther than ``reach`` to either side."""
+        """Tell whether the interval of these tasks is within ``reach`` to either side."""
         # The estimate of the error varies itself, and a lucky estimate must not end a sample.
         unlucky = 1 + 1 / math.sqrt(2 * self.labelled_tasks)
         return self.is_enough and max(self.below, self.above) * unlucky <= reach
@@ -107,22 +109,22 @@ class CorrectedMean:
         return self.more_wanted(max(self.reach) / 2)
 
     def more_wanted(self, reach: float) -> int:
-        """Return how many more answers bring the interval of these tasks to plus or minus ``reach``."""
+        """Return how many more answers bring the interval to plus or minus ``reach``."""
         reached = max(self.reach)
         share_left = 1 - self.labels / self.population
         if reached <= reach or not self.labels or not share_left:
             return 0
         # The squared error is in proportion to 1 / labels - 1 / population.
-        wanted = (1 / self.labels - 1 / self.population) * (
+        needed = (1 / self.labels - 1 / self.population) * (
             reach / reached
         ) ** 2 + 1 / self.population
-        return math.ceil(1 / wanted) - self.labels
+        return math.ceil(1 / needed) - self.labels
 
 
 def _with_choice_of_tasks(
     by_task: Sequence[float], reach: tuple[float, float], standard_error: float
 ) -> tuple[float, float]:
-    """Return how far the interval of tasks at large reaches below and above, given that of these tasks."""
+    """Return how far the interval of tasks at large reaches below and above."""
     tasks = len(by_task)
     if max(by_task) - min(by_task) > NOISE:
         quantile = student_quantile((1 + LEVEL) / 2, tasks - 1)

@@ -8,9 +8,10 @@ from statistics import fmean
 
 
 def rest_correlation(item: Sequence[bool | None], rest: Sequence[float]) -> float | None:
-    """Return the correlation of a leaf's verdict with the share of the tree's other leaves that passed.
+    """Return the correlation of a leaf's verdict with the share of other leaves that passed.
 
-    Low or negative: the leaf measures something else than the rest. ``None`` where either does not vary.
+    Low or negative: the leaf measures something else than the rest. ``None`` where either does not
+    vary.
 
     Args:
         item: whether the leaf passed in each result, ``None`` where it was not decided.

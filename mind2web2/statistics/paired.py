@@ -1,17 +1,17 @@
 """Paired values, of two agents or of two raters: differences and agreement; pure.
 
-Differences have one value for each task: those of several runs are averaged first, as tasks are independent
-of each other and runs of one task are not. Under no difference each task's difference is as likely as its
-opposite, which the test takes literally: it flips signs (Fisher's randomisation test; with values 0 and 1 of
-single runs McNemar's).
-Patterns as extreme as the observed one count half (mid-p, Lancaster 1961; for McNemar's test Fagerland,
-Lydersen and Laake 2013): scores are coarse, and ties that count whole make p-values too large. With fewer
-than six tasks they count whole, so that such a p-value is never below 5%.
+Differences have one value for each task: those of several runs are averaged first, as tasks are
+independent of each other and runs of one task are not. Under no difference each task's difference
+is as likely as its opposite, which the test takes literally: it flips signs (Fisher's randomisation
+test; with values 0 and 1 of single runs McNemar's). Patterns as extreme as the observed one count
+half (mid-p, Lancaster 1961; for McNemar's test Fagerland, Lydersen and Laake 2013): scores are
+coarse, and ties that count whole make p-values too large. With fewer than six tasks they count
+whole, so that such a p-value is never below 5%.
 
-The interval inverts the test: its ends are quantiles of the means of random subsets of the tasks (Hartigan
-1969, "Using subsample values as typical values"), where values equal to an end count half as well. No normal
-approximation is involved, but symmetry is: where differences have a mean of 0 and are lopsided, test and
-interval err as t tests do.
+The interval inverts the test: its ends are quantiles of the means of random subsets of the tasks
+(Hartigan 1969, "Using subsample values as typical values"), where values equal to an end count half
+as well. No normal approximation is involved, but symmetry is: where differences have a mean of 0
+and are lopsided, test and interval err as t tests do.
 """
 
 from __future__ import annotations
@@ -75,7 +75,10 @@ UNKNOWN = Estimate(None)
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two raters' labels of one item; ``weight`` is in inverse proportion to its chance to be sampled."""
+    """Two raters' labels of one item.
+
+    ``weight`` is in inverse proportion to its chance to be sampled.
+    """
 
     one: bool
     other: bool
@@ -130,8 +133,9 @@ def share_difference(first: Estimate, second: Estimate) -> Estimate:
 def cohen_kappa(pairs: Sequence[Pair]) -> Estimate:
     """Return Cohen's kappa of two raters.
 
-    The standard error is that of Fleiss, Cohen and Everitt (1969), for kappa not assumed to be 0, with the
-    effective number of items. A rater who gives one label throughout leaves it undetermined.
+    The standard error is that of Fleiss, Cohen and Everitt (1969), for kappa not assumed to be 0,
+    with the effective number of items. A rater who gives one label throughout leaves it
+    undetermined.
     """
     if not pairs:
         return UNKNOWN
@@ -204,8 +208,8 @@ def gwet_ac1(pairs: Sequence[Pair]) -> Estimate:
     disagreed_by_chance = 1 - expected
     ac1 = (agreed - expected) / disagreed_by_chance
     squares = 0.0
-    for agrees, own, weight in zip(agreements, positive, weights, strict=True):
-        own_expected = own * (1 - prevalence) + (1 - own) * prevalence
+    for agrees, positive_share, weight in zip(agreements, positive, weights, strict=True):
+        own_expected = positive_share * (1 - prevalence) + (1 - positive_share) * prevalence
         item = (agrees - expected) / disagreed_by_chance
         surplus = own_expected - expected
         linearised = item - 2 * (1 - ac1) * surplus / disagreed_by_chance
@@ -222,7 +226,8 @@ class PairedTest:
 
     Args:
         p_value: two-sided mid-p-value of no difference; ``None`` without pairs.
-        interval: at ``LEVEL``; ``None`` with fewer than six tasks, or where all differences are the same.
+        interval: at ``LEVEL``; ``None`` with fewer than six tasks, or where all differences are the
+            same.
         is_exact: the p-value counts all sign patterns; otherwise it counts drawn ones.
     """
 
@@ -270,7 +275,7 @@ def paired_test(
 
 
 def binomial_p_value(positive: int, total: int, weight_of_ties: int = 1) -> float:
-    """Return the two-sided mid-p-value of equal chances, which of discordant pairs is McNemar's test."""
+    """Return the two-sided mid-p-value of equal chances (McNemar's for discordant pairs)."""
     fewer = min(positive, total - positive)
     more_extreme = sum(math.comb(total, k) for k in range(fewer))
     ties = math.comb(total, fewer) * weight_of_ties
@@ -321,7 +326,7 @@ def _interval(
 
 
 def _interval_of_equal(mean: float, tasks: int, limits: Limits) -> Interval | None:
-    """Return the interval of differences that are all the same: exact at a limit, and where none differs."""
+    """Return the interval of differences that are all the same."""
     if limits is not None and abs(mean) <= _NOISE and limits[0] < 0 < limits[1]:
         # A share of tasks that differ of which none is seen, all of them in one direction.
         unnoticed = 1 - _TAIL ** (1 / tasks)
@@ -334,8 +339,8 @@ def _interval_of_equal(mean: float, tasks: int, limits: Limits) -> Interval | No
 def _mid_quantile(ordered: Sequence[tuple[float, int]]) -> float:
     """Return the lower end of the interval from the means of subsets and how often each occurs.
 
-    Those equal to the end count half, as in the mid-p-value, so that test and interval agree; between two
-    means it is interpolated (Ma, Genton and Parzen 2011).
+    Those equal to the end count half, as in the mid-p-value, so that test and interval agree;
+    between two means it is interpolated (Ma, Genton and Parzen 2011).
     """
     # With the empty subset, as in the test.
     total = sum(count for _, count in ordered) + 1
@@ -415,9 +420,9 @@ def holm(p_values: Sequence[float]) -> list[float]:
     places = sorted(range(len(p_values)), key=lambda place: p_values[place])
     for rank, place in enumerate(places):
         hypotheses_left = len(p_values) - rank
-        own = hypotheses_left * p_values[place]
+        corrected = hypotheses_left * p_values[place]
         # An adjusted p-value is never below that of a smaller p-value.
-        greatest = max(greatest, own)
+        greatest = max(greatest, corrected)
         adjusted[place] = min(1.0, greatest)
     return adjusted
 
@@ -428,8 +433,10 @@ class Variation:
 
     Args:
         between_tasks: variance of a task's difference if it were run infinitely often.
-        between_runs: variance that one run of each side adds; ``None`` where no task has several runs.
-        runs: of each side, such that ``between_runs / runs`` is the part of the runs in the variance.
+        between_runs: variance that one run of each side adds; ``None`` where no task has several
+            runs.
+        runs: of each side, such that ``between_runs / runs`` is the part of the runs in the
+            variance.
     """
 
     between_tasks: float
@@ -485,7 +492,10 @@ def tasks_needed(difference: float, variance_of_task: float) -> int | None:
 
 
 def runs_needed(difference: float, tasks: int, found: Variation) -> int | None:
-    """Return how many runs of the same tasks show a difference with 80% power; ``None`` where none do."""
+    """Return how many runs of the same tasks show a difference with 80% power.
+
+    ``None`` where none do.
+    """
     if found.between_runs is None:
         return None
     room = tasks_variance(difference, tasks) - found.between_tasks
@@ -495,14 +505,14 @@ def runs_needed(difference: float, tasks: int, found: Variation) -> int | None:
 
 
 def tasks_variance(difference: float, tasks: int) -> float:
-    """Return the greatest variance of a task's difference with which so many tasks show the difference."""
+    """Return the greatest variance with which so many tasks show the difference."""
     effective = max(0.0, tasks - _Z**2 / 2)
     standard_error = difference / (_Z + _Z_POWER)
     return effective * standard_error**2
 
 
 def detectable_difference(tasks: int, variance_of_task: float) -> float | None:
-    """Return the smallest difference that so many tasks show with 80% power, ``None`` with too few."""
+    """Return the smallest difference that so many tasks show with 80% power, if any."""
     effective = tasks - _Z**2 / 2
     if effective <= 0:
         return None

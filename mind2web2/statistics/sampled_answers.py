@@ -28,12 +28,15 @@ class JudgedTwice:
 
 
 def correct_by_answers(answers: Sequence[JudgedTwice]) -> tuple[CorrectedMean, float]:
-    """Correct the mean over tasks by scores of a better judge; return the cheap judge's weight as well.
+    """Correct the mean over tasks by scores of a better judge.
 
-    The sample is drawn in rounds, each with one random answer of each task in random order, and may end at
-    any answer. The estimate is the mean of the exact scores in the sample, moved by what the sample lacks of
-    the cheap judge's mean (a regression estimator, Cochran 1977, chapter 7). The weight is cov / var, which
-    makes the variance smallest, and 0 where that gives the narrower interval.
+    Return the cheap judge's weight as well.
+
+    The sample is drawn in rounds, each with one random answer of each task in random order, and may
+    end at any answer. The estimate is the mean of the exact scores in the sample, moved by what the
+    sample lacks of the cheap judge's mean (a regression estimator, Cochran 1977, chapter 7). The
+    weight is cov / var, which makes the variance smallest, and 0 where that gives the narrower
+    interval.
 
     Raises:
         ValueError: no answer has an exact score.
@@ -87,14 +90,14 @@ def _weigh(answers: Sequence[JudgedTwice], weight: float) -> CorrectedMean:
         if one.exact is not None:
             rest[one.task].append(one.exact - weight * one.cheap)
     raw = {task: fmean(values) for task, values in cheap.items()}
-    own = {task: fmean(values) for task, values in rest.items()}
-    mean = fmean(own.values())
+    task_means = {task: fmean(values) for task, values in rest.items()}
+    mean = fmean(task_means.values())
     # Tasks in the sample stand for the others as well.
-    scale = len(cheap) / len(own)
+    scale = len(cheap) / len(task_means)
     by_task = {}
     for task, cheap_score in raw.items():
-        if task in own:
-            own_part = scale * (own[task] - mean)
+        if task in task_means:
+            own_part = scale * (task_means[task] - mean)
         else:
             own_part = 0.0
         by_task[task] = weight * cheap_score + mean + own_part
@@ -117,12 +120,12 @@ def _weigh(answers: Sequence[JudgedTwice], weight: float) -> CorrectedMean:
         standard_error=error,
         labels=labels,
         population=len(answers),
-        labelled_tasks=len(own),
+        labelled_tasks=len(task_means),
     )
 
 
 def _without_own_weight(answers: Sequence[JudgedTwice], cheap_mean: float) -> float:
-    """Return the estimate with each task's weight from the other tasks: its own would bias small samples."""
+    """Return the estimate, with each task's weight from the other tasks."""
     weights: dict[str, float] = {}
     by_task: dict[str, list[float]] = defaultdict(list)
     for one in answers:
@@ -142,7 +145,7 @@ _UNSEEN = 2 / 3
 
 
 def _unseen(answers: Sequence[JudgedTwice]) -> float:
-    """Return the squared error for a part of one more difference of the judges, as large as scores differ.
+    """Return the squared error that one more difference of the judges would add.
 
     Judges differ at few answers, and a small sample may show none of them.
     """
@@ -156,8 +159,9 @@ def _unseen(answers: Sequence[JudgedTwice]) -> float:
 def _least_reach(answers: Sequence[JudgedTwice], weight: float) -> tuple[float, float]:
     """Return how far the interval reaches below and above at least.
 
-    Where most scores are 0 or 1, few answers are unlike the others. A sample may show none of them, and the
-    variance of those that it shows is mostly too small, so that their share has an interval of its own.
+    Where most scores are 0 or 1, few answers are unlike the others. A sample may show none of them,
+    and the variance of those that it shows is mostly too small, so that their share has an interval
+    of its own.
     """
     sampled = [one for one in answers if one.exact is not None]
     exact = [one.exact for one in answers if one.exact is not None]
@@ -166,7 +170,7 @@ def _least_reach(answers: Sequence[JudgedTwice], weight: float) -> tuple[float, 
     usual = median(exact)
     # A cheap judge of little weight tells less of a score than what is usual.
     expected = [one.cheap if weight > 0.5 else usual for one in sampled]
-    differences = [own - other for own, other in zip(exact, expected, strict=True)]
+    differences = [exact_score - other for exact_score, other in zip(exact, expected, strict=True)]
     # The finite population correction.
     items = len(sampled) / (1 - len(sampled) / len(answers))
     below = [-one for one in differences if one < -NOISE]
@@ -196,7 +200,7 @@ def _error_of_rest(
     rest: Mapping[str, Sequence[float]],
     is_fitted: bool,
 ) -> tuple[float, int]:
-    """Return the squared standard error of the mean of what the cheap judge leaves open, and its degrees."""
+    """Return the squared standard error of the residuals' mean, and its degrees of freedom."""
     degrees = len(rest) - 1 - is_fitted
     if degrees < 1:
         return 0.0, 1
@@ -219,9 +223,9 @@ def _error_of_rest(
     within = sum(squares_within) / within_degrees
     # Each task's unsampled answers leave this open (the finite population correction).
     left_open = []
-    for task, own in rest.items():
+    for task, scores in rest.items():
         all_of_task = len(cheap[task])
-        left_open.append(1 / len(own) - 1 / all_of_task)
+        left_open.append(1 / len(scores) - 1 / all_of_task)
     squared_within = within * sum(left_open) / len(cheap) ** 2
     return (squared_within + squared) / 2, within_degrees
 

@@ -1,13 +1,16 @@
-"""How certain a mean score is: its interval, and the components of its variance; pure, the same for a seed.
+"""How certain a mean score is: its interval, and the components of its variance.
 
-Intervals resample tasks. The method is BCa (Efron 1987: percentiles corrected for bias and skewness) with
-Student's quantiles in place of the normal ones, widened by sqrt(n / (n - 1)) (Hesterberg 2015). Plain
-percentiles are too narrow where scores are lopsided or tasks few: of 2% successes over 130 tasks they cover
-the truth 91% of the time, over 20 tasks 33%.
+Pure, the same for a seed.
 
-The components are those of a nested random-effects model: tasks, runs of a task, judgments of a run's answer.
-Each is estimated by the method of moments: the variance of means on one level, less the share of it that the
-level below explains (Searle, Casella and McCulloch 1992, chapter 3). An estimate below 0 counts as 0.
+Intervals resample tasks. The method is BCa (Efron 1987: percentiles corrected for bias and
+skewness) with Student's quantiles in place of the normal ones, widened by sqrt(n / (n - 1))
+(Hesterberg 2015). Plain percentiles are too narrow where scores are lopsided or tasks few: of 2%
+successes over 130 tasks they cover the truth 91% of the time, over 20 tasks 33%.
+
+The components are those of a nested random-effects model: tasks, runs of a task, judgments of a
+run's answer. Each is estimated by the method of moments: the variance of means on one level, less
+the share of it that the level below explains (Searle, Casella and McCulloch 1992, chapter 3). An
+estimate below 0 counts as 0.
 """
 
 from __future__ import annotations
@@ -72,15 +75,16 @@ def bootstrap_intervals(
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> list[Interval | None]:
-    """Return the intervals of statistics of the same tasks, ``None`` where resampling them says nothing.
+    """Return the intervals of statistics of the same tasks, ``None`` without spread.
 
-    That is so with fewer than ``MIN_TASKS`` tasks, and where the statistic stays the same whichever task is
-    left out: resamples then show no spread, though other tasks might. At one of its limits a statistic has an
-    exact interval instead.
+    That is so with fewer than ``MIN_TASKS`` tasks, and where the statistic stays the same whichever
+    task is left out: resamples then show no spread, though other tasks might. At one of its limits
+    a statistic has an exact interval instead.
 
     Args:
         rows: one a task, with its parts of the sums.
-        asked: statistics of the sums over tasks, defined for any choice of the rows, each with its limits.
+        asked: statistics of the sums over tasks, defined for any choice of the rows, each with its
+            limits.
     """
     if len(rows) < MIN_TASKS:
         return [None] * len(asked)
@@ -102,7 +106,7 @@ def sums_of(rows: Sequence[Row]) -> list[float]:
 
 
 def student_quantile(probability: float, degrees_of_freedom: float) -> float:
-    """Return a quantile of Student's distribution, right to three digits from 5 degrees of freedom on."""
+    """Return a quantile of Student's distribution, for 5 degrees of freedom or more."""
     z = _NORMAL.inv_cdf(probability)
     # Fisher's expansion (Abramowitz and Stegun 26.7.5).
     terms = (
@@ -182,7 +186,7 @@ def _without_one(rows: Sequence[Row], statistic: Statistic) -> list[float]:
     sums = sums_of(rows)
     found = []
     for row in rows:
-        others = [total - own for total, own in zip(sums, row, strict=True)]
+        others = [total - score for total, score in zip(sums, row, strict=True)]
         found.append(statistic(others))
     return found
 
@@ -210,7 +214,7 @@ def _share_below(reach: float, bias: float, skewness: float) -> float:
 def limit_interval(
     value: float, tasks: int, limits: Limits, level: float = LEVEL
 ) -> Interval | None:
-    """Return the exact interval of a mean of tasks that are all at one limit, ``None`` where they are not."""
+    """Return the exact interval of a mean of tasks at one limit, else ``None``."""
     if limits is None:
         return None
     low, high = limits
@@ -341,11 +345,11 @@ def _of_same_tasks(metrics: Mapping[str, TaskSums]) -> dict[str, Interval | None
     asked = []
     for metric in metrics.values():
         # Equal columns, as the counts of answers mostly are, are summed once.
-        own = []
+        metric_places = []
         for column in metric.columns:
             place = places.setdefault(column, len(places))
-            own.append(place)
-        statistic = _of_places(metric.statistic, itemgetter(*own))
+            metric_places.append(place)
+        statistic = _of_places(metric.statistic, itemgetter(*metric_places))
         asked.append((statistic, metric.limits))
     rows = list(zip(*places, strict=True))
     intervals = bootstrap_intervals(rows, asked)
@@ -374,9 +378,10 @@ class NestedVariance:
     Args:
         tasks: how many there are.
         between_tasks: variance of a task's score over all its possible runs and judgments.
-        between_runs: variance that one run adds, with the judge's where each answer was judged once; ``None``
-            where no task has several runs.
-        between_judgments: variance that one judgment adds; ``None`` where no answer was judged repeatedly.
+        between_runs: variance that one run adds, with the judge's where each answer was judged
+            once; ``None`` where no task has several runs.
+        between_judgments: variance that one judgment adds; ``None`` where no answer was judged
+            repeatedly.
         runs: of a task: the harmonic mean.
     """
 
@@ -417,7 +422,10 @@ def _round(value: float | None) -> float | None:
 def nested_variance(
     scores: Sequence[Sequence[Sequence[float]]],
 ) -> NestedVariance | None:
-    """Return the components of scores by task, run and judgment; ``None`` with fewer than two tasks."""
+    """Return the components of scores by task, run and judgment.
+
+    ``None`` with fewer than two tasks.
+    """
     if len(scores) < 2:
         return None
     judgments_of_answers = [judged for runs in scores for judged in runs]
@@ -431,17 +439,20 @@ def nested_variance(
     of_run = _of_run(answers, noise)
     # The part of each task's variance that its runs and judgments add.
     explained = []
-    for own in noise:
-        added = sum((of_run or 0.0) + value for value in own)
-        explained.append(added / len(own) ** 2)
+    for run_scores in noise:
+        added = sum((of_run or 0.0) + value for value in run_scores)
+        explained.append(added / len(run_scores) ** 2)
     of_task_means = variance(map(fmean, answers))
     of_task = max(0.0, of_task_means - fmean(explained))
-    harmonic_mean_of_runs = 1 / fmean(1 / len(own) for own in answers)
+    harmonic_mean_of_runs = 1 / fmean(1 / len(run_scores) for run_scores in answers)
     return NestedVariance(len(scores), of_task, of_run, of_judgment, harmonic_mean_of_runs)
 
 
 def _of_run(answers: Sequence[Sequence[float]], noise: Sequence[Sequence[float]]) -> float | None:
-    """Return the variance that one run adds beside its judgments; ``None`` without tasks of several runs."""
+    """Return the variance that one run adds beside its judgments.
+
+    ``None`` without tasks of several runs.
+    """
     of_answer = _within(answers)
     if of_answer is None:
         return None

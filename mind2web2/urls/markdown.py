@@ -78,7 +78,7 @@ def url_spans(text: str) -> Iterator[UrlSpan]:
 
 
 def url_span(text: str, start: int, host: int) -> UrlSpan:
-    """Return the address that begins at ``start`` and has its host, or what follows it, at ``host``."""
+    """Return the address that begins at ``start`` and has its host at ``host``."""
     before = text[start - 1 : start] if start else ""
     raw = text[start : _end_of_url(text, host, is_quoted=before == "'")]
     # "_https://..._" is emphasis; without the mark in front the URL itself may end in it.
@@ -142,7 +142,7 @@ _RESERVED_TOP_LEVEL = "example"
 def bare_addresses(
     text: str, known: Iterable[UrlSpan] = (), *, is_code: bool = False
 ) -> Iterator[UrlSpan]:
-    """Yield addresses without a scheme outside of the known ones, in order; in code the clearest only."""
+    """Yield further addresses without a scheme, in order; in code the clearest only."""
     if "." not in text:
         return
     position = 0
@@ -272,10 +272,11 @@ _Piece = str | _Opening | _Closing
 
 
 def markdown_addresses(markdown: str) -> Iterator[str]:
-    """Yield the addresses of links, definitions, pictures, text, tables, code and HTML, as they are written.
+    """Yield the addresses in links, pictures, text, tables, code and HTML, as written.
 
-    The name of a link counts only where the link leads nowhere on the web. A markdown picture counts, being
-    shown as evidence; a picture in HTML does not, being the logo of whatever exported the text.
+    The name of a link counts only where the link leads nowhere on the web. A markdown picture
+    counts, being shown as evidence; a picture in HTML does not, being the logo of whatever exported
+    the text.
     """
     position = 0
     while position < min(len(markdown), _MAX_PARSED_CHARS):
@@ -480,7 +481,7 @@ class URLs(BaseModel):
 
 @checked_call
 def regex_find_urls(text: str) -> list[str]:
-    """Return the web addresses that ``cache`` finds in a text, each once, in order, and with a scheme."""
+    """Return the web addresses that ``cache`` finds in a text, each once, with a scheme."""
     found = []
     for url in markdown_addresses(text):
         if lookup_key(url) is not None:

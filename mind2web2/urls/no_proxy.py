@@ -14,8 +14,8 @@ def is_reached_without_proxy(host: str, port: int, no_proxy: str) -> bool:
     """Tell whether a list names a host.
 
     Args:
-        no_proxy: ``*``, names with all below them, addresses, networks or URLs, separated by commas or
-            spaces; each may have a port.
+        no_proxy: ``*``, names with all below them, addresses, networks or URLs, separated by commas
+            or spaces; each may have a port.
     """
     host = host.lower()
     entries = no_proxy.lower().replace(",", " ").split()

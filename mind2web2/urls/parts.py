@@ -93,7 +93,7 @@ def clean_url(text: str) -> str:
 
 
 def uniform_escapes(text: str) -> str:
-    """Return one spelling for all that differ in percent-encoding only, still safe to be taken apart."""
+    """Return one spelling for all that differ only in percent-encoding."""
     if _ALREADY_UNIFORM.fullmatch(text):
         return text
     return _recode(text, _BARE_IN_LOOKUP, _DECODED_IN_LOOKUP)
@@ -133,7 +133,10 @@ _DEFAULT_PORTS = {"http": ("80",), "https": ("443",), None: ("80", "443")}
 
 
 class Site(NamedTuple):
-    """Whom a URL addresses; ``port`` is empty where it is the scheme's own, ``user`` where there is none."""
+    """Whom a URL addresses.
+
+    ``port`` is empty where it is the scheme's own, ``user`` where there is none.
+    """
 
     user: str
     host: str
@@ -175,7 +178,7 @@ def site_of(parts: UrlParts) -> Site | None:
 
 
 def ascii_host(host: str) -> str | None:
-    """Return a host in lower case and internationalised names as ``xn--``, or ``None`` if it is none."""
+    """Return a host in lower case, with ``xn--`` names, or ``None``."""
     if _ASCII_HOST.fullmatch(host):
         return host.lower() if len(host) <= _MAX_HOST_CHARS else None
     if host.startswith("["):
@@ -237,10 +240,11 @@ _WEB_SCHEMES = (None, "http", "https")
 
 
 def storage_key(url: str) -> str:
-    """Return the index key of a page (file-layouts.md): no fragment, percent-decoded, no trailing slash.
+    """Return the index key of a page (file-layouts.md).
 
-    The key means the same page as the URL (``lookup_key`` agrees): characters that would read as others once
-    decoded stay encoded, which besides reserved characters is a backslash and white space at the end.
+    The key means the same page as the URL (``lookup_key`` agrees): characters that would read as
+    others once decoded stay encoded, which besides reserved characters is a backslash and white
+    space at the end.
     """
     text = clean_url(url)
     route = split_url(text).route
@@ -254,7 +258,10 @@ def storage_key(url: str) -> str:
 
 
 def lookup_key(url: str) -> str | None:
-    """Return the key that all spellings of one page share (file-layouts.md); ``None`` for no URL."""
+    """Return the key that all spellings of one page share (file-layouts.md).
+
+    ``None`` for no URL.
+    """
     text = clean_url(url)
     if not is_unicode_text(text):
         return None
@@ -307,19 +314,19 @@ def remove_utm_parameters(url: str) -> str:
     address, hash_mark, fragment = url.partition("#")
     path, _, query = address.partition("?")
     parameters = query.split("&")
-    kept = [part for part in parameters if not _is_tracking(part)]
-    if len(kept) == len(parameters):
+    significant = [part for part in parameters if not _is_tracking(part)]
+    if len(significant) == len(parameters):
         return url
-    without = f"{path}?{'&'.join(kept)}" if any(kept) else path
+    without = f"{path}?{'&'.join(significant)}" if any(significant) else path
     return without + hash_mark + fragment
 
 
 def normalize_url_simple(url: str) -> str:
-    """Return a readable form that is equal for URLs that differ in spelling only, and names the same page.
+    """Return a readable form that is equal for all spellings of the same page.
 
-    Always ``https`` on the web; the host in lower case and without ``www.``; no default port, tracking
-    parameters, trailing slash or fragment (a client-side route stays); percent-decoded where that is safe.
-    Other text is returned without white space around it and otherwise as it is.
+    Always ``https`` on the web; the host in lower case and without ``www.``; no default port,
+    tracking parameters, trailing slash or fragment (a client-side route stays); percent-decoded
+    where that is safe. Other text is returned without white space around it and otherwise as it is.
     """
     text = clean_url(url)
     parts = split_url(remove_utm_parameters(text))
@@ -338,8 +345,8 @@ def normalize_url_simple(url: str) -> str:
 def normalize_url_for_browser(url: str) -> str:
     """Return the URL as a browser can open it: absolute, ASCII only, nothing left out.
 
-    Text that is no URL of a host (``about:blank``, ``data:``, plain words) is returned without white space
-    around it and otherwise as it is.
+    Text that is no URL of a host (``about:blank``, ``data:``, plain words) is returned without
+    white space around it and otherwise as it is.
     """
     target = ANGLE_BRACKETS.fullmatch(url.strip())
     text = re.sub(r"[\t\r\n]", "", clean_url(target[1] if target else url))

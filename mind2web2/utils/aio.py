@@ -17,7 +17,7 @@ Value = TypeVar("Value")
 async def all_or_first_error(
     coroutines: Iterable[Coroutine[Any, Any, Value]],
 ) -> list[Value]:
-    """Return the results in input order; on the first error cancel the others, await them and raise it."""
+    """Return the results in input order; on an error cancel and await the others."""
     tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
     try:
         return list(await asyncio.gather(*tasks))
@@ -56,7 +56,7 @@ class SharedWork(Generic[Key, Value]):
         self._running: dict[Key, _Running[Value]] = {}
 
     async def result(self, key: Key, work: Callable[[], Coroutine[Any, Any, Value]]) -> Value:
-        """Start the work under this key unless it runs already, and return its result or raise its error.
+        """Run the work under this key, unless it runs already, and return its result.
 
         Cancelling a caller leaves the others waiting; cancelling the last one cancels the work.
         """
@@ -97,7 +97,8 @@ class ThreadQueue(Generic[Work, Value]):
 
     Args:
         name: of the thread.
-        do: called in the thread; returns a result or an error for each piece of work, in their order.
+        do: called in the thread; returns a result or an error for each piece of work, in their
+            order.
     """
 
     def __init__(

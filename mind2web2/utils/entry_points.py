@@ -1,8 +1,8 @@
-"""Plugins: what installed packages, and the folders of ``mind2web2/plugins/``, give to the toolkit's hooks.
+"""Find plugins: installed packages, and the folders of ``mind2web2/plugins/``.
 
-Both declare their parts in a file ``entry_points.txt``, as Python's packaging writes it: a group for each
-hook, ``mind2web2.commands`` for example, with lines ``name = module:attribute``. A part is imported when it
-is used. ``importlib.metadata`` reads the same files, and takes ten times as long.
+Both declare their parts in a file ``entry_points.txt``, as Python's packaging writes it: a group
+for each hook, ``mind2web2.commands`` for example, with lines ``name = module:attribute``. A part is
+imported when it is used. ``importlib.metadata`` reads the same files, and takes ten times as long.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ class EntryPoint:
     Args:
         hook: the group without its prefix, such as ``commands``.
         value: the object, as ``module:attribute`` or ``module``.
-        plugin: the folder below ``mind2web2/plugins/``, or the installed distribution with its version.
+        plugin: the folder below ``mind2web2/plugins/``, or the installed distribution with its
+            version.
         folder: where it was found.
     """
 
@@ -78,7 +79,8 @@ def load_parts(hook: str) -> dict[str, Any]:
 def removed_plugin(name: str) -> str | None:
     """Return which of our own plugins a command, option or value needs, if it is not installed.
 
-    ``mind2web2/plugins/names.txt`` lists them, a plugin a line, for messages about one that was deleted.
+    ``mind2web2/plugins/names.txt`` lists them, a plugin a line, for messages about one that was
+    deleted.
     """
     try:
         lines = (_OWN_PLUGINS / "names.txt").read_text(encoding="utf-8").splitlines()
@@ -111,7 +113,10 @@ def _own_files() -> Iterator[Path]:
 
 
 def _installed_files() -> Iterator[Path]:
-    """Yield the files of installed packages; the first of two on the path counts, as for imports."""
+    """Yield the files of installed packages.
+
+    The first of two on the path counts, as for imports.
+    """
     seen: set[str] = set()
     for folder in dict.fromkeys(sys.path):
         if not os.path.isdir(folder):  # noqa: PTH112 (hundreds of entries: a Path for each takes milliseconds)

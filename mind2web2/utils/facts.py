@@ -18,8 +18,8 @@ class Fact:
     Args:
         start: the place of the mention, in characters of the text.
         end: the place behind its last character.
-        value: equal for all spellings of one value: ``1234.5``, ``2024-03-12``, ``2024-03``, ``--03-12`` (a
-            day without a year), ``1998``, or a name in lower case.
+        value: equal for all spellings of one value: ``1234.5``, ``2024-03-12``, ``2024-03``,
+            ``--03-12`` (a day without a year), ``1998``, or a name in lower case.
     """
 
     kind: FactKind
@@ -51,7 +51,7 @@ def _split_dates(text: str) -> tuple[tuple[Fact, ...], str]:
 
 
 def _around_digits(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the passages that may have a date, which takes far less time than all of a long text."""
+    """Yield the passages that may have a date."""
     start = end = 0
     for digits in _DIGIT_RUN.finditer(text):
         if digits.start() > end + _DATE_REACH:

@@ -1,4 +1,7 @@
-"""Files replaced whole, so that a reader sees the old or the new one; regular files read, and digests."""
+"""Files replaced whole, so that a reader sees the old or the new one.
+
+Regular files read, and digests.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +28,12 @@ def write_whole(path: Path, data: bytes | str) -> None:
 
 
 def write_together(contents: Mapping[Path, bytes | str | None]) -> None:
-    """Replace several files at once, ``None`` removing one; all are on disk before the first is replaced.
+    """Replace several files at once, ``None`` removing one.
 
-    A process killed in between leaves files missing, at most, never a new one beside an old one; the first
-    of ``contents`` goes missing only if it is to be removed.
+    All are on disk before the first is replaced.
+
+    A process killed in between leaves files missing, at most, never a new one beside an old one;
+    the first of ``contents`` goes missing only if it is to be removed.
     """
     with ExitStack() as undo:
         staged = {}
@@ -65,7 +70,7 @@ def replaced_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def check_replaceable(path: Path) -> None:
-    """Make sure that a file may take this place: it would replace a device or pipe, such as /dev/null.
+    """Refuse to replace a device or pipe, such as /dev/null, by a file.
 
     Raises:
         OSError: it is one.
@@ -117,14 +122,14 @@ def write_new(path: Path, data: bytes | str) -> None:
 
 
 def stage_file(folder: Path, data: bytes | str) -> Path:
-    """Write ``data`` to disk under a name that counts as an unfinished write, and return its path."""
+    """Write ``data`` under a name that counts as an unfinished write; return its path."""
     path = _unused_name(folder / "any")
     _write_to_disk(path, data)
     return path
 
 
 def is_leftover(name: str) -> bool:
-    """Tell whether a file name is that of an unfinished write, as a killed process leaves it behind."""
+    """Tell whether a file name is that of an unfinished write."""
     return name.startswith(_LEFTOVER_PREFIX)
 
 
@@ -132,7 +137,8 @@ def remove_leftovers(folder: Path, min_age_s: float = _CERTAINLY_DEAD_S) -> None
     """Remove the unfinished writes of killed processes from a folder, as far as possible.
 
     Args:
-        min_age_s: younger files may still be written; 0 for a folder that no other process writes to now.
+        min_age_s: younger files may still be written; 0 for a folder that no other process writes
+            to now.
     """
     newest_s = time.time() - min_age_s
     try:
@@ -171,10 +177,11 @@ MAX_JSON_BYTES = 64 * 1024**2
 
 
 def read_regular_file(path: Path, max_bytes: int = MAX_JSON_BYTES) -> bytes:
-    """Return the content of a regular file, also by way of a link, without ever waiting for a writer.
+    """Return the content of a regular file, or of a link to one.
 
     Raises:
-        OSError: there is none, it is of another kind, cannot be read, or has more than ``max_bytes``.
+        OSError: there is none, it is of another kind, cannot be read, or has more than
+            ``max_bytes``.
     """
     # A pipe without a writer would not even let itself be opened, unless it is opened like this.
     descriptor = os.open(
@@ -192,7 +199,7 @@ def read_regular_file(path: Path, max_bytes: int = MAX_JSON_BYTES) -> bytes:
 
 
 def first_link(path: Path, folder: Path) -> Path | None:
-    """Return the first symbolic link between a folder, which may be one itself, and a path in it."""
+    """Return the first symbolic link from a folder to a path in it."""
     at = folder
     for part in path.relative_to(folder).parts:
         at = at / part

@@ -1,4 +1,4 @@
-"""Values that a caller in Python gives, checked by the functions that read the same values as options."""
+"""Check values from Python callers by the functions that read them as options."""
 
 from __future__ import annotations
 

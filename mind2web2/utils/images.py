@@ -1,7 +1,7 @@
-"""Screenshots as vision models can read them: valid JPEGs, cut into parts that keep full resolution.
+"""Screenshots for vision models: valid JPEGs, in parts of full resolution.
 
-Models shrink what is larger than their tiles, until the letters of a tall screenshot are gone. The functions
-here take processor time; callers run them through ``workers.run_in_worker``.
+Models shrink what is larger than their tiles, until the letters of a tall screenshot are gone. The
+functions here take processor time; callers run them through ``workers.run_in_worker``.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def cut_screenshot(
     overlap_px: int = 200,
     jpeg_quality: int = 85,
 ) -> ScreenshotParts:
-    """Scale a screenshot to a readable width, never up, and cut it into overlapping parts of equal height.
+    """Scale a screenshot down to a readable width, and cut it into overlapping parts.
 
     Raises:
         DocumentError: damaged, too large, or not an image.
@@ -186,7 +186,7 @@ def _strips(shown_px: int, part_px: int, overlap_px: int) -> Iterator[tuple[int,
 def _scaled_strip(
     image: Image.Image, top_px: int, bottom_px: int, whole: tuple[int, int]
 ) -> Image.Image:
-    """Return the rows from ``top_px`` to ``bottom_px`` of the image as it would be at the size ``whole``."""
+    """Return the rows from ``top_px`` to ``bottom_px`` of the image, scaled to ``whole``."""
     from PIL import Image
 
     width_px, height_px = whole

@@ -1,7 +1,7 @@
 """Invisible characters: those that have no use in a text are shown as marks.
 
-People cannot see them, but models read them. The judge sees that something was there, but not its content,
-which no reader of the page could see. They are kept where languages need them.
+People cannot see them, but models read them. The judge sees that something was there, but not its
+content, which no reader of the page could see. They are kept where languages need them.
 """
 
 from __future__ import annotations
@@ -94,7 +94,8 @@ _OVERRIDE_MARK = "[text direction override]"
 def make_visible(text: str) -> str:
     """Return the text with marks in place of invisible characters that have no use there.
 
-    Kept are single joiners, breaks, marks of direction and selectors as languages and emoji need them.
+    Kept are single joiners, breaks, marks of direction and selectors as languages and emoji need
+    them.
     """
     if _CONTROL.search(text):
         # So that no terminal obeys them either.
@@ -172,7 +173,7 @@ def _strays(stretch: str) -> list[str]:
 
 
 def _is_typeset(stretch: str) -> bool:
-    """Tell whether a stretch has but marks of direction around numbers, or places where lines may break."""
+    """Tell whether a stretch has only direction marks around numbers, or line breaks."""
     strays = _strays(_COPIED_NUMBER.sub("", stretch))
     return len(strays) < _FEWEST_STREWN or (set(strays) == {_BREAK} and _SOFT_HYPHEN not in stretch)
 

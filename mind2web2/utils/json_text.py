@@ -1,4 +1,7 @@
-"""JSON texts, parsed fast; apart from the types of their fields, which commands load without this parser."""
+"""JSON texts, parsed fast.
+
+Apart from the types of their fields, which commands load without this parser.
+"""
 
 from __future__ import annotations
 

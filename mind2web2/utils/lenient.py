@@ -1,4 +1,4 @@
-"""Models read from files of other tools and earlier versions: fields that are not sound are left out."""
+"""Read models from files of other tools and versions, without their bad fields."""
 
 from __future__ import annotations
 
@@ -15,9 +15,12 @@ Path = tuple[int | str, ...]
 
 
 def read_leniently(model: type[Model], fields: JsonObject) -> Model:
-    """Return a model of JSON fields; each field that is not sound has its default, as if it were missing.
+    """Return a model of JSON fields.
 
-    Inside of a field, the smallest part that is not sound is left out: an object, or an item of a list.
+    Each field that is not sound has its default, as if it were missing.
+
+    Inside of a field, the smallest part that is not sound is left out: an object, or an item of a
+    list.
 
     Args:
         model: has a default for each of its own fields.
@@ -45,7 +48,7 @@ def _fault_path(kind: str, path: Path) -> Path:
 
 
 def _from_the_back(paths: Iterable[Path]) -> list[Path]:
-    """Return the paths in an order in which each can be deleted without changing those that follow."""
+    """Return the paths in an order in which each can be deleted."""
     return sorted(paths, key=lambda path: [str(part).zfill(9) for part in path], reverse=True)
 
 

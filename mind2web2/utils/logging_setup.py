@@ -35,17 +35,20 @@ def create_logger(
     level: int = logging.DEBUG,
     console_level: int = logging.WARNING,
 ) -> tuple[logging.Logger, str]:
-    """Return a logger that writes ``<stamp>_<name>.log`` and ``.jsonl``, and its stamp ``YYYYMMDD_HHMMSS``.
+    """Return a logger that writes ``<stamp>_<name>.log`` and ``.jsonl``, and its stamp.
 
     The logger is not registered: it passes nothing to the root logger, and neither it nor the
     loggers derived from it stay behind in ``logging``'s registry.
 
     Args:
-        lgr_nm: the logger's name; a second one of that name in the same second gets files of its own.
+        lgr_nm: the logger's name; a second one of that name in the same second gets files of its
+            own.
         log_folder: made where missing.
         enable_console: show warnings and errors on standard error, one line each.
-        console_level: the least level shown there; below warnings it shows all that the ``.log`` has.
-        context: fields such as task and answer, put into every line of the ``.jsonl`` and on the console.
+        console_level: the least level shown there; below warnings it shows all that the ``.log``
+            has.
+        context: fields such as task and answer, put into every line of the ``.jsonl`` and on the
+            console.
         level: the least level that reaches the files.
 
     Raises:
@@ -64,7 +67,7 @@ def create_logger(
 
 
 def create_sub_logger(parent_logger: logging.Logger, sub_name: str) -> logging.Logger:
-    """Return a logger named ``<parent_logger>.<sub_name>`` that writes through its parent's handlers."""
+    """Return a logger ``<parent_logger>.<sub_name>`` that uses its parent's handlers."""
     return parent_logger.getChild(sub_name)
 
 
@@ -167,7 +170,10 @@ def extra_fields(record: logging.LogRecord) -> JsonObject:
 
 
 class _TextFormatter(logging.Formatter):
-    """Readable lines; text after a line break is indented, so that no page text can pose as a line."""
+    """Readable lines.
+
+    Text after a line break is indented, so that no page text can pose as a line.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         when = datetime.fromtimestamp(record.created).strftime("%Y-%m-%d %H:%M:%S")

@@ -16,9 +16,10 @@ _MAX_ASKING = 16
 class LoopTurns:
     """The turns of tasks in one event loop.
 
-    The loop calls all that was ready at the beginning of a round before it looks at its connections again.
-    Where hundreds of questions become ready at once, each of which takes half a millisecond, the first
-    request would go out when the last question is prepared, and no other task would run until then.
+    The loop calls all that was ready at the beginning of a round before it looks at its connections
+    again. Where hundreds of questions become ready at once, each of which takes half a millisecond,
+    the first request would go out when the last question is prepared, and no other task would run
+    until then.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Callable[[], float]) -> None:
@@ -29,7 +30,10 @@ class LoopTurns:
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def turn(self) -> None:
-        """Return in a round of the loop that has not taken long yet; the first to ask always has a turn."""
+        """Return in a round of the loop that has not taken long yet.
+
+        The first to ask always has a turn.
+        """
         if self._waiting or not self._has_time():
             await self._wait()
 

@@ -46,7 +46,7 @@ def _processor_quotas() -> Iterator[float]:
 
 
 def _settings(controller: str, name: str) -> list[str]:
-    """Return a setting of this process's control group and of all above it, for versions 1 and 2."""
+    """Return a setting of this process's control group and of all above it."""
     found = []
     for line in _text(_OWN_GROUPS).splitlines():
         _, controllers, path = line.split(":", 2)

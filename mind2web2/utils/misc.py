@@ -1,4 +1,4 @@
-"""Small things that eval scripts import: prompts' indentation, link targets, images as base64, file names."""
+"""Small functions that eval scripts import, for prompts, links, images and file names."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from datetime import datetime, time
 
 
 def parse_moment(text: str) -> datetime:
-    """Return the moment that a date or a date with a time names: local, and noon where no time is given.
+    """Return the local moment that a date names, with a time or at noon.
 
     Raises:
         ValueError: it names none.

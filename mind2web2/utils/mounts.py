@@ -26,7 +26,9 @@ _NETWORK_FUSE = ("ceph", "gcsfuse", "glusterfs", "lustre", "rclone", "s3fs", "ss
 
 
 def network_file_system(path: Path, mounts: Path = Path("/proc/self/mountinfo")) -> str | None:
-    """Return the kind of network file system that a path is on, such as ``nfs4``; ``None`` elsewhere.
+    """Return the kind of network file system that a path is on, such as ``nfs4``.
+
+    ``None`` elsewhere.
 
     Args:
         mounts: the kernel's list of mounts (proc(5)); a system without one counts as local.

@@ -63,7 +63,7 @@ def name_list(names: Iterable[str]) -> str:
 
 
 def stamp_now() -> str:
-    """Return the local time as ``YYYYMMDD_HHMMSS``, which begins the name of every log and result."""
+    """Return the local time as ``YYYYMMDD_HHMMSS``, for names of logs and results."""
     return datetime.now().strftime("%Y%m%d_%H%M%S")
 
 

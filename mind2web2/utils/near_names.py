@@ -20,6 +20,6 @@ def nearest_name(name: str, known: Iterable[str], likeness: float = _LIKENESS) -
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
-    """Return a question for the nearest name as the end of a message, or other words where none is near."""
+    """Return the end of a message: a question for the nearest name, or other words."""
     near = nearest_name(name, known)
     return otherwise if near is None else f"did you mean {near}?"

@@ -1,4 +1,4 @@
-"""A process that holds keys: others of the same user read neither its memory nor its environment."""
+"""Hide a process's memory and environment from others of the same user."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ _PR_SET_DUMPABLE = 4
 
 
 def hide_memory() -> None:
-    """Close ``/proc/PID/environ`` and ``mem`` of this process to others, on Linux; root still reads them."""
+    """Close ``/proc/PID/environ`` and ``mem`` of this process to others, on Linux.
+
+    Root still reads them.
+    """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)

@@ -28,7 +28,8 @@ class PathConfig:
     """The four folders of a project, and which version of the eval scripts counts.
 
     Args:
-        project_root: the folder that holds ``answers/``, ``eval_scripts/``, ``eval_results/`` and ``cache/``.
+        project_root: the folder that holds ``answers/``, ``eval_scripts/``, ``eval_results/`` and
+            ``cache/``.
     """
 
     def __init__(self, project_root: str | Path) -> None:
@@ -72,7 +73,7 @@ class PathConfig:
         )
 
     def script_versions(self) -> list[str]:
-        """Return the version folders in the order of search: newest date first, then the undated ones.
+        """Return the version folders: newest date first, then the undated ones.
 
         Raises:
             UsageError: the pinned version does not exist.
@@ -90,8 +91,8 @@ class PathConfig:
         """Return the script that judges a task, ``None`` if no searched version has one.
 
         Raises:
-            UsageError: ``task_id`` is not a plain name, the pinned version does not exist, or a version has
-                both a script and a rubric file.
+            UsageError: ``task_id`` is not a plain name, the pinned version does not exist, or a
+                version has both a script and a rubric file.
         """
         check_name("task", task_id)
         for version in self.script_versions():

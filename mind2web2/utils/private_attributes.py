@@ -1,4 +1,4 @@
-"""Private attributes of other packages: the whole list of those used, and the check before first use."""
+"""All private attributes of other packages that we use, and the check before first use."""
 
 from __future__ import annotations
 
@@ -80,7 +80,8 @@ def check_private_attributes(*packages: str) -> None:
     """Check that the installed versions of these packages have the private attributes that we use.
 
     Raises:
-        MachineError: one is missing; the text names the package, its version and the versions to install.
+        MachineError: one is missing; the text names the package, its version and the versions to
+            install.
     """
     for each in PRIVATE_ATTRIBUTES:
         if each.package in packages and not _is_there(each):
@@ -90,12 +91,12 @@ def check_private_attributes(*packages: str) -> None:
             )
 
 
-def _is_there(wanted: PrivateAttribute) -> bool:
+def _is_there(attribute: PrivateAttribute) -> bool:
     try:
-        kind = getattr(import_module(wanted.module), wanted.kind)
+        kind = getattr(import_module(attribute.module), attribute.kind)
     except (ImportError, AttributeError):
         return False
     setup = getattr(kind.__init__, "__code__", None)
-    return hasattr(kind, wanted.attribute) or (
-        setup is not None and wanted.attribute in setup.co_names
+    return hasattr(kind, attribute.attribute) or (
+        setup is not None and attribute.attribute in setup.co_names
     )

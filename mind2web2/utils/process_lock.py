@@ -20,8 +20,8 @@ class ProcessLock:
     """An exclusive lock, within this process and among processes.
 
     Args:
-        path: of the lock's file, which exists while the lock is held. A file that a killed process left does
-            not count.
+        path: of the lock's file, which exists while the lock is held. A file that a killed process
+            left does not count.
     """
 
     def __init__(self, path: Path) -> None:

@@ -11,8 +11,8 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
     """Return the seconds that a server asks to wait, ``None`` where it gives none that can be read.
 
     Args:
-        headers: looked up by names in lower case: ``retry-after-ms``, or ``retry-after`` in seconds or as a
-            date.
+        headers: looked up by names in lower case: ``retry-after-ms``, or ``retry-after`` in seconds
+            or as a date.
     """
     milliseconds = number(headers.get("retry-after-ms", ""))
     if milliseconds is not None:

@@ -72,7 +72,7 @@ def is_unicode_text(text: str) -> bool:
 
 
 def as_unicode_text(text: str) -> str:
-    """Return the text with lone surrogates as U+FFFD, and pairs of them as the character they mean."""
+    """Return the text with lone surrogates as U+FFFD, and pairs as their character."""
     if is_unicode_text(text):
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

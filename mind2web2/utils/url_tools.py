@@ -1,4 +1,7 @@
-"""URL functions, under the name that eval scripts import; calls that they do not take are reported."""
+"""URL functions, under the name that eval scripts import.
+
+Calls that they do not take are reported.
+"""
 
 from mind2web2.urls import parts
 from mind2web2.urls.markdown import URLs, regex_find_urls

@@ -1,7 +1,7 @@
 """Values that people write as text, on the command line and in settings files.
 
-Each function returns the value, or raises ``ValueError`` with a sentence that repeats the text and says what
-is expected.
+Each function returns the value, or raises ``ValueError`` with a sentence that repeats the text and
+says what is expected.
 """
 
 from __future__ import annotations
@@ -107,7 +107,10 @@ def byte_count(text: str) -> int:
 
 
 def local_path(text: str) -> Path:
-    """Return the path of a file or folder on this machine; ``Path`` would make a folder of a URL's scheme."""
+    """Return the path of a file or folder on this machine.
+
+    ``Path`` would make a folder of a URL's scheme.
+    """
     if "://" in text:
         hint = ""
         if text.partition("://")[0] in hook_names("stores"):
@@ -170,7 +173,7 @@ def _address(text: str, schemes: tuple[str, ...], example: str) -> str:
 
 
 def one_of(choices: tuple[str, ...]) -> Callable[[str], str]:
-    """Return the function that accepts these words, and names the one that a misspelled word is near to."""
+    """Return the function that accepts these words, and names the nearest one to others."""
 
     def check_choice(text: str) -> str:
         if text in choices:

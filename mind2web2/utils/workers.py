@@ -1,9 +1,10 @@
 """CPU-bound work in worker processes, whose crashes and hangs do not affect the run.
 
-Neither ``anyio.to_process`` nor ``concurrent.futures`` fits. Both run the user's main script again in every
-worker, so that a script without a ``__main__`` guard starts itself over and over; the first ties its workers
-to one event loop, the second lets one crash fail every pending call. So: plain child processes that import
-this package only, make one call at a time, are kept for further calls, and end when their input closes.
+Neither ``anyio.to_process`` nor ``concurrent.futures`` fits. Both run the user's main script again
+in every worker, so that a script without a ``__main__`` guard starts itself over and over; the
+first ties its workers to one event loop, the second lets one crash fail every pending call. So:
+plain child processes that import this package only, make one call at a time, are kept for further
+calls, and end when their input closes.
 """
 
 from __future__ import annotations
@@ -56,7 +57,10 @@ def serve() -> None:
 
 
 def _take_over_stdin() -> BinaryIO:
-    """Keep the pipe of the parent for calls; a script that reads the input meets its end at once."""
+    """Keep the pipe of the parent for calls.
+
+    A script that reads the input meets its end at once.
+    """
     calls = os.fdopen(os.dup(0), "rb")
     empty = os.open(os.devnull, os.O_RDONLY)
     os.dup2(empty, 0)
@@ -78,7 +82,10 @@ def _limit_memory() -> None:
 
 
 def _set_alarm(seconds: float) -> None:
-    """Have the system end this process after ``seconds``, even inside a C library; 0 calls it off."""
+    """Have the system end this process after ``seconds``, even inside a C library.
+
+    0 calls it off.
+    """
     signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
@@ -96,7 +103,7 @@ def _make_call(function: Callable[..., Any], args: tuple[Any, ...]) -> bytes:
 
 
 def _pickle_error(error: Exception) -> bytes:
-    """Pickle an exception with its traceback as a note, or a RuntimeError where it does not survive that."""
+    """Pickle an exception with its traceback as a note, or else a RuntimeError."""
     error.add_note("in a worker process:\n" + traceback.format_exc())
     try:
         reply = pickle.dumps((False, error))
@@ -129,11 +136,13 @@ async def run_in_worker(
 ) -> T:
     """Return ``function(*args)`` as computed in a worker process, without blocking the event loop.
 
-    Function, arguments and result must pickle; errors of the function are raised here. It may be called
-    twice (after a worker's death), so it should have no side effects. Cancelling the caller kills the worker.
+    Function, arguments and result must pickle; errors of the function are raised here. It may be
+    called twice (after a worker's death), so it should have no side effects. Cancelling the caller
+    kills the worker.
 
     Raises:
-        WorkerError: the function took longer than ``timeout_s``, crashed its process, or ran out of memory.
+        WorkerError: the function took longer than ``timeout_s``, crashed its process, or ran out of
+            memory.
         MachineError: worker processes do not start at all.
     """
     call = _Call(function, args, timeout_s)
@@ -152,7 +161,10 @@ def call_in_worker(function: Callable[[*Arguments], T], *args: *Arguments, timeo
 
 
 def _environment() -> dict[str, str]:
-    """Return a worker's environment; ``breakpoint()`` is Python's own, which ends without a terminal."""
+    """Return a worker's environment.
+
+    ``breakpoint()`` is Python's own, which ends without a terminal.
+    """
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONBREAKPOINT"}
     return {**kept, "PYTHONPATH": os.pathsep.join(sys.path)}
 
@@ -207,7 +219,7 @@ class _Worker:
 
 
 class _Pool:
-    """Threads that wait for workers, and idle workers, most recently used last: no more than threads."""
+    """Threads that wait for workers, and idle workers, most recently used last."""
 
     def __init__(self) -> None:
         self.threads = ThreadPoolExecutor(MAX_WORKERS, thread_name_prefix="worker-wait")
@@ -322,7 +334,7 @@ atexit.register(_pool.close)
 
 
 def _forget_workers() -> None:
-    """After a fork: the pipes belong to the parent, and two readers would get each other's replies."""
+    """Forget the pipes after a fork, since they belong to the parent."""
     global _pool  # noqa: PLW0603 - one pool a process
     _pool = _Pool()
 

@@ -1,1 +1,1 @@
-"""Looking at results: a local web app, the same as one file, and what people decide while they look."""
+"""View results: a local web app, one file, page reviews and audits."""

@@ -1,4 +1,4 @@
-"""An auditor's session in the viewer: whole answers in random order, and a second look at disagreements."""
+"""An auditor's session: whole answers in random order, then a second look."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ class AuditSettings:
     """An auditor's session on one agent.
 
     Args:
-        is_second: the second pass: the leaves at which the auditor's blind label and the judge differ.
+        is_second: the second pass: the leaves at which the auditor's blind label and the judge
+            differ.
     """
 
     root: Path
@@ -62,8 +63,8 @@ class NewLabel(BaseModel):
 class AuditSession:
     """The answers of one auditor. Raises UsageError: there is nothing to label.
 
-    Answers come one after another, each with all its leaves. A leaf behind one that the auditor fails
-    needs no label.
+    Answers come one after another, each with all its leaves. A leaf behind one that the auditor
+    fails needs no label.
     """
 
     def __init__(self, catalog: Catalog, settings: AuditSettings) -> None:
@@ -99,7 +100,7 @@ class AuditSession:
         return found
 
     def state(self) -> Json:
-        """Return the leaves up to the first answer that lacks a label, with labels but not verdicts.
+        """Return the leaves up to the first answer that lacks a label, without verdicts.
 
         ``answers`` is how many are labelled as a whole, of so many.
         """
@@ -110,9 +111,9 @@ class AuditSession:
             shown = []
             verdicts = label_verdicts(self._answers, [labels])
             for answer in self._answers:
-                wanted = wanted_leaves(answer, verdicts)
-                shown += [leaf for leaf in answer.leaves if leaf in wanted or leaf.seen in labels]
-                if wanted:
+                leaf_ids = wanted_leaves(answer, verdicts)
+                shown += [leaf for leaf in answer.leaves if leaf in leaf_ids or leaf.seen in labels]
+                if leaf_ids:
                     break
                 whole += 1
         return {

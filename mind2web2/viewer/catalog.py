@@ -75,7 +75,7 @@ _LOOK_PAUSE = 20
 
 @dataclass(frozen=True, slots=True)
 class _AgentRead:
-    """An agent's results as they were read, with the state of the files and when to look at them again."""
+    """An agent's results as they were read, with the state of the files."""
 
     look_again_s: float
     state: tuple[Any, ...]
@@ -91,7 +91,8 @@ class Catalog:
 
     Args:
         agents: the agents to show, in this order; empty for all that have results.
-        corrections: where labels and samples by a strong judge are; ``None`` shows no corrected scores.
+        corrections: where labels and samples by a strong judge are; ``None`` shows no corrected
+            scores.
     """
 
     def __init__(
@@ -109,7 +110,10 @@ class Catalog:
         self._reading = Lock()
 
     def agents(self) -> list[str]:
-        """Return the names of the agents. Raises NoSuchResultError: an agent has no results, or none has."""
+        """Return the names of the agents.
+
+        Raises NoSuchResultError: an agent has no results, or none has.
+        """
         root = self.paths.eval_results_root
         known = self.known_agents()
         if not known:
@@ -138,13 +142,13 @@ class Catalog:
         """
         found = {answer.task_id for agent in self.agents() for answer in self.answers(agent)}
         if missing := sorted(self._tasks - found):
-            root, wanted = self.paths.eval_results_root, missing[0]
+            root, missing_task = self.paths.eval_results_root, missing[0]
             known = {
                 answer.task_id for agent in self.agents() for answer in agent_answers(root, agent)
             }
-            cure = did_you_mean(wanted, known, f"tasks there: {name_list(known)}")
+            cure = did_you_mean(missing_task, known, f"tasks there: {name_list(known)}")
             raise NoSuchResultError(
-                f"no results of task {wanted} of {' or '.join(self.agents())} under {root}; {cure}"
+                f"no results of task {missing_task} of {' or '.join(self.agents())} under {root}; {cure}"
             )
 
     def shows(self, agent: str) -> bool:
@@ -177,11 +181,11 @@ class Catalog:
             return {"reason": error.fact}
 
     def claims(self) -> list[list[Any]]:
-        """Return every leaf: agent, task, answer, leaf, status, its claim or description, and facts on flips.
+        """Return every leaf with its answer, status, claim or description, and flips.
 
-        These are the cause of its failure, whether its votes differ, and the answer's digest (compare.js).
-        A row may end with doubts about the verdict. The first row of an answer is its root, with the text of
-        the task.
+        These are the cause of its failure, whether its votes differ, and the answer's digest
+        (compare.js). A row may end with doubts about the verdict. The first row of an answer is its
+        root, with the text of the task.
         """
         found: list[list[Any]] = []
         for key, result in self._results():
@@ -239,7 +243,7 @@ class Catalog:
         }
 
     def answer(self, key: AnswerKey) -> Json:
-        """Return one answer: its text, its rubric tree with the evidence, and how the result was made.
+        """Return one answer: its text, its tree with the evidence, and its provenance.
 
         Raises:
             NoSuchResultError: there is no such answer.
@@ -288,7 +292,7 @@ class Catalog:
         }
 
     def _rubric(self, result: ResultFile) -> list[str] | None:
-        """Return the tree of the rubric file that a result was made by, ``None`` where it was a script."""
+        """Return the tree of the result's rubric file, ``None`` if it was a script."""
         made_from = result.provenance
         if made_from is None or not made_from.script.endswith(RUBRIC_SUFFIX):
             return None
@@ -425,7 +429,7 @@ class Catalog:
         }
 
     def _cost(self, agent: str) -> float | None:
-        """Return the dollars that the judge has cost for this agent so far, as usage.json counts them."""
+        """Return the judge's dollars for this agent so far, by usage.json."""
         path = self.paths.eval_results_root / agent / "usage.json"
         try:
             costs = [run["asked"]["cost_usd"] for run in json.loads(path.read_bytes())["runs"]]
@@ -528,7 +532,7 @@ def _marks(facts: ResultFacts) -> set[str]:
 def _provenance_facts(result: ResultFile) -> Json:
     """Return how a result was made."""
     facts = result_facts(result)
-    kept = (
+    fact_names = (
         "run",
         "provenance",
         "judge_usage",
@@ -546,7 +550,7 @@ def _provenance_facts(result: ResultFile) -> Json:
         "script_faults": result.faults_of_script(),
     }
     document = result.document
-    return named | {name: document[name] for name in kept if name in document}
+    return named | {name: document[name] for name in fact_names if name in document}
 
 
 def _intervals(summary: AgentSummary) -> dict[str, list[float]]:

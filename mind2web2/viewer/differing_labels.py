@@ -53,7 +53,10 @@ class DifferingLabels:
         return {"auditor": self.auditor, "labels": found}
 
     def label(self, made: DifferingLabel) -> Json:
-        """Keep a label, or take one back, and return all labels. Raises NoSuchResultError: no such leaf."""
+        """Keep a label, or take one back, and return all labels.
+
+        Raises NoSuchResultError: no such leaf.
+        """
         leaf = self._leaf(made)
         file = self._file(made.agent)
         known = file.differing().get(leaf.seen)

@@ -1,4 +1,4 @@
-"""The front end: one page with its modules and style within, from the server or as a file with the data, too.
+"""The front end: one page with modules and style, from the server or as a file.
 
 A page that loads two dozen files would wait for each while the server's process reads results.
 """
@@ -79,9 +79,10 @@ _dumps = partial(json.dumps, ensure_ascii=False, allow_nan=False, separators=(",
 
 
 def json_bytes(value: object) -> bytes:
-    """Return JSON as browsers read it: null for NaN and infinite numbers, escapes for half surrogates.
+    """Return JSON as browsers read it, with null for NaN and infinite numbers.
 
-    All other characters stand for themselves, which the front end relies on (``parsed`` in source.js).
+    All other characters stand for themselves, which the front end relies on (``parsed`` in
+    source.js).
     """
     try:
         text = _dumps(value)
@@ -110,7 +111,7 @@ def _import_map() -> str:
 
 
 def file_html(nonce: str, title: str) -> tuple[str, str]:
-    """Return the page of a file, before and after the data: with modules and style, without a network."""
+    """Return the page of a file, before and after the data."""
     policy = file_policy(nonce)
     mark = "<!-- data -->"
     page = _PAGE.format(

@@ -50,7 +50,8 @@ MAX_CHARS = 400_000
 def markdown_tree(text: str) -> list[Node]:
     """Return the blocks of a markdown text.
 
-    HTML in it is text, an image is its description with a link, and a link leads to http or https only.
+    HTML in it is text, an image is its description with a link, and a link leads to http or https
+    only.
     """
     cut = text[:MAX_CHARS]
     tree = _tree(_parser().parse(cut))

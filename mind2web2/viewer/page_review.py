@@ -1,4 +1,4 @@
-"""A person's decisions about an agent's pages: right, wrong, capture again, upload, remove, undo."""
+"""A person's decisions about pages: right, wrong, capture, upload, remove, undo."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class PageReview:
         self._capturing = asyncio.Lock()
 
     def listed(self, agent: str) -> list[Json]:
-        """Return all pages that an agent's answers cite or that are stored: failed and suspect first."""
+        """Return all cited or stored pages of an agent, failed and suspect ones first."""
         tasks = dict.fromkeys(answer.task_id for answer in self._catalog.answers(agent))
         rows = [row for task in tasks for row in self._rows(agent, task)]
         return sorted(rows, key=lambda row: (_ORDER[row["state"]], row["task"], row["url"]))
@@ -204,7 +204,9 @@ class PageReview:
                 yield browser
 
     async def recapture(self, key: PageKey) -> Json:
-        """Capture a page again and return its new row; the stored page stays where the new capture is worse.
+        """Capture a page again and return its new row.
+
+        The stored page stays where the new capture is worse.
 
         Raises:
             MachineError: there is no browser.
@@ -250,7 +252,7 @@ class PageReview:
         return before.model_copy(update=changes)
 
     def _keep(self, key: PageKey) -> str:
-        """Copy the page as it is now, so that a decision can be undone, and return the copy's name."""
+        """Copy the page, so that a decision can be undone, and return the copy's name."""
         name = f"{datetime.now(UTC):%Y%m%d_%H%M%S}_{secrets.token_hex(4)}"
         CacheFileSys(self._backup_folder(key, name)).mirror_page(key.url, self._pages.cache(key))
         return name
@@ -392,8 +394,8 @@ class ExtensionTarget(BaseModel):
 class PageRoutes:
     """The routes of one session; they share the page that the extension is to capture.
 
-    The extension has no key: any program of this machine can speak in its name. So it may send only the page
-    for which a person pressed the button, once, and not long after.
+    The extension has no key: any program of this machine can speak in its name. So it may send only
+    the page for which a person pressed the button, once, and not long after.
 
     Args:
         clock: returns the seconds by which a choice of a page expires.
@@ -440,7 +442,7 @@ class PageRoutes:
         return await self._review.recapture((await _read(request, Asked)).key)
 
     async def _upload(self, request: Request) -> Json:
-        """Store a file as it was uploaded: a PDF, an MHTML file, or an image or a text of the page."""
+        """Store an uploaded file: a PDF, an MHTML file, an image or a text."""
         key = page_key(request)
         content = await _body(request)
         kind = request.headers.get("content-type", "").partition(";")[0]
@@ -501,7 +503,7 @@ class PageRoutes:
         return self._chosen_page(task, request.query_params.get("url", ""))
 
     def _chosen_page(self, task: str, url: str) -> PageKey:
-        """Return the page that the extension sends, of the chosen agent or the only one that is shown.
+        """Return the key of the page that the extension sends.
 
         Raises:
             UsageError: no person has chosen this page, or too long ago.

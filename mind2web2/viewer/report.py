@@ -46,7 +46,9 @@ class ReportContent:
 
 
 async def write_report(path: Path, catalog: Catalog, content: ReportContent) -> int:
-    """Write the file: the front end, and compressed data, a block for each answer and page; return its size.
+    """Write the file: the front end, and compressed data, a block for each answer and page.
+
+    Return its size.
 
     Blocks are written as they are made, since pages may be larger than the memory.
 

@@ -31,7 +31,10 @@ class JsonResponse(JSONResponse):
 
 
 def json_route(path: str, view: Callable[[Request], Any], method: str = "GET") -> Route:
-    """Return the route that answers with a view's value; a view that is not a coroutine runs in a thread."""
+    """Return the route that answers with a view's value.
+
+    A view that is not a coroutine runs in a thread.
+    """
 
     async def answer(request: Request) -> Response:
         if iscoroutinefunction(view):

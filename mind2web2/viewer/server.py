@@ -71,7 +71,8 @@ class Session:
         hosts: values of the Host header that are answered; others are those of a rebound name.
         token: the value of the browser's cookie.
         is_local: only this machine can connect; else the browser extension is not served.
-        cookie: its name; browsers tell no ports apart, so that each viewer of a machine has its own.
+        cookie: its name; browsers tell no ports apart, so that each viewer of a machine has its
+            own.
     """
 
     hosts: frozenset[str]
@@ -81,14 +82,16 @@ class Session:
 
     @classmethod
     def at(cls, host: str, port: int) -> Session:
-        """Return the session of a server at this address, under the machine's names where others reach it."""
+        """Return the session of a server at this address."""
         is_local = ip_address(host).is_loopback
         names = {*_LOOPBACK, _in_url(host)}
         if not is_local:
-            own = socket.gethostname()
-            names |= {own, socket.getfqdn()}
+            host_name = socket.gethostname()
+            names |= {host_name, socket.getfqdn()}
             with suppress(OSError):
-                names |= {_in_url(str(found[4][0])) for found in socket.getaddrinfo(own, None)}
+                names |= {
+                    _in_url(str(found[4][0])) for found in socket.getaddrinfo(host_name, None)
+                }
         hosts = frozenset(f"{name}:{port}" for name in names)
         return cls(hosts, is_local=is_local, cookie=f"{COOKIE}_{port}")
 
@@ -126,11 +129,11 @@ class SessionGuard:
         if not is_own:
             return PlainTextResponse(_OTHER_SITE, 403)
         # The cookie may be that of an earlier session at this port.
-        given = (
+        offered_keys = (
             request.cookies.get(self._session.cookie),
             request.query_params.get("token"),
         )
-        if not any(self._session.is_key(value) for value in given):
+        if not any(self._session.is_key(value) for value in offered_keys):
             return PlainTextResponse(
                 "This viewer belongs to another session: open the address that `mind2web2 view` printed.",
                 403,
@@ -167,7 +170,8 @@ def application(
     """Return the web application.
 
     Args:
-        features: views beyond looking at results, by the names in their addresses, with their routes.
+        features: views beyond looking at results, by the names in their addresses, with their
+            routes.
     """
     features = features or {}
     pages = StoredPages(catalog.paths)
@@ -289,7 +293,7 @@ async def _error_response(_: Request, error: Exception) -> Response:
 
 
 def run_states(catalog: Catalog) -> list[Json]:
-    """Return the newest run of each agent, as far as it has come: ``running``, ``ended`` or ``stopped``."""
+    """Return the newest run of each agent: ``running``, ``ended`` or ``stopped``."""
     found = []
     for path in sorted(catalog.paths.eval_results_root.glob(f"*/{PROGRESS_NAME}")):
         try:

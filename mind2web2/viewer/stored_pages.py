@@ -57,13 +57,16 @@ class StoredPages:
         self._config = EvaluatorConfig()
 
     def cache(self, key: PageKey) -> CacheFileSys:
-        """Return the cache of the page's task. Raises NoSuchResultError: a name leads out of the folder."""
+        """Return the cache of the page's task.
+
+        Raises NoSuchResultError: a name leads out of the folder.
+        """
         if not (is_file_name(key.agent) and is_file_name(key.task)):
             raise NoSuchResultError("not the name of an agent or a task")
         return AgentCache(self._paths.cache_root / key.agent).of(key.task)
 
     async def page(self, key: PageKey) -> Json:
-        """Return a page: its record, its text as the judge is shown it, and the names of its images.
+        """Return a page: its record, its text for the judge, and the names of its images.
 
         A page that is not stored, or cannot be read, has the reason under ``unavailable``.
         """
@@ -184,7 +187,7 @@ def _reason(record: CaptureRecord | None, error: CaptureError) -> str:
 def _votes(
     result: ResultFile,
 ) -> Iterator[tuple[str, Evidence, PageCheck | None, Vote]]:
-    """Yield the task's text, and each vote of a result with the evidence and page that it belongs to."""
+    """Yield the task's text, and each vote of a result with its evidence and page."""
     for tree in result.trees:
         for evidence in (node.evidence for node in tree.walk() if node.evidence is not None):
             for vote in (*evidence.votes, *evidence.first_votes):
@@ -220,7 +223,7 @@ def _request(
 
 
 def _describe_message(message: Message) -> Json:
-    """Return a message with its texts; of an image only how large it is, as the page shows it anyway."""
+    """Return a message with its texts, and the size of each image."""
     content: Any = message["content"]
     parts: list[Any] = [{"type": "text", "text": content}] if isinstance(content, str) else content
     return {

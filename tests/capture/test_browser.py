@@ -379,7 +379,11 @@ SCRIPT = textwrap.dedent(
 async def test_nothing_is_left_behind(way, tmp_path):
     """Neither a process nor a file: after the end, after a crash of the browser, after a kill -9 of ours."""
     run = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-W", "ignore", "-c", SCRIPT),
+        sys.executable,
+        "-W",
+        "ignore",
+        "-c",
+        SCRIPT,
         env=os.environ | {"TMPDIR": str(tmp_path)},
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,

@@ -51,7 +51,10 @@ async def proxied_page(browser, network, resolve=None):
 
 @asynccontextmanager
 async def attack(browser, *, allow_private_network):
-    """Let the hostile page try everything; yields the canary, the names asked for and the proxy's session."""
+    """Let the hostile page try everything.
+
+    Yields the canary, the names asked for and the proxy's session.
+    """
     names = CanaryNames(LOOPBACK, WAYS)
     arriving = {host_of(way) for way in WAYS.keys() - WITHOUT_REQUEST}
     async with (
@@ -152,25 +155,19 @@ async def test_no_datagram_leaves_a_page(browser, chromium, script):
 
 
 SCHEMES = [
-    *(
-        "file:///etc/hostname",
-        "chrome://version/",
-        "chrome-untrusted://print/",
-        "view-source:http://{host}/",
-    ),
-    *(
-        "ftp://{host}/",
-        "gopher://{host}/",
-        "filesystem:http://{host}/temporary/x",
-        "devtools://devtools/x",
-    ),
-    *(
-        "about:credits",
-        "data:text/html,data",
-        "ws://{host}/",
-        "mailto:x@{host}",
-        "intent://{host}/",
-    ),
+    "file:///etc/hostname",
+    "chrome://version/",
+    "chrome-untrusted://print/",
+    "view-source:http://{host}/",
+    "ftp://{host}/",
+    "gopher://{host}/",
+    "filesystem:http://{host}/temporary/x",
+    "devtools://devtools/x",
+    "about:credits",
+    "data:text/html,data",
+    "ws://{host}/",
+    "mailto:x@{host}",
+    "intent://{host}/",
 ]
 
 

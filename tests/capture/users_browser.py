@@ -13,13 +13,14 @@ from mind2web2.capture.browser_process import find_browser
 async def users_browser(profile, *flags):
     """Start a browser of the user's own, with its DevTools open; yields their address."""
     process = await asyncio.create_subprocess_exec(
-        *(
-            str(find_browser(True).path),
-            "--remote-debugging-port=0",
-            f"--user-data-dir={profile}",
-        ),
+        str(find_browser(True).path),
+        "--remote-debugging-port=0",
+        f"--user-data-dir={profile}",
         *flags,
-        *("--no-sandbox", "--disable-gpu", "--no-first-run", "about:blank#users"),
+        "--no-sandbox",
+        "--disable-gpu",
+        "--no-first-run",
+        "about:blank#users",
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
         start_new_session=True,

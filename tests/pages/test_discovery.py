@@ -81,44 +81,38 @@ def test_a_link_is_found_whatever_surrounds_it(before, after):
 @pytest.mark.parametrize(
     "unit",
     [
-        *(
-            "[",
-            "](",
-            "![",
-            "[a](",
-            "*a ",
-            "_a_",
-            "`a``",
-            ">",
-            ">>>> a\n",
-            "- - - a\n",
-            "<a ",
-            "<a href=",
-            "<!--",
-        ),
-        *(
-            "[a]: https://a.org/b\n",
-            "[a]:\n",
-            "|",
-            "|a|b|\n|-|-|\n",
-            "a.org ",
-            "a@b.c ",
-            "は",
-            "はa",
-            "\\",
-            "[1]",
-        ),
-        *(
-            "https://a.org/[1]",
-            "<https://",
-            "](https://a ",
-            "//a.b ",
-            "mailto:",
-            " dot ",
-            "<div>\n",
-            "\n>",
-            "&amp;",
-        ),
+        "[",
+        "](",
+        "![",
+        "[a](",
+        "*a ",
+        "_a_",
+        "`a``",
+        ">",
+        ">>>> a\n",
+        "- - - a\n",
+        "<a ",
+        "<a href=",
+        "<!--",
+        "[a]: https://a.org/b\n",
+        "[a]:\n",
+        "|",
+        "|a|b|\n|-|-|\n",
+        "a.org ",
+        "a@b.c ",
+        "は",
+        "はa",
+        "\\",
+        "[1]",
+        "https://a.org/[1]",
+        "<https://",
+        "](https://a ",
+        "//a.b ",
+        "mailto:",
+        " dot ",
+        "<div>\n",
+        "\n>",
+        "&amp;",
     ],
 )
 def test_what_stands_behind_a_long_hostile_text_is_found(unit):
@@ -179,7 +173,10 @@ async def judged(answer, server):
 
 
 async def test_a_judge_adds_what_no_parser_sees():
-    """Asked through the real SDK, with the answer in its block; spellings are brought into one form."""
+    """Asked through the real SDK, with the answer in its block.
+
+    Spellings are brought into one form.
+    """
     answer = "Start at museum[.]example, the tours are under /tours/today there."
     with JudgeServer(
         reply={"urls": ["http://museum.example/tours/today/", "museum.example/tours/today"]}

@@ -61,14 +61,13 @@ def test_fields_have_the_published_defaults():
     ("name", "value"),
     [
         *(("score", value) for value in (1.1, -0.1, float("nan"), None, "much")),
-        *(
-            ("status", "ok"),
-            ("status", None),
-            ("strategy", "neither"),
-            ("critical", None),
-            ("critical", "no"),
-        ),
-        *(("desc", None), ("evidence", "because")),
+        ("status", "ok"),
+        ("status", None),
+        ("strategy", "neither"),
+        ("critical", None),
+        ("critical", "no"),
+        ("desc", None),
+        ("evidence", "because"),
     ],
 )
 def test_impossible_fields_are_refused(name, value):
@@ -448,7 +447,10 @@ def test_a_copy_keeps_what_was_decided_and_what_is_shown():
 
 
 def test_a_shallow_copy_shares_the_children():
-    """A copy is not part of the tree, and a verdict on it is its own; a pickled leaf is as before."""
+    """A copy is not part of the tree, and a verdict on it is its own.
+
+    A pickled leaf is as before.
+    """
     root = node("root", children=[passed("a")])
     twin = copy.copy(root)
     assert twin.children is root.children

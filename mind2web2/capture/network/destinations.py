@@ -143,7 +143,7 @@ def _special_ipv6(address: IPv6Address) -> str | None:
 
 
 def _ipv4_of_parts(host: str, parts: list[str]) -> IPv4Address:
-    """Read an IPv4 address as the URL standard does: up to four parts, the last one filling the rest."""
+    """Read an IPv4 address as the URL standard does, in up to four parts."""
     numbers = [_number_of(part) for part in parts]
     *leading, last = numbers
     is_address = (
@@ -297,7 +297,7 @@ class DestinationRefusedError(Exception):
 
 
 class PrivateDestinationError(DestinationRefusedError):
-    """A destination that is none of the public internet's: refused unless private networks are allowed."""
+    """A private destination, which is refused unless private networks are allowed."""
 
 
 class DestinationFailedError(Exception):
@@ -392,7 +392,10 @@ class Destinations:
 
 
 def is_private_url(url: str) -> bool:
-    """Tell whether a URL's host says that it is none of the public internet's; names are not looked up."""
+    """Tell whether a URL's host says that it is none of the public internet's.
+
+    Names are not looked up.
+    """
     try:
         host = urlsplit(url).hostname or ""
         return _unresolved_reason(_plain(host)) is not None
@@ -472,7 +475,7 @@ def _can_bind(address: IPAddress) -> bool:
 
 @cache
 def _binds_anything(version: int) -> bool:
-    """Tell whether this system binds addresses that are not its own: some that stand in for others do."""
+    """Tell whether this system binds addresses that are not its own."""
     return _can_bind(IPv4Address("192.0.2.1") if version == 4 else IPv6Address("2001:db8::1"))
 
 

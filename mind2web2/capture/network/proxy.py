@@ -1,4 +1,4 @@
-"""The one way to the network: a SOCKS5 proxy that connects only where it may, with one port a capture."""
+"""A SOCKS5 proxy, the only way to the network, with a port for each capture."""
 
 from __future__ import annotations
 
@@ -91,7 +91,10 @@ async def read_request(
 
 
 def write_reply(writer: asyncio.StreamWriter, reply: SocksReply) -> None:
-    """Answer a request. The address that follows is always 0.0.0.0:0, since clients do not need it."""
+    """Answer a request.
+
+    The address that follows is always 0.0.0.0:0, since clients do not need it.
+    """
     writer.write(bytes((_VERSION, reply, 0, _IPV4, 0, 0, 0, 0, 0, 0)))
 
 
@@ -135,8 +138,8 @@ class ProxyLimits:
 class FilteringProxy:
     """Lets browsers and downloads connect to the public internet, and nowhere else.
 
-    Each session listens on a port of loopback of its own. Any process of this machine may use it, and gains
-    nothing: it could open the same connections itself.
+    Each session listens on a port of loopback of its own. Any process of this machine may use it,
+    and gains nothing: it could open the same connections itself.
 
     Args:
         resolve: finds a name's addresses; by default, the system does.
@@ -161,7 +164,7 @@ class FilteringProxy:
             await session.close()
 
     async def refusal_of(self, host: str, port: int) -> RefusedConnection | None:
-        """Return the refusal that a connection would meet; for browsers that do not use the proxy."""
+        """Return the refusal that a connection would meet, for browsers without the proxy."""
         try:
             await self._destinations.find(host, port)
         except DestinationRefusedError as refusal:
@@ -181,7 +184,7 @@ class FilteringProxy:
     async def session(
         self, max_bytes: int, *, is_optimistic: bool = False
     ) -> AsyncIterator[ProxySession]:
-        """Open a port that one capture or download goes through, and close it with all its connections."""
+        """Open a port for one capture or download, and close it with all its connections."""
         session = ProxySession(
             self._destinations, self._limits, max_bytes, is_optimistic=is_optimistic
         )
@@ -202,8 +205,9 @@ class ProxySession:
 
     Args:
         max_bytes: in either direction; past it every connection is cut, and no more are made.
-        is_optimistic: tell a client that it is connected before it is, and reset the connection where that
-            fails: for clients that never close the socket on which they received a failure.
+        is_optimistic: tell a client that it is connected before it is, and reset the connection
+            where that fails: for clients that never close the socket on which they received a
+            failure.
     """
 
     def __init__(
@@ -423,7 +427,7 @@ def _refused_connection(
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:
-    """End a connection so that the other side notices: an ordinary end would make half a page a whole one."""
+    """End a connection so that the other side does not take half a page for a whole one."""
     if writer.transport.get_extra_info("socket").fileno() >= 0:
         linger = struct.pack("ii", 1, 0)
         writer.transport.get_extra_info("socket").setsockopt(

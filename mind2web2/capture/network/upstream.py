@@ -42,8 +42,9 @@ def upstream_for(host: str, port: int, proxies: Mapping[str, str]) -> Upstream |
     """Return the proxy for a connection, ``None`` for a direct one.
 
     Args:
-        proxies: URL by scheme, and under ``no`` the hosts to reach without, as ``getproxies_environment``
-            has them. A connection names no scheme: port 80 counts as http, 443 as https, others as either.
+        proxies: URL by scheme, and under ``no`` the hosts to reach without, as
+            ``getproxies_environment`` has them. A connection names no scheme: port 80 counts as
+            http, 443 as https, others as either.
     """
     if port in (80, HTTPS_PORT):
         url = proxies.get("http" if port == 80 else "https")
@@ -55,7 +56,7 @@ def upstream_for(host: str, port: int, proxies: Mapping[str, str]) -> Upstream |
 
 
 def is_private_name(host: str) -> bool:
-    """Tell whether a name belongs to this machine or a local network: the proxy may know such names."""
+    """Tell whether a name belongs to this machine or a local network, which a proxy may know."""
     return _PRIVATE_NAME.fullmatch(host) is not None
 
 
@@ -63,8 +64,9 @@ async def open_tunnel(upstream: Upstream, host: str, port: int) -> tuple[Stream,
     """Return a connection to a host through a proxy.
 
     Returns:
-        The streams, and where the proxy tunnels no plain HTTP, the function that turns the beginning of what
-        a client sends into a request to the proxy, of which each connection takes one.
+        The streams, and where the proxy tunnels no plain HTTP, the function that turns the
+        beginning of what a client sends into a request to the proxy, of which each connection takes
+        one.
 
     Raises:
         UpstreamError: the proxy does not answer, or refuses.
@@ -149,14 +151,14 @@ def _request_rewriter(name: str, port: int, upstream: Upstream) -> Rewrite:
         request = _REQUEST_LINE.fullmatch(line)
         if request is None:
             raise UpstreamError(f"the {upstream} tunnels no connection to {name}")
-        kept = [header for header in headers if not header.lower().startswith(_HOP_HEADERS)]
+        end_to_end = [header for header in headers if not header.lower().startswith(_HOP_HEADERS)]
         if request[2] != b"*":
             target = origin + request[2]
         else:
             target = origin
         first = b" ".join((request[1], target, request[3]))
         return (
-            b"\r\n".join([first, *kept, b"Connection: close"])
+            b"\r\n".join([first, *end_to_end, b"Connection: close"])
             + b"\r\n"
             + upstream.authorization
             + b"\r\n"

@@ -88,7 +88,7 @@ class Sighting:
 
     @property
     def is_passing(self) -> bool:
-        """Tell whether another try may succeed, by the server's status or by how its reply ended."""
+        """Tell by the status, or the end of the reply, whether another try may succeed."""
         return self.is_broken or self.document.status in PASSING_STATUSES
 
 
@@ -156,7 +156,10 @@ class _Reading:
 
 
 class _PageReader:
-    """Brings out, reads and pictures the page of a visit; a stage that fails does not stop the others."""
+    """Brings out, reads and pictures the page of a visit.
+
+    A stage that fails does not stop the others.
+    """
 
     def __init__(self, visit: Visit, url: str, certificate_error: str | None) -> None:
         self._visit = visit
@@ -270,8 +273,8 @@ class _PageReader:
     async def _text(self, worlds: list[FrameWorld]) -> PageText:
         """Read the text; where that fails, once more in new worlds.
 
-        Chromium 156 may give a world the element object of another world, which every method then rejects
-        ("Illegal invocation"): with ten long pages at once in 3 of 40 captures of one page.
+        Chromium 156 may give a world the element object of another world, which every method then
+        rejects ("Illegal invocation"): with ten long pages at once in 3 of 40 captures of one page.
         """
         most_chars = self._settings.max_text_chars
         try:
@@ -307,7 +310,8 @@ class _PageReader:
         """Let a request for consent lead on to the requested page.
 
         Returns:
-            The content of the page before, where it led to something else: it may have been the page itself.
+            The content of the page before, where it led to something else: it may have been the
+            page itself.
         """
         wall = self._visit.navigation.document
         reading = await self._read({})
@@ -406,7 +410,10 @@ class _PageReader:
         )
 
     async def _stage(self, name: str, limit_s: float, work: Coroutine[Any, Any, T]) -> T | None:
-        """Return the result of a stage, ``None`` where it fails or takes too long; the notes then say so."""
+        """Return the result of a stage, ``None`` where it fails or takes too long.
+
+        The notes then say so.
+        """
         try:
             return await self._visit.within(limit_s, work)
         except TimeoutError:

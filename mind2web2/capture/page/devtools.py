@@ -1,4 +1,4 @@
-"""The part of Chrome's DevTools protocol that captures speak: commands, and shapes of replies and events."""
+"""The commands, replies and events of Chrome's DevTools protocol that captures use."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Header(TypedDict):
 
 
 class PausedRequest(TypedDict):
-    """The event ``Fetch.requestPaused`` of a request, or with a ``response`` field of its response."""
+    """The event ``Fetch.requestPaused`` of a request, or of its response."""
 
     requestId: str
     request: Request
@@ -123,7 +123,10 @@ async def send(session: CDPSession, method: str, **parameters: Any) -> Any:
 
 
 async def frame_tree(session: CDPSession) -> FrameTree:
-    """Return the main frame of a session's page with all frames in it. Raises ScriptError: it is gone."""
+    """Return the main frame of a session's page with all frames in it.
+
+    Raises ScriptError: it is gone.
+    """
     reply = await send(session, "Page.getFrameTree")
     tree: FrameTree = reply["frameTree"]
     return tree

@@ -138,7 +138,7 @@ class FetchedDocument:
         return bool(_HTML_START.match(head) or (not self.media_type and _TAG_START.match(head)))
 
     def text(self) -> str:
-        """Return the body as text, by its byte order mark, its declared charset, or the best fit."""
+        """Return the body as text, by byte order mark, declared charset or best fit."""
         for bom, marked in _BOMS:
             if self.body.startswith(bom):
                 return self.body.decode(marked, errors="replace")

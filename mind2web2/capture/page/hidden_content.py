@@ -1,8 +1,9 @@
 """Content that is not in view at first: behind overlays, below the window, in folded sections.
 
-Overlays are dismissed, pages and panes are scrolled through, and sections opened, each by its own control.
-Presses can neither follow links nor send forms, nothing is typed, and text that no control on the page would
-show stays hidden. States that exclude each other are kept side by side, as copies in the page.
+Overlays are dismissed, pages and panes are scrolled through, and sections opened, each by its own
+control. Presses can neither follow links nor send forms, nothing is typed, and text that no control
+on the page would show stays hidden. States that exclude each other are kept side by side, as copies
+in the page.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ class Scrolled:
         rounds: steps of one screen, panes and frames included.
         is_endless: it kept growing until a bound was met.
         is_cut: the time ran out before the end was reached.
-        gathered_rows: of lists that drop rows out of view, put back into the page behind the rows in view.
+        gathered_rows: of lists that drop rows out of view, put back into the page behind the rows
+            in view.
     """
 
     heights_px: tuple[int, ...] = ()
@@ -120,7 +122,7 @@ class _Tour:
             self.gathered_rows += await _scroll_step(world, "place") or 0
 
     async def _reacts_to_its_end(self, world: FrameWorld) -> bool:
-        """Tell whether the document changes at its end, as those do that look at their position by timers."""
+        """Tell whether the document changes at its end, as a timer of the page may make it."""
         if not await _scroll_step(world, "toEnd"):
             return False
         await self._notify_observers(world)
@@ -245,8 +247,10 @@ class Cleared:
 
     Args:
         done: such as ``"consent banner (OneTrust): rejected"``, for the record.
-        consent_wall: the beginning of the request for consent, where the page shows hardly anything else.
-        walls: overlays that bar the way and were left alone, such as ``"adblock wall: Please turn off..."``.
+        consent_wall: the beginning of the request for consent, where the page shows hardly anything
+            else.
+        walls: overlays that bar the way and were left alone, such as ``"adblock wall: Please turn
+            off..."``.
     """
 
     done: tuple[str, ...] = ()
@@ -325,7 +329,8 @@ class Unfolded:
 async def unfold(worlds: Sequence[FrameWorld], deadline_s: float, rest: Rest) -> Unfolded:
     """Open the folded sections of a page, in every frame, within ``deadline_s`` seconds.
 
-    Everything opened is in the page afterwards, text and screenshot alike; nothing seen before is lost.
+    Everything opened is in the page afterwards, text and screenshot alike; nothing seen before is
+    lost.
     """
     counts: Counter[str] = Counter()
     left: Counter[str] = Counter()

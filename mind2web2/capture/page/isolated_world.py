@@ -58,7 +58,8 @@ class FrameWorld:
     """The isolated world of one document.
 
     Args:
-        frame_id: of the frame; its place in the parent's document is marked with it, see ``open_worlds``.
+        frame_id: of the frame; its place in the parent's document is marked with it, see
+            ``open_worlds``.
         parent_id: ``None`` for the page's main frame.
         installed: names of the scripts that the world has already.
     """
@@ -71,7 +72,7 @@ class FrameWorld:
     installed: set[str] = field(default_factory=set, compare=False)
 
     async def call(self, name: str, *arguments: Any) -> Any:
-        """Call the function in ``scripts/<name>.js`` and return its value, or its promise's, as JSON has it.
+        """Call the function in ``scripts/<name>.js`` and return its value, or its promise's.
 
         Raises:
             ScriptError: it threw, or the frame is gone.
@@ -124,13 +125,13 @@ async def open_main_world(session: CDPSession) -> FrameWorld:
 
 
 async def open_worlds(page: Page, session: CDPSession, name: str = WORLD_NAME) -> list[FrameWorld]:
-    """Open a world in every frame of a page, the main frame first and parents before their children.
+    """Open a world in every frame of a page, parents before their children.
 
     A world of the same name in the same document is the same one.
 
     In the parent's world ``globalThis.frameIds`` maps each frame's element to the frame's id, and
-    ``globalThis.closedRoots`` maps hosts to the shadow roots that only the page itself could open. The worlds
-    are valid until their documents are replaced. Frames past the first 400 are left out.
+    ``globalThis.closedRoots`` maps hosts to the shadow roots that only the page itself could open.
+    The worlds are valid until their documents are replaced. Frames past the first 400 are left out.
 
     Raises:
         ScriptError: the main frame cannot be entered. Other frames that cannot be are left out.
@@ -141,9 +142,11 @@ async def open_worlds(page: Page, session: CDPSession, name: str = WORLD_NAME) -
     # A frame of another site runs in a process of its own, with a session of its own.
     if len(page.frames) > known:
         frames = [frame for frame in page.frames if frame.parent_frame is not None][:_MAX_FRAMES]
-        for own in await asyncio.gather(*(_own_session(page, frame) for frame in frames)):
-            if own is not None:
-                worlds += await _worlds_of_tree(own, await frame_tree(own), name)
+        for frame_session in await asyncio.gather(*(_own_session(page, frame) for frame in frames)):
+            if frame_session is not None:
+                worlds += await _worlds_of_tree(
+                    frame_session, await frame_tree(frame_session), name
+                )
     worlds = worlds[:_MAX_FRAMES]
     await asyncio.gather(*map(_mark_closed_roots, worlds))
     parents = {world.parent_id for world in worlds}
@@ -152,7 +155,7 @@ async def open_worlds(page: Page, session: CDPSession, name: str = WORLD_NAME) -
 
 
 async def worlds_with_more(worlds: list[FrameWorld]) -> list[FrameWorld]:
-    """Return the worlds whose documents may show more after scrolling or a press, the main frame always."""
+    """Return the main frame's world and those whose documents may show more after a press."""
     main, *others = worlds
     may_have_more = await asyncio.gather(*(_may_have_more(world) for world in others))
     return [
@@ -285,7 +288,7 @@ _NEXT_FRAME = "() => new Promise((done) => requestAnimationFrame(() => done(true
 
 
 async def call_with_tools(world: FrameWorld, names: str, *arguments: Any) -> Any:
-    """Call the last of the named scripts (separated by spaces) once the page tools and the others are set up.
+    """Set up the page tools and the named scripts, and call the last of them.
 
     The scripts stay in the world, so that later calls send their arguments alone.
 
@@ -306,7 +309,7 @@ async def call_with_tools(world: FrameWorld, names: str, *arguments: Any) -> Any
 
 
 async def call_or_none(world: FrameWorld, names: str, *arguments: Any) -> Any:
-    """Do the same, but return ``None`` where the script fails: a frame may go while others are good."""
+    """Do the same, but return ``None`` if the script fails, since a frame may go."""
     try:
         return await call_with_tools(world, names, *arguments)
     except ScriptError as error:
@@ -329,10 +332,11 @@ async def wait_for_paint(world: FrameWorld) -> bool:
 
 
 async def settle(world: FrameWorld, rest: Rest, page_time_s: float) -> bool:
-    """Let page time pass as ``rest`` does, and let animations that go by painted frames come to their end.
+    """Let page time pass as ``rest`` does, until animations have come to their end.
 
     Returns:
-        The result of ``rest``. Time may pass faster than frames are painted, so that each needs the other.
+        The result of ``rest``. Time may pass faster than frames are painted, so that each needs the
+        other.
     """
     has_rested = await rest(page_time_s)
     if await wait_for_paint(world):

@@ -1,4 +1,4 @@
-"""The main document of a capture: how it arrived, and the lock that keeps the page from leaving it."""
+"""The main document of a capture, and the lock that keeps the page from leaving it."""
 
 from __future__ import annotations
 
@@ -97,8 +97,9 @@ class MainDocument:
 class Navigation:
     """Watches the documents that a page loads, by pausing each at its request and at its response.
 
-    Files (PDF, images, text, attachments) are taken from the very response that the browser received, with
-    its cookies and its address, and never asked for twice. Once locked, the page can go nowhere else.
+    Files (PDF, images, text, attachments) are taken from the very response that the browser
+    received, with its cookies and its address, and never asked for twice. Once locked, the page can
+    go nowhere else.
 
     Args:
         stored: answers every request of the page, so that none leaves this machine.
@@ -269,7 +270,7 @@ class Navigation:
             await self._fulfill(event, stored.status, stored.headers, stored.body)
 
     async def _keeps_page(self, file: MainDocument, *, is_unwanted: bool) -> bool:
-        """Tell whether a file came by itself from a page with content, which is then the page to read.
+        """Tell whether a page with content started the download by itself.
 
         Args:
             is_unwanted: the file is offered for saving, or of a type that no judge can be shown.
@@ -361,7 +362,7 @@ class Navigation:
 
     async def _show_as_html(self, event: PausedRequest, file: FetchedDocument) -> None:
         """Let the browser render a page that the server declares as another type."""
-        kept = {
+        other_headers = {
             name: value
             for name, value in self.document.headers.items()
             if name
@@ -380,7 +381,7 @@ class Navigation:
         ):
             declared = f"text/html;{file.content_type.partition(';')[2]}"
         status = self.document.status or 200
-        await self._fulfill(event, status, {**kept, "content-type": declared}, file.body)
+        await self._fulfill(event, status, {**other_headers, "content-type": declared}, file.body)
 
     async def _fulfill(
         self,

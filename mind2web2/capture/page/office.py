@@ -1,6 +1,7 @@
 """DOCX, XLSX, PPTX and EPUB files as HTML, which the browser renders and reads like any page.
 
-The files may be hostile, and reading them takes processor time: call ``office_html`` in a worker process.
+The files may be hostile, and reading them takes processor time: call ``office_html`` in a worker
+process.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class OfficeHtml:
 
 
 def office_html(data: bytes, title: str) -> OfficeHtml:
-    """Return a document as HTML, without what readers hide: hidden text, sheets, rows, columns and slides.
+    """Return a document as HTML, without hidden text, sheets, rows, columns and slides.
 
     Raises:
         DocumentError: it is none of the known formats, damaged, encrypted, or unpacks to too much.
@@ -145,7 +146,7 @@ def _docx_html(archive: zipfile.ZipFile) -> str:
 
 
 def _without_hidden_text(archive: zipfile.ZipFile) -> BytesIO:
-    """Return a DOCX file without the runs of text that Word does not show, which mammoth would keep."""
+    """Return a DOCX file without the hidden runs of text, which mammoth would keep."""
     copied = BytesIO()
     with zipfile.ZipFile(copied, "w") as copy:
         for name in archive.namelist():
@@ -184,9 +185,11 @@ def _xlsx_html(archive: zipfile.ZipFile, data: bytes) -> tuple[Iterable[str], li
         )
     if is_large:
         workbook = openpyxl.load_workbook(BytesIO(data), data_only=True, read_only=True)
-    notes = [
-        "a large workbook: hidden rows and columns are shown, merged cells are not joined"
-    ] * is_large
+    notes = []
+    if is_large:
+        notes.append(
+            "a large workbook: hidden rows and columns are shown, merged cells are not joined"
+        )
     return _sheets_html(workbook, is_large), notes
 
 

@@ -60,10 +60,11 @@ class _Looks:
 async def take_screenshot(
     session: CDPSession, worlds: Sequence[FrameWorld], settings: CaptureSettings
 ) -> bytes | None:
-    """Return a JPEG of the page from its top to the height of the settings, panes and frames unfolded.
+    """Return a JPEG of the page down to the height of the settings, with panes unfolded.
 
-    It is as wide as the settings' viewport; a page that is wider is scaled down within reason. ``None`` where
-    the browser yields no image, or only a single colour. The window may be as high as the page afterwards.
+    It is as wide as the settings' viewport; a page that is wider is scaled down within reason.
+    ``None`` where the browser yields no image, or only a single colour. The window may be as high
+    as the page afterwards.
     """
     extent = await _prepare(worlds, settings)
     async with _running_clock(session):
@@ -101,8 +102,8 @@ async def _fits_tall(
 ) -> bool:
     """Make the window as high as the image, and say whether that leaves the page's layout as it is.
 
-    The browser paints a window in two thirds of the time that it needs for an area beyond one. Parts whose
-    height is a share of the window's would grow with it.
+    The browser paints a window in two thirds of the time that it needs for an area beyond one.
+    Parts whose height is a share of the window's would grow with it.
     """
     height_px = min(extent.height_px, settings.max_screenshot_height_px)
     await set_window(session, settings, height_px)
@@ -191,8 +192,8 @@ async def _shoot(
 async def _running_clock(session: CDPSession) -> AsyncIterator[None]:
     """Let the page's time run, about as fast as ours.
 
-    While it stands still, one large screenshot in a few never comes: the browser's own timers for painting
-    stand still with it.
+    While it stands still, one large screenshot in a few never comes: the browser's own timers for
+    painting stand still with it.
     """
     await send(session, "Emulation.setVirtualTimePolicy", **_RUN_CLOCK)
     yield

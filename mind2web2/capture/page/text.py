@@ -146,7 +146,7 @@ def _visible_frames(main_id: str, shown: dict[str, list[str]]) -> list[str]:
 
 
 def _splice(text: str, texts: dict[str, str], max_chars: int) -> str:
-    """Put frames' texts in the place of their marks, indented as those are; on one line in a table's row."""
+    """Put frames' texts in the place of their marks, with their indentation."""
     if "\x01" not in text:
         return text
     lines: list[str] = []

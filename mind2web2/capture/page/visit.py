@@ -114,7 +114,8 @@ class Visit:
     Attributes:
         notes: reasons why the page could not be read as intended.
         is_complete: the document arrived whole, and its scripts were not stopped.
-        is_broken: the connection was lost while the document was arriving; another try may bring all of it.
+        is_broken: the connection was lost while the document was arriving; another try may bring
+            all of it.
     """
 
     def __init__(
@@ -281,7 +282,10 @@ class Visit:
             return False
 
     async def go_through(self, press: Callable[[], Awaitable[bool]]) -> bool:
-        """Let a press lead to another document, and wait for that one; false where it leads nowhere."""
+        """Let a press lead to another document, and wait for that one.
+
+        False where it leads nowhere.
+        """
         hops = self.navigation.started
         self.navigation.is_locked = False
         try:
@@ -312,7 +316,7 @@ class Visit:
             await self._stop_waiting_to_be_painted()
 
     async def _stop_waiting_to_be_painted(self) -> None:
-        """Stop requests that block the page's rendering, such as a stylesheet that does not come."""
+        """Stop requests that block rendering, such as a stylesheet that does not come."""
         try:
             world = await self.within(_STOP_LIMIT_S, open_main_world(self.session))
             if await wait_for_paint(world):
@@ -355,7 +359,10 @@ class Visit:
             await asyncio.gather(*ends, return_exceptions=True)
 
     async def _wait_for_last_document(self) -> None:
-        """Wait for the end of a document that asked for another one; the browser does not tell of it."""
+        """Wait for the end of a document that asked for another one.
+
+        The browser does not tell of it.
+        """
         await self.navigation.has_stayed.wait()
         if not self._has_file():
             try:
@@ -544,10 +551,10 @@ class Visit:
 class PageClock:
     """Runs the virtual time of one page. Between calls of ``advance`` its timers stand still.
 
-    Pages render late because they wait for responses or for timers. The browser's virtual time (DevTools
-    protocol, ``Emulation.setVirtualTimePolicy``) stands still while a request of the page is pending and
-    jumps from timer to timer while none is: seconds of a page's time pass in milliseconds of ours, and a slow
-    response is waited for.
+    Pages render late because they wait for responses or for timers. The browser's virtual time
+    (DevTools protocol, ``Emulation.setVirtualTimePolicy``) stands still while a request of the page
+    is pending and jumps from timer to timer while none is: seconds of a page's time pass in
+    milliseconds of ours, and a slow response is waited for.
     """
 
     def __init__(self, session: CDPSession) -> None:
@@ -556,10 +563,11 @@ class PageClock:
         session.on("Emulation.virtualTimeBudgetExpired", self._on_expired)
 
     async def advance(self, page_time_s: float, limit_s: float) -> bool:
-        """Let so many seconds of the page's time pass, pending responses included, for ``limit_s`` at most.
+        """Let so many seconds of the page's time pass, within ``limit_s``.
 
         Returns:
-            Whether all of it passed; otherwise a request is still pending, and timers have run all the same.
+            Whether all of it passed; otherwise a request is still pending, and timers have run all
+            the same.
         """
         self._expired.clear()
         if await self._run("pauseIfNetworkFetchesPending", page_time_s, limit_s):

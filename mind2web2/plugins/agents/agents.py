@@ -67,7 +67,7 @@ class AgentFailedError(Mind2Web2Error):
 
 
 class AgentUnavailableError(Mind2Web2Error):
-    """The server of the agent's model failed, which says nothing about the agent: no run counts for it."""
+    """The server of the agent's model failed, which says nothing about the agent."""
 
     def __init__(self, text: str, wait_s: float | None = None) -> None:
         super().__init__(text)
@@ -125,7 +125,8 @@ class CommandAgent:
 
     Args:
         command: its words; ``{question_file}``, ``{question}``, ``{answer_file}``, ``{meta_file}``,
-            ``{task_id}`` and ``{run}`` are replaced. The answer is ``{answer_file}``, else standard output.
+            ``{task_id}`` and ``{run}`` are replaced. The answer is ``{answer_file}``, else standard
+            output.
 
     Raises:
         UsageError: the program does not exist, or its command takes no question or has an unknown
@@ -426,7 +427,10 @@ def _translate_errors() -> Iterator[None]:
 
 
 class _FunctionReply(BaseModel):
-    """The return value of a function of ``--callable``; its types are checked with the function's name."""
+    """The return value of a function of ``--callable``.
+
+    Its types are checked with the function's name.
+    """
 
     answer: object = None
     cost_usd: object = None
@@ -450,11 +454,13 @@ def call_function(module: str, function: str, *files: str) -> None:
     if inspect.isawaitable(reply):
         reply = asyncio.run(_await_reply(reply))
     fields = reply if isinstance(reply, dict) else {"answer": reply}
-    given = _FunctionReply.model_validate(fields)
-    Path(meta_file).write_text(json.dumps({"cost_usd": given.cost_usd}), encoding="utf-8")
-    if not isinstance(given.answer, str | None):
-        raise TypeError(f"{module}:{function} returned {type(given.answer).__name__}, not a text")
-    Path(answer_file).write_text(given.answer or "", encoding="utf-8")
+    function_reply = _FunctionReply.model_validate(fields)
+    Path(meta_file).write_text(json.dumps({"cost_usd": function_reply.cost_usd}), encoding="utf-8")
+    if not isinstance(function_reply.answer, str | None):
+        raise TypeError(
+            f"{module}:{function} returned {type(function_reply.answer).__name__}, not a text"
+        )
+    Path(answer_file).write_text(function_reply.answer or "", encoding="utf-8")
 
 
 async def _await_reply(reply: object) -> object:

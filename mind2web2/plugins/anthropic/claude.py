@@ -226,8 +226,8 @@ def claude_messages(
     """Return the system blocks and the turns of checked messages.
 
     Args:
-        marks_cache: mark the end of the part that later requests share: the user's first turn without its
-            last part.
+        marks_cache: mark the end of the part that later requests share: the user's first turn
+            without its last part.
     """
     system: list[Block] = []
     turns: list[Turn] = []

@@ -218,7 +218,7 @@ def _is_packed(path: Path) -> bool:
 
 
 def _check_end(path: Path) -> None:
-    """Make sure that a file ends where a record does, as warcio takes one that is cut off for a whole one.
+    """Refuse a file that ends within a record, which warcio would take for a whole one.
 
     Raises:
         EOFError: it ends earlier.

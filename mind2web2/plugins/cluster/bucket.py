@@ -242,7 +242,7 @@ def server_of(url: str) -> str:
 
 
 def _check_server(url: str, with_http: bool) -> None:
-    """Make sure that obstore can use the server: it crashes on other addresses, or names no reason."""
+    """Make sure that obstore can use the server."""
     for name in _SERVERS[urlsplit(url).scheme]:
         address = os.environ.get(name)
         if address and re.match("https?://[^/]", address) is None:

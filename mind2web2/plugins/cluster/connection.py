@@ -27,7 +27,9 @@ _CONNECT_TIMEOUT_S = 10.0
 
 @asynccontextmanager
 async def connect_ray(address: str | None) -> AsyncIterator[Any]:
-    """Connect to the Ray cluster at an address, or to the one that Ray finds or starts; yield the module.
+    """Connect to the Ray cluster at an address, or to the one that Ray finds or starts.
+
+    Yield the module.
 
     Raises:
         UsageError: Ray is missing or too old, or the address does not answer.

@@ -1,8 +1,8 @@
-"""The Ray engine: tasks on the nodes of a cluster judge shards of a run, and this process takes the results.
+"""The Ray engine: tasks on nodes judge shards of a run, and this process takes the results.
 
-A shard is a part of the answers. Only this process writes results, and judgments are in PostgreSQL. So a node
-that is lost costs the requests in flight; its shards start again on other nodes, without the answers that are
-judged. The tasks end with this process, and the same command continues.
+A shard is a part of the answers. Only this process writes results, and judgments are in PostgreSQL.
+So a node that is lost costs the requests in flight; its shards start again on other nodes, without
+the answers that are judged. The tasks end with this process, and the same command continues.
 """
 
 from __future__ import annotations
@@ -216,8 +216,8 @@ class ShardEngine:
     def _shards(self) -> list[_ShardWork]:
         """Return the shards of the run that hold answers."""
         places = sum(node.at_once for node in self._nodes.values())
-        wanted = min(places * _SHARDS_A_PLACE, len(self._judged) // _ANSWERS_A_SHARD)
-        count = min(max(wanted, 1), MAX_SHARDS)
+        shard_count = min(places * _SHARDS_A_PLACE, len(self._judged) // _ANSWERS_A_SHARD)
+        count = min(max(shard_count, 1), MAX_SHARDS)
         parts: dict[Shard, _ShardWork] = {}
         for name in self._judged:
             shard = Shard.of(*name, count)

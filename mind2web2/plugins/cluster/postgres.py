@@ -1,6 +1,7 @@
 """Judgments in a PostgreSQL database that several machines share, beside each agent's own file.
 
-The own file has every judgment of the agent's results: only an evaluation with a judge needs the database.
+The own file has every judgment of the agent's results: only an evaluation with a judge needs the
+database.
 """
 
 from __future__ import annotations
@@ -118,7 +119,7 @@ class _Work:
 
     @property
     def lock(self) -> int:
-        """The question's number among PostgreSQL's advisory locks, which are signed 64-bit numbers."""
+        """The question's number among PostgreSQL's advisory locks (signed, 64 bits)."""
         return int.from_bytes(hashlib.sha256(self.row[0].encode()).digest()[:8], signed=True)
 
 
@@ -133,7 +134,8 @@ class JudgmentDatabase:
     """The judgments in a PostgreSQL database, through one connection that a thread of its own uses.
 
     Args:
-        url: ``postgresql://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE``; messages leave user and password out.
+        url: ``postgresql://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE``; messages leave user and
+            password out.
         outage_wait_s: a connection that is lost is opened again; callers wait so long for that.
         connect_wait_s: likewise, for the first connection.
 
@@ -204,7 +206,7 @@ class JudgmentDatabase:
         await self._queue.do(_Work("put", _row_of(judgment)))
 
     async def keep(self, judgment: Judgment, instead_of: Judgment | None = None) -> Judgment:
-        """Store a judgment unless there is one, or only ``instead_of``, and return the stored one."""
+        """Store a judgment unless there is another than ``instead_of``; return the stored one."""
         row = _row_of(judgment)
         found = await self._queue.do(_Work("keep", row))
         if instead_of is not None and found.judgment == instead_of:
@@ -215,11 +217,11 @@ class JudgmentDatabase:
 
     @asynccontextmanager
     async def claimed(self, key: str, endpoint: str) -> AsyncIterator[Judgment | None]:
-        """Hold a question, so that no other worker asks it; or yield the judgment that another one got.
+        """Hold a question among workers, or yield the judgment that another one got.
 
-        While another worker holds the question, this waits. The database ends a worker's locks with its
-        connection, so that a worker that died holds nothing. A worker that stands still, or whose machine
-        vanished, holds nothing for long.
+        While another worker holds the question, this waits. The database ends a worker's locks with
+        its connection, so that a worker that died holds nothing. A worker that stands still, or
+        whose machine vanished, holds nothing for long.
         """
         question = key, endpoint, ""
         found: _Found | None = None
@@ -243,7 +245,8 @@ class JudgmentDatabase:
     def lease(self, run: str, wanted_usd: float, max_usd: float) -> float:
         """Lease dollars of a run's budget, recorded before they are used, and return how many.
 
-        Where the connection is lost, dollars may be leased twice, and those of the first time stay unused.
+        Where the connection is lost, dollars may be leased twice, and those of the first time stay
+        unused.
         """
 
         def lease(cursor: psycopg.Cursor[Any]) -> float:
@@ -398,12 +401,12 @@ class JudgmentDatabase:
 class SharedJudgmentStore(SharedStore):
     """An agent's own judgments, and those in a database that other machines use at the same time.
 
-    Judgments of the database that are used are copied to the own file. Gates stay there: they belong to one
-    run.
+    Judgments of the database that are used are copied to the own file. Gates stay there: they
+    belong to one run.
 
     Args:
-        path: the own file, ``None`` for memory. Judgments that it has alone are added to the database, since
-            a connection may have been lost before they were.
+        path: the own file, ``None`` for memory. Judgments that it has alone are added to the
+            database, since a connection may have been lost before they were.
         url: as for ``JudgmentDatabase``.
         outage_wait_s: likewise, as ``connect_wait_s``.
         most: as for ``JudgmentStore``.
@@ -427,15 +430,18 @@ class SharedJudgmentStore(SharedStore):
         self.database.add(judgment for judgment in self.all() if judgment.purpose != "gate")
 
     def copy_all(self) -> tuple[int, int]:
-        """Copy all shared judgments to the own file; return how many are new there, and how many exist."""
+        """Copy all shared judgments to the own file.
+
+        Return how many are new there, and how many exist.
+        """
         judgments = list(self.database.all())
         return self.add(judgments), len(judgments)
 
     async def get(self, key: str, endpoint: str | None = None) -> Judgment | None:
-        """Return the judgment with this key, the newest own one where several endpoints have one."""
-        own = await super().get(key, endpoint)
-        if own is not None or endpoint is None:
-            return own
+        """Return the newest judgment of our own with this key."""
+        local_judgment = await super().get(key, endpoint)
+        if local_judgment is not None or endpoint is None:
+            return local_judgment
         shared = await self.database.find(key, endpoint)
         if shared is not None:
             await self.put_own(shared)
@@ -453,9 +459,9 @@ class SharedJudgmentStore(SharedStore):
 
     async def keep(self, judgment: Judgment, instead_of: Judgment | None = None) -> Judgment:
         """Store a judgment unless this machine or another has one, and return that."""
-        own = await super().keep(judgment, instead_of)
-        shared = await self.database.keep(own, instead_of)
-        if shared != own:
+        local_judgment = await super().keep(judgment, instead_of)
+        shared = await self.database.keep(local_judgment, instead_of)
+        if shared != local_judgment:
             await self.put_own(shared)
         return shared
 

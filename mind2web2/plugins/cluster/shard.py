@@ -1,7 +1,8 @@
-"""One shard of a run, as a Ray task judges it on a node: the ordinary evaluation, into a folder of its own.
+"""A Ray task that judges one shard of a run on a node, in a folder of its own.
 
-Nothing stays on the node: an answer's files go to the command as soon as it is judged, and judgments are in
-PostgreSQL. So another node judges a shard again that is lost, and no two nodes write to one folder.
+Nothing stays on the node: an answer's files go to the command as soon as it is judged, and
+judgments are in PostgreSQL. So another node judges a shard again that is lost, and no two nodes
+write to one folder.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ _LEASE_SHARE = 0.02
 
 
 def version_problem(version: str) -> str | None:
-    """Return in one line that a node has another version than the command, ``None`` if it has the same."""
+    """Return in one line that a node has another version than the command, if so."""
     if version == __version__:
         return None
     return f"it has mind2web2 {__version__}, the command has {version}: install the same version"
@@ -123,8 +124,8 @@ class RunOrder:
         settings: of the run, with folders and files that mean the same in any working directory.
         judge_check: the judge's last check.
         terms: of the budget; ``None`` without one.
-        variables: of the command's environment, such as API keys. They travel in a call: Ray would log them
-            as the environment of a task.
+        variables: of the command's environment, such as API keys. They travel in a call: Ray would
+            log them as the environment of a task.
         prices: of models, from the settings file, like ``aliases`` of packages.
     """
 
@@ -177,10 +178,10 @@ class RunOrder:
 
 def _for_other_machines(settings: RunSettings) -> RunSettings:
     defaults = dict(zip(FOLDER_NAMES, paths_of(settings).roots, strict=True))
-    named = {name: getattr(settings, name) or root for name, root in defaults.items()}
-    values = {name: getattr(settings, name) for name in SETTINGS} | named
+    roots = {name: getattr(settings, name) or root for name, root in defaults.items()}
+    values = {name: getattr(settings, name) for name in SETTINGS} | roots
     absolute = {name: value.absolute() for name, value in values.items() if isinstance(value, Path)}
-    return replace(settings, **named | absolute, engine=PLAIN)
+    return replace(settings, **roots | absolute, engine=PLAIN)
 
 
 def _variables(settings: RunSettings) -> dict[str, str]:
@@ -308,14 +309,14 @@ class _ShardJudging:
         """Copy the earlier results of the shard's answers, which may hold, into its own folder."""
         root, name = paths.eval_results_root, folders.agent_name
         for task in work:
-            own = folders.agent_results / task.task_id
-            own.mkdir(parents=True)
+            task_results = folders.agent_results / task.task_id
+            task_results.mkdir(parents=True)
             with suppress(FileNotFoundError):
                 listed = root / name / task.task_id / UNSCORED_NAME
-                shutil.copy(listed, own / UNSCORED_NAME)
+                shutil.copy(listed, task_results / UNSCORED_NAME)
             for answer in task.answers:
                 earlier = answer_dir(root, name, task.task_id, answer.name) / "results"
-                results = own / earlier.parent.name / "results"
+                results = task_results / earlier.parent.name / "results"
                 if earlier.is_dir():
                     shutil.copytree(earlier, results)
                     for path in results.iterdir():
@@ -336,13 +337,13 @@ class _ShardJudging:
             budget = None
             if order.terms is not None:
                 budget = LeasedBudget(order.terms, store.database)
-            own = OwnParts(
+            own_parts = OwnParts(
                 store=store,
                 budget=budget,
                 other_pages=PagesOfOthers(with_private_network=settings.allow_private_network),
                 judge_check=order.judge_check,
             )
-            async with open_run(settings, None, own=own) as session:
+            async with open_run(settings, None, own=own_parts) as session:
                 self._parts = session.parts
                 keeping_up = asyncio.create_task(self._keep_up(session.client, store.database))
                 try:
@@ -374,7 +375,7 @@ class _ShardJudging:
         return replace(self._use, answers=answers)
 
     async def _keep_up(self, client: object, database: JudgmentDatabase) -> None:
-        """Keep to this shard's part of the limits that the judge's servers name, and note what is used."""
+        """Keep to this shard's part of the limits that the judge's servers name."""
         while True:
             if isinstance(client, LLMClient):
                 for limiter in client.limiters().values():

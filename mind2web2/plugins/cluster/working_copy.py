@@ -1,12 +1,12 @@
 """Working copies of roots in object stores, in a folder of the user's cache directory.
 
-A command's files are brought here before it works, and its changes are taken away afterwards, so that all
-else reads and writes folders. A list beside the files has the edition that store and folder agree on: a file
-that differs has changed here. A killed process leaves whole files, and the next command takes its
-changes away.
+A command's files are brought here before it works, and its changes are taken away afterwards, so
+that all else reads and writes folders. A list beside the files has the edition that store and
+folder agree on: a file that differs has changed here. A killed process leaves whole files, and the
+next command takes its changes away.
 
-Where another machine has changed the same file in the meantime, the store's one stands, but for two that have
-entries of several machines: page indexes and ``all_results.json`` are merged.
+Where another machine has changed the same file in the meantime, the store's one stands, but for two
+that have entries of several machines: page indexes and ``all_results.json`` are merged.
 """
 
 from __future__ import annotations
@@ -149,10 +149,10 @@ class WorkingCopy:
             self._note(name, edition, _state(self._path(name)))
             return
         with self._lock_index(name):
-            theirs, merged = self._merge_with_published(name, content)
+            published, merged = self._merge_with_published(name, content)
             write_whole(self._path(name), index_bytes(merged))
-            state = _state(self._path(name)) if merged == theirs else None
-            self._note(name, edition, state, theirs)
+            state = _state(self._path(name)) if merged == published else None
+            self._note(name, edition, state, published)
 
     # To the store
 
@@ -195,18 +195,18 @@ class WorkingCopy:
             folders.setdefault(_parent(name), []).append(name)
         for folder, names in folders.items():
             index = f"{folder}/{_INDEX}".lstrip("/")
-            theirs = self._stems_of_others(index)
+            other_stems = self._stems_of_others(index)
             self._in_parallel(
                 self._put_page_file,
-                [name for name in names if Path(name).name[:32] not in theirs],
+                [name for name in names if Path(name).name[:32] not in other_stems],
             )
             for name in names:
-                if Path(name).name[:32] in theirs:
+                if Path(name).name[:32] in other_stems:
                     # The first machine's capture stays; the next command brings it here.
                     self._path(name).unlink(missing_ok=True)
 
     def _stems_of_others(self, index: str) -> set[str]:
-        """Return the names of pages that other machines have added to an index since it was brought here."""
+        """Return the pages that other machines have added to an index since it was brought here."""
         found = self._bucket.get(index)
         if found is None:
             return set()
@@ -223,7 +223,7 @@ class WorkingCopy:
             self._bucket.delete(name)
 
     def _merge(self, name: str) -> None:
-        """Make file and published file equal, with the changes of both sides since they last were."""
+        """Merge the changes of both sides into the file and the published file."""
         for _ in range(_MAX_MERGES):
             found = self._bucket.get(name)
             theirs, merged = self._merge_with_published(name, b"{}" if found is None else found[0])
@@ -288,7 +288,10 @@ class WorkingCopy:
         state: tuple[int, int] | None,
         base: IndexEntries | None = None,
     ) -> None:
-        """Note which edition a file equals; without a state, it has changes that the store lacks."""
+        """Note which edition a file equals.
+
+        Without a state, it has changes that the store lacks.
+        """
         text = "{}" if base is None else index_bytes(base).decode()
         self._copies[name] = _Copy(
             etag=edition.etag, version=edition.version, state=state, base=text
@@ -393,7 +396,9 @@ class ObjectFolders:
         return self.used[url].folder
 
     def take_away(self) -> None:
-        """Bring the changes in all working copies to their stores; the next command brings files anew.
+        """Bring the changes in all working copies to their stores.
+
+        The next command brings files anew.
 
         Raises:
             StorageError: a store fails, or another machine has changed the same file.
@@ -431,7 +436,7 @@ def _entries(content: str | bytes) -> IndexEntries:
 
 
 def _merge_entries(base: IndexEntries, ours: IndexEntries, theirs: IndexEntries) -> IndexEntries:
-    """Return a published index with our changes to ``base``, except of entries that others changed too."""
+    """Return a published index with our changes, except entries that others changed too."""
     merged = dict(theirs)
     for key in {**base, **ours}:
         if theirs.get(key) == base.get(key) != ours.get(key):
@@ -446,12 +451,12 @@ def _with_agents(theirs: IndexEntries, ours: IndexEntries, agents: Collection[st
     """Return the published results of all agents, with ours of those whose results are here."""
     merged: dict[str, object] = {}
     for task in {**theirs, **ours}:
-        published, own = theirs.get(task), ours.get(task)
+        published, local_entries = theirs.get(task), ours.get(task)
         others = published if isinstance(published, dict) else {}
         by_agent = {name: each for name, each in others.items() if name not in agents}
         by_agent |= {
             name: each
-            for name, each in (own if isinstance(own, dict) else {}).items()
+            for name, each in (local_entries if isinstance(local_entries, dict) else {}).items()
             if name in agents
         }
         if by_agent:
@@ -477,7 +482,7 @@ def _is_page_file(name: str) -> bool:
 
 
 def _rank(name: str) -> int:
-    """Return when a file is written: a result after the rest of its answer, and then what sums results up.
+    """Return when a file is written: first answers' files, then results, then summaries.
 
     Only results and what sums them up may not replace what another machine has written.
     """

@@ -39,7 +39,7 @@ def mind2web2(
     missing_pages: MissingPages = "capture",
     max_cost: float | None = None,
 ) -> Task:
-    """Return the task: a sample for each question, for any solver that answers in markdown with links.
+    """Return the task, a sample for each question, for solvers that answer in markdown.
 
     Args:
         judge_provider: and the two before it: the judge, as ``mind2web2.Judge`` has it.
@@ -52,8 +52,8 @@ def mind2web2(
     """
     paths = PathConfig(".").apply_overrides(eval_scripts_root=scripts, eval_version=eval_version)
     listed = None if task_list is None else Path(task_list)
-    wanted = [name.strip() for name in tasks.split(",") if name.strip()]
-    known = select_tasks(find_tasks(paths, Path("tasks"), listed), wanted)
+    task_names = [name.strip() for name in tasks.split(",") if name.strip()]
+    known = select_tasks(find_tasks(paths, Path("tasks"), listed), task_names)
     samples = [
         Sample(id=task_id, input=question, metadata={"task": task_id})
         for task_id, question in questions_of(known).items()
@@ -97,7 +97,9 @@ def rubric_tree(
     missing_pages: MissingPages = "capture",
     max_cost: float | None = None,
 ) -> InspectScorer:
-    """Return a scorer by rubric trees; the ``task`` in a sample's metadata, or its id, names the tree.
+    """Return a scorer by rubric trees.
+
+    The ``task`` in a sample's metadata, or its id, names the tree.
 
     A sample without a score is unscored and counts in no figure: the judge or a page failed.
     """

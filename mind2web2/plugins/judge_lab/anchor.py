@@ -1,4 +1,4 @@
-"""The anchor: cases that are asked again from time to time, to notice a model that changed under its name."""
+"""The anchor: cases asked again from time to time, to notice a model that has changed."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class AnchorRecord(BaseModel):
     Args:
         votes: of a claim at most.
         right: whether each case that has a reply was right, by its id.
-        divided: the number of cases on which its own votes differ; ``None`` with one vote, and in records of
-            earlier versions.
+        divided: the number of cases on which its own votes differ; ``None`` with one vote, and in
+            records of earlier versions.
         version: of this package, whose prompts were used.
     """
 
@@ -70,8 +70,8 @@ class Drift:
         lost: right then, wrong now.
         gained: wrong then, right now.
         p_value: of its accuracy, McNemar's test (mid-p).
-        p_replies: of as many replies that differ as the judge differs from itself; ``None`` if that is
-            unknown.
+        p_replies: of as many replies that differ as the judge differs from itself; ``None`` if that
+            is unknown.
     """
 
     before: AnchorRecord

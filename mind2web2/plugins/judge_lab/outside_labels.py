@@ -1,7 +1,7 @@
 """Labels that others made: claims about texts, images or pages, with whether these support them.
 
-Our own form is JSON lines (docs/trust.md). The readers of AttributionBench, LLM-AggreFact and MEMERAG take
-the rows that these data sets publish; none of the data sets is part of this package.
+Our own form is JSON lines (docs/trust.md). The readers of AttributionBench, LLM-AggreFact and
+MEMERAG take the rows that these data sets publish; none of the data sets is part of this package.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _SAME_WORD = 0.8
 
 
 def read_labels(named: str) -> tuple[LabelledSet, float | None]:
-    """Return the labels of a file as a labelled set, and how often annotators agree with the others.
+    """Return the labels of a file as a labelled set, and how often annotators agree.
 
     Args:
         named: a file, or the name of a data set, a colon and its file: ``attributionbench:FILE``,
@@ -249,8 +249,8 @@ class _MemeragSentence(BaseModel):
     def votes(self) -> tuple[bool, ...]:
         """Return the annotators' labels but for those that call the sentence challenging."""
         known = {"Supported": True, "Not Supported": False}
-        given = self.factuality
-        votes = [given] if isinstance(given, str) else given
+        label = self.factuality
+        votes = [label] if isinstance(label, str) else label
         return tuple(known[vote] for vote in votes if vote in known)
 
 

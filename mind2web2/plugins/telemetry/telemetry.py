@@ -1,6 +1,7 @@
 """OpenTelemetry: spans of answers and of judge requests, and an event for each leaf and answer.
 
-Nothing of it is imported unless the environment names an exporter; the extra ``otel`` has the packages.
+Nothing of it is imported unless the environment names an exporter; the extra ``otel`` has the
+packages.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _PROVIDERS = {
 
 
 def signals_of(environment: Mapping[str, str]) -> tuple[Signal, ...]:
-    """Return what the environment wants to have exported, as the OpenTelemetry specification names it.
+    """Return what to export, by OpenTelemetry's environment variables.
 
     Raises:
         UsageError: it names an exporter that is not supported.
@@ -49,7 +50,7 @@ def signals_of(environment: Mapping[str, str]) -> tuple[Signal, ...]:
 
 
 def wants_texts(environment: Mapping[str, str]) -> bool:
-    """Tell whether events may have texts, by the variable that instrumentation of models has for it."""
+    """Tell by OpenTelemetry's variable whether events may have texts."""
     name = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
     return environment.get(name, "").lower() == "true"
 
@@ -140,7 +141,7 @@ async def exported(
 
 @contextmanager
 def _one_warning(warn: Callable[[str], None]) -> Iterator[None]:
-    """Pass on the first warning of OpenTelemetry's packages, which log each try to send each batch."""
+    """Pass on only the first warning of OpenTelemetry's packages."""
     first = _FirstWarning()
     packages = logging.getLogger("opentelemetry")
     was_passed_on, packages.propagate = packages.propagate, False
@@ -217,7 +218,7 @@ class Telemetry(Listener):
     def _end(self, span: Span, job: AnswerJob, outcome: AnswerOutcome) -> None:
         from opentelemetry.trace import Status, StatusCode
 
-        named = _answer_attributes(job)
+        attributes = _answer_attributes(job)
         context = self._context((job.task_id, job.answer.name))
         if outcome.result is None or outcome.score is None:
             # Reasons quote replies of judges and texts of exceptions.
@@ -226,16 +227,16 @@ class Telemetry(Listener):
                 "error.type": "no_score",
                 "gen_ai.evaluation.explanation": reason,
             }
-            self._emit(ANSWER_EVALUATION, named | failed, context)
+            self._emit(ANSWER_EVALUATION, attributes | failed, context)
             span.set_status(Status(StatusCode.ERROR, reason))
         else:
             scored: Attributes = {"gen_ai.evaluation.score.value": outcome.score}
-            self._emit(ANSWER_EVALUATION, named | scored, context)
+            self._emit(ANSWER_EVALUATION, attributes | scored, context)
             span.set_attribute("mind2web2.score", outcome.score)
             leaves = leaf_records(job.agent_name, job.task_id, job.answer.name, outcome.result)
             for leaf in leaves:
                 about = _leaf_attributes(leaf) | self._texts(leaf)
-                self._emit(leaf.leaf, named | about, context)
+                self._emit(leaf.leaf, attributes | about, context)
         span.end()
 
     def _texts(self, leaf: LeafRecord) -> Attributes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 import socket
 import tempfile
 import threading
@@ -10,6 +11,7 @@ import time
 from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from multiprocessing.connection import Connection
 
 from pydantic_core import to_jsonable_python
 
@@ -140,13 +142,11 @@ class ScriptHomes:
                 self._server.start_script(fds, job.limits.memory_bytes)
             theirs.close()
             their_liveness.close()
-            control.settimeout(_LOAD_TIMEOUT_S)
             liveness.settimeout(_LOAD_TIMEOUT_S)
             with suppress(OSError, EOFError, ValueError):
                 _started_word(liveness)
                 liveness.settimeout(None)
                 home.files = _exchange(control, job)
-                control.settimeout(None)
                 output.seek(0)
                 home.printed = output.read()
                 return home
@@ -155,31 +155,25 @@ class ScriptHomes:
 
 
 def _exchange(control: socket.socket, job: HomeJob) -> dict[str, int]:
-    """Send a job and return the files that its script has read."""
-    content = encoded(Message("job", to_jsonable_python(job)))
-    control.sendall(len(content).to_bytes(4, "big") + content)
-    length = int.from_bytes(_received(control, 4), "big")
-    files: dict[str, int] = decoded(_received(control, length)).content
-    return files
+    """Send a job and return the files that its script has read. Raises EOFError: it does not answer."""
+    with Connection(os.dup(control.fileno())) as connection:
+        connection.send_bytes(encoded(Message("job", to_jsonable_python(job))))
+        if not connection.poll(_LOAD_TIMEOUT_S):
+            raise EOFError
+        files: dict[str, int] = decoded(connection.recv_bytes()).content
+        return files
 
 
 def _started_word(liveness: socket.socket) -> None:
     """Read what the fork server reports of the start. Raises EOFError: it has not started the process."""
     word = b""
     while not word.endswith(b"\n"):
-        word += _received(liveness, 1)
-    if not word.startswith(b"started"):
-        raise EOFError
-
-
-def _received(control: socket.socket, count: int) -> bytes:
-    content = b""
-    while len(content) < count:
-        piece = control.recv(count - len(content))
+        piece = liveness.recv(1)
         if not piece:
             raise EOFError
-        content += piece
-    return content
+        word += piece
+    if not word.startswith(b"started"):
+        raise EOFError
 
 
 def _unable() -> ScriptHome:

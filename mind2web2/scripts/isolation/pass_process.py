@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,7 +24,6 @@ from mind2web2.llm_client.failures import one_line
 from mind2web2.scripts.isolation.answer_client import SentLedger
 from mind2web2.scripts.isolation.homes import ScriptHome, ScriptHomes
 from mind2web2.scripts.isolation.log_records import SentRecord
-from mind2web2.scripts.isolation.printed import PrintedLines
 from mind2web2.scripts.isolation.processes import (
     ScriptLimits,
     ScriptProcess,
@@ -53,6 +52,7 @@ _PASS_TIMEOUT_S = 60.0
 # For a process to end by itself after its last message, or after its connection closed.
 _EXIT_GRACE_S = 1.0
 _MAX_PRINTED_PIECE = 10_000
+_LONGEST_LINE = 10_000
 _MAX_PRINTED_BYTES = 1024**2
 # For a script's own template, which only its process has.
 _CHECK_TIMEOUT_S = 60.0
@@ -163,6 +163,14 @@ class PassService:
         return check
 
 
+def _lines_of(printed: bytes) -> Iterator[bytes]:
+    """Yield the lines of what a script printed, long ones in pieces."""
+    *lines, last = printed.split(b"\n")
+    for line in [*lines, last] if last else lines:
+        for start in range(0, max(len(line), 1), _LONGEST_LINE):
+            yield line[start : start + _LONGEST_LINE]
+
+
 def _page_of(question: Question) -> str:
     """Return the first page that a question names, nothing where it is about the answer."""
     match question.arguments:
@@ -246,10 +254,12 @@ class AnswerProcesses:
                 ended.set_result(done)
 
     def _log_printed(self, pieces: list[bytes]) -> None:
-        lines = PrintedLines(self._logger)
-        for piece in (self._home.printed, *pieces):
-            lines.add(piece)
-        lines.end()
+        printed = self._home.printed + b"".join(pieces)
+        for line in _lines_of(printed[:_MAX_PRINTED_BYTES]):
+            self._logger.info("script printed: %s", line.decode(errors="replace"))
+        if len(printed) > _MAX_PRINTED_BYTES:
+            text = "script prints more than %d bytes; the rest is left out"
+            self._logger.warning(text, _MAX_PRINTED_BYTES)
 
     async def _pass(self, service: PassService, job: PassJob) -> Done | None:
         """Serve a pass; ``None`` where it ends, or has to be ended, without a word."""

@@ -313,12 +313,6 @@ class RpcClient(_End):
         self._listening = (loop, threading.get_ident(), take)
         loop.add_reader(self._fd, take)
 
-    def wait_until_closed(self) -> None:
-        """Return once the run has closed its end, and so has read everything."""
-        with suppress(OSError, EOFError):
-            while True:
-                self._connection.recv_bytes()
-
     def ask_now(self, name: str, kind: Any, **arguments: Any) -> Any:
         """Return what ``ask`` does to code that cannot await, in any thread; call after ``listen``."""
         loop, thread, take = self._listening

@@ -142,7 +142,9 @@ async def isolated_result(
         zone=run.zone,
     )
     async with answer_processes(isolation.homes, home_job, job, answers, logger) as starter:
-        passes = ScriptPasses(answers, starter, run.ahead, waits_for_all=run.judge.settings.batch)
+        passes = ScriptPasses(
+            answers, starter.run, run.ahead, waits_for_all=run.judge.settings.batch
+        )
         done = await done_in_time(passes, starter, call, isolation.limits, run.timeout_s, run.clock)
     cache.note_lookups(done.looked_up, done.captured, is_listed=done.is_listed)
     answers.settle(done.used)

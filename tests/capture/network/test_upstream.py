@@ -80,22 +80,18 @@ def test_no_representation_holds_a_password():
 @pytest.mark.parametrize(
     "host",
     [
-        *(
-            "127.0.0.1",
-            "10.0.0.1",
-            "0x7f.1",
-            "169.254.169.254",
-            "::1",
-            "localhost",
-            "a.localhost",
-        ),
-        *(
-            "intranet",
-            "files.corp",
-            "printer.local",
-            "metadata.google.internal",
-            "nas.home.arpa",
-        ),
+        "127.0.0.1",
+        "10.0.0.1",
+        "0x7f.1",
+        "169.254.169.254",
+        "::1",
+        "localhost",
+        "a.localhost",
+        "intranet",
+        "files.corp",
+        "printer.local",
+        "metadata.google.internal",
+        "nas.home.arpa",
     ],
 )
 async def test_private_addresses_and_names_stay_refused(host):

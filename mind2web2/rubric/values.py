@@ -41,8 +41,8 @@ def all_given(*values: Any) -> bool:
 
 def first_items(items: Sequence[Item], count: int, kind: type[Item]) -> list[Item]:
     """Return the first ``count`` items that are not empty, filled up with empty ones."""
-    given = [item for item in items if not is_empty(item)][:count]
-    return [*given, *(kind() for _ in range(count - len(given)))]
+    filled_items = [item for item in items if not is_empty(item)][:count]
+    return [*filled_items, *(kind() for _ in range(count - len(filled_items)))]
 
 
 def shown(value: Any) -> str:

@@ -244,7 +244,10 @@ def _browser_processes():
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def small(browser, site):
-    """Return a function that captures a page of this text; the site with teeth can be reached too."""
+    """Return a function that captures a page of this text.
+
+    The site with teeth can be reached too.
+    """
     with SmallSite() as pages:
         network = NetworkSettings(
             host_map={**site.host_map, "small.example": ("127.0.0.1", pages.port)}

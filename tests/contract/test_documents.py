@@ -72,7 +72,10 @@ def project(tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("project")
 def test_the_workflow_works():
-    """Its steps in their order; the report that it keeps is there, and a limit that is not met fails it."""
+    """Its steps in their order.
+
+    The report that it keeps is there, and a limit that is not met fails it.
+    """
     [text] = [text for name, text in blocks("yaml") if name == "continuous-integration.md"]
     workflow = yaml.safe_load(text)
     steps = workflow["jobs"]["evaluate"]["steps"]

@@ -92,7 +92,10 @@ def room(module):
 
 
 def test_modules_see_only_rooms_below():
-    """No modules import each other, in a circle or for types; the list names the rooms that are there."""
+    """No modules import each other, in a circle or for types.
+
+    The list names the rooms that are there.
+    """
     graph = {module: imported_by(module) | loaded_on_demand(module) for module in MODULES}
     assert set(TopologicalSorter(graph).static_order()) == set(MODULES)
     own = MODULES.keys() - PUBLISHED - {"mind2web2"}

@@ -16,7 +16,10 @@ _BLOCK = re.compile(
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block; ``reason``: why a test cannot run it; ``output``: the block of text that follows it."""
+    """A fenced block; ``reason``: why a test cannot run it.
+
+    ``output``: the block of text that follows it.
+    """
 
     language: str
     text: str

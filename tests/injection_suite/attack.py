@@ -44,7 +44,8 @@ class Attack:
     Args:
         text: what the author of the answer or page wrote; for an address, the end of its path.
         fate: what becomes of it on the way to the judge.
-        flag: what it is flagged as; ``None`` where only its block holds it, or where nobody is shown it.
+        flag: what it is flagged as; ``None`` where only its block holds it, or where nobody is
+            shown it.
         wants: the verdict that it is after.
         style: how an element is hidden.
     """

@@ -2,8 +2,8 @@
 
     PYTHONPATH=tests python -m inputs.fuzz --seconds 3600
 
-Parsers run in processes of their own, within limits of memory and processor time. An input that does harm is
-kept in a folder, and the exit status is 1.
+Parsers run in processes of their own, within limits of memory and processor time. An input that
+does harm is kept in a folder, and the exit status is 1.
 """
 
 import argparse

@@ -77,7 +77,10 @@ IMAGE_BOMBS: dict[str, Callable[[], bytes]] = {
 def pdf_page(
     content: bytes, box: bytes = b"0 0 612 792", resources: bytes = b"", *more: bytes
 ) -> bytes:
-    """Return a PDF of one page, whose content is a stream object; ``more`` are objects from number 6 on."""
+    """Return a PDF of one page, whose content is a stream object.
+
+    ``more`` are objects from number 6 on.
+    """
     page = b"<< /Type /Page /Parent 2 0 R /MediaBox [%s] /Contents 4 0 R /Resources << %s >> >>"
     pages = b"<< /Type /Pages /Count 1 /Kids [5 0 R] >>"
     return pdf_of([_ROOT, pages, b"null", content, page % (box, resources), *more])

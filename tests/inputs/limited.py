@@ -13,7 +13,10 @@ from typing import Any
 def outcome_within(
     memory_mb: int, seconds: int, function: Callable[..., Any], *arguments: object
 ) -> Any:
-    """Return what a function returns or raises; a process that dies of a limit is an ``AssertionError``."""
+    """Return what a function returns or raises.
+
+    A process that dies of a limit is an ``AssertionError``.
+    """
     # Each is forked from one process that has loaded the package.
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["inputs.parsers"])

@@ -2,10 +2,11 @@
 
 PYTHONPATH=tests python -m mutation.report [PART ...] [--all]
 
-``parts.toml`` names modules and the tests that concern them. mutmut makes the changes; of each a sample
-is tried, the same each time. Each change that no test notices is shown. A change whose tests take too long
-counts only if they do so twice, as a busy machine is slow at times. Changes that change nothing are listed in
-``equal.toml`` with the reason, and do not count. The end status is 1 if a part has less than 85%.
+``parts.toml`` names modules and the tests that concern them. mutmut makes the changes; of each a
+sample is tried, the same each time. Each change that no test notices is shown. A change whose tests
+take too long counts only if they do so twice, as a busy machine is slow at times. Changes that
+change nothing are listed in ``equal.toml`` with the reason, and do not count. The end status is 1
+if a part has less than 85%.
 """
 
 from __future__ import annotations
@@ -89,7 +90,8 @@ class Change:
     Args:
         name: mutmut's, such as ``mind2web2.statistics.paired.x_share__mutmut_3``.
         status: mutmut's, such as ``killed``.
-        was: the line; ``becomes`` is the changed one. Both are read for changes that no test noticed.
+        was: the line; ``becomes`` is the changed one. Both are read for changes that no test
+            noticed.
     """
 
     name: str

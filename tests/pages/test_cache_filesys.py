@@ -164,7 +164,10 @@ def test_the_other_kind_is_a_miss(cache):
     ],
 )
 def test_text_comes_back_as_it_was(cache, text, read):
-    """Line ends, odd characters and length survive; lone surrogates become replacement characters."""
+    """Line ends, odd characters and length survive.
+
+    Lone surrogates become replacement characters.
+    """
     cache.put_web(PAGE, text, None)
     assert cache.get_web(PAGE) == (read, None)
 
@@ -230,7 +233,10 @@ def test_the_last_kind_stored_is_the_page(cache):
 
 
 def test_the_exact_spelling_wins(cache):
-    """Spellings that mean one page may hold several captures; each finds its own, others the likest."""
+    """Spellings that mean one page may hold several captures.
+
+    Each finds its own, others the likest.
+    """
     captures = {
         "http://example.com/a": "plain",
         "https://example.com/a": "secure",

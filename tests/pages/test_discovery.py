@@ -173,7 +173,10 @@ async def judged(answer, server):
 
 
 async def test_a_judge_adds_what_no_parser_sees():
-    """Asked through the real SDK, with the answer in its block; spellings are brought into one form."""
+    """Asked through the real SDK, with the answer in its block.
+
+    Spellings are brought into one form.
+    """
     answer = "Start at museum[.]example, the tours are under /tours/today there."
     with JudgeServer(
         reply={"urls": ["http://museum.example/tours/today/", "museum.example/tours/today"]}

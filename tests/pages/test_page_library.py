@@ -352,7 +352,10 @@ async def test_what_a_script_stores_later_is_not_at_hand(tmp_path):
 
 
 async def test_a_page_listed_as_failed_is_unavailable_and_not_captured(tmp_path):
-    """With the listed reason, in any spelling; ``cache --only failed`` finds it and a stored page wins."""
+    """With the listed reason, in any spelling.
+
+    ``cache --only failed`` finds it and a stored page wins.
+    """
     cache, browser = stored(tmp_path), Camera()
     gone = "https://lake.example/gone"
     failures = {

@@ -38,7 +38,10 @@ def test_texts_are_whole_inside_their_blocks(texts):
 
 @given(st.lists(ANY_TEXT, min_size=1, max_size=4))
 def test_equal_prompts_have_equal_codes(texts):
-    """Prompt caching and replay need that; a change anywhere changes what follows, and nothing before."""
+    """Prompt caching and replay need that.
+
+    A change anywhere changes what follows, and nothing before.
+    """
     first, second = BlockChain(), BlockChain()
     codes = [code_of(first.block("x", text)) for text in texts]
     assert [code_of(second.block("x", text)) for text in texts] == codes

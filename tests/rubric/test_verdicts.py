@@ -142,7 +142,10 @@ def vote(opinions, num_trials):
     ],
 )
 def test_votes_end_when_they_are_settled(opinions, num_trials, expected, trials):
-    """Two first trials that agree settle it, or an absolute majority; five do not stop at a first opinion."""
+    """Two first trials that agree settle it, or an absolute majority.
+
+    Five do not stop at a first opinion.
+    """
     assert vote([letter == "y" for letter in opinions], num_trials)[:2] == (
         expected,
         trials,

@@ -447,7 +447,10 @@ def test_a_copy_keeps_what_was_decided_and_what_is_shown():
 
 
 def test_a_shallow_copy_shares_the_children():
-    """A copy is not part of the tree, and a verdict on it is its own; a pickled leaf is as before."""
+    """A copy is not part of the tree, and a verdict on it is its own.
+
+    A pickled leaf is as before.
+    """
     root = node("root", children=[passed("a")])
     twin = copy.copy(root)
     assert twin.children is root.children

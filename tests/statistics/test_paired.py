@@ -87,7 +87,10 @@ def test_the_interval_excludes_zero_where_the_test_rejects():
 
 
 def test_too_few_or_equal_differences_have_no_interval():
-    """Five tasks have too few sign patterns; equal differences show no spread, but for an exact limit."""
+    """Five tasks have too few sign patterns.
+
+    Equal differences show no spread, but for an exact limit.
+    """
     assert paired_test([]).p_value is None
     assert paired_test([0.1, 0.2, 0.3, 0.4, 0.5]).interval is None
     assert (

@@ -85,7 +85,10 @@ def test_it_leans_towards_the_longer_tail():
 
 
 def test_with_few_tasks_an_interval_is_students():
-    """Resamples of few tasks spread too little, by sqrt((n - 1) / n); the values have a normal's tails."""
+    """Resamples of few tasks spread too little, by sqrt((n - 1) / n).
+
+    The values have a normal's tails.
+    """
     values = [5 + sign * size for sign in (-1, 1) for size in (3.0, 0.7, 0.7, 0.7)]
     found = interval(values, None, resamples=50_000)
     half = 2.3646 * stdev(values) / len(values) ** 0.5

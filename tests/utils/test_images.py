@@ -92,7 +92,10 @@ def test_sixteen_bit_greys_keep_their_tone():
     ],
 )
 def test_parts_cover_the_shown_height(size, whole, shown, count):
-    """Parts are as wide as the whole, no taller than asked, and overlap; narrow pages are not enlarged."""
+    """Parts are as wide as the whole, no taller than asked, and overlap.
+
+    Narrow pages are not enlarged.
+    """
     cut = cut_screenshot(encoded(Image.new("RGB", size, "white")))
     sizes = [opened(part).size for part in cut.parts]
     assert (cut.width_px, cut.height_px) == whole

@@ -97,7 +97,10 @@ async def test_an_audit_has_no_serious_violation(page, rivals, tmp_path):
 
 
 async def test_all_figures_of_agents_fit_a_usual_window(page, rivals):
-    """Nothing has to be scrolled; the judge's name stands below the agent's. The data is asked for once."""
+    """Nothing has to be scrolled; the judge's name stands below the agent's.
+
+    The data is asked for once.
+    """
     asked = []
     page.on("request", lambda request: asked.append(request.url.partition("?")[0]))
     with served(rivals) as home:

@@ -137,7 +137,10 @@ async def test_a_page_behind_its_banner_is_no_wall(page, content):
 
 
 async def test_dialogs_are_closed_and_their_text_is_kept(page):
-    """A dialog over the page is closed by its own button; what it said is read at the page's end."""
+    """A dialog over the page is closed by its own button.
+
+    What it said is read at the page's end.
+    """
     html = (
         f"{ARTICLE}<div role=dialog aria-modal=true id=d style='{COVER}'><button aria-label=Close"
         " onclick='d.remove()'>x</button><p>The price is 12 euros.</p></div>"

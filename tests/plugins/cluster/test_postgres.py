@@ -73,7 +73,10 @@ async def test_of_two_replies_the_first_one_counts_on_every_machine(machines, tm
 
 
 async def test_a_judgment_that_was_read_is_replaced_once(machines, url, tmp_path):
-    """Both read it and do not count it: the first reply does. An earlier version wrote other fields."""
+    """Both read it and do not count it: the first reply does.
+
+    An earlier version wrote other fields.
+    """
     one, other = machines
     old, first, second = (judgment(text=text) for text in ("old \0", "first", "second"))
     await one.put(old)
@@ -152,7 +155,10 @@ async def test_a_database_that_restarts_is_waited_for(server, machines):
 
 
 async def test_a_reply_that_the_database_missed_is_added_later(server, url, tmp_path):
-    """The own file has it; the next run brings it to the others. The message keeps the password out."""
+    """The own file has it; the next run brings it to the others.
+
+    The message keeps the password out.
+    """
     path = tmp_path / "a.sqlite3"
     with SharedJudgmentStore(path, url, outage_wait_s=0) as store:
         server.stop()

@@ -105,7 +105,8 @@ def test_a_node_that_dies_changes_no_result(
 ):
     """The other node evaluates its answers; only requests in flight are sent again.
 
-    The nodes have the database's password from the command's environment, and Ray's metadata have no secret.
+    The nodes have the database's password from the command's environment, and Ray's metadata have
+    no secret.
     """
     monkeypatch.setenv("PGPASSWORD", database.password)
     without_password = database.url.replace(f":{database.password}", "")

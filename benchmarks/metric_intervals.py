@@ -6,7 +6,7 @@ import random
 
 from measuring import median_s, show, title
 
-from mind2web2.analysis.comparison import compared
+from mind2web2.analysis.comparison import ranking
 from mind2web2.analysis.sampled_metrics import metric_intervals
 from mind2web2.analysis.score_matrix import score_grid
 from mind2web2.results.scored_answer import ScoredAnswer
@@ -52,7 +52,7 @@ def main() -> None:
     first, second = ("old", answers(1)), ("new", answers(2))
     show(
         f"two agents compared, {TASKS} tasks",
-        median_s(lambda: compared(first, second), RUNS),
+        median_s(lambda: ranking((first, second)), RUNS),
         TARGET_S,
     )
 

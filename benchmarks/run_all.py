@@ -29,6 +29,8 @@ NAMES = (
     "score_variation",
     "audit_correction",
     "two_judges",
+    "probe_estimates",
+    "probe_pages",
     "example_replay",
     "discovery",
     "html_to_text",

@@ -1,10 +1,11 @@
-"""Turn the answer key into recorded judgments: after a change of prompts, scripts, answers or pages.
+"""Turn the answer key into recorded judgments, after a change of what judges read.
 
     uv run python examples/record_judgments.py [FILE]
 
-runs the nine evaluations through the real pipeline, answers every question from ``answer_key.json``, and
-writes ``judgments.jsonl``, or the file named. A question without an entry, an entry that is not asked for, a
-quotation that is not found, and a score other than the one derived by hand are errors.
+runs the nine evaluations through the real pipeline, answers every question from
+``answer_key.json``, and writes ``judgments.jsonl``, or the file named. A question without an entry,
+an entry that is not asked for, a quotation that is not found, and a score other than the one
+derived by hand are errors.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ class RecordingJudge(CachingJudge):
     """Answers by rules of its own and stores each reply as a judgment of the model ``example-key``.
 
     Args:
-        written: when the rules were written. Judgments carry this time, so that recording again changes
-            nothing else.
+        written: when the rules were written. Judgments carry this time, so that recording again
+            changes nothing else.
     """
 
     def __init__(self, store: JudgmentStore, endpoint: str, written: str) -> None:
@@ -136,7 +137,7 @@ def _by_question(key: dict[str, Any]) -> dict[Question, Any]:
 async def record(
     judge: CachingJudge, paths: PathConfig, agent: str, results: Path
 ) -> list[AnswerOutcome]:
-    """Evaluate an agent's answers, with results in another folder, and return what became of them."""
+    """Evaluate an agent's answers into another folder, and return the outcomes."""
     run = RunParts(
         judge=judge,
         library=PageLibrary(),

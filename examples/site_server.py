@@ -1,10 +1,10 @@
-"""A small web server for folders of sites, ``<root>/<host>/<path>``: HTTP and HTTPS on one loopback port.
+"""A web server for folders ``<root>/<host>/<path>``: HTTP and HTTPS on one port.
 
     with SiteServer() as server:
         NetworkSettings(host_map=server.host_map, trusted_keys=(server.spki,))
 
-Whether a client speaks TLS is seen from its first byte, so that a host can be mapped to the server whatever
-port it is asked for. Tests build on it: a subclass overrides ``reply``.
+Whether a client speaks TLS is seen from its first byte, so that a host can be mapped to the server
+whatever port it is asked for. Tests build on it: a subclass overrides ``reply``.
 """
 
 from __future__ import annotations
@@ -63,7 +63,10 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """A self-signed certificate; ``spki`` is the base64 SHA-256 of its public key, as Chromium takes it."""
+    """A self-signed certificate.
+
+    ``spki`` is the base64 SHA-256 of its public key, as Chromium takes it.
+    """
 
     context: ssl.SSLContext
     spki: str
@@ -71,7 +74,10 @@ class Certificate:
 
 @cache
 def certificate() -> Certificate:
-    """Return the certificate of this process's servers; a client that trusts the key ignores the names."""
+    """Return the certificate of this process's servers.
+
+    A client that trusts the key ignores the names.
+    """
     issued = trustme.CA().issue_cert("localhost", ADDRESS)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     issued.configure_cert(context)

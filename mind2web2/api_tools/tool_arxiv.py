@@ -219,11 +219,11 @@ class ArxivTool:
         Identifiers may be of either kind, with ``arXiv:``, or links; any other text matches no
         paper.
         """
-        wanted = parse_arxiv_id(arxiv_id)
-        if wanted is None:
+        identifier = parse_arxiv_id(arxiv_id)
+        if identifier is None:
             return None
-        request = ServiceRequest("arxiv", "by_id", [str(wanted)])
-        paper: Paper | None = await service_answer(request, partial(self._by_id, wanted))
+        request = ServiceRequest("arxiv", "by_id", [str(identifier)])
+        paper: Paper | None = await service_answer(request, partial(self._by_id, identifier))
         return paper
 
     async def search_arxiv_by_title(self, title: str) -> Paper | None:
@@ -237,19 +237,19 @@ class ArxivTool:
         paper: Paper | None = await service_answer(request, partial(self._by_title, title))
         return paper
 
-    async def _by_id(self, wanted: ArxivId) -> Paper | None:
-        for paper in await self._search(id_list=[str(wanted)]):
+    async def _by_id(self, identifier: ArxivId) -> Paper | None:
+        for paper in await self._search(id_list=[str(identifier)]):
             found = parse_arxiv_id(paper.entry_id)
             if (
                 found is not None
-                and found.paper == wanted.paper
-                and wanted.version in {None, found.version}
+                and found.paper == identifier.paper
+                and identifier.version in {None, found.version}
             ):
                 return _fields(paper, found)
         return None
 
     async def _by_title(self, title: str) -> Paper | None:
-        wanted, words = normalise_title(title), title_words(title)
+        normal_title, words = normalise_title(title), title_words(title)
         # The phrase finds most papers at once, its plain words those that arXiv spells with other
         # markup.
         phrase = f'ti:"{" ".join(words)}"'
@@ -259,7 +259,7 @@ class ArxivTool:
         ):
             for paper in await self._search(query=query):
                 found = parse_arxiv_id(paper.entry_id)
-                if found is not None and normalise_title(paper.title) == wanted:
+                if found is not None and normalise_title(paper.title) == normal_title:
                     return _fields(paper, found)
         return None
 

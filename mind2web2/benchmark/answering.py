@@ -248,11 +248,11 @@ def _check_names(row: JsonObject, where: str) -> None:
     missing = {
         name: names[0] for names in _NAMES.values() if not row.keys() & set(names) for name in names
     }
-    for given in row.keys() - {name for names in _NAMES.values() for name in names}:
-        near = nearest_name(given, missing, _SAME_WORD)
+    for field_name in row.keys() - {name for names in _NAMES.values() for name in names}:
+        near = nearest_name(field_name, missing, _SAME_WORD)
         # question_id is a field of its own
-        if near is not None and not given.startswith(f"{near}_"):
-            raise UsageError(f"{where}: unknown field {given[:40]!r}: did you mean {near}?")
+        if near is not None and not field_name.startswith(f"{near}_"):
+            raise UsageError(f"{where}: unknown field {field_name[:40]!r}: did you mean {near}?")
 
 
 @dataclass(frozen=True)

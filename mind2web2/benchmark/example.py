@@ -24,14 +24,16 @@ def write_example(folder: Path) -> int:
     """
     files = {folder / name: content for name, content in _files()}
     try:
-        there = {path: read_regular_file(path) for path in files if path.exists()}
-        if changed := [str(path) for path, content in there.items() if content != files[path]]:
+        existing_files = {path: read_regular_file(path) for path in files if path.exists()}
+        if changed := [
+            str(path) for path, content in existing_files.items() if content != files[path]
+        ]:
             raise UsageError(f"{name_list(changed)} differ from the example: name another folder")
-        for path in files.keys() - there.keys():
+        for path in files.keys() - existing_files.keys():
             write_whole(path, files[path])
     except OSError as error:
         raise ResultWriteError.at(folder, error) from error
-    return len(files) - len(there)
+    return len(files) - len(existing_files)
 
 
 def _files() -> Iterator[tuple[str, bytes]]:

@@ -233,9 +233,9 @@ class PageTries:
             finally:
                 self._left_s -= time.monotonic() - started
             if seen.document.status in _RESTING_STATUSES:
-                wanted = retry_after_s(seen.document.headers)
-                if wanted is not None or seen.document.status == 429:
-                    self._tools.hosts.rest(host, wanted)
+                wait_s = retry_after_s(seen.document.headers)
+                if wait_s is not None or seen.document.status == 429:
+                    self._tools.hosts.rest(host, wait_s)
             return seen
 
     async def _see_whatever_the_certificate(self, address: str, host: str) -> Sighting:

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any
 
 from mind2web2.capture.letters import (
     COMMON_LETTERS,
-    drawn_scripts,
     warn_of_missing_fonts,
 )
 from mind2web2.capture.models import CaptureSettings, NetworkSettings
+from mind2web2.capture.page.drawn_letters import drawn_scripts
 from mind2web2.errors import MachineError
 from mind2web2.utils.extras import missing_extra
 
@@ -203,16 +203,16 @@ def _candidates() -> Iterator[BrowserProgram]:
 
 def _patchright_folder() -> Path:
     """Return where `patchright install` puts browsers."""
-    named = os.environ.get("PLAYWRIGHT_BROWSERS_PATH")
-    if named == "0":
+    configured_folder = os.environ.get("PLAYWRIGHT_BROWSERS_PATH")
+    if configured_folder == "0":
         spec = find_spec("patchright")
         if spec and spec.origin:
             package = Path(spec.origin).parent
         else:
             package = Path()
         return package / "driver" / "package" / ".local-browsers"
-    if named:
-        return Path(named)
+    if configured_folder:
+        return Path(configured_folder)
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches" / "ms-playwright"
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ms-playwright"

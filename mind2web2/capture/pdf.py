@@ -297,8 +297,8 @@ def render_pages(data: bytes, settings: RenderSettings) -> RenderedPdf:
     """
     with _open_document(data) as document:
         page_count = len(document)
-        wanted = min(page_count, max(settings.max_image_pages, settings.max_text_pages))
-        pages = [_render_page(document, index, settings) for index in range(wanted)]
+        pages_to_read = min(page_count, max(settings.max_image_pages, settings.max_text_pages))
+        pages = [_render_page(document, index, settings) for index in range(pages_to_read)]
     readable = [page for page in pages if page is not None]
     if pages and not readable:
         raise DocumentError("PDF is damaged: none of its pages can be read")

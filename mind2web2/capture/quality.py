@@ -393,8 +393,8 @@ def _is_refused(observed: PageObservation) -> bool:
         return False
     titles = phrases("refused_titles")
     for title in (observed.plain_title, observed.heading):
-        named = name_among(title, titles)
-        if named is not None and not _is_subject(named, observed):
+        matching_title = name_among(title, titles)
+        if matching_title is not None and not _is_subject(matching_title, observed):
             return True
     return observed.says(phrases("refused"))
 
@@ -518,10 +518,10 @@ def _soft_404(observed: PageObservation) -> str | None:
 
 
 def _names_a_lost_page(title: str, observed: PageObservation) -> bool:
-    named = name_among(title, phrases("not_found_titles")) or part_that_says(
+    not_found_title = name_among(title, phrases("not_found_titles")) or part_that_says(
         title, phrases("not_found")
     )
-    return named is not None and not _is_subject(named, observed)
+    return not_found_title is not None and not _is_subject(not_found_title, observed)
 
 
 def _was_sent_home(observed: PageObservation) -> bool:

@@ -514,9 +514,9 @@ class IndexFile:
     def unlist(self, keys: Set[str]) -> None:
         """Remove entries, keeping those of other processes; call inside ``writing()``."""
         listed = self.current().listed
-        kept = {key: kind for key, kind in listed.items() if key not in keys}
-        if len(kept) < len(listed):
-            self._write(kept)
+        remaining = {key: kind for key, kind in listed.items() if key not in keys}
+        if len(remaining) < len(listed):
+            self._write(remaining)
 
     def tidy(self) -> None:
         """Make the file list exactly the pages on disk; call inside ``writing()``."""
@@ -531,16 +531,18 @@ class IndexFile:
         for leftover in filter(is_leftover, file_names):
             # No other process writes it: the lock is ours.
             (self._folder / leftover).unlink(missing_ok=True)
-        kept = {key: kind for key, kind in entries.items() if not _is_lost(key, kind, file_names)}
-        if len(kept) < len(entries):
+        remaining = {
+            key: kind for key, kind in entries.items() if not _is_lost(key, kind, file_names)
+        }
+        if len(remaining) < len(entries):
             aside = self._set_aside()
             _log.warning(
                 "entries without files dropped count=%d old_index=%s",
-                len(entries) - len(kept),
+                len(entries) - len(remaining),
                 aside,
             )
-        if kept != self._index.listed or self._state is None:
-            self._write(kept)
+        if remaining != self._index.listed or self._state is None:
+            self._write(remaining)
 
     def _write(self, entries: IndexEntries) -> None:
         write_whole(self._path, index_bytes(entries))

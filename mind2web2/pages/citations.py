@@ -316,9 +316,9 @@ class LinkJudge:
     async def urls(self, answer: str, name: str = "an answer") -> list[str]:
         """Return the model's links, new or stored; none if it was not asked or failed."""
         path = self._folder / f"{hashlib.sha256(as_unicode_text(answer).encode()).hexdigest()}.json"
-        kept = await asyncio.to_thread(_stored_urls, path, self._model)
-        if kept is not None:
-            return kept
+        stored_urls = await asyncio.to_thread(_stored_urls, path, self._model)
+        if stored_urls is not None:
+            return stored_urls
         if self._has_answered:
             urls = await self._ask_model(answer, name)
         else:

@@ -97,14 +97,16 @@ def page_jobs(
     tasks: Iterable[TaskPages], choice: Choice, before: datetime | None = None
 ) -> list[PageJob]:
     """Return the chosen pages, each once however many tasks cite it."""
-    wanted: dict[str, dict[str, str]] = {}
+    citing_tasks: dict[str, dict[str, str]] = {}
     for task in tasks:
         for page in task.pages:
             if page.is_chosen(choice, before):
-                wanted.setdefault(lookup_key(page.url) or page.url, {}).setdefault(
+                citing_tasks.setdefault(lookup_key(page.url) or page.url, {}).setdefault(
                     task.task_id, page.url
                 )
-    jobs = [PageJob(next(iter(urls.values())), tuple(urls.items())) for urls in wanted.values()]
+    jobs = [
+        PageJob(next(iter(urls.values())), tuple(urls.items())) for urls in citing_tasks.values()
+    ]
     return _spread(jobs)
 
 
@@ -458,8 +460,8 @@ class _Crawl:
         """Get pages from the queue until none is left."""
         for job in queue:
             # A redirect or another process may have stored it since.
-            own = [self.cache.of(task_id) for task_id, _ in job.wanted_by]
-            source = await asyncio.to_thread(self._source_of, job, own)
+            task_caches = [self.cache.of(task_id) for task_id, _ in job.wanted_by]
+            source = await asyncio.to_thread(self._source_of, job, task_caches)
             if source is None:
                 await self._capture(job, capturer)
             else:
@@ -513,9 +515,9 @@ class _Crawl:
     async def _copy(self, job: PageJob, source: CacheFileSys, copy: _Copy = _copy_of_task) -> None:
         is_copied = False
         for task_id, url in job.wanted_by:
-            own = self.cache.of(task_id)
-            if own is not source:
-                await asyncio.to_thread(copy, url, source, own)
+            task_cache = self.cache.of(task_id)
+            if task_cache is not source:
+                await asyncio.to_thread(copy, url, source, task_cache)
                 is_copied = True
         record = await asyncio.to_thread(source.capture_record, job.url)
         await self._note_outcome(job, PageOutcome(job.url, record, is_copied=is_copied))

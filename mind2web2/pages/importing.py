@@ -93,13 +93,13 @@ async def import_file(
         CacheWriteError: the cache cannot be written.
     """
     found = reader_of(path, url)
-    wanted = _citing_tasks(tasks, task_ids)
+    citing_tasks = _citing_tasks(tasks, task_ids)
     outcome = ImportOutcome(faults=await asyncio.to_thread(_faults, found))
     if outcome.faults:
         return outcome
     with tempfile.TemporaryDirectory(prefix="mind2web2-import-") as folder:
         staging = CacheFileSys(folder)
-        staged = _Staging(found(), path.name, wanted, task_ids, staging, outcome)
+        staged = _Staging(found(), path.name, citing_tasks, task_ids, staging, outcome)
         await staged.run(open_renderer)
         if not outcome.faults:
             await asyncio.to_thread(_store, staging, staged.places, cache, outcome)
@@ -110,12 +110,12 @@ def _citing_tasks(
     tasks: Sequence[TaskCitations], task_ids: Sequence[str]
 ) -> dict[str | None, list[tuple[str, str]]]:
     """Return which tasks cite a page, each with its spelling, by lookup key."""
-    wanted: dict[str | None, list[tuple[str, str]]] = {}
+    citing_tasks: dict[str | None, list[tuple[str, str]]] = {}
     for task in tasks:
         if not task_ids or task.task_id in task_ids:
             for url in task.urls():
-                wanted.setdefault(lookup_key(url), []).append((task.task_id, url))
-    return wanted
+                citing_tasks.setdefault(lookup_key(url), []).append((task.task_id, url))
+    return citing_tasks
 
 
 def _faults(found: FoundPages) -> list[Fault]:
@@ -237,9 +237,9 @@ def _store(
 ) -> None:
     for url, tasks in places.items():
         for task_id, spelling in tasks:
-            own = cache.of(task_id)
-            own.copy_page(spelling, source)
-            if own.digest(spelling) == source.digest(url):
+            task_cache = cache.of(task_id)
+            task_cache.copy_page(spelling, source)
+            if task_cache.digest(spelling) == source.digest(url):
                 outcome.stored.setdefault(task_id, []).append(spelling)
             else:
                 outcome.kept.append(spelling)

@@ -273,10 +273,10 @@ class PageLibrary:
         if sha256 is not None and await asyncio.to_thread(request.digest) != sha256:
             return None
         if dropped := self._memory.keep(content_key, content):
-            kept = {
+            still_known = {
                 key: known for key, known in self._known.items() if known.content_key not in dropped
             }
-            self._known = kept
+            self._known = still_known
         return content
 
     async def _addresses(self, shared: PageCache) -> frozenset[str] | None:

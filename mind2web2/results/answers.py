@@ -331,12 +331,12 @@ def _agent_folder(paths: PathConfig, agent_name: str) -> Path:
     raise UsageError(f"no agent {agent_name} under {paths.answers_root}: there is {known}")
 
 
-def _task_ids(agent_folder: Path, named: Sequence[str]) -> list[str]:
-    for task_id in named:
+def _task_ids(agent_folder: Path, task_ids: Sequence[str]) -> list[str]:
+    for task_id in task_ids:
         if not (agent_folder / check_name("task", task_id)).is_dir():
             known = name_list(_folders(agent_folder))
             raise UsageError(f"no answers to task {task_id} under {agent_folder}: there is {known}")
-    return list(dict.fromkeys(named)) or sorted(_folders(agent_folder), key=natural_key)
+    return list(dict.fromkeys(task_ids)) or sorted(_folders(agent_folder), key=natural_key)
 
 
 def _folders(folder: Path) -> list[str]:

@@ -290,9 +290,9 @@ class FilesNow:
 def newest_judge(eval_results_root: Path, agent_name: str) -> JudgeRecord | None:
     """Return the judge of the newest result, if one is recorded."""
     folders = (eval_results_root / agent_name).glob("*/*/results")
-    named = [(newest_result_name(folder) or "", folder) for folder in folders]
+    names_and_folders = [(newest_result_name(folder) or "", folder) for folder in folders]
     # The stamp leads the name.
-    for _, folder in sorted(named, key=lambda each: each[0], reverse=True):
+    for _, folder in sorted(names_and_folders, key=lambda each: each[0], reverse=True):
         found = latest_result(folder)
         if found is not None and found.content.provenance is not None:
             return found.content.provenance.judge
@@ -354,10 +354,10 @@ def results_now(
     if not scripts.is_dir():
         return ResultsNow(unchecked=(f"whether results are stale: no folder {scripts}",))
     known = {(answer.task_id, answer.answer_name): answer for answer in answers}
-    there = [(task_id, file.name) for task_id in selected for file in selected[task_id]]
+    answers_on_disk = [(task_id, file.name) for task_id in selected for file in selected[task_id]]
     if task_ids is not None:
         known = {place: known[place] for place in known if place[0] in task_ids}
-        there = [place for place in there if place[0] in task_ids]
+        answers_on_disk = [place for place in answers_on_disk if place[0] in task_ids]
     scored = {place: one for place, one in known.items() if one.score is not None}
     # A run in which the agent failed has a score with a reason, and neither an answer nor a result.
     judged = [place for place, answer in scored.items() if not answer.reason]
@@ -369,11 +369,11 @@ def results_now(
     tasks = dict.fromkeys(task_id for task_id, _ in known)
     judged_tasks = dict.fromkeys(task_id for task_id, _ in judged)
     unknown = [task_id for task_id in judged_tasks if files.is_run_again(task_id)]
-    kept = selected.keys() | failed_tasks
+    current_tasks = selected.keys() | failed_tasks
     return ResultsNow(
         stale=stale,
-        unevaluated=tuple("/".join(place) for place in there if place not in known),
-        removed=tuple(task_id for task_id in tasks if task_id not in kept),
+        unevaluated=tuple("/".join(place) for place in answers_on_disk if place not in known),
+        removed=tuple(task_id for task_id in tasks if task_id not in current_tasks),
         unchecked=(*([] if pages.is_dir() else [unchecked]), *_run_again(unknown)),
     )
 

@@ -105,7 +105,7 @@ class JudgeRecord(BaseModel):
 
     def identities(self) -> list[JudgeIdentity]:
         """Return the judges in the store's form: this one, and the one asked before it."""
-        own = JudgeIdentity(
+        deciding_judge = JudgeIdentity(
             model=self.model,
             endpoint=self.endpoint,
             temperature=self.temperature,
@@ -114,13 +114,13 @@ class JudgeRecord(BaseModel):
             extra_body=self.extra_body,
         )
         if self.first_model is None:
-            return [own]
+            return [deciding_judge]
         first = JudgeIdentity(
             model=self.first_model,
             endpoint=self.first_endpoint or self.endpoint,
             max_images=self.max_images,
         )
-        return [own, first]
+        return [deciding_judge, first]
 
 
 def _server(endpoint: str | None) -> str | None:

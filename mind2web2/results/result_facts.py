@@ -51,8 +51,8 @@ def result_facts(result: ResultFile) -> ResultFacts:
 def _judge(result: ResultFile, made_from: Provenance | None) -> str | None:
     if made_from is None:
         return f"{result.judge_model}, parameters not recorded" if result.judge_model else None
-    given = made_from.judge.model_dump(include=_JUDGE_PARAMETERS, exclude_none=True)
-    parameters = [f"{name}={value}" for name, value in given.items()]
+    judge_parameters = made_from.judge.model_dump(include=_JUDGE_PARAMETERS, exclude_none=True)
+    parameters = [f"{name}={value}" for name, value in judge_parameters.items()]
     if made_from.judge.votes != "always":
         parameters.append(f"votes={made_from.judge.votes}")
     first = _first(made_from.judge)
@@ -84,12 +84,12 @@ def _names(served: Iterable[Served]) -> Iterator[str]:
 def _versions(result: ResultFile, made_from: Provenance | None) -> dict[str, str]:
     # Earlier versions record only their own version.
     if result.run.version is None:
-        own = {}
+        package_version = {}
     else:
-        own = {OWN_PACKAGE: result.run.version}
+        package_version = {OWN_PACKAGE: result.run.version}
     if made_from is None:
-        return own
-    return own | dict(made_from.versions)
+        return package_version
+    return package_version | dict(made_from.versions)
 
 
 def _capture_days(leaves: Iterable[WrittenNode]) -> tuple[str, ...]:

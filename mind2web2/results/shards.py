@@ -45,8 +45,8 @@ class Shard:
     @classmethod
     def of(cls, task_id: str, answer_name: str, count: int) -> Shard:
         """Return the one of so many shards that judges an answer; all machines agree on that."""
-        named = f"{task_id}/{answer_name}".encode("utf-8", "surrogateescape")
-        digest = int.from_bytes(hashlib.sha256(named).digest()[:8])
+        place = f"{task_id}/{answer_name}".encode("utf-8", "surrogateescape")
+        digest = int.from_bytes(hashlib.sha256(place).digest()[:8])
         return cls(digest % count + 1, count)
 
     def holds(self, task_id: str, answer_name: str) -> bool:

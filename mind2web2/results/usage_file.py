@@ -73,13 +73,13 @@ def merge_usage(source: Path, into: Path) -> None:
     Raises:
         ResultWriteError: the file cannot be written.
     """
-    theirs = _usage(source)
-    if not theirs.runs:
+    other_usage = _usage(source)
+    if not other_usage.runs:
         return
     with writing_in(into):
         ours = _usage(into)
-        new = [run for run in theirs.runs if run not in ours.runs]
-        newest = max((ours.newest_run, theirs.newest_run), key=_time_of)
+        new = [run for run in other_usage.runs if run not in ours.runs]
+        newest = max((ours.newest_run, other_usage.newest_run), key=_time_of)
         runs = sorted([*ours.runs, *new], key=_time_of)
         _write_usage(into, UsageFile(newest_run=newest, runs=runs))
 

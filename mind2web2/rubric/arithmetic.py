@@ -46,11 +46,11 @@ def _operands(children: Sequence[WrittenNode]) -> str:
     closed = [child for child in gates if child.score < 1.0]
     counted = [child for child in children if not child.critical]
     if closed:
-        named = ", ".join(_name_and_score(child) for child in closed[:_MAX_GATES_NAMED])
+        gate_names = ", ".join(_name_and_score(child) for child in closed[:_MAX_GATES_NAMED])
         more = (
             f" and {len(closed) - _MAX_GATES_NAMED} more" if len(closed) > _MAX_GATES_NAMED else ""
         )
-        return f"gate closed by critical {named}{more}"
+        return f"gate closed by critical {gate_names}{more}"
     if not counted:
         return "all critical children passed"
     passed = f"; gate passed: {_names(gates)}" if gates else ""

@@ -674,18 +674,18 @@ def blocks(
     Raises:
         ValueError: ``node`` is named as its own prerequisite.
     """
-    if any(named is node for named in extra):
+    if any(node_named is node for node_named in extra):
         raise ValueError(f"node '{node.id if node else node}' cannot be its own prerequisite")
-    for named in extra:
-        yield from _blocking_leaves(named, besides=node)
+    for node_named in extra:
+        yield from _blocking_leaves(node_named, besides=node)
     while node is not None and node.parent is not None:
-        parent, own = node.parent, node.position
-        before = bisect_left(parent._blocking_children, own)
+        parent, position = node.parent, node.position
+        before = bisect_left(parent._blocking_children, position)
         is_sequential = parent.strategy == "sequential"
         places = [*parent._blocking_critical_children]
         places += parent._blocking_children[:before] if is_sequential else []
         for place in dict.fromkeys(places):
-            if place != own:
+            if place != position:
                 yield from _blocking_leaves(parent._members[place])
         node = parent
 

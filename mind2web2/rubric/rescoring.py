@@ -15,7 +15,7 @@ class Rescoring:
     """
 
     def __init__(self, root: Scored, verdicts: Mapping[int, Outcome] | None = None) -> None:
-        given = verdicts or {}
+        other_verdicts = verdicts or {}
         self._root = root
         self._nodes = list(root.walk())
         self._parents: dict[int, int] = {}
@@ -28,7 +28,7 @@ class Rescoring:
             if node.children:
                 self._outcomes[id(node)] = self._inner(node, {})
             else:
-                self._outcomes[id(node)] = given.get(id(node), node.verdict)
+                self._outcomes[id(node)] = other_verdicts.get(id(node), node.verdict)
 
     @property
     def score(self) -> float:

@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel
 
@@ -40,8 +41,8 @@ def all_given(*values: Any) -> bool:
 
 def first_items(items: Sequence[Item], count: int, kind: type[Item]) -> list[Item]:
     """Return the first ``count`` items that are not empty, filled up with empty ones."""
-    given = [item for item in items if not is_empty(item)][:count]
-    return [*given, *(kind() for _ in range(count - len(given)))]
+    filled_items = [item for item in items if not is_empty(item)][:count]
+    return [*filled_items, *(kind() for _ in range(count - len(filled_items)))]
 
 
 def shown(value: Any) -> str:
@@ -101,6 +102,39 @@ def same_date(one: Any, other: Any) -> bool:
     """Tell whether two texts are given and name the same day."""
     found, wanted = _day(one), _day(other)
     return found is not None and found == wanted
+
+
+def at_least(value: Any, bound: Any) -> bool:
+    """Tell whether two numbers are given, and the first is no less than the second."""
+    found, least = _number(value), _number(bound)
+    return found is not None and least is not None and found >= least - 1e-9 * abs(least)
+
+
+def at_most(value: Any, bound: Any) -> bool:
+    """Tell whether two numbers are given, and the first is no more than the second."""
+    return at_least(bound, value)
+
+
+def is_day(text: str) -> bool:
+    """Tell whether a text names a day."""
+    return _day(text) is not None
+
+
+def is_before(one: Any, other: Any) -> bool:
+    """Tell whether two texts name days, and the first is the earlier one."""
+    found, bound = _day(one), _day(other)
+    return found is not None and bound is not None and found < bound
+
+
+def number_given(items: Iterable[Any]) -> int:
+    """Return how many items are not empty."""
+    return sum(not is_empty(item) for item in items)
+
+
+def in_domains(urls: Iterable[str], domains: Iterable[str]) -> list[str]:
+    """Return the addresses on these domains or on names below them."""
+    ends = tuple(f".{domain.lower().strip('.')}" for domain in domains)
+    return [url for url in urls if f".{urlsplit(url.strip()).hostname or ''}".endswith(ends)]
 
 
 def all_different(values: Iterable[Any]) -> bool:

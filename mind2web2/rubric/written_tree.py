@@ -63,14 +63,14 @@ class WrittenNode(BaseModel):
     @property
     def is_passed(self) -> bool:
         """Tell whether a leaf's own verdict is that it passed."""
-        own = self.superseded or self
-        return own.status == "passed"
+        node_before = self.superseded or self
+        return node_before.status == "passed"
 
     @property
     def verdict(self) -> Outcome:
         """Return a leaf's own verdict, whatever a sequence put in its place."""
-        own = self.superseded or self
-        return Outcome(own.score, own.status)
+        node_before = self.superseded or self
+        return Outcome(node_before.score, node_before.status)
 
     def walk(self) -> Iterator[WrittenNode]:
         """Yield this node and all below it, each before its children, in rubric order."""

@@ -51,6 +51,9 @@ _Names = Annotated[
 ]
 
 
+_Bound = Annotated[float, Field(allow_inf_nan=False)] | str
+
+
 class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -118,7 +121,72 @@ class Equals(_Part):
     within: Within = Field(0.0, description="how far a number may be off", examples=[0.5, "1%"])
 
 
-class RubricNode(_Part):
+class Limit(_Part):
+    """Bounds of a number or a day, without a judge."""
+
+    field: str | None = Field(None, description="the field to compare", examples=["inn.price"])
+    sum_of: _Names = Field((), description="or the sum of fields", examples=[["ferry", "tour"]])
+    count_of: str | None = Field(
+        None, description="or the number of a list's items", examples=["hostels"]
+    )
+    at_least: _Bound | None = Field(None, description="a number, or a field", examples=[4])
+    at_most: _Bound | None = Field(None, description="a number, or a field", examples=[90])
+    after: str | None = Field(None, description="a day, or a field", examples=["2025-09-01"])
+    before: str | None = Field(None, description="a day, or a field", examples=["trip.end"])
+
+    @property
+    def days(self) -> dict[str, str]:
+        """Return the bounds that are days, by key."""
+        given = {"after": self.after, "before": self.before}
+        return {key: bound for key, bound in given.items() if bound is not None}
+
+    @property
+    def numbers(self) -> dict[str, float | str]:
+        """Return the bounds that are numbers, by key."""
+        given = {"at_least": self.at_least, "at_most": self.at_most}
+        return {key: bound for key, bound in given.items() if bound is not None}
+
+
+class Condition(_Part):
+    """What a leaf asks or tests."""
+
+    claim: str | None = Field(
+        None,
+        min_length=1,
+        description="a sentence to judge, with {fields} of the extraction",
+        examples=["{museum.name} was founded in {museum.founded}."],
+    )
+    sources: _Names = Field(
+        (),
+        description="fields of addresses or addresses to judge the claim on, or answer for the answer alone",
+        examples=["museum.urls"],
+    )
+    instruction: str | None = Field(
+        None,
+        description="what the judge must know beside the claim",
+        examples=["Accept a rounded number."],
+    )
+    domain: _Names = Field(
+        (),
+        description="only addresses on these domains count",
+        examples=[["example.org"]],
+    )
+    present: _Names = Field(
+        (), description="fields that must not be empty", examples=[["museum.name"]]
+    )
+    equals: Equals | None = Field(
+        None,
+        description="a field against a value",
+        examples=[{"field": "museum.founded", "value": 1911, "compare": "number"}],
+    )
+    limit: Limit | None = Field(
+        None,
+        description="bounds of a number or a day",
+        examples=[{"field": "inn.price", "at_most": 90}],
+    )
+
+
+class RubricNode(Condition):
     """A node of the tree: with ``children`` an inner node, without them a leaf."""
 
     id: str = Field(min_length=1, description="unique in the tree", examples=["museum_founded"])
@@ -142,22 +210,6 @@ class RubricNode(_Part):
     )
     strategy: Strategy | None = Field(None, description="of an inner node", examples=["parallel"])
     children: tuple[RubricNode, ...] = Field((), description="the nodes below", examples=[[]])
-    claim: str | None = Field(
-        None,
-        min_length=1,
-        description="a sentence to judge, with {fields} of the extraction",
-        examples=["{museum.name} was founded in {museum.founded}."],
-    )
-    sources: _Names = Field(
-        (),
-        description="fields of addresses to judge the claim on, or answer for the answer alone",
-        examples=["museum.urls"],
-    )
-    instruction: str | None = Field(
-        None,
-        description="what the judge must know beside the claim",
-        examples=["Accept a rounded number."],
-    )
     blind: bool = Field(
         False,
         description="the judge reads the claim's value from the page without being shown it",
@@ -188,18 +240,16 @@ class RubricNode(_Part):
         description="votes at most, an odd number",
         examples=[3],
     )
-    present: _Names = Field(
-        (), description="fields that must not be empty", examples=[["museum.name"]]
-    )
-    equals: Equals | None = Field(
-        None,
-        description="a field against a value",
-        examples=[{"field": "museum.founded", "value": 1911, "compare": "number"}],
-    )
     distinct: str | None = Field(
         None,
         description="a list's field, whose values must differ",
         examples=["museums.name"],
+    )
+
+    any_of: tuple[Condition, ...] = Field(
+        (),
+        description="alternatives, of which one must pass",
+        examples=[[{"present": "doi"}, {"present": "isbn"}]],
     )
 
     @property
@@ -322,6 +372,11 @@ class RubricFile(_Part):
         if found is None:
             raise ValueError(f"no field '{path}'")
         return found
+
+
+def is_address(source: str) -> bool:
+    """Tell whether a source is an address itself, and names no field."""
+    return source.startswith(("https://", "http://"))
 
 
 def last_name(path: str) -> str:

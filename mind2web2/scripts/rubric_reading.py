@@ -12,16 +12,20 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from mind2web2.rubric.values import is_day, number_of
 from mind2web2.scripts.rubric_file import (
     FROM_ANSWER,
     ITEM,
     NUMBER,
+    Condition,
     Equals,
     FieldSpec,
+    Limit,
     Root,
     RubricFile,
     RubricNode,
     field_type,
+    is_address,
     last_name,
     numbered,
 )
@@ -112,6 +116,8 @@ _KINDS: dict[str, type[BaseModel]] = {
     "root": Root,
     "children": RubricNode,
     "equals": Equals,
+    "limit": Limit,
+    "any_of": Condition,
 }
 
 
@@ -140,7 +146,8 @@ def _owner_of(place: Place) -> Owner:
 
 _Fault = tuple[Place, str]
 _BLIND_KEYS = ("blind", "ask", "compare", "within")
-_LEAF_KINDS = ("claim", "present", "equals", "distinct")
+_LEAF_KINDS = ("claim", "present", "equals", "limit", "distinct", "any_of")
+_ALONE = ("claim", "any_of")
 _TYPE_NAMES = frozenset({"str", "int", "float", "bool", "list", "Field"})
 _RESERVED = frozenset({ITEM, NUMBER, FROM_ANSWER})
 
@@ -359,11 +366,11 @@ class _Checks:
                 place,
                 f"'{node.id}' says nothing: give it children, or one of {', '.join(_LEAF_KINDS)}",
             )
-        if "claim" in kinds and len(kinds) > 1:
-            yield (
-                place,
-                f"a claim stands alone: move {' and '.join(kinds[1:])} to a leaf of its own",
-            )
+        alone = next((kind for kind in _ALONE if kind in kinds), None)
+        if alone is not None and len(kinds) > 1:
+            others = " and ".join(kind for kind in kinds if kind != alone)
+            name = "a claim" if alone == "claim" else alone
+            yield place, f"{name} stands alone: move {others} to a leaf of its own"
         if node.strategy is not None:
             yield (*place, "strategy"), "belongs to a node with children: leave it out"
         if node.claim is not None:
@@ -372,7 +379,20 @@ class _Checks:
             for field in ("sources", "instruction", "after", "votes", *_BLIND_KEYS):
                 if getattr(node, field) not in (None, (), False, 0.0):
                     yield (*place, field), "belongs to a claim: leave it out"
+        if node.domain and node.claim is None and not node.present:
+            yield (*place, "domain"), "goes with sources of a claim, or with present"
         yield from self._check_faults(node, place, inside)
+        for position, each in enumerate(node.any_of):
+            yield from self._alternative_faults(node, each, (*place, "any_of", position), inside)
+
+    def _alternative_faults(
+        self, node: RubricNode, each: Condition, place: Place, inside: str | None
+    ) -> Iterator[_Fault]:
+        """Check an alternative as a leaf of its own."""
+        given = {name: getattr(each, name) for name in each.model_fields_set}
+        leaf = RubricNode(id=node.id, desc=node.desc, **given)
+        yield from self._text_faults(leaf, place, inside)
+        yield from self._leaf_faults(leaf, place, inside)
 
     def _claim_faults(self, node: RubricNode, place: Place, inside: str | None) -> Iterator[_Fault]:
         if not node.sources:
@@ -385,7 +405,9 @@ class _Checks:
                 (*place, "sources"),
                 "'answer' stands alone: name it, or fields of addresses",
             )
-        for path in node.sources if FROM_ANSWER not in node.sources else ():
+        for path in node.sources:
+            if path == FROM_ANSWER or is_address(path):
+                continue
             try:
                 spec = self._rubric.field_at(path, inside)
             except ValueError as error:
@@ -443,6 +465,30 @@ class _Checks:
             yield from self._distinct_faults(node.distinct, (*place, "distinct"), inside)
         if node.equals is not None:
             yield from self._equals_faults(node.equals, (*place, "equals"), inside)
+        if node.limit is not None:
+            yield from self._limit_faults(node.limit, (*place, "limit"), inside)
+
+    def _limit_faults(self, limit: Limit, place: Place, inside: str | None) -> Iterator[_Fault]:
+        given = [each for each in (limit.field, limit.sum_of, limit.count_of) if each]
+        if len(given) != 1:
+            yield place, "needs exactly one of field, sum_of and count_of"
+        if not limit.numbers and not limit.days:
+            yield place, "needs a bound: at_least, at_most, after or before"
+        if limit.days and (limit.numbers or limit.field is None):
+            yield place, "after and before are for the day of one field"
+        if limit.count_of is not None and limit.count_of not in self._lists:
+            yield (*place, "count_of"), f"'{limit.count_of}' is no list of the extraction"
+        for path in filter(None, (limit.field, *limit.sum_of)):
+            yield from self._value_faults(place, path, inside)
+        for key, bound in {**limit.numbers, **limit.days}.items():
+            if isinstance(bound, str) and not self._is_bound(bound, limit, inside):
+                kind = "day, such as 2025-09-01," if limit.days else "number"
+                yield (*place, key), f"'{bound}' is neither a {kind} nor a field"
+
+    def _is_bound(self, bound: str, limit: Limit, inside: str | None) -> bool:
+        if not any(self._value_faults((), bound, inside)):
+            return True
+        return is_day(bound) if limit.days else number_of(bound) is not None
 
     def _distinct_faults(self, path: str, place: Place, inside: str | None) -> Iterator[_Fault]:
         names = path.split(".")

@@ -13,12 +13,15 @@ from mind2web2.scripts.rubric_file import (
     FROM_ANSWER,
     ITEM,
     NUMBER,
+    Condition,
     Equals,
     FieldSpec,
     FieldType,
+    Limit,
     RubricFile,
     RubricNode,
     field_type,
+    is_address,
     last_name,
 )
 from mind2web2.scripts.rubric_reading import blind_fields, parsed_rubric
@@ -41,8 +44,13 @@ _TOOLKIT = (
         "BlindQuestion",
         "all_different",
         "all_given",
+        "at_least",
+        "at_most",
         "first_items",
+        "in_domains",
+        "is_before",
         "is_new",
+        "number_given",
         "same_date",
         "same_number",
         "same_text",
@@ -235,10 +243,12 @@ class _Body:
             yield _call(indent, f"{name} = evaluator.add_leaf", common)
             yield from self._verification(node, name, inside, indent)
         else:
-            arguments = {"result": " and ".join(self._conditions(node, inside))}
+            arguments = {"result": " and ".join(self._tests(node, inside))}
             arguments |= common
             if node.equals is not None:
                 arguments["values"] = self._compared(node.equals, inside)
+            elif node.limit is not None:
+                arguments["values"] = f'{{"found": {self._measured(node.limit)}}}'
             yield _call(indent, "evaluator.add_custom_node", arguments)
 
     def _common(self, node: RubricNode, parent: str, inside: str | None) -> dict[str, str]:
@@ -258,20 +268,7 @@ class _Body:
     def _verification(
         self, node: RubricNode, name: str, inside: str | None, indent: str
     ) -> Iterator[str]:
-        claim = node.claim or ""
-        values = {path: self._value(path) for path in _paths(f"{claim} {node.ask or ''}")}
-        arguments = {"claim": self._text(claim, inside), "node": name}
-        if FROM_ANSWER not in node.sources:
-            sources = {path: self._value(path) for path in node.sources}
-            values |= sources
-            arguments["sources"] = f"({', '.join(f'*{value}' for value in sources.values())},)"
-        if inside is not None:
-            values.setdefault(ITEM, ITEM)
-        if values:
-            given = ", ".join(f"{_literal(path)}: {value}" for path, value in values.items())
-            arguments["required"] = f"{{{given}}}"
-        if node.instruction is not None:
-            arguments["additional_instruction"] = self._text(node.instruction, inside)
+        arguments = self._asked(node, name, inside)
         if node.after:
             found = (f"evaluator.find_node({self._text(each, inside)})" for each in node.after)
             arguments["extra_prerequisites"] = f"[{', '.join(found)}]"
@@ -280,6 +277,35 @@ class _Body:
         if node.votes is not None:
             arguments |= {"majority_vote": "True", "num_trials": repr(node.votes)}
         yield _call(indent, "await evaluator.verify", arguments)
+
+    def _asked(self, node: Condition, name: str, inside: str | None) -> dict[str, str]:
+        """Return the arguments of a claim, whose leaf may be None."""
+        claim = node.claim or ""
+        ask = node.ask or "" if isinstance(node, RubricNode) else ""
+        values = {path: self._value(path) for path in _paths(f"{claim} {ask}")}
+        arguments = {"claim": self._text(claim, inside), "node": name}
+        if FROM_ANSWER not in node.sources:
+            fields = [path for path in node.sources if not is_address(path)]
+            sources = {path: self._addresses(path, node) for path in fields}
+            values |= sources
+            fixed = [_literal(path) for path in node.sources if is_address(path)]
+            listed = [*(f"*{value}" for value in sources.values()), *fixed]
+            arguments["sources"] = f"({', '.join(listed)},)"
+        if inside is not None:
+            values.setdefault(ITEM, ITEM)
+        if values:
+            given = ", ".join(f"{_literal(path)}: {value}" for path, value in values.items())
+            arguments["required"] = f"{{{given}}}"
+        if node.instruction is not None:
+            arguments["additional_instruction"] = self._text(node.instruction, inside)
+        return arguments
+
+    def _addresses(self, path: str, node: Condition) -> str:
+        """Return the addresses of a field that count."""
+        value = self._value(path)
+        if not node.domain:
+            return value
+        return f"in_domains({value}, [{', '.join(map(_literal, node.domain))}])"
 
     def _blind(self, node: RubricNode, inside: str | None) -> str:
         """Return the question that takes the place of a blind claim."""
@@ -290,13 +316,11 @@ class _Body:
             f'value={self._text(f"{{{value}}}", inside)}, compare="{node.compare}"{within})'
         )
 
-    def _conditions(self, node: RubricNode, inside: str | None) -> Iterator[str]:
-        """Return the conditions of a leaf that is decided without a judge."""
-        given = [self._value(path) for path in node.present]
-        if inside is not None and not given:
-            given = [ITEM]
-        if given:
-            yield f"all_given({', '.join(given)})"
+    def _tests(self, node: RubricNode, inside: str | None) -> Iterator[str]:
+        """Return the conditions of a leaf that is no claim."""
+        if inside is not None and not node.present:
+            yield f"all_given({ITEM})"
+        yield from self._conditions(node, inside)
         if node.distinct is not None:
             first, _, field = node.distinct.partition(".")
             if first == ITEM:
@@ -304,8 +328,61 @@ class _Body:
             else:
                 count, kind = self._rubric.extract[first].list, self._classes[first]
                 yield f"all_different(each.{field} for each in first_items(values.{first}, {count}, {kind}))"
+        if node.any_of:
+            alternatives = (self._alternative(each, inside) for each in node.any_of)
+            yield f"any([{', '.join(alternatives)}])"
+
+    def _alternative(self, each: Condition, inside: str | None) -> str:
+        if each.claim is None:
+            return " and ".join(self._conditions(each, inside))
+        asked = self._asked(each, "None", inside)
+        given = ", ".join(f"{name}={value}" for name, value in asked.items())
+        return f"await evaluator.verify({given})"
+
+    def _conditions(self, node: Condition, inside: str | None) -> Iterator[str]:
+        """Return the conditions that code decides."""
+        if node.present:
+            given = [self._present(path, node, inside) for path in node.present]
+            yield f"all_given({', '.join(given)})"
         if node.equals is not None:
             yield self._comparison(node.equals, inside)
+        if node.limit is not None:
+            yield from self._bounds(node.limit, inside)
+
+    def _present(self, path: str, node: Condition, inside: str | None) -> str:
+        if path == ITEM:
+            return path
+        spec = self._rubric.field_at(path, inside)
+        is_urls = not spec.fields and field_type(last_name(path), spec) == "urls"
+        return self._addresses(path, node) if is_urls else self._value(path)
+
+    def _measured(self, limit: Limit) -> str:
+        """Return the number or day that has bounds."""
+        if limit.count_of is not None:
+            return f"number_given(values.{limit.count_of})"
+        if limit.sum_of:
+            return f"total([{', '.join(map(self._value, limit.sum_of))}])"
+        return self._value(limit.field or "")
+
+    def _bounds(self, limit: Limit, inside: str | None) -> Iterator[str]:
+        found = self._measured(limit)
+        for key, bound in limit.numbers.items():
+            yield f"{key}({found}, {self._bound(bound, inside)})"
+        for key, bound in limit.days.items():
+            first, second = found, self._bound(bound, inside)
+            if key == "after":
+                first, second = second, first
+            yield f"is_before({first}, {second})"
+
+    def _bound(self, bound: float | str, inside: str | None) -> str:
+        """Return a bound: the value of a field, or a literal."""
+        if not isinstance(bound, str):
+            return repr(bound)
+        try:
+            self._rubric.field_at(bound, inside)
+        except ValueError:
+            return _literal(bound)
+        return self._value(bound)
 
     def _comparison(self, equals: Equals, inside: str | None) -> str:
         within = f", within={equals.within!r}" if equals.within else ""

@@ -58,7 +58,7 @@ class Figures:
 
 def figures_of(cells: Mapping[str, Cells]) -> Figures:
     """Return the figures of leaves by task."""
-    rows = [own.counts for own in cells.values()]
+    rows = [cell.counts for cell in cells.values()]
     kappa, ac1 = _resample(rows, [(coefficient(cohen_kappa), None), (coefficient(gwet_ac1), None)])
     return Figures(
         agreement=share_by_task([(row[0] + row[3], sum(row)) for row in rows]),

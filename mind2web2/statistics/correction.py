@@ -115,10 +115,10 @@ class CorrectedMean:
         if reached <= reach or not self.labels or not share_left:
             return 0
         # The squared error is in proportion to 1 / labels - 1 / population.
-        wanted = (1 / self.labels - 1 / self.population) * (
+        needed = (1 / self.labels - 1 / self.population) * (
             reach / reached
         ) ** 2 + 1 / self.population
-        return math.ceil(1 / wanted) - self.labels
+        return math.ceil(1 / needed) - self.labels
 
 
 def _with_choice_of_tasks(

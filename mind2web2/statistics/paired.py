@@ -208,8 +208,8 @@ def gwet_ac1(pairs: Sequence[Pair]) -> Estimate:
     disagreed_by_chance = 1 - expected
     ac1 = (agreed - expected) / disagreed_by_chance
     squares = 0.0
-    for agrees, own, weight in zip(agreements, positive, weights, strict=True):
-        own_expected = own * (1 - prevalence) + (1 - own) * prevalence
+    for agrees, positive_share, weight in zip(agreements, positive, weights, strict=True):
+        own_expected = positive_share * (1 - prevalence) + (1 - positive_share) * prevalence
         item = (agrees - expected) / disagreed_by_chance
         surplus = own_expected - expected
         linearised = item - 2 * (1 - ac1) * surplus / disagreed_by_chance
@@ -420,9 +420,9 @@ def holm(p_values: Sequence[float]) -> list[float]:
     places = sorted(range(len(p_values)), key=lambda place: p_values[place])
     for rank, place in enumerate(places):
         hypotheses_left = len(p_values) - rank
-        own = hypotheses_left * p_values[place]
+        corrected = hypotheses_left * p_values[place]
         # An adjusted p-value is never below that of a smaller p-value.
-        greatest = max(greatest, own)
+        greatest = max(greatest, corrected)
         adjusted[place] = min(1.0, greatest)
     return adjusted
 

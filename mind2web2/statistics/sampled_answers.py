@@ -90,14 +90,14 @@ def _weigh(answers: Sequence[JudgedTwice], weight: float) -> CorrectedMean:
         if one.exact is not None:
             rest[one.task].append(one.exact - weight * one.cheap)
     raw = {task: fmean(values) for task, values in cheap.items()}
-    own = {task: fmean(values) for task, values in rest.items()}
-    mean = fmean(own.values())
+    task_means = {task: fmean(values) for task, values in rest.items()}
+    mean = fmean(task_means.values())
     # Tasks in the sample stand for the others as well.
-    scale = len(cheap) / len(own)
+    scale = len(cheap) / len(task_means)
     by_task = {}
     for task, cheap_score in raw.items():
-        if task in own:
-            own_part = scale * (own[task] - mean)
+        if task in task_means:
+            own_part = scale * (task_means[task] - mean)
         else:
             own_part = 0.0
         by_task[task] = weight * cheap_score + mean + own_part
@@ -120,7 +120,7 @@ def _weigh(answers: Sequence[JudgedTwice], weight: float) -> CorrectedMean:
         standard_error=error,
         labels=labels,
         population=len(answers),
-        labelled_tasks=len(own),
+        labelled_tasks=len(task_means),
     )
 
 
@@ -170,7 +170,7 @@ def _least_reach(answers: Sequence[JudgedTwice], weight: float) -> tuple[float, 
     usual = median(exact)
     # A cheap judge of little weight tells less of a score than what is usual.
     expected = [one.cheap if weight > 0.5 else usual for one in sampled]
-    differences = [own - other for own, other in zip(exact, expected, strict=True)]
+    differences = [exact_score - other for exact_score, other in zip(exact, expected, strict=True)]
     # The finite population correction.
     items = len(sampled) / (1 - len(sampled) / len(answers))
     below = [-one for one in differences if one < -NOISE]
@@ -223,9 +223,9 @@ def _error_of_rest(
     within = sum(squares_within) / within_degrees
     # Each task's unsampled answers leave this open (the finite population correction).
     left_open = []
-    for task, own in rest.items():
+    for task, scores in rest.items():
         all_of_task = len(cheap[task])
-        left_open.append(1 / len(own) - 1 / all_of_task)
+        left_open.append(1 / len(scores) - 1 / all_of_task)
     squared_within = within * sum(left_open) / len(cheap) ** 2
     return (squared_within + squared) / 2, within_degrees
 

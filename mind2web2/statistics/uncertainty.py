@@ -186,7 +186,7 @@ def _without_one(rows: Sequence[Row], statistic: Statistic) -> list[float]:
     sums = sums_of(rows)
     found = []
     for row in rows:
-        others = [total - own for total, own in zip(sums, row, strict=True)]
+        others = [total - score for total, score in zip(sums, row, strict=True)]
         found.append(statistic(others))
     return found
 
@@ -345,11 +345,11 @@ def _of_same_tasks(metrics: Mapping[str, TaskSums]) -> dict[str, Interval | None
     asked = []
     for metric in metrics.values():
         # Equal columns, as the counts of answers mostly are, are summed once.
-        own = []
+        metric_places = []
         for column in metric.columns:
             place = places.setdefault(column, len(places))
-            own.append(place)
-        statistic = _of_places(metric.statistic, itemgetter(*own))
+            metric_places.append(place)
+        statistic = _of_places(metric.statistic, itemgetter(*metric_places))
         asked.append((statistic, metric.limits))
     rows = list(zip(*places, strict=True))
     intervals = bootstrap_intervals(rows, asked)
@@ -439,12 +439,12 @@ def nested_variance(
     of_run = _of_run(answers, noise)
     # The part of each task's variance that its runs and judgments add.
     explained = []
-    for own in noise:
-        added = sum((of_run or 0.0) + value for value in own)
-        explained.append(added / len(own) ** 2)
+    for run_scores in noise:
+        added = sum((of_run or 0.0) + value for value in run_scores)
+        explained.append(added / len(run_scores) ** 2)
     of_task_means = variance(map(fmean, answers))
     of_task = max(0.0, of_task_means - fmean(explained))
-    harmonic_mean_of_runs = 1 / fmean(1 / len(own) for own in answers)
+    harmonic_mean_of_runs = 1 / fmean(1 / len(run_scores) for run_scores in answers)
     return NestedVariance(len(scores), of_task, of_run, of_judgment, harmonic_mean_of_runs)
 
 

@@ -314,10 +314,10 @@ def remove_utm_parameters(url: str) -> str:
     address, hash_mark, fragment = url.partition("#")
     path, _, query = address.partition("?")
     parameters = query.split("&")
-    kept = [part for part in parameters if not _is_tracking(part)]
-    if len(kept) == len(parameters):
+    significant = [part for part in parameters if not _is_tracking(part)]
+    if len(significant) == len(parameters):
         return url
-    without = f"{path}?{'&'.join(kept)}" if any(kept) else path
+    without = f"{path}?{'&'.join(significant)}" if any(significant) else path
     return without + hash_mark + fragment
 
 

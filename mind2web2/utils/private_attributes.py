@@ -91,12 +91,12 @@ def check_private_attributes(*packages: str) -> None:
             )
 
 
-def _is_there(wanted: PrivateAttribute) -> bool:
+def _is_there(attribute: PrivateAttribute) -> bool:
     try:
-        kind = getattr(import_module(wanted.module), wanted.kind)
+        kind = getattr(import_module(attribute.module), attribute.kind)
     except (ImportError, AttributeError):
         return False
     setup = getattr(kind.__init__, "__code__", None)
-    return hasattr(kind, wanted.attribute) or (
-        setup is not None and wanted.attribute in setup.co_names
+    return hasattr(kind, attribute.attribute) or (
+        setup is not None and attribute.attribute in setup.co_names
     )

@@ -111,9 +111,9 @@ class AuditSession:
             shown = []
             verdicts = label_verdicts(self._answers, [labels])
             for answer in self._answers:
-                wanted = wanted_leaves(answer, verdicts)
-                shown += [leaf for leaf in answer.leaves if leaf in wanted or leaf.seen in labels]
-                if wanted:
+                leaf_ids = wanted_leaves(answer, verdicts)
+                shown += [leaf for leaf in answer.leaves if leaf in leaf_ids or leaf.seen in labels]
+                if leaf_ids:
                     break
                 whole += 1
         return {

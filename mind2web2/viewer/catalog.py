@@ -142,13 +142,13 @@ class Catalog:
         """
         found = {answer.task_id for agent in self.agents() for answer in self.answers(agent)}
         if missing := sorted(self._tasks - found):
-            root, wanted = self.paths.eval_results_root, missing[0]
+            root, missing_task = self.paths.eval_results_root, missing[0]
             known = {
                 answer.task_id for agent in self.agents() for answer in agent_answers(root, agent)
             }
-            cure = did_you_mean(wanted, known, f"tasks there: {name_list(known)}")
+            cure = did_you_mean(missing_task, known, f"tasks there: {name_list(known)}")
             raise NoSuchResultError(
-                f"no results of task {wanted} of {' or '.join(self.agents())} under {root}; {cure}"
+                f"no results of task {missing_task} of {' or '.join(self.agents())} under {root}; {cure}"
             )
 
     def shows(self, agent: str) -> bool:
@@ -532,7 +532,7 @@ def _marks(facts: ResultFacts) -> set[str]:
 def _provenance_facts(result: ResultFile) -> Json:
     """Return how a result was made."""
     facts = result_facts(result)
-    kept = (
+    fact_names = (
         "run",
         "provenance",
         "judge_usage",
@@ -550,7 +550,7 @@ def _provenance_facts(result: ResultFile) -> Json:
         "script_faults": result.faults_of_script(),
     }
     document = result.document
-    return named | {name: document[name] for name in kept if name in document}
+    return named | {name: document[name] for name in fact_names if name in document}
 
 
 def _intervals(summary: AgentSummary) -> dict[str, list[float]]:

@@ -86,10 +86,12 @@ class Session:
         is_local = ip_address(host).is_loopback
         names = {*_LOOPBACK, _in_url(host)}
         if not is_local:
-            own = socket.gethostname()
-            names |= {own, socket.getfqdn()}
+            host_name = socket.gethostname()
+            names |= {host_name, socket.getfqdn()}
             with suppress(OSError):
-                names |= {_in_url(str(found[4][0])) for found in socket.getaddrinfo(own, None)}
+                names |= {
+                    _in_url(str(found[4][0])) for found in socket.getaddrinfo(host_name, None)
+                }
         hosts = frozenset(f"{name}:{port}" for name in names)
         return cls(hosts, is_local=is_local, cookie=f"{COOKIE}_{port}")
 
@@ -127,11 +129,11 @@ class SessionGuard:
         if not is_own:
             return PlainTextResponse(_OTHER_SITE, 403)
         # The cookie may be that of an earlier session at this port.
-        given = (
+        offered_keys = (
             request.cookies.get(self._session.cookie),
             request.query_params.get("token"),
         )
-        if not any(self._session.is_key(value) for value in given):
+        if not any(self._session.is_key(value) for value in offered_keys):
             return PlainTextResponse(
                 "This viewer belongs to another session: open the address that `mind2web2 view` printed.",
                 403,

@@ -45,7 +45,7 @@ def test_the_bound_is_the_mean_score_with_as_many_passes_failed():
     assert bound.wrong_passes == pytest.approx(1 / 9)
     assert bound.raw == 0.75
     assert bound.low == pytest.approx(0.75 * 8 / 9, abs=0.01)
-    assert "partial completion is 0.6" in str(bound)
+    assert "partial completion is 67% instead of 75%" in str(bound)
 
 
 def test_without_an_interval_there_is_no_bound():

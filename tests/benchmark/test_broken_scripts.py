@@ -27,7 +27,10 @@ BROKEN = {
 
 @pytest.fixture(params=BROKEN)
 def broken(request, tmp_path, monkeypatch):
-    """Stand in a project with two sound scripts and a broken one; return its task and what is wrong."""
+    """Stand in a project with two sound scripts and a broken one.
+
+    Return its task and what is wrong.
+    """
     project = entered(tmp_path, monkeypatch)
     for task in ("lake", "mill"):
         project.add_raw_script(SOUND.format(task), task, "lab")

@@ -34,7 +34,10 @@ def lines(*rows):
 
 
 def test_json_lines(folder):
-    """Tasks by id or question, runs numbered by hand or in their order; a second import changes nothing."""
+    """Tasks by id or question, runs numbered by hand or in their order.
+
+    A second import changes nothing.
+    """
     content = lines(
         {
             "task_id": "lake",

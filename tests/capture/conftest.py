@@ -20,7 +20,10 @@ def pytest_collection_modifyitems(items):
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser():
-    """The browser as captures use it, for tests that do it no harm; it trusts every ``SiteServer``."""
+    """The browser as captures use it, for tests that do it no harm.
+
+    It trusts every ``SiteServer``.
+    """
     network = NetworkSettings(trusted_keys=(certificate().spki,))
     async with Browser(CaptureSettings(network=network)) as browser:
         yield browser

@@ -1,4 +1,7 @@
-"""Small office documents and e-books, as programs write them; each holds something that readers hide."""
+"""Small office documents and e-books, as programs write them.
+
+Each holds something that readers hide.
+"""
 
 import io
 import zipfile
@@ -62,7 +65,10 @@ def docx():
 
 
 def xlsx(rows=(), far=False):
-    """Values with formats, a merged cell, a hidden row, column and sheet; ``far`` makes the sheet huge."""
+    """Values with formats, a merged cell, a hidden row, column and sheet.
+
+    ``far`` makes the sheet huge.
+    """
     workbook = openpyxl.Workbook()
     sheet = workbook.active
     sheet.title = "Ferries"

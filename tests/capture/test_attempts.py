@@ -244,7 +244,10 @@ def _browser_processes():
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def small(browser, site):
-    """Return a function that captures a page of this text; the site with teeth can be reached too."""
+    """Return a function that captures a page of this text.
+
+    The site with teeth can be reached too.
+    """
     with SmallSite() as pages:
         network = NetworkSettings(
             host_map={**site.host_map, "small.example": ("127.0.0.1", pages.port)}
@@ -372,7 +375,7 @@ class TellingPages(dict):
 
 
 async def test_the_users_browser_captures_many_at_once_and_keeps_its_tabs(tmp_path):
-    """Each page comes out whole, pop-ups are closed, and tabs that the user opens meanwhile stay."""
+    """Each page is whole, pop-ups are closed, and the user's own tabs stay."""
     with SmallSite() as pages:
         port = pages.port
         pages.pages = TellingPages()

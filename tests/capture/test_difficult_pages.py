@@ -1,4 +1,4 @@
-"""Pages and servers that make a capture hard: walls, downloads, frames without end, dead servers."""
+"""Difficult pages and servers: walls, downloads, endless frames, dead servers."""
 
 from pathlib import Path
 
@@ -156,7 +156,7 @@ async def test_a_brief_page_that_starts_a_download_keeps_its_text(manager, site,
 
 
 async def test_a_page_cut_off_by_its_download_is_read_whole(manager, site):
-    """It is loaded once more: frames go where they lead, addresses change, and no file is asked for again."""
+    """The page is loaded once more, and files are not requested again."""
     site.replies["/cut.zip"] = Reply(
         b"PK\x03\x04" + bytes(100), "application/zip", headers=DOWNLOAD
     )
@@ -185,7 +185,10 @@ STEPS = {
 
 @pytest.mark.parametrize("name", STEPS)
 async def test_a_step_on_the_way_to_a_file_yields_the_file(manager, site, name):
-    """A page that says nothing but that it redirects gives way; it is loaded again only where it was cut."""
+    """A page that says nothing but that it redirects gives way.
+
+    It is loaded again only where it was cut.
+    """
     site.replies["/tides.txt"] = Reply(b"High tide at 7", "text/plain")
     path = f"/step/{list(STEPS).index(name)}"
     page = await captured(manager, site, path, f"{STEPS[name]}<p>Redirecting...</p>")
@@ -233,7 +236,10 @@ async def test_a_dead_server_is_asked_once(browser, site):
 
 
 async def test_a_slow_server_is_waited_for_by_the_patient(browser, site):
-    """Its answer is taken however long the first wait was; the first result says that it was only silent."""
+    """Its answer is taken however long the first wait was.
+
+    The first result says that it was only silent.
+    """
     site.replies["/slow"] = lambda site, _: site.pause(3) or Reply(PROSE.encode())
     async with capturing(
         browser, NetworkSettings(host_map=site.host_map), answer_timeout_s=1.0
@@ -254,7 +260,10 @@ SPELLINGS = {
 
 @pytest.mark.parametrize("name", SPELLINGS)
 async def test_a_page_that_the_server_knows_by_another_spelling_is_found(manager, site, name):
-    """The cited spelling is opened first, and the other one where it gives 404; the record says so."""
+    """The cited spelling is opened first, and the other one where it gives 404.
+
+    The record says so.
+    """
     cited, known = SPELLINGS[name]
     site.replies[known] = Reply(PROSE.encode())
     page = await manager.capture(f"https://{HOST}{cited}")

@@ -129,7 +129,10 @@ def pdf_in_a_foreign_font(text):
 
 
 async def test_a_pdf_without_its_font_has_no_images():
-    """The judge reads its text and is told; the capture is suspect. A font that is there does for Latin."""
+    """The judge reads its text and is told; the capture is suspect.
+
+    A font that is there does for Latin.
+    """
     pdf = pdf_in_a_foreign_font("ฝายเปิด")
     PAGES["/tides.pdf"] = pdf
     [page] = await captured("/tides.pdf")

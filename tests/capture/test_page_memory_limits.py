@@ -1,4 +1,4 @@
-"""A page's memory has a bound: what unfolds without end costs its own page, with a record that says so."""
+"""A page that takes too much memory fails alone, with a record that says so."""
 
 import os
 import re
@@ -107,7 +107,10 @@ async def limited_browser():
 
 @pytest.mark.parametrize("name", ["framed", *SCRIPTS])
 async def test_a_page_that_takes_all_memory_loses_its_own_process(limited_browser, name):
-    """By gigabytes of HTML or by a script; the record says so, and the next page is captured well."""
+    """By gigabytes of HTML or by a script.
+
+    The record says so, and the next page is captured well.
+    """
     with peak_of_renderers() as peaks:
         bomb, plain = await captured(limited_browser, name, max_html_bytes=10**12, **LITTLE_MEMORY)
     assert (bomb.kind, bomb.troubles[0].kind) == (None, "crash")

@@ -35,7 +35,10 @@ CASES = json.loads(Path(__file__).with_name("sign_cases.json").read_text(encodin
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["case"])
 def test_pages_have_the_signs_of_their_trouble(case):
-    """Challenges, walls and lost pages are recognised; ordinary pages that speak of such things are not."""
+    """Challenges, walls and lost pages are recognised.
+
+    Ordinary pages that speak of such things are not.
+    """
     seen = {
         name: tuple(value) if isinstance(value, list) else value for name, value in case.items()
     }

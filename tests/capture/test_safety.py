@@ -51,7 +51,10 @@ async def proxied_page(browser, network, resolve=None):
 
 @asynccontextmanager
 async def attack(browser, *, allow_private_network):
-    """Let the hostile page try everything; yields the canary, the names asked for and the proxy's session."""
+    """Let the hostile page try everything.
+
+    Yields the canary, the names asked for and the proxy's session.
+    """
     names = CanaryNames(LOOPBACK, WAYS)
     arriving = {host_of(way) for way in WAYS.keys() - WITHOUT_REQUEST}
     async with (

@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.console import Console
 
 from mind2web2.capture.models import CaptureRecord, RefusedConnection, Trouble
-from mind2web2.cli.pages import print_cached
+from mind2web2.cli.cache import print_cached
 from mind2web2.cli.suggestions import caching_command
 from mind2web2.pages.crawl import CitedPage, TaskPages
 from mind2web2.runs.settings import RunSettings

@@ -57,7 +57,7 @@ def options_of(parser):
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """Stand in a folder with agents who gave the example's answers, beside a judge that knows the key."""
+    """Stand in a folder with the example's answers, beside a judge that knows the key."""
     for agent in ("my_agent", "other_agent", "example"):
         shutil.copytree(REPOSITORY / "answers/example", tmp_path / "answers" / agent)
         shutil.copytree(REPOSITORY / "cache/example", tmp_path / "cache" / agent)
@@ -72,7 +72,10 @@ def project(tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("project")
 def test_the_workflow_works():
-    """Its steps in their order; the report that it keeps is there, and a limit that is not met fails it."""
+    """Its steps in their order.
+
+    The report that it keeps is there, and a limit that is not met fails it.
+    """
     [text] = [text for name, text in blocks("yaml") if name == "continuous-integration.md"]
     workflow = yaml.safe_load(text)
     steps = workflow["jobs"]["evaluate"]["steps"]

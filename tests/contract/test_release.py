@@ -82,7 +82,10 @@ def test_the_wheel_is_small_and_holds_no_tests(wheel):
 
 
 def test_the_example_works_outside_of_a_clone(unpacked, tmp_path):
-    """It is written and evaluated; a second time nothing changes; a changed file is not overwritten."""
+    """It is written and evaluated; a second time nothing changes.
+
+    A changed file is not overwritten.
+    """
     run = outside(unpacked, tmp_path, "example")
     assert (run.returncode, run.stderr) == (0, "")
     assert "museum_saturday │ example │ 1: 0.44  2: 1  3: 0" in run.stdout

@@ -1,4 +1,7 @@
-"""The rewards of the page for trainers, called as each trainer documents it; no score is never a 0."""
+"""The rewards of the page for trainers, called as each trainer documents it.
+
+No score is never a 0.
+"""
 
 import asyncio
 import shutil

@@ -1,4 +1,4 @@
-"""The answers, pages and PDFs that carry the suite's attacks: what they say of the lake, and the attack."""
+"""The answers, pages and PDFs that carry the suite's attacks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ def claim_with(attack: Attack, claim: str) -> str:
 
 
 def is_shown_a_page(attack: Attack) -> bool:
-    """Tell whether a claim is held against the page; an answer's attack is judged from the answer alone."""
+    """Tell whether a claim is held against the page.
+
+    An answer's attack is judged from the answer alone.
+    """
     return attack.place not in ("answer", "file name")
 
 

@@ -2,8 +2,8 @@
 
     PYTHONPATH=tests python -m inputs.fuzz --seconds 3600
 
-Parsers run in processes of their own, within limits of memory and processor time. An input that does harm is
-kept in a folder, and the exit status is 1.
+Parsers run in processes of their own, within limits of memory and processor time. An input that
+does harm is kept in a folder, and the exit status is 1.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from inputs.mutations import mutated
 from inputs.parsers import PARSERS
 
 MEMORY_MB = 1536
-# Of the processor, for the inputs of one process.
+# Processor time for the inputs of one process.
 SECONDS = 90
 ROUND_S = 10.0
 
@@ -71,7 +71,7 @@ def main() -> int:
 
 
 def read_inputs(name: str, seconds: float, seed: str, findings: Path) -> int:
-    """Let a parser read inputs for a while, keep those that do harm, and return how many were read."""
+    """Let a parser read inputs for a while, and keep those that do harm."""
     logging.disable(logging.CRITICAL)
     parser, source, count = PARSERS[name], random.Random(seed), 0
     end = time.monotonic() + seconds

@@ -1,4 +1,4 @@
-"""Small files that unfold to a lot: images, PDFs and texts as somebody with bad intentions makes them."""
+"""Small hostile files that unfold to a lot: images, PDFs and texts."""
 
 from __future__ import annotations
 
@@ -77,7 +77,10 @@ IMAGE_BOMBS: dict[str, Callable[[], bytes]] = {
 def pdf_page(
     content: bytes, box: bytes = b"0 0 612 792", resources: bytes = b"", *more: bytes
 ) -> bytes:
-    """Return a PDF of one page, whose content is a stream object; ``more`` are objects from number 6 on."""
+    """Return a PDF of one page, whose content is a stream object.
+
+    ``more`` are objects from number 6 on.
+    """
     page = b"<< /Type /Page /Parent 2 0 R /MediaBox [%s] /Contents 4 0 R /Resources << %s >> >>"
     pages = b"<< /Type /Pages /Count 1 /Kids [5 0 R] >>"
     return pdf_of([_ROOT, pages, b"null", content, page % (box, resources), *more])
@@ -184,7 +187,7 @@ def repeated(text: str, chars: int) -> str:
     return (text * (chars // len(text) + 1))[:chars]
 
 
-# What takes markdown parsers and patterns time that grows with the square, or worse.
+# These pieces take markdown parsers and patterns time that grows with the square, or worse.
 HOSTILE_PIECES = (
     *(
         "[",

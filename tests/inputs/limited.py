@@ -13,7 +13,10 @@ from typing import Any
 def outcome_within(
     memory_mb: int, seconds: int, function: Callable[..., Any], *arguments: object
 ) -> Any:
-    """Return what a function returns or raises; a process that dies of a limit is an ``AssertionError``."""
+    """Return what a function returns or raises.
+
+    A process that dies of a limit is an ``AssertionError``.
+    """
     # Each is forked from one process that has loaded the package.
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["inputs.parsers"])
@@ -41,8 +44,7 @@ def _run(
     arguments: tuple[object, ...],
 ) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (memory_mb * 1024**2, resource.RLIM_INFINITY))
-    # Of the processor's time, so that a busy machine makes no difference; the system ends the
-    # process.
+    # The limit is processor time, so that a busy machine makes no difference.
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
     signal.signal(signal.SIGXCPU, signal.SIG_DFL)
     try:

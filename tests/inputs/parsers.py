@@ -82,7 +82,8 @@ class Parser:
     Args:
         read: takes the input and an empty folder to put it in.
         seeds: sound inputs.
-        raises: what it may raise beside the errors of the package: what others translate, one step up.
+        raises: what it may raise beside the errors of the package: what others translate, one step
+            up.
         is_json: whether made-up values of JSON are worth trying.
         is_slow: whether it reads in a worker process, within a time limit of its own.
     """

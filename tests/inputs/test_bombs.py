@@ -27,14 +27,17 @@ from mind2web2.utils.workers import run_in_worker
 
 # The module itself takes some hundred; an answer or a URL comes to megabytes.
 MEMORY_MB = 1500
-# Of processor time, for all of a test's inputs together: what is wrong takes hours.
+# Processor time for all of a test's inputs together; a fault would take hours.
 SECONDS = 60
 FEW_PAGES = RenderSettings(max_image_pages=1, max_text_pages=3, dpi=36)
 
 
 @pytest.mark.parametrize("name", IMAGE_BOMBS)
 async def test_an_image_bomb_is_refused_or_read(name):
-    """By what its header promises, or by its first frame; a worker's memory and time are never used up."""
+    """By what its header promises, or by its first frame.
+
+    A worker's memory and time are never used up.
+    """
     image = IMAGE_BOMBS[name]()
     for read in (to_jpeg, cut_screenshot):
         try:
@@ -47,7 +50,10 @@ async def test_an_image_bomb_is_refused_or_read(name):
 
 @pytest.mark.parametrize("name", PDF_BOMBS)
 async def test_a_pdf_bomb_costs_a_worker_at_most(name):
-    """It is read, or refused in one line, within the time given; the next document is read as ever."""
+    """It is read, or refused in one line, within the time given.
+
+    The next document is read as ever.
+    """
     try:
         rendered = await run_in_worker(render_pages, PDF_BOMBS[name](), FEW_PAGES, timeout_s=1.5)
     except DocumentError as error:
@@ -107,7 +113,7 @@ def test_a_url_of_megabytes_is_read():
 
 
 def kinds_of_documents():
-    """Tell what responses are that begin with what looks like HTML, under headers that never end."""
+    """Tell the kind of responses with endless headers or a beginning like HTML's."""
     comments = FetchedDocument("http://a.example", 200, "", b"<!-- -->" * 500, "")
     header = "text/plain" + repeated("; a", 500_000)
     text = FetchedDocument(

@@ -1,4 +1,4 @@
-"""A folder, a pipe, a device, a loop of links where a file is expected: never waited for, always one line."""
+"""A folder, pipe, device or loop of links in a file's place ends with one line at once."""
 
 import os
 from itertools import product
@@ -147,7 +147,10 @@ NAMES = (
 
 
 def test_odd_names_of_files_are_left_out(tmp_path):
-    """As long as a name can be, with line breaks, with other digits; answers are found beside them."""
+    """As long as a name can be, with line breaks, with other digits.
+
+    Answers are found beside them.
+    """
     folder = tmp_path / "answers/agent/task"
     folder.mkdir(parents=True)
     for name in (*NAMES, "answer_1.md"):

@@ -301,7 +301,13 @@ def test_results_name_the_last_check_of_their_judge(check, server, tmp_path):
 
 def test_a_check_belongs_to_all_parameters_of_its_judge():
     """Also to those of --judge_extra_body that can change replies."""
-    settings = JudgeSpec("m", 0.5, "low", max_images=1, extra_body='{"top_k": 1, "user": "me"}')
+    settings = JudgeSpec(
+        "m",
+        temperature=0.5,
+        reasoning_effort="low",
+        max_images=1,
+        extra_body='{"top_k": 1, "user": "me"}',
+    )
     with JudgmentStore(None) as store:
         identity = CachingJudge(settings, ClientProvider(ScriptedJudge()), store).identity
     given = identity.model_dump(exclude={"endpoint"})

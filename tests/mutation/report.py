@@ -1,11 +1,12 @@
-"""Change the modules that decide scores in one place at a time, and count the changes that tests notice.
+"""Change one place at a time in modules that decide scores; count what tests notice.
 
 PYTHONPATH=tests python -m mutation.report [PART ...] [--all]
 
-``parts.toml`` names modules and the tests that concern them. mutmut makes the changes; of each a sample
-is tried, the same each time. Each change that no test notices is shown. A change whose tests take too long
-counts only if they do so twice, as a busy machine is slow at times. Changes that change nothing are listed in
-``equal.toml`` with the reason, and do not count. The end status is 1 if a part has less than 85%.
+``parts.toml`` names modules and the tests that concern them. mutmut makes the changes; of each a
+sample is tried, the same each time. Each change that no test notices is shown. A change whose tests
+take too long counts only if they do so twice, as a busy machine is slow at times. Changes that
+change nothing are listed in ``equal.toml`` with the reason, and do not count. The end status is 1
+if a part has less than 85%.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ PACKAGE = "mind2web2"
 WORK = REPOSITORY / "build" / "mutants"
 LEAST_SHARE = 0.85
 SAMPLE = 40
-# Of the repository, the rest is there for tests to read.
+# The copy for tests has the rest of the repository.
 LEFT_OUT = {"build", "mutants", ".git", ".venv", "pyproject.toml"}
 # mutmut says so after it has made the changes and noted which test calls which function.
 NO_SUCH_CHANGE = "Filtered for specific mutants, but nothing matches"
@@ -89,7 +90,8 @@ class Change:
     Args:
         name: mutmut's, such as ``mind2web2.statistics.paired.x_share__mutmut_3``.
         status: mutmut's, such as ``killed``.
-        was: the line; ``becomes`` is the changed one. Both are read for changes that no test noticed.
+        was: the line; ``becomes`` is the changed one. Both are read for changes that no test
+            noticed.
     """
 
     name: str

@@ -66,7 +66,10 @@ def stem(key):
 
 
 def test_a_page_is_stored_with_its_record(cache):
-    """Found by any spelling, at once and after reopening; the record is readable JSON with the digest."""
+    """Found by any spelling, at once and after reopening.
+
+    The record is readable JSON with the digest.
+    """
     assert cache.put_capture(captured(text="täxt", title="Zürich \ud800", timings_s={"load": 0.5}))
     for opened in (cache, CacheFileSys(cache.task_dir)):
         assert opened.get_web("http://www.example.com/page/") == ("täxt", jpeg())

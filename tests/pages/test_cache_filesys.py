@@ -96,7 +96,7 @@ def test_reading_and_saving_leave_the_fixture_as_it_is(fixture_cache):
 
 
 def test_the_same_pages_are_written_as_the_same_files(fixture_cache, cache):
-    """Storing the fixture's pages under the URLs it was made from gives its folder, byte for byte."""
+    """Storing the fixture's pages again gives its folder, byte for byte."""
     for url in EXPECTED["written"]:
         if fixture_cache.has_pdf(url):
             cache.put_pdf(url, fixture_cache.get_pdf(url))
@@ -164,7 +164,10 @@ def test_the_other_kind_is_a_miss(cache):
     ],
 )
 def test_text_comes_back_as_it_was(cache, text, read):
-    """Line ends, odd characters and length survive; lone surrogates become replacement characters."""
+    """Line ends, odd characters and length survive.
+
+    Lone surrogates become replacement characters.
+    """
     cache.put_web(PAGE, text, None)
     assert cache.get_web(PAGE) == (read, None)
 
@@ -230,7 +233,10 @@ def test_the_last_kind_stored_is_the_page(cache):
 
 
 def test_the_exact_spelling_wins(cache):
-    """Spellings that mean one page may hold several captures; each finds its own, others the likest."""
+    """Spellings that mean one page may hold several captures.
+
+    Each finds its own, others the likest.
+    """
     captures = {
         "http://example.com/a": "plain",
         "https://example.com/a": "secure",

@@ -264,7 +264,10 @@ def test_sources_are_found_by_citation_redirect_and_title(tmp_path):
 
 
 def test_a_flag_is_shown_everywhere_and_changes_no_score(tmp_path, monkeypatch):
-    """In the result, metrics, the text of an answer and the viewer's rows; reused results get it as well."""
+    """In the result, metrics, the text of an answer and the viewer's rows.
+
+    Reused results get it as well.
+    """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "300")
     project = Project(tmp_path)

@@ -30,7 +30,8 @@ class ScriptedCapturer:
 
     Args:
         version: of the pages' texts.
-        replies: by page: troubles, the text of a failure, an exception, or what a redirect leads to.
+        replies: by page: troubles, the text of a failure, an exception, or what a redirect leads
+            to.
     """
 
     def __init__(self, version=1, **replies):
@@ -46,7 +47,7 @@ class ScriptedCapturer:
         yield self
 
     async def capture(self, url, _logger=None, *, is_patient=False):
-        """Return the page; one that is "slow" answers only who is patient, and one that is "dead" no one."""
+        """Return the page; a "slow" one answers patient callers only, a "dead" one never."""
         self.captured.append(url)
         await asyncio.sleep(0)
         reply = self.replies.get(url)
@@ -123,7 +124,10 @@ async def test_a_page_of_several_tasks_is_captured_once(cache):
 
 
 async def test_a_page_is_opened_as_it_is_cited(cache):
-    """Its key in the index is the published one; a fragment names a place in the page, not another page."""
+    """Its key in the index is the published one.
+
+    A fragment names a place in the page, not another page.
+    """
     cited = [
         "http://a.example/api/item/",
         "https://b.example/a%3Ab%3Bc/#part",

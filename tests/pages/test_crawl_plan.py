@@ -38,7 +38,10 @@ OF_OLDER_TOOLS = CitedPage(URL, "pdf", None)
     ],
 )
 def test_what_each_choice_gets(choice, chosen):
-    """A plain run tries failures and servers' outages again; pages without a record count as cached."""
+    """A plain run tries failures and servers' outages again.
+
+    Pages without a record count as cached.
+    """
     for page in (MISSING, FAILED, CLEAN, SUSPECT, OUT_OF_ORDER, OF_OLDER_TOOLS):
         assert bool(page_jobs([TaskPages("task", (page,))], choice)) is (page in chosen)
 

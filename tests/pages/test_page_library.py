@@ -169,7 +169,7 @@ async def test_a_page_that_is_stored_later_is_found(cache):
 
 
 async def test_a_page_that_a_script_stores_after_a_failed_capture_is_found(cache):
-    """The failure is remembered as long as nothing is stored, and the page is not captured twice."""
+    """The page is not captured again as long as nothing is stored."""
     library, camera = PageLibrary(), Camera(error=CaptureError("HTTP status 404"))
     wish = page_request(cache, capture=camera)
     for _ in range(2):
@@ -352,7 +352,10 @@ async def test_what_a_script_stores_later_is_not_at_hand(tmp_path):
 
 
 async def test_a_page_listed_as_failed_is_unavailable_and_not_captured(tmp_path):
-    """With the listed reason, in any spelling; ``cache --only failed`` finds it and a stored page wins."""
+    """With the listed reason, in any spelling.
+
+    ``cache --only failed`` finds it and a stored page wins.
+    """
     cache, browser = stored(tmp_path), Camera()
     gone = "https://lake.example/gone"
     failures = {

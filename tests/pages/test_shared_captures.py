@@ -1,4 +1,4 @@
-"""Captures during an evaluation: each page once a run, stored with its record, failures told apart."""
+"""Captures during an evaluation: each page once, with its record or failure."""
 
 import asyncio
 import logging
@@ -121,7 +121,10 @@ async def test_equal_requests_share_a_capture(cache):
 
 @pytest.mark.parametrize("own", [page, lambda url: failure(url, "timed out")])
 async def test_what_another_process_has_stored_meanwhile_stays(cache, own):
-    """It is as good, and claims may rest on it by now; what this run could not have is then there."""
+    """It is as good, and claims may rest on it by now.
+
+    What this run could not have is then there.
+    """
 
     def shot(url):
         CacheFileSys(cache.task_dir).put_capture(CapturedPage(record(url), "Depth: 81 m", image()))
@@ -177,7 +180,10 @@ async def test_a_sound_page_of_another_agent_is_copied(tmp_path, days, task, is_
 async def test_a_private_page_of_another_agent_is_copied_where_one_may_be_captured(
     tmp_path, cited, final, is_private, is_allowed
 ):
-    """Without the permission, a capture would be refused; names are judged by what their capture recorded."""
+    """Without the permission, a capture would be refused.
+
+    Names are judged by what their capture recorded.
+    """
     theirs = CacheFileSys(tmp_path / "other" / "lake")
     made = CaptureRecord(
         requested_url=cited,
@@ -320,7 +326,7 @@ async def test_what_is_no_address_is_not_captured(url, cache):
 
 
 async def test_without_a_browser_nothing_is_decided(cache):
-    """It says nothing about the page, is not remembered, and the message says what else can be done."""
+    """The failure is not remembered, and the message says what to do."""
     captures = SharedCaptures(
         lambda: Browser(opening_error=MachineError("no browser: install chromium"))
     )
@@ -528,7 +534,10 @@ async def test_an_error_page_that_may_have_passed_is_tried_again(project):
     ],
 )
 async def test_who_captures_within_a_run(of_run, given, asked, cache):
-    """The run's browser before another one of ours; nobody where the run captures nothing, as in a replay."""
+    """The run's browser before another one of ours.
+
+    Nobody where the run captures nothing, as in a replay.
+    """
 
     class Other(Browser):
         """A browser of a script's own making."""

@@ -24,7 +24,7 @@ def code_of(block):
 
 @given(st.lists(st.tuples(st.sampled_from(["task", "answer", "page"]), ANY_TEXT), max_size=5))
 def test_texts_are_whole_inside_their_blocks(texts):
-    """Whatever they hold, only surrogates and what is invisible are changed, and each code is new."""
+    """Only surrogates and invisible characters change, and each code is new."""
     chain = BlockChain()
     blocks = [chain.block(name, text) for name, text in texts]
     for block, (name, text) in zip(blocks, texts, strict=True):
@@ -38,7 +38,10 @@ def test_texts_are_whole_inside_their_blocks(texts):
 
 @given(st.lists(ANY_TEXT, min_size=1, max_size=4))
 def test_equal_prompts_have_equal_codes(texts):
-    """Prompt caching and replay need that; a change anywhere changes what follows, and nothing before."""
+    """Prompt caching and replay need that.
+
+    A change anywhere changes what follows, and nothing before.
+    """
     first, second = BlockChain(), BlockChain()
     codes = [code_of(first.block("x", text)) for text in texts]
     assert [code_of(second.block("x", text)) for text in texts] == codes

@@ -115,7 +115,7 @@ ODD = st.integers(0, 6).map(lambda half: 2 * half + 1)
 
 
 def vote(opinions, num_trials):
-    """Return outcome, trials made and rounds of asking, with the judge's opinions given in order."""
+    """Return outcome, trials and rounds, for the judge's opinions in order."""
     votes, rounds = [], 0
     while needed := trials_needed(votes, num_trials):
         votes += opinions[len(votes) : len(votes) + needed]
@@ -142,7 +142,10 @@ def vote(opinions, num_trials):
     ],
 )
 def test_votes_end_when_they_are_settled(opinions, num_trials, expected, trials):
-    """Two first trials that agree settle it, or an absolute majority; five do not stop at a first opinion."""
+    """Two first trials that agree settle it, or an absolute majority.
+
+    Five do not stop at a first opinion.
+    """
     assert vote([letter == "y" for letter in opinions], num_trials)[:2] == (
         expected,
         trials,

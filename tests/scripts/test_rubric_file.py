@@ -454,6 +454,80 @@ async def test_texts_reach_the_judge_as_they_are_written(tmp_path, text):
     assert " ".join(text.split()) in " ".join(judge.questions[0].text.split())
 
 
+BOUNDS = """\
+task: trip
+question: Which trip?
+extract:
+  day: the day
+  end: the last day
+  ferry: {ask: the price, type: number}
+  tour: the price with its unit
+  urls: its pages
+  stops:
+    ask: the stops
+    list: 3
+    fields: {name: its name}
+root:
+  children:
+    - {id: cheap, desc: a, limit: {sum_of: [ferry, tour], at_most: 90}}
+    - {id: fair, desc: b, limit: {field: ferry, at_least: 10, at_most: tour}}
+    - {id: stops, desc: c, limit: {count_of: stops, at_least: 2}}
+    - {id: late, desc: d, limit: {field: day, after: 2025-09-01, before: end}}
+    - {id: official, desc: e, present: urls, domain: [lake.example]}
+    - id: either
+      desc: f
+      any_of:
+        - {present: end, limit: {field: ferry, at_most: 1}}
+        - {claim: "It costs {ferry}.", sources: "https://fares.example/", instruction: "x"}
+"""
+TRIP = {"day": "12 October 2025", "end": "2025-10-13", "ferry": 20, "tour": "70 crowns"}
+TRIP |= {"urls": ["https://www.lake.example/a"], "stops": [{"name": "a"}, {"name": "b"}]}
+
+
+@pytest.mark.parametrize(
+    ("change", "failed"),
+    [
+        ({}, {"either"}),
+        ({"ferry": 1}, {"fair"}),
+        ({"ferry": 21}, {"cheap", "either"}),
+        ({"tour": None}, {"cheap", "fair", "either"}),
+        ({"stops": [{"name": "a"}, {"name": None}]}, {"stops", "either"}),
+        ({"day": "2025-09-01"}, {"late", "either"}),
+        ({"end": "2025-10-12"}, {"late", "either"}),
+        (
+            {"urls": ["https://lake.example.org/", "https://notlake.example/"]},
+            {"official", "either"},
+        ),
+    ],
+)
+async def test_bounds_domains_and_alternatives(tmp_path, change, failed):
+    """The fixed address is unavailable here, so that its claim fails."""
+    judge = ScriptedJudge(lambda question: question.template(**(TRIP | change)))
+    statuses, _ = await tree_of(written(tmp_path, BOUNDS), judge)
+    assert {name for name, status in statuses.items() if status == "failed"} - {"root"} == failed
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "cure"),
+    [
+        ("at_most: 90", "at_most: much", "'much' is neither a number nor a field"),
+        ("after: 2025-09-01", "after: soon", "'soon' is neither a day, such as"),
+        ("count_of: stops", "count_of: ferry", "'ferry' is no list of the extraction"),
+        ("count_of: stops, at_least: 2", "count_of: stops", "needs a bound"),
+        ("limit: {field: day", "limit: {count_of: stops, field: day", "exactly one of field"),
+        ("field: day, after", "sum_of: [day], after", "for the day of one field"),
+        ("present: urls, domain", "limit: {field: ferry, at_most: 1}, domain", "goes with sources"),
+        ("present: end", "present: ends", "no field 'ends'"),
+        ('sources: "https://fares.example/", ', "", "the claim has no sources"),
+        ("      any_of:", "      present: end\n      any_of:", "any_of stands alone: move present"),
+    ],
+)
+def test_bounds_and_alternatives_that_make_no_sense_are_refused(old, new, cure):
+    assert old in BOUNDS
+    with pytest.raises(YamlFileError, match=re.escape(cure)):
+        parsed_rubric(BOUNDS.replace(old, new, 1).encode(), Path("trip.yaml"))
+
+
 BLIND = SMALL.replace(
     "sources: urls", "sources: urls\n      blind: true\n      ask: the depth\n      compare: number"
 )

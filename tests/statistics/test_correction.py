@@ -1,4 +1,4 @@
-"""Means that labels or a better judge correct: against full enumeration of the samples, and by hand."""
+"""Corrected means, compared with full enumeration of samples and by hand."""
 
 import random
 from statistics import fmean
@@ -41,7 +41,10 @@ def test_a_judge_that_errs_alike_everywhere_is_corrected_by_the_difference():
     ],
 )
 def test_scores_that_are_all_alike_leave_room_for_others(size, exact_scores, low, high):
-    """The interval of a sample has a width, as other answers may be unlike it; that of all has none."""
+    """The interval of a sample has a width, as other answers may be unlike it.
+
+    That of all has none.
+    """
     exact = dict.fromkeys(range(size), 1.0) | exact_scores
     found, _ = correct_by_answers([JudgedTwice(f"task_{n}", 1.0, exact.get(n)) for n in range(40)])
     assert found.these_tasks.low == pytest.approx(low, abs=0.001)

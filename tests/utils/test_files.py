@@ -107,7 +107,10 @@ for number in itertools.count():
 
 
 def test_a_killed_writer_leaves_whole_files_and_no_mixture(tmp_path):
-    """After SIGKILL a file has one content entirely; the second of two goes with the first or is missing."""
+    """After SIGKILL a file has one content entirely.
+
+    The second of two goes with the first or is missing.
+    """
     for writes in (1, 2, 5, 9, 27):
         with subprocess.Popen(
             [sys.executable, "-c", ENDLESS, tmp_path], stdout=subprocess.PIPE

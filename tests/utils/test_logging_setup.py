@@ -112,7 +112,10 @@ def test_a_message_that_does_not_fit_its_arguments_is_kept(
 
 
 def test_text_of_a_page_cannot_pose_as_a_line(tmp_path, logs):
-    """Whatever breaks a line is indented, so that only ours begin at the margin; odd characters are kept."""
+    """Whatever breaks a line is indented, so that only ours begin at the margin.
+
+    Odd characters are kept.
+    """
     logs()[0].info("page\n2025-01-01 00:00:00 ERROR forged\rx\udc80")
     first, second, third = lines(tmp_path, ".log")
     assert first.endswith("page")

@@ -167,7 +167,10 @@ def test_any_kind_of_program_leaves_nothing_behind(write_program, tmp_path):
 
 
 def _start_interruptible(folder, handler, work):
-    """Start a program with a worker at ``work`` in a process group of its own; return it and that worker."""
+    """Start a program with a worker at ``work`` in a process group of its own.
+
+    Return it and that worker.
+    """
     started = folder / "started"
     os.mkfifo(started)
     # A shell starts its background jobs with interrupts ignored, and children inherit that.

@@ -44,7 +44,7 @@ async def test_views_have_no_serious_violation(page, example_server):
 
 @pytest.fixture
 def rivals(tmp_path):
-    """Return a catalog of two agents, judged by a rubric file, with scores that a person's labels correct."""
+    """Return a catalog of two agents, judged by a rubric file, with corrected scores."""
     made = Results(tmp_path)
     rubrics = made.paths.eval_scripts_root / "example"
     shutil.copytree(REPOSITORY / "examples/rubrics/example", rubrics)
@@ -97,7 +97,10 @@ async def test_an_audit_has_no_serious_violation(page, rivals, tmp_path):
 
 
 async def test_all_figures_of_agents_fit_a_usual_window(page, rivals):
-    """Nothing has to be scrolled; the judge's name stands below the agent's. The data is asked for once."""
+    """Nothing has to be scrolled; the judge's name stands below the agent's.
+
+    The data is asked for once.
+    """
     asked = []
     page.on("request", lambda request: asked.append(request.url.partition("?")[0]))
     with served(rivals) as home:

@@ -188,7 +188,10 @@ def test_labels_in_under_half_a_second_are_named(results, capsys):
 
 
 async def test_second_pass_shows_both_sides_before_it_asks(page, results):
-    """The blind label and the judge's reasons stand beside the claim; the blind label stays as it is."""
+    """The blind label and the judge's reasons stand beside the claim.
+
+    The blind label stays as it is.
+    """
     blind = session_of(results)
     for _ in range(3):
         label(blind, note="line 4")

@@ -23,7 +23,10 @@ def agent(name, share, *, runs=3, interval=None):
 
 
 def compared(first, second, limits=(None, None), p_value=None):
-    """Return the comparison of two agents with these shares; limits are of the second minus the first."""
+    """Return the comparison of two agents with these shares.
+
+    Limits are of the second minus the first.
+    """
     pair = {
         "first": first,
         "second": second,
@@ -84,7 +87,10 @@ A, B = agent("a", 0.93), agent("b", 0.62)
     ],
 )
 def test_a_report_opens_in_words(agents, comparison, expected):
-    """The two best agents, in the order of the tasks that they share; one alone with its interval."""
+    """The two best agents, in the order of the tasks that they share.
+
+    One alone with its interval.
+    """
     assert opening_sentence(agents, comparison) == expected
 
 

@@ -151,14 +151,14 @@ def _request_rewriter(name: str, port: int, upstream: Upstream) -> Rewrite:
         request = _REQUEST_LINE.fullmatch(line)
         if request is None:
             raise UpstreamError(f"the {upstream} tunnels no connection to {name}")
-        kept = [header for header in headers if not header.lower().startswith(_HOP_HEADERS)]
+        end_to_end = [header for header in headers if not header.lower().startswith(_HOP_HEADERS)]
         if request[2] != b"*":
             target = origin + request[2]
         else:
             target = origin
         first = b" ".join((request[1], target, request[3]))
         return (
-            b"\r\n".join([first, *kept, b"Connection: close"])
+            b"\r\n".join([first, *end_to_end, b"Connection: close"])
             + b"\r\n"
             + upstream.authorization
             + b"\r\n"

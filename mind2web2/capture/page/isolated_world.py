@@ -142,9 +142,11 @@ async def open_worlds(page: Page, session: CDPSession, name: str = WORLD_NAME) -
     # A frame of another site runs in a process of its own, with a session of its own.
     if len(page.frames) > known:
         frames = [frame for frame in page.frames if frame.parent_frame is not None][:_MAX_FRAMES]
-        for own in await asyncio.gather(*(_own_session(page, frame) for frame in frames)):
-            if own is not None:
-                worlds += await _worlds_of_tree(own, await frame_tree(own), name)
+        for frame_session in await asyncio.gather(*(_own_session(page, frame) for frame in frames)):
+            if frame_session is not None:
+                worlds += await _worlds_of_tree(
+                    frame_session, await frame_tree(frame_session), name
+                )
     worlds = worlds[:_MAX_FRAMES]
     await asyncio.gather(*map(_mark_closed_roots, worlds))
     parents = {world.parent_id for world in worlds}

@@ -362,7 +362,7 @@ class Navigation:
 
     async def _show_as_html(self, event: PausedRequest, file: FetchedDocument) -> None:
         """Let the browser render a page that the server declares as another type."""
-        kept = {
+        other_headers = {
             name: value
             for name, value in self.document.headers.items()
             if name
@@ -381,7 +381,7 @@ class Navigation:
         ):
             declared = f"text/html;{file.content_type.partition(';')[2]}"
         status = self.document.status or 200
-        await self._fulfill(event, status, {**kept, "content-type": declared}, file.body)
+        await self._fulfill(event, status, {**other_headers, "content-type": declared}, file.body)
 
     async def _fulfill(
         self,

@@ -110,7 +110,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_folder_options(parser, "answer_folder", "cache_root")
     _add_link_options(parser)
     _add_browser_options(parser)
-    parser.set_defaults(run="mind2web2.cli.pages")
+    parser.set_defaults(run="mind2web2.cli.cache")
 
 
 def _add_link_options(parser: argparse.ArgumentParser) -> None:
@@ -213,4 +213,4 @@ def _add_pages(commands: Subcommands) -> None:
         help="of the page in a .pdf or .mhtml file",
     )
     add_folder_options(importing, "answer_folder", "cache_root")
-    importing.set_defaults(run="mind2web2.cli.pages:run_import")
+    importing.set_defaults(run="mind2web2.cli.pages")

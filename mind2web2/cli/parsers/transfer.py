@@ -43,7 +43,7 @@ def add_command(commands: Subcommands) -> None:
                 help="a .jsonl file, or postgresql://USER@HOST:PORT/DATABASE",
             )
         add_folder_options(action, "eval_results_root")
-        action.set_defaults(run=f"mind2web2.cli.results.transfer:run_{name}")
+        action.set_defaults(run=f"mind2web2.cli.results.judgments:run_{name}")
 
 
 MERGE = """\
@@ -76,4 +76,4 @@ def _add_merge(commands: Subcommands) -> None:
         required=True,
         help="the eval_results/ that takes them all",
     )
-    parser.set_defaults(run="mind2web2.cli.results.transfer:run_merge")
+    parser.set_defaults(run="mind2web2.cli.results.merge")

@@ -454,11 +454,13 @@ def call_function(module: str, function: str, *files: str) -> None:
     if inspect.isawaitable(reply):
         reply = asyncio.run(_await_reply(reply))
     fields = reply if isinstance(reply, dict) else {"answer": reply}
-    given = _FunctionReply.model_validate(fields)
-    Path(meta_file).write_text(json.dumps({"cost_usd": given.cost_usd}), encoding="utf-8")
-    if not isinstance(given.answer, str | None):
-        raise TypeError(f"{module}:{function} returned {type(given.answer).__name__}, not a text")
-    Path(answer_file).write_text(given.answer or "", encoding="utf-8")
+    function_reply = _FunctionReply.model_validate(fields)
+    Path(meta_file).write_text(json.dumps({"cost_usd": function_reply.cost_usd}), encoding="utf-8")
+    if not isinstance(function_reply.answer, str | None):
+        raise TypeError(
+            f"{module}:{function} returned {type(function_reply.answer).__name__}, not a text"
+        )
+    Path(answer_file).write_text(function_reply.answer or "", encoding="utf-8")
 
 
 async def _await_reply(reply: object) -> object:

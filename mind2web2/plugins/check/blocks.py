@@ -207,7 +207,8 @@ class _Cutter:
         if _LABELS.match(before.strip()) and _ADDRESS.search(before):
             return bool(_ADDRESS.search(content))
         is_title = len(before.strip()) < _MAX_SHORT_LINE and not _SENTENCE_END.search(before)
-        return is_title and content[:1].isupper() and not line.startswith("  ")
+        is_start = content[:1].isupper() or content.startswith("[")
+        return is_title and is_start and not line.startswith("  ")
 
     def _closed(self) -> Iterator[Block]:
         if self._open is not None:

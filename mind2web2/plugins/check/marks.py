@@ -11,7 +11,7 @@ from mind2web2.plugins.check.blocks import Block
 from mind2web2.plugins.check.references import Entry, SourceLists
 from mind2web2.plugins.check.words import COUNTING, NUMBERED, NUMBERING, SOURCE_WORD
 
-_RANGE = r"\d{1,3}(?:\s*(?:[,;，、]|[-–—−‑]|\bto\b)\s*\d{1,3})*"
+_RANGE = r"\d{1,3}(?:\s*(?:[,;，、&]|[-–—−‑]|\b(?:to|and)\b)\s*\d{1,3})*"
 # Programs write these for their readers; a copy of the text has no addresses for them.
 _LOST = re.compile(
     r"\ue200[a-z_]*cite[^\ue201\n]{0,400}\ue201"
@@ -19,14 +19,16 @@ _LOST = re.compile(
     r"|【\s*(?:\d{1,3}†|turn\d|oaicite)[^】\n]{0,80}】"
     r"|\[\s*turn\d+[a-z]+\d+[^\]\n]{0,80}\]"
     r"|\[\d{1,3}†[^\]\n]{0,40}\](?:\[\d{1,3}[^\]\n]{0,20}\])*"
-    r"|:?contentReference\[oaicite:[^\]\n]{0,20}\](?:\{index=\d+\})?",
+    r"|:?contentReference\[oaicite:[^\]\n]{0,20}\](?:\{index=\d+\})?"
+    r"|<grok:render\b[^<>]*>(?:[\s\S]{0,400}?</grok:render>)?",
     re.IGNORECASE,
 )
+_KEYS = re.compile(r"\[([^\W\d_]\w{0,20}(?:\s*[,;]\s*[^\W\d_]\w{0,20})*)\](?![(\[:])")
 # It says where the words begin that the next mark cites.
 _CITE_BEGIN = re.compile(r"\[cite_(?:start|end)\]", re.IGNORECASE)
 _CITE = re.compile(rf"\[cite:\s*({_RANGE})\s*\]", re.IGNORECASE)
 _BRACKETS = re.compile(
-    rf"\\?\[\s*(?:{SOURCE_WORD}\s*)?[#^]?\s*({_RANGE})(?:,?\s*pp?\.\s*[\d–-]+)?\s*\\?\]"
+    rf"\\?\[\s*(?:{SOURCE_WORD}[:：]?\s*)?[#^]?\s*({_RANGE})(?:,?\s*pp?\.\s*[\d–-]+)?\s*\\?\]"
     rf"|［\s*({_RANGE})\s*］|【\s*({_RANGE})\s*】|〔\s*({_RANGE})\s*〕",
     re.IGNORECASE,
 )
@@ -139,6 +141,7 @@ class CitationFinder:
         found += self._matches(_FOOTNOTE, self._footnote)
         found += self._matches(_RAISED, self._raised)
         found += self._matches(_BRACKETS, self._bracketed)
+        found += self._matches(_KEYS, self._keyed)
         found += self._matches(
             _WORDED,
             lambda match: self._numbered(match, ",".join(_NUMBER.findall(match[1]))),
@@ -221,6 +224,14 @@ class CitationFinder:
         entry = self._lists.entry(f"^{match[1]}", match.start())
         addresses = entry.addresses if entry else ()
         return Citation(*match.span(), match[0], addresses, () if addresses else (match[0],))
+
+    def _keyed(self, match: re.Match[str]) -> Citation | None:
+        """Return the citation of keys such as ``[Roe20]``, if a list has them all."""
+        keys = re.split(r"\s*[,;]\s*", match[1])
+        entries = [self._lists.entry(key, match.start()) for key in keys]
+        if any(entry is None for entry in entries):
+            return None
+        return _by_entry(*match.span(), match[0], entries)
 
     def _bracketed(self, match: re.Match[str]) -> Citation | None:
         numbers = next(group for group in match.groups() if group)
@@ -409,7 +420,7 @@ def _as_mark(written: str, name: str | None) -> str:
 def _expanded(numbers: str) -> list[str]:
     """Return each number of ``1-5,9``."""
     expanded: list[str] = []
-    for part in re.split(r"[,;，、]", numbers):
+    for part in re.split(r"[,;，、&]|\band\b", numbers):
         bounds = [int(each) for each in re.findall(r"\d+", part)]
         first, last = bounds[0], bounds[-1]
         if not first <= last <= first + 99:

@@ -111,7 +111,7 @@ def _mark_lines(unresolved: list[str], uncited: list[str]) -> Iterator[str]:
 
 def is_lost(mark: str) -> bool:
     """Tell whether a mark is one that a program writes for its reader alone."""
-    return any(sign in mark for sign in ("cite", "†", "\ue200", "turn"))
+    return any(sign in mark for sign in ("cite", "†", "\ue200", "turn", "citation:", "grok:"))
 
 
 def _listed(names: list[str]) -> str:

@@ -37,6 +37,10 @@ _ADDRESS_WORD = re.compile(
     r"|链接|网址|来源|連結",
     re.IGNORECASE,
 )
+_CITED_SENTENCE = re.compile(r"[^\W\d_]\s?\[\d{1,3}\]\.$|\.\s?\[\d{1,3}\]$")
+_NUMBER_MARK = re.compile(
+    r"\[\^?\d{1,3}\^?\]|【\d{1,3}】|[¹²³⁴-⁹]|<sup>|[a-z][.,;]\d{1,2}\s|\(\d{1,2}\)"
+)
 _YEAR = re.compile(r"\b(?:1[5-9]|20)\d\d[a-z]?\b")
 _MARKUP = re.compile(r"[*_\[\]#]+")
 
@@ -177,7 +181,9 @@ class _Finder:
             return False
         content = self._content(index)
         words = len(content.split())
-        return words >= 8 and not _YEAR.search(content[:200]) and content[-1] in ".?!"
+        is_cited = bool(_CITED_SENTENCE.search(content))
+        is_long = words >= 8 and content[-1] in ".?!"
+        return (is_cited or is_long) and not _YEAR.search(content[:200])
 
     def _is_listed_address(self, index: int) -> bool:
         """Tell whether a block is an address, or a title with an address at its end or its start."""
@@ -188,7 +194,9 @@ class _Finder:
         first, last = addresses[0], addresses[-1]
         rest = self._text[last.end : block.end].strip()
         is_closing = not rest and last.name is None
-        is_opening = not self._text[block.start : first.start].strip(" *_")
+        # A sentence goes on behind the link that it begins with.
+        is_title = not self._text[first.end : first.end + 2].strip()[:1].islower()
+        is_opening = is_title and not self._text[block.start : first.start].strip(" *_")
         return is_closing or (is_opening and first.name is not None)
 
     def _is_address_only(self, index: int) -> bool:
@@ -233,7 +241,10 @@ class _Finder:
             if not self._blocks[index].number or not self._is_listed_address(index):
                 break
             closing.append(index)
-        return closing if len(closing) > 1 else []
+        if len(closing) < 2:
+            return []
+        above = self._text[: self._blocks[closing[-1]].start]
+        return closing if _NUMBER_MARK.search(above) else []
 
     def entries(self) -> list[Entry]:
         entries: list[Entry] = []

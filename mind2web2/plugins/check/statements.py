@@ -50,11 +50,11 @@ _LINKED = "\x01"
 _ASCII_END = r"[.!?…]+(?:[\"'”’»)\]*_~]|</\w+>)*"
 _OTHER_END = r"[。！？؟۔।]+[\"'”’」』）)*_]*"
 _END = re.compile(
-    rf"(?:{_ASCII_END})(?=[\s{_OPAQUE}({_LINKED}]|<sup>\W{{0,2}}{_OPAQUE}|$)|{_OTHER_END}"
+    rf"(?:{_ASCII_END})(?=[\s\u200b\u2060{_OPAQUE}({_LINKED}]|<sup>\W{{0,2}}{_OPAQUE}|$)|{_OTHER_END}"
 )
 # Behind a sentence: its marks, its links in brackets and the words that introduce them.
 _RUN = re.compile(
-    rf"(?:[\s{_OPAQUE}()（）\[\],;、，·|*†]|</?su[pb]>|(?<![^\W_])(?:{SOURCE_LABELS}\s?[:：]|(?:{SOURCE_LABELS}|(?-i:and)|&)(?=\s?{_OPAQUE})))*",
+    rf"(?:[\s\u200b\u2060{_OPAQUE}()（）\[\],;、，·|*†]|</?su[pb]>|(?<![^\W_])(?:{SOURCE_LABELS}\s?[:：]|(?:{SOURCE_LABELS}|(?-i:and)|&)(?=\s?{_OPAQUE})))*",
     re.IGNORECASE,
 )
 _LINKED_RUN = re.compile(rf"[\s{_OPAQUE}{_LINKED}()（）\[\],;、，·|*:：—–-]*")
@@ -359,7 +359,7 @@ def _without_run(content: str) -> str:
     kept = content.rstrip()
     while True:
         cut = re.sub(
-            rf"(?:[\s(（\[]*{_OPAQUE}+[\s)）\],;、，.]*|\s+{SOURCE_LABELS}[:：]?)$",
+            rf"(?:[\s(（\[]*{_OPAQUE}+[\s)）\],;、，.]*|[\s(（\[]+{SOURCE_LABELS}[:：]?)$",
             "",
             kept,
             flags=re.IGNORECASE,

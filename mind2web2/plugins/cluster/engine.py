@@ -216,8 +216,8 @@ class ShardEngine:
     def _shards(self) -> list[_ShardWork]:
         """Return the shards of the run that hold answers."""
         places = sum(node.at_once for node in self._nodes.values())
-        wanted = min(places * _SHARDS_A_PLACE, len(self._judged) // _ANSWERS_A_SHARD)
-        count = min(max(wanted, 1), MAX_SHARDS)
+        shard_count = min(places * _SHARDS_A_PLACE, len(self._judged) // _ANSWERS_A_SHARD)
+        count = min(max(shard_count, 1), MAX_SHARDS)
         parts: dict[Shard, _ShardWork] = {}
         for name in self._judged:
             shard = Shard.of(*name, count)

@@ -439,9 +439,9 @@ class SharedJudgmentStore(SharedStore):
 
     async def get(self, key: str, endpoint: str | None = None) -> Judgment | None:
         """Return the newest judgment of our own with this key."""
-        own = await super().get(key, endpoint)
-        if own is not None or endpoint is None:
-            return own
+        local_judgment = await super().get(key, endpoint)
+        if local_judgment is not None or endpoint is None:
+            return local_judgment
         shared = await self.database.find(key, endpoint)
         if shared is not None:
             await self.put_own(shared)
@@ -459,9 +459,9 @@ class SharedJudgmentStore(SharedStore):
 
     async def keep(self, judgment: Judgment, instead_of: Judgment | None = None) -> Judgment:
         """Store a judgment unless this machine or another has one, and return that."""
-        own = await super().keep(judgment, instead_of)
-        shared = await self.database.keep(own, instead_of)
-        if shared != own:
+        local_judgment = await super().keep(judgment, instead_of)
+        shared = await self.database.keep(local_judgment, instead_of)
+        if shared != local_judgment:
             await self.put_own(shared)
         return shared
 

@@ -178,10 +178,10 @@ class RunOrder:
 
 def _for_other_machines(settings: RunSettings) -> RunSettings:
     defaults = dict(zip(FOLDER_NAMES, paths_of(settings).roots, strict=True))
-    named = {name: getattr(settings, name) or root for name, root in defaults.items()}
-    values = {name: getattr(settings, name) for name in SETTINGS} | named
+    roots = {name: getattr(settings, name) or root for name, root in defaults.items()}
+    values = {name: getattr(settings, name) for name in SETTINGS} | roots
     absolute = {name: value.absolute() for name, value in values.items() if isinstance(value, Path)}
-    return replace(settings, **named | absolute, engine=PLAIN)
+    return replace(settings, **roots | absolute, engine=PLAIN)
 
 
 def _variables(settings: RunSettings) -> dict[str, str]:
@@ -309,14 +309,14 @@ class _ShardJudging:
         """Copy the earlier results of the shard's answers, which may hold, into its own folder."""
         root, name = paths.eval_results_root, folders.agent_name
         for task in work:
-            own = folders.agent_results / task.task_id
-            own.mkdir(parents=True)
+            task_results = folders.agent_results / task.task_id
+            task_results.mkdir(parents=True)
             with suppress(FileNotFoundError):
                 listed = root / name / task.task_id / UNSCORED_NAME
-                shutil.copy(listed, own / UNSCORED_NAME)
+                shutil.copy(listed, task_results / UNSCORED_NAME)
             for answer in task.answers:
                 earlier = answer_dir(root, name, task.task_id, answer.name) / "results"
-                results = own / earlier.parent.name / "results"
+                results = task_results / earlier.parent.name / "results"
                 if earlier.is_dir():
                     shutil.copytree(earlier, results)
                     for path in results.iterdir():
@@ -337,13 +337,13 @@ class _ShardJudging:
             budget = None
             if order.terms is not None:
                 budget = LeasedBudget(order.terms, store.database)
-            own = OwnParts(
+            own_parts = OwnParts(
                 store=store,
                 budget=budget,
                 other_pages=PagesOfOthers(with_private_network=settings.allow_private_network),
                 judge_check=order.judge_check,
             )
-            async with open_run(settings, None, own=own) as session:
+            async with open_run(settings, None, own=own_parts) as session:
                 self._parts = session.parts
                 keeping_up = asyncio.create_task(self._keep_up(session.client, store.database))
                 try:

@@ -149,10 +149,10 @@ class WorkingCopy:
             self._note(name, edition, _state(self._path(name)))
             return
         with self._lock_index(name):
-            theirs, merged = self._merge_with_published(name, content)
+            published, merged = self._merge_with_published(name, content)
             write_whole(self._path(name), index_bytes(merged))
-            state = _state(self._path(name)) if merged == theirs else None
-            self._note(name, edition, state, theirs)
+            state = _state(self._path(name)) if merged == published else None
+            self._note(name, edition, state, published)
 
     # To the store
 
@@ -195,13 +195,13 @@ class WorkingCopy:
             folders.setdefault(_parent(name), []).append(name)
         for folder, names in folders.items():
             index = f"{folder}/{_INDEX}".lstrip("/")
-            theirs = self._stems_of_others(index)
+            other_stems = self._stems_of_others(index)
             self._in_parallel(
                 self._put_page_file,
-                [name for name in names if Path(name).name[:32] not in theirs],
+                [name for name in names if Path(name).name[:32] not in other_stems],
             )
             for name in names:
-                if Path(name).name[:32] in theirs:
+                if Path(name).name[:32] in other_stems:
                     # The first machine's capture stays; the next command brings it here.
                     self._path(name).unlink(missing_ok=True)
 
@@ -451,12 +451,12 @@ def _with_agents(theirs: IndexEntries, ours: IndexEntries, agents: Collection[st
     """Return the published results of all agents, with ours of those whose results are here."""
     merged: dict[str, object] = {}
     for task in {**theirs, **ours}:
-        published, own = theirs.get(task), ours.get(task)
+        published, local_entries = theirs.get(task), ours.get(task)
         others = published if isinstance(published, dict) else {}
         by_agent = {name: each for name, each in others.items() if name not in agents}
         by_agent |= {
             name: each
-            for name, each in (own if isinstance(own, dict) else {}).items()
+            for name, each in (local_entries if isinstance(local_entries, dict) else {}).items()
             if name in agents
         }
         if by_agent:

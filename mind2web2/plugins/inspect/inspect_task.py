@@ -52,8 +52,8 @@ def mind2web2(
     """
     paths = PathConfig(".").apply_overrides(eval_scripts_root=scripts, eval_version=eval_version)
     listed = None if task_list is None else Path(task_list)
-    wanted = [name.strip() for name in tasks.split(",") if name.strip()]
-    known = select_tasks(find_tasks(paths, Path("tasks"), listed), wanted)
+    task_names = [name.strip() for name in tasks.split(",") if name.strip()]
+    known = select_tasks(find_tasks(paths, Path("tasks"), listed), task_names)
     samples = [
         Sample(id=task_id, input=question, metadata={"task": task_id})
         for task_id, question in questions_of(known).items()

@@ -249,8 +249,8 @@ class _MemeragSentence(BaseModel):
     def votes(self) -> tuple[bool, ...]:
         """Return the annotators' labels but for those that call the sentence challenging."""
         known = {"Supported": True, "Not Supported": False}
-        given = self.factuality
-        votes = [given] if isinstance(given, str) else given
+        label = self.factuality
+        votes = [label] if isinstance(label, str) else label
         return tuple(known[vote] for vote in votes if vote in known)
 
 

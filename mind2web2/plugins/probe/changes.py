@@ -139,6 +139,8 @@ def _says(value: str, claimed: str) -> bool:
     return value == claimed or value.startswith(f"{claimed}-")
 
 
+_SHORT_NUMBER = 2
+_BOUND_REACH = 25
 # With these words a claim is true of many values.
 _BOUND = re.compile(
     r"\b(?:at least|at most|more than|less than|fewer than|over|under|above(?! (?:the )?sea)|below|up to"
@@ -149,15 +151,24 @@ _BOUND = re.compile(
 )
 
 
+def _is_bound(claim: str, fact: Fact) -> bool:
+    """Tell whether words beside a fact make the claim true of many values."""
+    return (
+        _BOUND.search(claim[max(0, fact.start - _BOUND_REACH) : fact.end + _BOUND_REACH])
+        is not None
+    )
+
+
 def _change_number(page: JudgedPage, random: Random) -> Change | Discarded | None:
     facts = _quoted_facts(page, "number")
-    if facts and _BOUND.search(page.claim):
-        return Discarded("number", "the claim is a bound, which another number may meet")
     return _first_change(facts, lambda fact: _changed_number(page, fact, random), random)
 
 
 def _changed_number(page: JudgedPage, fact: Fact, random: Random) -> Change | Discarded:
-    if _is_in_address(page, fact.text):
+    if _is_bound(page.claim, fact):
+        return Discarded("number", "the claim is a bound, which another number may meet")
+    # A digit or two in an address mean something else.
+    if len(fact.text) > _SHORT_NUMBER and _is_in_address(page, fact.text):
         return Discarded("number", "the page's address has the number")
     on_page = _page_facts(page.text, "number")
     places = [each for each in on_page if each.value == fact.value]
@@ -207,12 +218,12 @@ def _written_like(written: str, value: str) -> str:
 
 def _change_date(page: JudgedPage, random: Random) -> Change | Discarded | None:
     facts = _quoted_facts(page, "date")
-    if facts and _BOUND.search(page.claim):
-        return Discarded("date", "the claim is a bound, which another date may meet")
     return _first_change(facts, lambda fact: _changed_date(page, fact, random), random)
 
 
 def _changed_date(page: JudgedPage, fact: Fact, random: Random) -> Change | Discarded:
+    if _is_bound(page.claim, fact):
+        return Discarded("date", "the claim is a bound, which another date may meet")
     if _is_in_address(page, fact.text):
         return Discarded("date", "the page's address has the date")
     on_page = _page_facts(page.text, "date")
@@ -356,7 +367,7 @@ def _without(change: Change) -> str:
 # Statements: negation, comparison, removal
 
 _AUXILIARY = re.compile(
-    r"\b(is|are|was|were|has|have|had|can|could|will|would|does|do|did|must|may|should)\b"
+    r"\b(is|are|was|were|has|have|had|can|could|will|would|does|do|did|must|(?-i:may)|should)\b"
     r"( not\b|n[\u2019']t\b)?",
     re.IGNORECASE,
 )
@@ -382,29 +393,36 @@ def _change_negation(page: JudgedPage, random: Random) -> Change | Discarded | N
 def _negation(page: JudgedPage, sentence: Sentence) -> _Edit | None:
     """Return the edit that negates what a sentence says about the claim, ``None`` if it is not clear how.
 
-    The one auxiliary verb stands before a word of the claim: in "holds 9 litres when it is full" another
-    one would.
+    The one auxiliary verb stands before a word of the claim, unlike that in "holds 9 litres when it is full",
+    and before the claimed fact, unlike that in "born in 1954, is a chemist".
     """
     matches = list(_AUXILIARY.finditer(page.text, sentence.start, sentence.end))
     if len(matches) != 1:
         return None
-    rest = page.text[matches[0].end() : sentence.end]
-    return _negated(matches[0]) if first_content_word(rest) in page.claim_words else None
+    verb_end = matches[0].end()
+    if first_content_word(page.text[verb_end : sentence.end]) not in page.claim_words:
+        return None
+    values = {fact.value for fact in facts_in(page.claim)}
+    said = facts_in(page.text[sentence.start : sentence.end])
+    shared = [fact for fact in said if fact.value in values]
+    is_subject_alone = len(shared) == 1 and shared[0].kind == "name"
+    if shared and not is_subject_alone and sentence.start + shared[-1].start < verb_end:
+        return None
+    return _negated(matches[0])
 
 
 def _may_support(page: JudgedPage, sentence: Sentence) -> bool:
     """Tell whether a sentence may say what the claim says.
 
-    A heading does not. Other sentences have a number or date of the claim. If the claim has none, they have
-    nearly all its words.
+    A heading does not, nor does a sentence about a sibling. Others have a number or date of the claim. If
+    the claim has none, they have nearly all its words.
     """
     text = page.text[sentence.start : sentence.end]
-    if text.startswith("#"):
+    if text.startswith("#") or _is_of_sibling(page, text):
         return False
     values = _claim_values(page)
     if not values:
-        shared = page.claim_words & content_words(text)
-        return len(shared) >= _NEARLY_ALL * len(page.claim_words)
+        return _has_nearly_all_words(page, text)
     return any(fact.value in values for fact in facts_in(text))
 
 
@@ -462,17 +480,25 @@ def _change_comparison(page: JudgedPage, random: Random) -> Change | Discarded |
     if not shared:
         return None
     word = random.choice(shared)
-    edits = [
-        _Edit(*match.span(), _in_case_of(match[0], _OPPOSITES[word]))
-        for each in page.supporting
-        for match in re.compile(rf"\b{word}\b", re.IGNORECASE).finditer(
-            page.text, each.start, each.end
-        )
-    ]
+    form = re.compile(rf"\b{word}\b", re.IGNORECASE)
+    edits = []
+    for sentence in page.supporting:
+        matches = list(form.finditer(page.text, sentence.start, sentence.end))
+        # Two comparisons that are both turned around may say the same.
+        if len(matches) > 1 or not all(_is_beside_claim(page, sentence, each) for each in matches):
+            return None
+        edits += [_Edit(*each.span(), _in_case_of(each[0], _OPPOSITES[word])) for each in matches]
     others = [each for each in page.supporting if not page.is_quoted(each)]
     if any(word not in _sentence(page, each) for each in others):
         return Discarded("comparison", "another sentence says it in other words")
     return _edited("comparison", page, edits)
+
+
+def _is_beside_claim(page: JudgedPage, sentence: Sentence, word: re.Match[str]) -> bool:
+    """Tell whether the word before or behind a comparison is one of the claim."""
+    before = page.text[sentence.start : word.start()].split()[-1:]
+    behind = first_content_word(page.text[word.end() : sentence.end])
+    return behind in page.claim_words or bool(content_words("".join(before)) & page.claim_words)
 
 
 def _sentence(page: JudgedPage, sentence: Sentence) -> str:
@@ -496,13 +522,48 @@ def _remove_passage(page: JudgedPage, random: Random) -> Change | Discarded | No
     ]
     if any(_is_about_claim(page, fact) for fact in elsewhere):
         return Discarded("passage", "the page has a value of the claim elsewhere")
-    if speaks_of(page.claim_words, page.address):
+    if _address_says(page, values):
         return Discarded("passage", "the page's address says it")
     return change
 
 
+def _address_says(page: JudgedPage, values: set[str]) -> bool:
+    """Tell whether the address has most of the claim's words, and its values."""
+    said = {fact.value for fact in facts_in(page.address)} | content_words(page.address)
+    if values:
+        return values <= said and speaks_of(page.claim_words, page.address)
+    return _has_nearly_all_words(page, page.address)
+
+
+def _has_nearly_all_words(page: JudgedPage, text: str) -> bool:
+    return len(page.claim_words & content_words(text)) >= _NEARLY_ALL * len(page.claim_words)
+
+
+def _is_of_sibling(page: JudgedPage, text: str) -> bool:
+    """Tell whether a sentence is about a sibling of the claim's subject, such as another festival."""
+    claimed = facts_of_kind(page.claim, "name")
+    kinds = {word for name in claimed for word in _kind_words(page.claim, name)}
+    names = facts_of_kind(text, "name")
+    if {name.value for name in claimed} <= {name.value for name in names}:
+        return False
+    return any(
+        not content_words(name.text) <= page.claim_words and kinds & set(_kind_words(text, name))
+        for name in names
+    )
+
+
+def _kind_words(text: str, name: Fact) -> list[str]:
+    """Return the words that may say what a name is of: its last one, and the one behind it."""
+    behind = first_content_word(text[name.end :])
+    words = [*name.value.split()[1:][-1:], behind]
+    return [word for word in words if word is not None]
+
+
 def _is_about_claim(page: JudgedPage, fact: Fact) -> bool:
     """Tell whether a value stands among words of the claim, beside the value itself."""
+    sentence = page.sentence_at(fact.start)
+    if _is_of_sibling(page, page.text[sentence.start : sentence.end]):
+        return False
     around = page.text[max(0, fact.start - _SUBJECT_CHARS) : fact.end + _SUBJECT_CHARS]
     words = {word for word in page.claim_words if not word[0].isdigit()}
     return len(words & content_words(around)) >= min(_SUBJECT_WORDS, len(words))

@@ -81,6 +81,12 @@ class JudgedPage:
         """Return the sentences that the quotation is part of."""
         return [each for each in self.supporting if self.is_quoted(each)]
 
+    def sentence_at(self, place: int) -> Sentence:
+        """Return the sentence that has a place, or that ends before it."""
+        found = sentences(self.text)
+        number = bisect_left(found, place + 1, key=lambda sentence: sentence.start)
+        return found[max(0, number - 1)]
+
     def is_quoted(self, sentence: Sentence) -> bool:
         """Tell whether a sentence overlaps the quotation."""
         return sentence.start < self.end and self.start < sentence.end

@@ -102,7 +102,12 @@ def compared(
 ) -> str:
     """Return one sentence on two judges that were asked the same probes."""
     only_first = only_second = 0
-    for one, other in zip(first_replies, second_replies, strict=False):
+    others = {id(reply.probe): reply for reply in second_replies}
+    for one in first_replies:
+        # With --sample auto, one judge may be asked more.
+        other = others.get(id(one.probe))
+        if other is None:
+            continue
         is_probe = one.probe.change.kind not in CONTROLS
         if is_probe and one.supported is False and other.supported is True:
             only_first += 1

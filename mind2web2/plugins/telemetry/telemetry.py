@@ -218,7 +218,7 @@ class Telemetry(Listener):
     def _end(self, span: Span, job: AnswerJob, outcome: AnswerOutcome) -> None:
         from opentelemetry.trace import Status, StatusCode
 
-        named = _answer_attributes(job)
+        attributes = _answer_attributes(job)
         context = self._context((job.task_id, job.answer.name))
         if outcome.result is None or outcome.score is None:
             # Reasons quote replies of judges and texts of exceptions.
@@ -227,16 +227,16 @@ class Telemetry(Listener):
                 "error.type": "no_score",
                 "gen_ai.evaluation.explanation": reason,
             }
-            self._emit(ANSWER_EVALUATION, named | failed, context)
+            self._emit(ANSWER_EVALUATION, attributes | failed, context)
             span.set_status(Status(StatusCode.ERROR, reason))
         else:
             scored: Attributes = {"gen_ai.evaluation.score.value": outcome.score}
-            self._emit(ANSWER_EVALUATION, named | scored, context)
+            self._emit(ANSWER_EVALUATION, attributes | scored, context)
             span.set_attribute("mind2web2.score", outcome.score)
             leaves = leaf_records(job.agent_name, job.task_id, job.answer.name, outcome.result)
             for leaf in leaves:
                 about = _leaf_attributes(leaf) | self._texts(leaf)
-                self._emit(leaf.leaf, named | about, context)
+                self._emit(leaf.leaf, attributes | about, context)
         span.end()
 
     def _texts(self, leaf: LeafRecord) -> Attributes:

@@ -86,7 +86,7 @@ async def test_banners_in_frames_are_answered(page):
 
 
 async def test_banners_without_a_way_out_are_removed(page):
-    """Where no button closes the banner it is taken away, and the page scrolls and is sharp again."""
+    """A banner without a button is removed, and the page scrolls and is sharp again."""
     html = (
         f"<style>html,body{{overflow:hidden;"
         f"height:100%}}main{{filter:blur(5px)}}</style><main>{ARTICLE * 9}</main>"
@@ -137,7 +137,10 @@ async def test_a_page_behind_its_banner_is_no_wall(page, content):
 
 
 async def test_dialogs_are_closed_and_their_text_is_kept(page):
-    """A dialog over the page is closed by its own button; what it said is read at the page's end."""
+    """A dialog over the page is closed by its own button.
+
+    What it said is read at the page's end.
+    """
     html = (
         f"{ARTICLE}<div role=dialog aria-modal=true id=d style='{COVER}'><button aria-label=Close"
         " onclick='d.remove()'>x</button><p>The price is 12 euros.</p></div>"

@@ -47,7 +47,7 @@ async def text_of(page, html, script=None):
 
 @pytest.mark.parametrize(("html", "expected"), cases("visible_text_cases"))
 async def test_what_is_shown_is_read_with_its_structure(page, html, expected):
-    """Words stay together, blocks and items apart, and signs that are not text have a word of their own."""
+    """Words stay together, blocks and items apart, and signs get a word."""
     assert await text_of(page, html) == expected
 
 
@@ -241,7 +241,10 @@ async def test_a_main_frame_that_is_gone_is_an_error(page):
 
 
 async def test_worlds_of_another_name_read_what_a_broken_world_cannot(page):
-    """Chromium may give a world an element that its methods reject; a capture then reads in new worlds."""
+    """Chromium may give a world an element that its methods reject.
+
+    A capture then reads in new worlds.
+    """
     await page.set_content("<!doctype html><body><p>The weir is open.")
     session = await page.context.new_cdp_session(page)
     (broken,) = await open_worlds(page, session)

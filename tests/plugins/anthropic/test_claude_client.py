@@ -118,7 +118,10 @@ def ask(claude):
 
 
 async def test_a_template_is_a_tool_that_must_be_called(ask, provider):
-    """The call's input fills the template; the request carries the key, or is signed with the keys."""
+    """The call's input fills the template.
+
+    The request carries the key, or is signed with the keys.
+    """
     with JudgeServer() as server:
         reply = await ask(server)
     (call,) = server.calls

@@ -57,7 +57,10 @@ def warc(*records):
 
 
 def test_a_warc_file(project, tmp_path):
-    """Pages are rendered with their own parts; a redirect leads on, compressed bodies and PDFs are read."""
+    """Pages are rendered with their own parts.
+
+    A redirect leads on, compressed bodies and PDFs are read.
+    """
     html = {"Content-Type": "text/html"}
     script = f"document.body.append('{TEXT}')"
     content = warc(

@@ -62,6 +62,11 @@ def pairs(report: ReadReport) -> list[tuple[str, list[str]]]:
         ),
         ("It weighs 3 t[2]; it fell.", [["two"]]),
         (
+            "It is old [1 & 2]. It is wet [1 and 3]. It fell [citation:2].",
+            [["one", "two"], ["one", "three"], ["two"]],
+        ),
+        ("It is old.\u200b[2]\u200b It is wet.", [["two"], []]),
+        (
             "Dr. Roe, e.g. of the U.S. office, agreed. [1] Others et al. [2] did not.",
             [["one"], ["two"]],
         ),
@@ -134,6 +139,19 @@ def test_links_and_addresses_are_sources_as_they_are_written(
             [["a"], ["b"]],
         ),
         (
+            "It is old [Roe20]. It is wet [LK19, Roe20].\n\nReferences\n[Roe20] Roe. https://roe.example\n"
+            "[LK19] Lee. https://lee.example",
+            [["roe"], ["lee", "roe"]],
+        ),
+        (
+            "It is old [1].\n\nSources:\n[1] https://one.example/a\n\nIt is wet [1].\n\nSources:\n[1] https://two.example/b",
+            [["one"], ["two"]],
+        ),
+        (
+            "Two dams:\n\n1. [Ayr](https://a.example/1) is old and wet.\n2. [Wick](https://b.example/2) is new.",
+            [["a"], ["b"]],
+        ),
+        (
             "Roe’s (2020) book is long.\n\nReferences\n\nRoe, J. (2020). https://roe.example/a",
             [["roe"]],
         ),
@@ -176,6 +194,7 @@ def test_authors_with_a_year_cite_entries_of_the_list() -> None:
         "\ue200cite\ue202turn9view0\ue202turn1search2\ue201",
         *("citeturn0search3", "【31†L290-L298】", "[15†L10][5L23]", "[cite: 1, 2]"),
         ":contentReference[oaicite:2]{index=2}",
+        '<grok:render card_id="a1"><argument name="citation_id">7</argument></grok:render>',
     ],
 )
 def test_marks_that_lost_their_addresses_are_unresolved(mark: str) -> None:

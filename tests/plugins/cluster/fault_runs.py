@@ -1,21 +1,21 @@
-"""The long form of the cluster's tests: runs with faults, compared with a plain run (make cluster-faults).
+"""Runs of a cluster with faults, compared with a plain run (make cluster-faults).
 
-Three nodes, PostgreSQL, and a judge over HTTP that notes which questions it is asked. At a random moment one
-of these happens:
+Three nodes, PostgreSQL, and a judge over HTTP that notes which questions it is asked. At a random
+moment one of these happens:
 
 - node, worker, driver: all processes of a node, the process of a shard, or the command are killed
 - paused: the command stands still for 45 seconds
 - database: it restarts
-- vanish: a fourth node, on a machine of its own (a network namespace), vanishes from the network: none of its
-  connections is closed, and its processes live on, cut off, with the folders
-- stand: all processes of such a node stand still for ever; stand_store: likewise, with the folders in an
-  object store
-- store: every tenth request to the object store is refused, dropped, answered as failed though it was done,
-  or late
+- vanish: a fourth node, on a machine of its own (a network namespace), vanishes from the network:
+  none of its connections is closed, and its processes live on, cut off, with the folders
+- stand: all processes of such a node stand still for ever; stand_store: likewise, with the folders
+  in an object store
+- store: every tenth request to the object store is refused, dropped, answered as failed though it
+  was done, or late
 
-A command that was killed is started again. Printed for each run: answers with another tree, score or info
-than the plain run's, judgments that the database lacks, questions asked twice, and the time that the run took
-after its fault. Machines of their own need root and iproute2.
+A command that was killed is started again. Printed for each run: answers with another tree, score
+or info than the plain run's, judgments that the database lacks, questions asked twice, and the time
+that the run took after its fault. Machines of their own need root and iproute2.
 """
 
 from __future__ import annotations
@@ -193,7 +193,10 @@ def faulty_run(
     roots: Sequence[str],
     machine: Machine | None,
 ) -> tuple[int, float]:
-    """Evaluate with a fault after so many requests; return how many there were, and the seconds after it."""
+    """Evaluate with a fault after so many requests.
+
+    Return how many there were, and the seconds after it.
+    """
     judge.asked.clear()
     engine = (
         "--engine",
@@ -222,7 +225,7 @@ def faulty_run(
 
 
 def compared(project: Project, plain: Project, database: PostgresServer) -> tuple[int, int]:
-    """Return how many answers have another result than in the plain run, and how many judgments are lost."""
+    """Count answers with another result than in the plain run, and lost judgments."""
     results = [list(latest_results(each.results.parent, AGENT)) for each in (plain, project)]
     pairs = zip(*results, strict=True)
     wrong = sum(

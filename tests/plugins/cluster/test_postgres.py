@@ -73,7 +73,10 @@ async def test_of_two_replies_the_first_one_counts_on_every_machine(machines, tm
 
 
 async def test_a_judgment_that_was_read_is_replaced_once(machines, url, tmp_path):
-    """Both read it and do not count it: the first reply does. An earlier version wrote other fields."""
+    """Both read it and do not count it: the first reply does.
+
+    An earlier version wrote other fields.
+    """
     one, other = machines
     old, first, second = (judgment(text=text) for text in ("old \0", "first", "second"))
     await one.put(old)
@@ -152,7 +155,10 @@ async def test_a_database_that_restarts_is_waited_for(server, machines):
 
 
 async def test_a_reply_that_the_database_missed_is_added_later(server, url, tmp_path):
-    """The own file has it; the next run brings it to the others. The message keeps the password out."""
+    """The own file has it; the next run brings it to the others.
+
+    The message keeps the password out.
+    """
     path = tmp_path / "a.sqlite3"
     with SharedJudgmentStore(path, url, outage_wait_s=0) as store:
         server.stop()
@@ -192,7 +198,7 @@ def test_databases_that_cannot_be_used_are_named(url, server):
 
 
 def test_two_machines_ask_each_question_once(url, tmp_path, monkeypatch):
-    """The same answers, evaluated with two result folders: the second run asks nothing and has the scores."""
+    """A second run with another result folder asks nothing and has the same scores."""
     project = Project(tmp_path)
     project.add_answer()
     project.add_script({"deep": ("The lake is deep.", None), "cold": ("The lake is cold.", None)})
@@ -225,7 +231,7 @@ def test_an_import_brings_judgments_of_the_database(url, tmp_path, monkeypatch):
     (tmp_path / "eval_results" / "bot").mkdir(parents=True)
     with JudgmentStore(tmp_path / "eval_results" / "bot" / "judgments.sqlite3") as store:
         store.add([judgment(key=f"k{number:04}") for number in range(1200)])
-    # Whoever opens the database adds the agent's own judgments.
+    # Opening the database adds the agent's own judgments.
     assert call(main, "judgments", "import", "bot", url).stdout == "new judgments: 0 of 1,200\n"
     assert call(main, "judgments", "import", "rob", url).stdout == "new judgments: 1,200 of 1,200\n"
     run = call(

@@ -1,4 +1,4 @@
-"""Evaluations on a Ray cluster: two nodes on this machine, PostgreSQL, moto's S3, and a judge over HTTP."""
+"""Evaluations on a Ray cluster of two nodes, with PostgreSQL, moto's S3 and a judge."""
 
 import os
 import re
@@ -105,7 +105,8 @@ def test_a_node_that_dies_changes_no_result(
 ):
     """The other node evaluates its answers; only requests in flight are sent again.
 
-    The nodes have the database's password from the command's environment, and Ray's metadata have no secret.
+    The nodes have the database's password from the command's environment, and Ray's metadata have
+    no secret.
     """
     monkeypatch.setenv("PGPASSWORD", database.password)
     without_password = database.url.replace(f":{database.password}", "")

@@ -1,4 +1,4 @@
-"""Working copies of a root on two machines: pages, results and summaries that both of them write."""
+"""Working copies of a root on two machines that both write."""
 
 from datetime import timedelta
 
@@ -195,7 +195,10 @@ AZURE_LIST = """<?xml version="1.0" encoding="utf-8"?><EnumerationResults><Blobs
 
 
 def test_azure_lists_the_edition_that_it_sends(monkeypatch):
-    """Otherwise each page would count as replaced since it was listed. A missing container is named."""
+    """Otherwise each page would count as replaced since it was listed.
+
+    A missing container is named.
+    """
 
     def answer(request):
         if "missing" in request.path:

@@ -1,4 +1,4 @@
-"""``check-judge --anchor``: a hosted model that changed under its name is noticed, and only such a one."""
+"""``check-judge --anchor`` notices a hosted model that has changed, and no other."""
 
 import json
 from pathlib import Path
@@ -36,7 +36,10 @@ def anchor(tmp_path, monkeypatch):
 
 
 def test_a_model_that_changed_is_noticed(anchor):
-    """It is asked again each time; a change beyond chance has a sentence, and a status where it is wanted."""
+    """It is asked again each time.
+
+    A change beyond chance has a sentence, and a status where it is wanted.
+    """
     first, asked = anchor()
     assert "The first anchor of this judge" in first.stdout
     assert first.returncode == 0 and asked >= 60

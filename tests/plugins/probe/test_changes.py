@@ -103,6 +103,90 @@ def test_a_page_that_may_still_support_the_claim_is_discarded(page, kind, reason
     assert reason in discarded.reason
 
 
+LINES = "\n".join(
+    f"Entry {number} of the register of boats, kept by hand." for number in range(9_000)
+)
+
+
+BENCHES = "Birch Park has 31 benches."
+OPENED = {
+    "korean": "박물관은 1974년에 문을 열었다.",
+    "arabic": "المتحف افتتح عام 1974.",
+    "japanese": "博物館は1974年3月に開館した。",
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "claim", "quote", "gone"),
+    [
+        ("- Alder Park: 12 benches\n- Birch Park: 31 benches\n", BENCHES, "Birch Park: 31", "31"),
+        (
+            "| park | benches |\n| --- | --- |\n| Birch Park | 31 |\n",
+            BENCHES,
+            "Birch Park | 31",
+            "31",
+        ),
+        # A PDF's text is broken into lines.
+        ("Birch Park has\n31 benches and two gates.\n\n- 4 -\n", BENCHES, "31 benches", "31"),
+        (f"{LINES}\n{BENCHES}\n{LINES}", BENCHES, BENCHES, "31 benches"),
+        *((f"{text}\n", text, text, "1974") for text in OPENED.values()),
+    ],
+    ids=["list", "table", "pdf", "long", *OPENED],
+)
+def test_pages_of_all_kinds_are_changed(text, claim, quote, gone):
+    page = judged(claim, quote, text)
+    kinds = ("number", "date", "passage")
+    changes = [change_page(page, kind, Random(1)) for kind in kinds]
+    made = [change for change in changes if isinstance(change, Change)]
+    assert len(made) >= 2
+    for change in made:
+        assert gone not in change.text
+        assert len(change.text) > len(text) - 300
+
+
+@pytest.mark.parametrize(
+    ("claim", "sentence", "negated"),
+    [
+        ("The pool is open.", "The pool is open in May.", "The pool is not open in May."),
+        ("The pool is not open.", "The pool is not open in May.", "The pool is open in May."),
+        # The verb of the claim has no auxiliary, and the one that there is belongs to other words.
+        ("The pool holds 9 litres.", "The pool holds 9 litres when it is full.", None),
+        ("A chemist was born in 1954.", "Ada, born in 1954, is a chemist.", None),
+    ],
+)
+def test_a_negation_is_of_what_the_claim_says(claim, sentence, negated):
+    change = change_page(judged(claim, sentence, f"{sentence}\nEnd.\n"), "negation", Random(1))
+    assert (change and change.text) == (negated and f"{negated}\nEnd.\n")
+
+
+@pytest.mark.parametrize(
+    ("claim", "sentence"),
+    [
+        ("More rust goes with more salt.", "With more salt there is more rust."),
+        (
+            "The more expensive bid won.",
+            "The expensive bid won, since they liked its timetable more.",
+        ),
+    ],
+)
+def test_a_comparison_that_would_keep_its_meaning_is_not_made(claim, sentence):
+    page = judged(claim, sentence, f"{sentence}\nEnd.\n")
+    assert change_page(page, "comparison", Random(1)) is None
+
+
+@pytest.mark.parametrize(
+    ("elsewhere", "kind"),
+    [
+        ("The tea of that summer cost 1998 cents a pound in the town.", Change),
+        ("Visitors crossed the Kettle Bridge in 1998, by the records of the mayor.", Discarded),
+    ],
+)
+def test_only_a_value_beside_the_claims_words_discards_a_probe(elsewhere, kind):
+    claim = "The Kettle Bridge opened to heavy lorries in 1998."
+    page = judged(claim, claim, f"{claim}\n{'Boats pass. ' * 20}\n{elsewhere}\n")
+    assert isinstance(change_page(page, "passage", Random(1)), kind)
+
+
 def test_the_same_seed_makes_the_same_changes():
     assert [change_page(LENGTH, kind, Random(7)) for kind in CHANGES] == [
         change_page(LENGTH, kind, Random(7)) for kind in CHANGES

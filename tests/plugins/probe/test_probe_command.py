@@ -43,16 +43,14 @@ def test_a_judge_that_ignores_pages_notices_nothing(example):
     before = files_of(example)
     with JudgeServer(reply={"reasoning": "sure", "result": True}) as server:
         outcome = probe(example, server, "--sample", "20", "--json")
-        asked = len(server.requests)
-        again = probe(example, server, "--sample", "20", "--json")
+    # The server is gone: the replies are stored.
+    again = probe(example, server, "--sample", "20", "--json")
     assert outcome.returncode == 0, outcome.stderr
     (report,) = json.loads(outcome.stdout)
     assert (report["probes"], report["noticed"]["value"]) == (20, 0)
     assert report["false_passes"]["value"] == 1
     assert len(report["survivors"]) == 20
     assert report["false_alarms"] == {"count": 4, "value": 0, "low": None, "high": None}
-    # The replies are stored, and nothing else has changed.
-    assert len(server.requests) == asked
     assert again.stdout == outcome.stdout
     assert files_of(example) == before
 
@@ -89,6 +87,43 @@ def test_a_judge_that_refuses_everything_fails_each_control(example):
     assert outcome.returncode == 0, outcome.stderr
     assert "100%" in outcome.stdout
     assert "Controls, where the verdict must stay: 100% of 2 changed." in outcome.stdout
+
+
+def test_a_sample_ends_where_the_interval_is_narrow_enough(example):
+    with JudgeServer(reply={"reasoning": "sure", "result": True}) as server:
+        narrow = probe(
+            example, server, "--sample", "auto", "--target", ".5", "--json", model="wide"
+        )
+        asked = len(server.requests)
+        all_probes = probe(
+            example, server, "--sample", "auto", "--target", "0", "--json", model="wide"
+        )
+        # The larger sample begins with the same probes.
+        further = len(server.requests) - asked
+    first, second = json.loads(narrow.stdout)[0], json.loads(all_probes.stdout)[0]
+    assert first["probes"] <= second["probes"]
+    controls = second["false_alarms"]["count"] - first["false_alarms"]["count"]
+    assert further == second["probes"] - first["probes"] + controls
+
+
+def test_two_judges_are_compared_on_the_same_probes(example):
+    def reply(body):
+        return json.dumps({"reasoning": "r", "result": body["model"] == "yes", "quote": ""})
+
+    with JudgeServer(reply) as server:
+        options = ["--judge_model", "no", "--sample", "10"]
+        outcome = probe(example, server, *options, model="yes")
+    assert outcome.returncode == 0, outcome.stderr
+    assert "only yes noticed 0, and only no noticed 10 (McNemar's p 0.001)" in outcome.stdout
+
+
+def test_a_budget_ends_the_questions(example):
+    with JudgeServer(reply={"reasoning": "sure", "result": True}) as server:
+        limits = ["--sample", "20", "--max_cost", "0.000001", "--max_llm_requests", "1"]
+        outcome = probe(example, server, *limits, model="gpt-5-mini")
+    assert outcome.returncode == 1
+    assert len(server.requests) < 5
+    assert "failed; the same command asks only for these" in outcome.stdout
 
 
 def test_an_estimate_asks_nothing(example):

@@ -1,4 +1,4 @@
-"""``mind2web2 merge`` and ``judgments``: bring results together, and hand judgments on."""
+"""``mind2web2 judgments``: hand the judge's replies on."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from mind2web2.analysis.merging import merge_results
-from mind2web2.cli.console import line, plain_console, warnings_on
-from mind2web2.cli.results.tables import print_metrics
+from mind2web2.cli.console import line, plain_console
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.cli.suggestions import suggested_command
 from mind2web2.errors import UsageError
@@ -91,24 +89,3 @@ def _store_path(settings: RunSettings, agent_name: str) -> Path:
         / check_name("agent", agent_name)
         / FILE_NAME
     )
-
-
-def run_merge(options: argparse.Namespace) -> int:
-    """Merge and return the exit status: 1 where there are conflicts."""
-    console = plain_console()
-    with warnings_on(console):
-        report = merge_results(options.sources, options.into)
-    for agent, summary in report.summaries.items():
-        print_metrics(console, summary)
-        results = counted(report.results[agent], "new result")
-        line(
-            console,
-            f"{agent}: {results} and {counted(report.judgments[agent], 'new judgment')}",
-        )
-    for conflict in report.conflicts:
-        line(console, f"Conflict: {conflict}")
-    line(
-        console,
-        f"{counted(len(report.conflicts), 'conflict')}. Results: {options.into}",
-    )
-    return 1 if report.conflicts else 0

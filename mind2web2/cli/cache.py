@@ -1,0 +1,416 @@
+"""``mind2web2 cache``: store the cited pages by capturing them."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import Literal
+
+from rich.console import Console
+
+from mind2web2.capture.browser_manager import BatchBrowserManager
+from mind2web2.cli.console import line, plain_console, print_table, warnings_on
+from mind2web2.cli.displays import CrawlDisplay
+from mind2web2.cli.event_loop import run_to_exit
+from mind2web2.cli.options import given_settings
+from mind2web2.cli.settings_file import paths_of, settings_of
+from mind2web2.cli.suggestions import caching_command
+from mind2web2.errors import AnswerError, UsageError
+from mind2web2.hooks import engine_named
+from mind2web2.llm_client import LLMClient
+from mind2web2.llm_client.chat import ChatReply, Usage
+from mind2web2.llm_client.prices import total_price_usd
+from mind2web2.pages.citations import FOLDER_NAME, AskForUrls, LinkJudge, judged_urls
+from mind2web2.pages.crawl import (
+    DEFAULT_ARCHIVE_URL,
+    AgentCache,
+    Archive,
+    CitedPage,
+    CrawlProgress,
+    PageCapturer,
+    TaskPages,
+    crawl,
+    find_citations,
+)
+from mind2web2.pages.other_agents import PagesOfOthers
+from mind2web2.results.answers import (
+    AnswerFile,
+    agent_names,
+    read_answer,
+    select_answers,
+    without_empty,
+)
+from mind2web2.runs.capturing import capture_settings
+from mind2web2.runs.settings import PLAIN, RunSettings
+from mind2web2.scripts.clock import answer_moment
+from mind2web2.utils.dollars import dollars
+from mind2web2.utils.path_config import PathConfig
+from mind2web2.utils.text import counted
+
+log = logging.getLogger(__name__)
+
+# With an engine of several machines, pages wait there: enough for so many nodes.
+_NODES = 16
+# Pages that a person can open in a browser of their own.
+_WALLS = {"challenge", "login_wall", "consent_wall"}
+
+
+@dataclass(frozen=True)
+class _Caching:
+    """The storage settings of a command: those that it shares with runs, and its own."""
+
+    settings: RunSettings
+    is_llm_asked: bool
+    only: Literal["failed", "suspect"] | None
+    before: datetime | None
+    is_archive_asked: bool
+    archive_url: str | None
+    pages_at_once: int
+    retries: int
+    page_timeout_s: float
+
+    @property
+    def model(self) -> str | None:
+        """Return the model that is asked for links, if command line or file names a judge."""
+        return self.settings.model if self.settings.names_a_judge else None
+
+    def suggested(self, agent_name: str, *more: str) -> str:
+        """Return the same command with more words."""
+        words = list(more)
+        if self.archive_url is not None:
+            words += ["--archive_url", self.archive_url]
+        if self.is_archive_asked:
+            words.append("--archive")
+        if not self.is_llm_asked:
+            words.append("--no_llm")
+        return caching_command(agent_name, self.settings, *words)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Cache the cited pages and return the exit status."""
+    given = given_settings(options)
+    _check(given, options.no_llm, options.archive, options.archive_url)
+    agent = options.agent.rstrip("/") if options.agent else None
+    named = given if options.no_llm else settings_of(options, is_announced=True)
+    caching = _Caching(
+        replace(named, agent_name=agent),
+        is_llm_asked=not options.no_llm,
+        only=options.only,
+        before=datetime.now(UTC) if options.overwrite else options.before,
+        is_archive_asked=options.archive,
+        archive_url=options.archive_url,
+        pages_at_once=options.max_concurrent_pages,
+        retries=options.max_retries,
+        page_timeout_s=options.overall_timeout,
+    )
+    paths = paths_of(caching.settings)
+    agents = [agent] if agent else agent_names(paths)
+    selected = {name: select_answers(paths, name, named.task_ids) for name in agents}
+    return _cached(caching, paths, selected)
+
+
+def _check(given: RunSettings, no_llm: bool, archive: bool, archive_url: str | None) -> None:
+    names = (
+        "judge_model",
+        "judge_base_url",
+        "judge_pool",
+        "judge_extra_body",
+    )
+    asked = " and ".join(f"--{name}" for name in names if name in given.given)
+    if no_llm and asked:
+        raise UsageError(f"--no_llm asks no model: leave {asked} out")
+    if archive_url is not None and not archive:
+        raise UsageError("--archive_url goes with --archive")
+    if given.engine != PLAIN and (given.cdp_url or given.headed):
+        raise UsageError(f"a window belongs to one machine: leave --engine {given.engine} out")
+    given.check_capture()
+
+
+def print_cached(console: Console, tasks: Sequence[TaskPages], command: Callable[..., str]) -> None:
+    """Print how each task's cited pages are stored, which have problems, and how to solve them."""
+    _print_counts(console, tasks)
+    reasons: dict[str, Callable[[CitedPage], str | None]]
+    reasons = {
+        "Archived": _copy_text,
+        "Suspect": _trouble_text,
+        "Failed": lambda page: page.failure,
+    }
+    for title, reason_of in reasons.items():
+        by_reason: dict[str, dict[str, dict[str, None]]] = {}
+        for task in tasks:
+            for page in task.pages:
+                if reason := reason_of(page):
+                    urls = by_reason.setdefault(" ".join(reason.split()), {})
+                    urls.setdefault(page.url, {})[task.task_id] = None
+        for reason, urls in sorted(by_reason.items(), key=lambda item: -len(item[1])):
+            line(console, f"{title}: {reason}")
+            for url, task_ids in urls.items():
+                line(console, f"  {url} ({', '.join(task_ids)})")
+    for advice in _advice(command, [page for task in tasks for page in task.pages]):
+        line(console, advice)
+
+
+def _print_counts(console: Console, tasks: Sequence[TaskPages]) -> None:
+    has_suspects = any(page.is_suspect for task in tasks for page in task.pages)
+    counts = {task.task_id: _counts(task.pages) for task in tasks}
+    rows = [(task_id, *map(str, own)) for task_id, own in counts.items()]
+    if len(tasks) > 1:
+        rows.append(("all", *(str(sum(column)) for column in zip(*counts.values(), strict=True))))
+    print_table(
+        console,
+        "Cited pages",
+        ("task", "cited", "pages", "PDFs", "suspect", "failed", "not tried"),
+        rows,
+        caption="suspect ones are counted among pages and PDFs too" if has_suspects else None,
+    )
+
+
+def _counts(pages: Sequence[CitedPage]) -> tuple[int, ...]:
+    failed = sum(page.failure is not None for page in pages)
+    stored = [page for page in pages if page.kind is not None]
+    pdfs = sum(page.kind == "pdf" for page in stored)
+    suspect = sum(page.is_suspect for page in stored)
+    return (
+        len(pages),
+        len(stored) - pdfs,
+        pdfs,
+        suspect,
+        failed,
+        len(pages) - len(stored) - failed,
+    )
+
+
+def _copy_text(page: CitedPage) -> str | None:
+    record = page.record
+    if page.kind is None or record is None or record.archived_at is None:
+        return None
+    return f"copy of {record.archived_at[:10]}"
+
+
+def _trouble_text(page: CitedPage) -> str | None:
+    if not page.is_suspect or page.record is None:
+        return None
+    # All of a page's troubles together, so that it is listed once.
+    return "; ".join(
+        f"{each.kind.replace('_', ' ')}: {each.detail}" for each in page.record.troubles
+    )
+
+
+def _advice(command: Callable[..., str], pages: Sequence[CitedPage]) -> Iterator[str]:
+    own_browser = (
+        "--cdp_url http://127.0.0.1:9222"
+        " (your own Chrome, started with --remote-debugging-port=9222)"
+    )
+    kinds_suspect = _trouble_kinds(page for page in pages if page.is_suspect)
+    kinds_failed = _trouble_kinds(page for page in pages if page.failure is not None)
+    if kinds_suspect:
+        yield f"Next, to try pages that look wrong again: {command('--only', 'suspect')}"
+    failed = [page for page in pages if page.failure is not None]
+    refused = [page for page in failed if _is_refused_as_private(page)]
+    if len(failed) > len(refused):
+        yield f"Next, to try failed pages again: {command('--only', 'failed')}"
+    may_be_archived = kinds_suspect or len(failed) > len(refused)
+    if may_be_archived and "--archive" not in command():
+        yield f"Next, to look for copies in the Internet Archive: {command('--archive')}"
+    if _WALLS & (kinds_suspect | kinds_failed) and "--cdp_url" not in command():
+        yield f"Past logins and captchas: add {own_browser}."
+    if refused:
+        again = command("--only", "failed", "--allow_private_network")
+        yield f"Pages on this machine or its network, where you trust the answers: {again}"
+
+
+def _is_refused_as_private(page: CitedPage) -> bool:
+    return page.record is not None and page.record.is_refused_as_private
+
+
+def _trouble_kinds(pages: Iterable[CitedPage]) -> set[str]:
+    return {
+        trouble.kind
+        for page in pages
+        if page.record is not None
+        for trouble in page.record.troubles
+    }
+
+
+@dataclass
+class _Run:
+    caching: _Caching
+    paths: PathConfig
+    console: Console
+    progress: CrawlProgress
+    unread: list[str] = field(default_factory=list)
+    replies: list[ChatReply] = field(default_factory=list)
+
+    def report_stop(self) -> None:
+        """Print how far the run has come."""
+        done, total = len(self.progress.outcomes), self.progress.pages_total
+        line(
+            self.console,
+            f"Stopped. {done} of {counted(total, 'page')} done and kept: the same command "
+            "continues from here.",
+        )
+
+
+def _cached(
+    caching: _Caching,
+    paths: PathConfig,
+    selected: Mapping[str, Mapping[str, Sequence[AnswerFile]]],
+) -> int:
+    """Cache the pages that the selected answers (by agent and task) cite, and return the exit status."""
+    run = _Run(caching, paths, plain_console(outlives_reader=True), CrawlProgress())
+    return run_to_exit(_cache_agents(run, selected), run.report_stop)
+
+
+async def _cache_agents(
+    run: _Run, selected: Mapping[str, Mapping[str, Sequence[AnswerFile]]]
+) -> int:
+
+    tasks: list[TaskPages] = []
+    with warnings_on(run.console):
+        async with _asking(run) as ask:
+            for agent_name, answers in selected.items():
+                run.progress = CrawlProgress()
+                tasks += await _cache_agent(run, agent_name, answers, ask)
+    is_complete = all(page.kind is not None for task in tasks for page in task.pages)
+    return 0 if is_complete and not run.unread else 1
+
+
+async def _cache_agent(
+    run: _Run,
+    agent_name: str,
+    answers: Mapping[str, Sequence[AnswerFile]],
+    ask: AskForUrls | None,
+) -> list[TaskPages]:
+
+    caching = run.caching
+    cache = AgentCache(run.paths.cache_root / agent_name)
+    link_judge = None
+    if caching.is_llm_asked:
+        link_judge = LinkJudge(cache.folder / FOLDER_NAME, caching.model, ask)
+    archive = _archive(caching, answers)
+    async with CrawlDisplay(run.console, run.progress):
+        texts, unread = await asyncio.to_thread(answer_texts, answers)
+        run.unread += unread
+        citations = await find_citations(texts, link_judge, run.progress)
+        tasks = await crawl(
+            citations,
+            cache,
+            lambda: _capturer(caching),
+            run.progress,
+            choice=caching.only or ("doubtful" if caching.is_archive_asked else "missing"),
+            before=caching.before,
+            archive=archive,
+            others=None if caching.before is not None else _pages_of_others(caching.settings),
+            pages_at_once=caching.pages_at_once
+            * (_NODES if caching.settings.engine != PLAIN else 1),
+        )
+    print_cached(run.console, tasks, partial(caching.suggested, agent_name))
+    if unread:
+        line(
+            run.console,
+            f"Answers that could not be read: {len(unread)} ({', '.join(unread)})",
+        )
+    if link_judge is not None:
+        _print_asking(run, link_judge.answers_not_judged)
+    return tasks
+
+
+def _capturer(caching: _Caching) -> AbstractAsyncContextManager[PageCapturer]:
+
+    settings = replace(capture_settings(caching.settings), page_timeout_s=caching.page_timeout_s)
+    if caching.settings.engine != PLAIN:
+        engine = engine_named(caching.settings.engine)
+        return engine.capturer(caching.settings, settings, caching.pages_at_once, caching.retries)
+    return BatchBrowserManager(
+        settings.headless, caching.pages_at_once, caching.retries, settings=settings
+    )
+
+
+def _pages_of_others(settings: RunSettings) -> PagesOfOthers | None:
+
+    if settings.keep_apart:
+        return None
+    return PagesOfOthers(with_private_network=settings.allow_private_network)
+
+
+def _archive(caching: _Caching, answers: Mapping[str, Sequence[AnswerFile]]) -> Archive | None:
+
+    if not caching.is_archive_asked:
+        return None
+    moments = {
+        task_id: {file.name: answer_moment(file.path, file.created) for file in files}
+        for task_id, files in answers.items()
+    }
+    return Archive(caching.archive_url or DEFAULT_ARCHIVE_URL, moments)
+
+
+def _print_asking(run: _Run, not_judged: int) -> None:
+
+    model, replies = run.caching.model, run.replies
+    if replies:
+        tokens = sum((reply.usage for reply in replies), Usage())
+        cost_usd = total_price_usd((reply.usage for reply in replies), model or "")
+        cost = "price unknown" if cost_usd is None else dollars(cost_usd)
+        line(
+            run.console,
+            f"Asked {model} for links written as plain words in {counted(len(replies), 'answer')}: "
+            f"{counted(sum(reply.attempts for reply in replies), 'request')}, "
+            f"{tokens.input_tokens:,} tokens in, {tokens.output_tokens:,} out, {cost}.",
+        )
+    run.replies.clear()
+    if not_judged:
+        reason = "no model was asked" if model is None else f"{model} could not be asked"
+        line(
+            run.console,
+            f"Links written as plain words were not looked for in {counted(not_judged, 'answer')}, "
+            f"as {reason}. Nothing is missing if your answers use normal links.",
+        )
+
+
+def answer_texts(
+    answers: Mapping[str, Sequence[AnswerFile]],
+) -> tuple[dict[str, dict[str, str]], list[str]]:
+    """Return the answers' texts by task and file name, and the names of those that cannot be read."""
+    texts: dict[str, dict[str, str]] = {}
+    unread: list[str] = []
+    for task_id, files in answers.items():
+        texts[task_id] = {}
+        for file in without_empty(files)[0]:
+            try:
+                texts[task_id][file.name] = read_answer(file.path)
+            except AnswerError as error:
+                log.warning("left out: %s", error)
+                unread.append(f"{task_id}/{file.name}")
+    return texts, unread
+
+
+@asynccontextmanager
+async def _asking(run: _Run) -> AsyncIterator[AskForUrls | None]:
+    """Yield the function that asks the model; ``None`` where no model is named or its key is missing."""
+    settings, model = run.caching.settings, run.caching.model
+    if not run.caching.is_llm_asked or model is None:
+        yield None
+        return
+    try:
+        client = LLMClient(settings.llm_provider, is_async=True, base_url=settings.judge_server())
+    except UsageError as error:
+        log.warning("links written as plain words are left out: %s", error)
+        yield None
+        return
+
+    extra = json.loads(settings.judge_extra_body or "{}")
+
+    async def ask(answer: str) -> list[str]:
+        urls, reply = await judged_urls(answer, client, model, extra=extra)
+        run.replies.append(reply)
+        return urls
+
+    async with client:
+        yield ask

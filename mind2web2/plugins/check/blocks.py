@@ -26,9 +26,7 @@ _LABELS = re.compile(
 _ADDRESS = re.compile(r"https?:|www\.|\bdoi\b|\b10\.\d{4}", re.IGNORECASE)
 _ENDS_IN_ADDRESS = re.compile(r"(?:https?://|www\.|\b10\.\d{4,9}/)\S+$", re.IGNORECASE)
 _LABELLED_ADDRESS = re.compile(r"\\?\[\d{1,3}\\?\]:?[^\[\]\n]{0,150}?https?://\S+")
-_LIST_IN_ONE_LINE = re.compile(
-    rf"(?:[^\[\].!?\n]{{1,40}}[:：]\s*)?(?:{_LABELLED_ADDRESS.pattern}[\s,;|]*){{2,}}"
-)
+_LIST_NAME = re.compile(r"[^\[\].!?\n]{1,40}[:：]")
 _AUTHOR_LINE = re.compile(r"[^\W\d_][^()\n]{2,150}\((?:1[5-9]|20)\d\d[a-z]?\)")
 BOLD_LINE = re.compile(r"(\*\*|__)(?!\s)[^\n]+?\1:?$")
 _HARD_BREAK = re.compile(r"(?: {2,}|\\|<br\s*/?>)$")
@@ -73,10 +71,11 @@ def blocks_of(text: str) -> list[Block]:
 def _entries_of(block: Block, text: str) -> Iterator[Block]:
     """Yield a paragraph that is a list of sources in one line as one block for each entry."""
     content = text[block.start : block.end]
-    if block.kind != "paragraph" or not _LIST_IN_ONE_LINE.fullmatch(content):
+    starts = [match.start() for match in _LABELLED_ADDRESS.finditer(content)]
+    rest = _LABELLED_ADDRESS.sub("", content).strip(" ,;|\n")
+    if block.kind != "paragraph" or len(starts) < 2 or (rest and not _LIST_NAME.fullmatch(rest)):
         yield block
         return
-    starts = [match.start() for match in _LABELLED_ADDRESS.finditer(content)]
     starts = starts if starts[0] == 0 else [0, *starts]
     for start, end in zip(starts, [*starts[1:], len(content)], strict=True):
         length = len(content[start:end].rstrip(" ,;|\n"))

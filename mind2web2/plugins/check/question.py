@@ -10,7 +10,7 @@ from mind2web2.plugins.check.blocks import blocks_of
 # Its value, if it is set, is the question: the command hands --question on to the eval script.
 VARIABLE = "MIND2WEB2_CHECK_QUESTION"
 _LABEL = re.compile(r"\W*(?:question|query|prompt|task|问题|問題)\W*[:：]\W*", re.IGNORECASE)
-_ASKED = re.compile(r"[^.!?。！？]*[?？]")
+_ASKED = re.compile(r"[^.!?。！？]{1,400}[?？]")
 _MAX_CHARS = 4000
 
 

@@ -300,6 +300,7 @@ def test_other_languages(text: str, expected: list[list[str]]) -> None:
         "[1](" * 3000,
         "(" * 5000 + "2020",
         "Smith, " * 1000 + "(2020)",
+        "Sources: " + "[1] https://a.example, " * 300,
     ],
 )
 def test_broken_markdown_is_read(text: str) -> None:

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any
 
 from mind2web2.capture.letters import (
     COMMON_LETTERS,
-    drawn_scripts,
     warn_of_missing_fonts,
 )
 from mind2web2.capture.models import CaptureSettings, NetworkSettings
+from mind2web2.capture.page.drawn_letters import drawn_scripts
 from mind2web2.errors import MachineError
 from mind2web2.utils.extras import missing_extra
 

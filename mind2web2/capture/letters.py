@@ -5,19 +5,16 @@ from __future__ import annotations
 import logging
 import unicodedata
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from functools import cache
-from typing import Any
 
 from mind2web2.capture.models import Trouble
-from mind2web2.capture.page.isolated_world import script
 
 log = logging.getLogger(__name__)
 
 EMOJI = "Emoji"
 # Looked for when the browser starts: a letter of each writing that pages often use.
 COMMON_LETTERS = "aяع한あ中कกא😀"
-_LETTERS_A_SCRIPT = 3
 # A page that only names a few words in a script keeps its picture.
 _SHARE_MISSED = 0.02
 _PACKAGES = {EMOJI: "fonts-noto-color-emoji"} | dict.fromkeys(
@@ -25,27 +22,11 @@ _PACKAGES = {EMOJI: "fonts-noto-color-emoji"} | dict.fromkeys(
 )
 _OTHER_PACKAGE = "fonts-noto-core"
 
-Evaluate = Callable[[str, list[str]], Awaitable[Any]]
-
-
-async def drawn_scripts(text: str, evaluate: Evaluate) -> dict[str, bool]:
-    """Return the scripts of a text's letters, and whether the browser has a font for them.
-
-    Args:
-        evaluate: calls a function, given as JavaScript, with one argument.
-    """
-    letters = {
-        name: "".join(letter for letter, _ in counts.most_common(_LETTERS_A_SCRIPT))
-        for name, counts in _letters_by_script(text).items()
-    }
-    drawn = await evaluate(script("drawn_letters"), list(letters.values()))
-    return dict(zip(letters, drawn, strict=True))
-
 
 def missing_letters(text: str, scripts: dict[str, bool]) -> Trouble | None:
     """Return the trouble that a picture shows boxes in place of letters."""
     by_drawn: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
-    for name, letters in _letters_by_script(text).items():
+    for name, letters in letters_by_script(text).items():
         by_drawn[scripts.get(name, True)] += letters
     missing = missing_scripts(by_drawn[False], by_drawn[True])
     if not missing:
@@ -55,8 +36,8 @@ def missing_letters(text: str, scripts: dict[str, bool]) -> Trouble | None:
 
 def missing_scripts(missing: Counter[str], drawn: Counter[str]) -> tuple[str, ...]:
     """Return the scripts of letters that could not be drawn, if these are more than a few."""
-    counts = {name: found.total() for name, found in _letters_by_script(missing).items()}
-    others = sum(found.total() for found in _letters_by_script(drawn).values())
+    counts = {name: found.total() for name, found in letters_by_script(missing).items()}
+    others = sum(found.total() for found in letters_by_script(drawn).values())
     total = sum(counts.values())
     return tuple(sorted(counts)) if total > _SHARE_MISSED * (total + others) else ()
 
@@ -77,7 +58,8 @@ def warn_of_missing_fonts(scripts: tuple[str, ...]) -> None:
     log.warning("%s; a page in such letters is stored without its picture", no_font_for(scripts))
 
 
-def _letters_by_script(text: str | Counter[str]) -> dict[str, Counter[str]]:
+def letters_by_script(text: str | Counter[str]) -> dict[str, Counter[str]]:
+    """Return how often each letter of a text stands there, by the script that it belongs to."""
     found: dict[str, Counter[str]] = {}
     for character, count in Counter(text).items():
         if name := _script_of(character):

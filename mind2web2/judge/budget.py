@@ -104,7 +104,7 @@ class Budget:
             needed_usd = (self._reserved_usd() + expected_usd) * caution
             # Caution alone does not justify taking what other machines need.
             missing_usd = (needed_usd if caution == 1.0 else expected_usd) - left_usd
-            if self._refusal is None and missing_usd > 0 and await self._extended(missing_usd):
+            if self._refusal is None and missing_usd > 0 and await self._extend(missing_usd):
                 continue
             has_room = expected_usd <= left_usd
             # The first reply, which is not read yet, tells more than the guess.
@@ -119,7 +119,7 @@ class Budget:
             # No deadlock: requests in flight end within their time limit and wait for nothing here.
             await self._changed.wait()
 
-    async def _extended(self, missing_usd: float) -> bool:  # noqa: ARG002 (a budget of one machine is fixed)
+    async def _extend(self, missing_usd: float) -> bool:  # noqa: ARG002 (a budget of one machine is fixed)
         """Try to allow more dollars, and return whether that succeeded."""
         return False
 

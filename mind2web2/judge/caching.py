@@ -46,11 +46,11 @@ from mind2web2.llm_client.chat import (
     ChatReply,
     ChatRequest,
     ImageLimit,
+    MeasuredProvider,
     SentRequests,
     Usage,
 )
 from mind2web2.llm_client.prices import price_usd, total_price_usd
-from mind2web2.llm_client.retries import MeasuredProvider
 from mind2web2.rubric.vote_rule import ALWAYS
 from mind2web2.utils.aio import to_the_end
 from mind2web2.utils.loop_turns import loop_turn

@@ -186,19 +186,6 @@ class JudgeSpec:
             extra_body=self.keyed_body,
         )
 
-    def for_scripts(self) -> JudgeSpec:
-        """Return what the process of a script may know: no server, no key and no price."""
-        first = self.preceding
-        return replace(
-            self,
-            base_url=None,
-            api_key=None,
-            client=None,
-            price=None,
-            extra_body=None,
-            first=None if first is None else first.for_scripts(),
-        )
-
 
 # Parameters that change when and where a request is answered, and what is billed, but not the
 # reply.

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any, Literal, NotRequired, Protocol, Self, TypedDict
+from typing import Any, Literal, NotRequired, Protocol, Self, TypedDict, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict
 
@@ -266,3 +266,23 @@ class ChatProvider(Protocol):
 
     async def close(self) -> None:
         """Close the pool."""
+
+
+@runtime_checkable
+class MeasuredProvider(ChatProvider, Protocol):
+    """A provider of this package: it counts delays and retries, and can check its server.
+
+    Attributes:
+        slowdown: the delays by rate limits.
+        retries: the number of retries and their reasons.
+    """
+
+    slowdown: Slowdown
+    retries: Retries
+
+    async def check_reachable(self) -> None:
+        """Check that the server accepts connections.
+
+        Raises:
+            JudgeUnusableError: it does not.
+        """

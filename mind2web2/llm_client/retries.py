@@ -8,9 +8,9 @@ import random
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
-from mind2web2.llm_client.chat import ChatProvider, Limit, Retries, Slowdown
+from mind2web2.llm_client.chat import Limit, Retries
 from mind2web2.llm_client.failures import RequestFailedError
 from mind2web2.llm_client.rate_limiter import RateLimiter, Sent
 from mind2web2.llm_client.transport import Completion
@@ -56,26 +56,6 @@ class RetryPolicy:
                 0, min(longest_s, 0.1 * failure.retry_after_s)
             )
         return random.uniform(longest_s / 2, longest_s)
-
-
-@runtime_checkable
-class MeasuredProvider(ChatProvider, Protocol):
-    """A provider of this package: it counts delays and retries, and can check its server.
-
-    Attributes:
-        slowdown: the delays by rate limits.
-        retries: the number of retries and their reasons.
-    """
-
-    slowdown: Slowdown
-    retries: Retries
-
-    async def check_reachable(self) -> None:
-        """Check that the server accepts connections.
-
-        Raises:
-            JudgeUnusableError: it does not.
-        """
 
 
 class Limiter(Protocol):

@@ -13,10 +13,9 @@ from typing import Any, Protocol
 from mind2web2.errors import Mind2Web2Error
 from mind2web2.judge.protocol import JudgeLedger
 from mind2web2.judge.session import JudgeSession
-from mind2web2.judge.spec import JudgeSpec
 from mind2web2.llm_client.chat import ChatReply, ReplyCheck, Usage
 from mind2web2.rubric.verdicts import ExtractionRecord
-from mind2web2.scripts.isolation.answer_client import SentRequest, SentTemplate
+from mind2web2.scripts.isolation.answer_client import SentRequest, SentTemplate, Voter
 from mind2web2.scripts.isolation.pass_process import answer_processes
 from mind2web2.scripts.isolation.questions import Ahead
 from mind2web2.scripts.isolation.rpc import PACKAGE, Failure, Question, Reply, validated
@@ -26,8 +25,6 @@ from mind2web2.scripts.passes import ScriptPasses
 from mind2web2.scripts.run import ScriptCall, checked_result
 from mind2web2.verification.claims import evidence_of
 from mind2web2.verification.run_questions import AskedClaim, AskedForm
-
-_SETTINGS = JudgeSpec("policy", provider="policy")
 
 
 class Policy(Protocol):
@@ -151,7 +148,7 @@ async def result_by_policy(
             call=call,
             ahead=None,
             moment=datetime.now(UTC),
-            judge=_SETTINGS,
+            voters=[Voter("policy")],
             endpoint="policy",
             cache_dir=Path(folder),
             logger_name="policy",

@@ -58,16 +58,6 @@ def test_the_form_of_the_keyed_part_is_fixed():
     assert keyed_part(json.loads(given)) == '{"chat_template_kwargs":{"a":2,"b":true},"top_k":1}'
 
 
-def test_what_a_script_may_know_has_no_key_and_no_server():
-    """Its process gets the judge's description."""
-    judge = JudgeSpec("m", "http://u:p@h/v1", api_key="key", extra_body={"a": 1}, first="cheap")
-    known = judge.for_scripts()
-    assert known.preceding is not None
-    for each in (known, known.preceding):
-        assert (each.base_url, each.api_key, each.extra_body) == (None, None, None)
-    assert (known.model, known.preceding.model) == ("m", "cheap")
-
-
 def test_a_key_goes_to_no_other_server():
     """It belongs to the strong judge's."""
     here = JudgeSpec("m", "http://a/v1", api_key="key", first="cheap").preceding

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mind2web2.capture.letters import drawn_scripts, missing_letters, no_font_for
+from mind2web2.capture.letters import missing_letters, no_font_for
 from mind2web2.capture.models import CaptureSettings, Trouble
 from mind2web2.capture.page.devtools import ScriptError
 from mind2web2.capture.page.documents import read_file_content
+from mind2web2.capture.page.drawn_letters import drawn_scripts
 from mind2web2.capture.page.hidden_content import (
     Cleared,
     Scrolled,

@@ -24,7 +24,12 @@ _HTML_START = re.compile(
 _BLANK_LINES = re.compile(r"\n[ \t]*(?:\n[ \t]*)+\n")
 _AROUND = {
     **{f"h{level}": (f"\n\n{'#' * level} ", "\n\n") for level in range(1, 7)},
-    **{"br": ("\n", ""), "hr": ("\n\n---\n\n", ""), "table": ("\n\n", "\n\n")},
+    **{
+        "pre": ("\n\n```\n", "\n```\n\n"),
+        "br": ("\n", ""),
+        "hr": ("\n\n---\n\n", ""),
+        "table": ("\n\n", "\n\n"),
+    },
     **dict.fromkeys(("td", "th"), ("", " | ")),
 }
 _BLOCKS = frozenset(
@@ -194,6 +199,8 @@ class _Writer:
         return f"{note}[{number}]: " if note else f"{number}. "
 
     def _link(self, href: str) -> tuple[str, str]:
+        if href.startswith("//"):
+            href = f"https:{href}"
         if not re.match(r"https?:|doi:|www\.", href, re.IGNORECASE):
             return "", ""
         return "[", f"](<{href}>)" if re.search(r"[()\s]", href) else f"]({href})"

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import re
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 from mind2web2.evaluator import AggregationStrategy, Evaluator, VerificationNode
 from mind2web2.plugins.check.claims import (
@@ -21,6 +22,7 @@ from mind2web2.plugins.check.statements import Statement, read_report
 from mind2web2.verification.extractor import create_evaluator
 
 CLAIMS = "claims"
+_WRAPPED = re.compile(r"https?://(?:www\.)?google\.[a-z.]{2,6}/url\?", re.IGNORECASE)
 # The report is not part of the questions, so that a report that changes asks only about what
 # changed.
 _TASK = "Do the pages that a report cites say what the report says?"
@@ -127,4 +129,8 @@ def page_address(source: str) -> str:
         return f"https://doi.org/{found[1]}"
     if found := re.fullmatch(r"arxiv\s*:\s*(.*)", source, re.IGNORECASE):
         return f"https://arxiv.org/abs/{found[1]}"
+    if _WRAPPED.match(source):
+        # Google Docs writes all links so; the page there only names the address.
+        asked = parse_qs(urlsplit(source).query)
+        return next(iter(asked.get("q", []) + asked.get("url", [])), source)
     return source

@@ -21,7 +21,6 @@ from mind2web2.errors import (
 from mind2web2.judge.protocol import Failure, Judge, JudgeLedger, Noted, QuestionContext
 from mind2web2.judge.services import ServiceRequest
 from mind2web2.judge.session import FailureLatch, cut_off_noted, unexpected
-from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import RecordedSkip
 from mind2web2.judge.voting import Ballot, Shown, Voted, votes_of, votes_of_two
 from mind2web2.llm_client.async_calls import AsyncCalls
@@ -175,11 +174,26 @@ class ScriptTemplates:
             ) from error
 
 
+@dataclass(frozen=True)
+class Voter:
+    """A judge as a script's process knows it: it has neither server nor key.
+
+    Args:
+        max_images: most images in one question, 0 for none; ``None`` for the judge's own limit.
+        image_limits: for a replay, the limits that the recorded run met.
+    """
+
+    model: str
+    max_images: int | None = None
+    image_limits: tuple[ImageLimit, ...] = ()
+
+
 @script_api
 class AnswerClient(AsyncCalls):
     """The client that one answer's script receives: the run's judge, whatever model the script names.
 
     Args:
+        voters: the judges that vote on claims, in the order in which they are asked; the last decides.
         skips: what a replayed run has recorded about skipped verifications.
         decides: of two judges, the one that decides; this is then the first.
     """
@@ -187,7 +201,7 @@ class AnswerClient(AsyncCalls):
     def __init__(
         self,
         run: RpcClient,
-        spec: JudgeSpec,
+        voters: Sequence[Voter],
         endpoint: str,
         answer: str,
         skips: Sequence[RecordedSkip] = (),
@@ -195,7 +209,7 @@ class AnswerClient(AsyncCalls):
         decides: AnswerClient | None = None,
     ) -> None:
         self._run = run
-        self._spec = spec
+        *others, self._voter = voters
         # Scripts see the endpoint of the judge that decides.
         self._endpoint = endpoint
         self._answer = answer
@@ -206,20 +220,18 @@ class AnswerClient(AsyncCalls):
         self._latch = FailureLatch()
         self._templates = ScriptTemplates()
         self.questions: PassQuestions | WaitingQuestions = WaitingQuestions(run)
-        self.image_limit = ImageLimit(max_images=spec.max_images)
+        self.image_limit = ImageLimit(max_images=self._voter.max_images)
         self._first: AnswerClient | None = None
         if decides is not None:
             self._latch = decides._latch
             self._templates = decides._templates
-        if spec.preceding is not None:
-            self._first = AnswerClient(
-                run, spec.preceding, endpoint, answer, stops=stops, decides=self
-            )
+        if others:
+            self._first = AnswerClient(run, others, endpoint, answer, stops=stops, decides=self)
 
     @property
     def voters(self) -> Sequence[str]:
         """Return the models that vote on claims, of which the last decides."""
-        own = (self._spec.model,)
+        own = (self._voter.model,)
         return own if self._first is None else (*self._first.voters, *own)
 
     async def vote(self, ballot: Ballot[Judge, Shown]) -> Voted[Shown]:
@@ -244,7 +256,7 @@ class AnswerClient(AsyncCalls):
     @property
     def recorded_limits(self) -> Sequence[ImageLimit]:
         """Return the image limits that the recorded run met."""
-        return self._spec.image_limits
+        return self._voter.image_limits
 
     @property
     def endpoint(self) -> str:
@@ -253,7 +265,7 @@ class AnswerClient(AsyncCalls):
 
     def model_for(self, requested: str) -> str:  # noqa: ARG002 (one run has one judge, options.md)
         """Return the run's model."""
-        return self._spec.model
+        return self._voter.model
 
     def response(self, **_keywords: Any) -> Any:
         """Refuse: this client is asynchronous (eval-scripts.md)."""
@@ -311,13 +323,13 @@ class AnswerClient(AsyncCalls):
                 request.template,
                 request=self._templates.sent(request),
                 subject=subject,
-                model=self._spec.model,
+                model=self._voter.model,
             )
         except ImagesRefusedError:
             self.image_limit = await self._reply(
                 "image_limit",
                 ImageLimit,
-                model=self._spec.model,
+                model=self._voter.model,
                 met=self.image_limit,
             )
             raise

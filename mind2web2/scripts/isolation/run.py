@@ -19,11 +19,13 @@ from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.protocol import JudgeLedger
+from mind2web2.judge.spec import JudgeSpec
 from mind2web2.llm_client.own_price import OwnPrice
 from mind2web2.llm_client.prices import own_prices
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.scripts.aliases import own_script_aliases
 from mind2web2.scripts.inputs import ClockReading
+from mind2web2.scripts.isolation.answer_client import Voter
 from mind2web2.scripts.isolation.homes import ScriptHomes, script_homes
 from mind2web2.scripts.isolation.pass_process import AnswerProcesses, answer_processes
 from mind2web2.scripts.isolation.processes import (
@@ -91,6 +93,12 @@ def prices_of(judge: CachingJudge) -> dict[str, OwnPrice]:
     return {each.settings.model: each.price for each in judges if each.price is not None}
 
 
+def voters_of(judge: JudgeSpec) -> list[Voter]:
+    """Return a judge and those that are asked before it, as a script's process knows them."""
+    before = [] if judge.preceding is None else voters_of(judge.preceding)
+    return [*before, Voter(judge.model, judge.max_images, judge.image_limits)]
+
+
 async def isolated_result(
     call: ScriptCall,
     task_id: str,
@@ -116,7 +124,7 @@ async def isolated_result(
         call=call,
         ahead=None,
         moment=datetime.now(UTC),
-        judge=run.judge.settings.for_scripts(),
+        voters=voters_of(run.judge.settings),
         endpoint=run.judge.endpoint,
         cache_dir=cache.task_cache.task_dir,
         logger_name=logger.name,

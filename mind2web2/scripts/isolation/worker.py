@@ -31,7 +31,6 @@ from mind2web2.api_tools.surroundings import (
 from mind2web2.capture.models import NetworkSettings
 from mind2web2.errors import EvalScriptError, MachineError, Mind2Web2Error
 from mind2web2.judge.services import AskService, ServiceRequest
-from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import RecordedSkip
 from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.own_price import OwnPrice
@@ -44,7 +43,7 @@ from mind2web2.pages.page_cache import PageCache
 from mind2web2.prompts import address_flags
 from mind2web2.scripts.aliases import set_script_aliases
 from mind2web2.scripts.clock import ScriptClock
-from mind2web2.scripts.isolation.answer_client import REPLIES, AnswerClient
+from mind2web2.scripts.isolation.answer_client import REPLIES, AnswerClient, Voter
 from mind2web2.scripts.isolation.effects import watch_effects
 from mind2web2.scripts.isolation.log_records import SentRecord
 from mind2web2.scripts.isolation.pass_loop import PassLoop
@@ -140,7 +139,7 @@ class PassJob:
     call: ScriptCall
     ahead: Ahead | None
     moment: datetime
-    judge: JudgeSpec
+    voters: list[Voter]
     endpoint: str
     cache_dir: Path
     logger_name: str
@@ -249,7 +248,7 @@ class ScriptHome:
         random.seed(f"{job.call.answer_name} {job.call.answer}")
         judge = AnswerClient(
             client,
-            job.judge,
+            job.voters,
             job.endpoint,
             job.call.answer,
             job.skips,

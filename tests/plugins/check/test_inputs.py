@@ -10,6 +10,7 @@ from fixtures.report_files import EXPECTED, write_docx, write_html, write_pdf
 
 from mind2web2.errors import UsageError
 from mind2web2.plugins.check.inputs import html_text, report_text
+from mind2web2.plugins.check.rubric import page_address
 from mind2web2.plugins.check.statements import read_report
 
 
@@ -36,6 +37,18 @@ def test_an_entry_that_is_a_footnote_keeps_its_number() -> None:
     page = "<p>It is old.<sup><a href='#n1'>1</a></sup> It is tall [1].</p><ol><li id='n1'>https://one.example/a</ol>"
     sources = [each.sources for each in read_report(html_text(page)).statements]
     assert sources == [["https://one.example/a"]] * 2
+
+
+def test_code_and_wrapped_links_of_a_page() -> None:
+    page = (
+        "<p>It is <a href='https://www.google.com/url?q=https://a.example/x&amp;sa=D'>old</a>"
+        " and <a href='//b.example/y'>wet</a>.</p><pre>x[1] is code, not a claim.</pre>"
+    )
+    (statement,) = read_report(html_text(page)).statements
+    assert [page_address(source) for source in statement.sources] == [
+        "https://a.example/x",
+        "https://b.example/y",
+    ]
 
 
 def test_a_file_of_another_format_is_an_error(tmp_path: Path) -> None:

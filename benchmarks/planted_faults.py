@@ -52,7 +52,7 @@ async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaph
                          task_description="TASK", global_cache=cache, global_semaphore=semaphore, logger=logger)
 """
 END = "    return ev.get_summary()\n"
-# What is planted, in place of which text; and what a true finding names.
+# The planted text, the text that it replaces, and the name in a true finding.
 Fault = tuple[str, str, str]
 
 
@@ -532,7 +532,7 @@ TEMPLATES = (MUSEUM, WALKS, PORTS, OFFERS, PEOPLE, INN, HOSTELS)
 
 @dataclass
 class Tally:
-    """What the rehearsals of all planted faults found."""
+    """The findings of the rehearsals of all planted faults."""
 
     found: Counter[str] = field(default_factory=Counter)
     missed: list[str] = field(default_factory=list)

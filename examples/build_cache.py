@@ -1,4 +1,4 @@
-"""Rebuilds the example's page cache: captures what its answers cite from the demo web site, for real.
+"""Rebuild the example's page cache by captures of the demo web site.
 
 For maintainers: run it after a change to ``examples/site``, to ``answers/example`` or to how pages
     are captured. The site is served on loopback under its own host names. The leaflet is printed

@@ -1,4 +1,4 @@
-"""Turn the answer key into recorded judgments: after a change of prompts, scripts, answers or pages.
+"""Turn the answer key into recorded judgments, after a change of what judges read.
 
     uv run python examples/record_judgments.py [FILE]
 
@@ -137,7 +137,7 @@ def _by_question(key: dict[str, Any]) -> dict[Question, Any]:
 async def record(
     judge: CachingJudge, paths: PathConfig, agent: str, results: Path
 ) -> list[AnswerOutcome]:
-    """Evaluate an agent's answers, with results in another folder, and return what became of them."""
+    """Evaluate an agent's answers into another folder, and return the outcomes."""
     run = RunParts(
         judge=judge,
         library=PageLibrary(),

@@ -1,4 +1,4 @@
-"""A small web server for folders of sites, ``<root>/<host>/<path>``: HTTP and HTTPS on one loopback port.
+"""A web server for folders ``<root>/<host>/<path>``: HTTP and HTTPS on one port.
 
     with SiteServer() as server:
         NetworkSettings(host_map=server.host_map, trusted_keys=(server.spki,))

@@ -1,4 +1,4 @@
-"""A plugin: a judge that supports a claim if the page has all its words, an export, and a figure."""
+"""A plugin with a judge that looks for a claim's words, an export, and a figure."""
 
 import json
 import re

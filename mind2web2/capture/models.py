@@ -79,7 +79,7 @@ class CaptureSettings:
         viewport_width_px: the screenshot's width; a judge is shown images of this width unscaled.
         max_pages_per_host: captured at once from one host.
         max_page_bytes: that a page may fetch in all, as they come over the wire.
-        max_document_bytes: of a file that is no page, such as a PDF; the rest is cut off.
+        max_document_bytes: of a file such as a PDF; the rest is cut off.
         max_page_memory_bytes: of each process that shows the page or a frame of it.
         max_html_bytes: of one of a page's documents, decoded; a larger page is not read.
         max_decoded_bytes: that a page may fetch in all, decoded; a larger page is not read.

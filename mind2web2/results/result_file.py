@@ -194,7 +194,7 @@ class ResultFile(BaseModel):
         script_faults: mistakes of the script, with its line; ``None`` in results of earlier
             versions.
         score_bounds: ``None`` without exactly one sound rubric tree.
-        eval_breakdown: what the script returned, mostly one part; items that are no objects stay as
+        eval_breakdown: what the script returned, mostly one part; items that are not objects stay as
             they are.
         stated_provenance: the file's own words on what the result was made from.
     """

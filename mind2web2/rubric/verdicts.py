@@ -316,7 +316,7 @@ Within = (
 
 
 class BlindQuestion(BaseModel):
-    """What a judge is asked in place of a claim, and the value that the claim states.
+    """A question to the judge in place of a claim, and the value that the claim states.
 
     Args:
         ask: what to read from the page; it does not contain the value.

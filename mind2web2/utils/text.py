@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# Of a share, in percent without digits.
+# The least share that is not shown as 0%.
 _LEAST_SHOWN = 0.005
 _PLURALS = {"leaf": "leaves", "reply": "replies", "try": "tries"}
 

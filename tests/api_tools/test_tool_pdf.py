@@ -261,7 +261,7 @@ async def test_some_forms_need_no_server(url, expected):
 
 
 async def fetch(answers, **bounds):
-    """Return what a download gets from a server that gives these answers, and the number of requests."""
+    """Return a download from a server with these answers, and the number of requests."""
     left = list(answers)
     with (
         LocalHttp(lambda _: left.pop(0) if len(left) > 1 else left[0]) as site,

@@ -125,7 +125,7 @@ def test_changed_files_are_kept(hub, tmp_path):
 
 
 def test_a_killed_download_continues(hub, tmp_path):
-    """Complete files are not downloaded again, none is partial, and a newer commit causes no conflict."""
+    """Complete files are not downloaded again, and a newer commit does not conflict."""
     waiting, release = threading.Event(), threading.Event()
 
     def hold(request):

@@ -1,4 +1,4 @@
-"""``mind2web2 validate`` and ``mind2web2 submit``, and the whole way from download to submission."""
+"""``mind2web2 validate`` and ``submit``, and the way from download to submission."""
 
 import hashlib
 import json

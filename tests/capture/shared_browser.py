@@ -17,7 +17,7 @@ class _Manager(BatchBrowserManager):
 
 @asynccontextmanager
 async def capturing(browser, network, max_retries=1, **changes):
-    """Yield a manager with a proxy and settings of its own; those that a browser starts with stay."""
+    """Yield a manager with a proxy and settings of its own, over the shared browser."""
     settings = CaptureSettings(network=network, **changes)
     async with FilteringProxy(network) as proxy:
         version = await browser.start()

@@ -375,7 +375,7 @@ class TellingPages(dict):
 
 
 async def test_the_users_browser_captures_many_at_once_and_keeps_its_tabs(tmp_path):
-    """Each page comes out whole, pop-ups are closed, and tabs that the user opens meanwhile stay."""
+    """Each page is whole, pop-ups are closed, and the user's own tabs stay."""
     with SmallSite() as pages:
         port = pages.port
         pages.pages = TellingPages()

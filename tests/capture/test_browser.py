@@ -1,4 +1,4 @@
-"""The browser: found, clean, ordinary to look at, started anew when it dies, and gone without a trace."""
+"""The browser is found, clean and ordinary, restarts after a crash, and leaves no trace."""
 
 import asyncio
 import os
@@ -271,7 +271,7 @@ async def test_certificates_are_checked_unless_asked_otherwise(browser):
 
 
 async def test_a_crashed_browser_is_started_once_for_all():
-    """Every page that was open fails in a way of its own, at once, and those after share one new browser."""
+    """Open pages fail at once, and later ones share one new browser."""
     async with Browser(CaptureSettings()) as browser:
         pids = []
         ready = asyncio.Barrier(4)
@@ -377,7 +377,7 @@ SCRIPT = textwrap.dedent(
 
 @pytest.mark.parametrize("way", ["orderly", "crash", "killed"])
 async def test_nothing_is_left_behind(way, tmp_path):
-    """Neither a process nor a file: after the end, after a crash of the browser, after a kill -9 of ours."""
+    """No process or file is left after the end, a crash, or kill -9."""
     run = await asyncio.create_subprocess_exec(
         sys.executable,
         "-W",

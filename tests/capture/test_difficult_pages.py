@@ -1,4 +1,4 @@
-"""Pages and servers that make a capture hard: walls, downloads, frames without end, dead servers."""
+"""Difficult pages and servers: walls, downloads, endless frames, dead servers."""
 
 from pathlib import Path
 
@@ -156,7 +156,7 @@ async def test_a_brief_page_that_starts_a_download_keeps_its_text(manager, site,
 
 
 async def test_a_page_cut_off_by_its_download_is_read_whole(manager, site):
-    """It is loaded once more: frames go where they lead, addresses change, and no file is asked for again."""
+    """The page is loaded once more, and files are not requested again."""
     site.replies["/cut.zip"] = Reply(
         b"PK\x03\x04" + bytes(100), "application/zip", headers=DOWNLOAD
     )

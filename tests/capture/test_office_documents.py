@@ -86,7 +86,7 @@ def site():
     ],
 )
 async def test_a_document_becomes_a_page(name, content, lines, manager, site):
-    """Text in reading order, each value with its row and column, nothing hidden, and a picture of it."""
+    """The text is in reading order, with rows and columns, a picture, and nothing hidden."""
     site.pages[f"/{name}"] = content()
     page = await manager.capture(f"{site.url}/{name}")
     shown = [line.replace("\xa0", " ") for line in page.text.splitlines()]

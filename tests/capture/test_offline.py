@@ -17,7 +17,7 @@ setTimeout(() => location = "{0}/elsewhere", 10)
 
 
 async def test_nothing_is_fetched(browser):
-    """Not by elements, scripts, workers, sockets or a redirect, though private addresses are allowed."""
+    """Elements, scripts, workers, sockets and redirects reach no address, even if allowed."""
     with LocalHttp(lambda _: Answer(b"secret")) as canary:
         html = REQUESTS.format(canary.url).encode()
         stored = {

@@ -1,4 +1,4 @@
-"""A page's memory has a bound: what unfolds without end costs its own page, with a record that says so."""
+"""A page that takes too much memory fails alone, with a record that says so."""
 
 import os
 import re

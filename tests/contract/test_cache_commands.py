@@ -1,4 +1,4 @@
-"""The commands that users know for caching pages (options.md): their files, arguments and defaults."""
+"""The published commands for caching pages: their files, arguments and defaults."""
 
 import argparse
 import os

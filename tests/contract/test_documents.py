@@ -57,7 +57,7 @@ def options_of(parser):
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """Stand in a folder with agents who gave the example's answers, beside a judge that knows the key."""
+    """Stand in a folder with the example's answers, beside a judge that knows the key."""
     for agent in ("my_agent", "other_agent", "example"):
         shutil.copytree(REPOSITORY / "answers/example", tmp_path / "answers" / agent)
         shutil.copytree(REPOSITORY / "cache/example", tmp_path / "cache" / agent)

@@ -1,4 +1,4 @@
-"""Imports point one way: each room sees only the rooms before it, and no modules import each other."""
+"""Imports point one way: each room sees only the rooms before it."""
 
 import ast
 from collections import Counter
@@ -62,7 +62,7 @@ MODULES = {
 
 @cache
 def imported_by(module):
-    """Return the package's modules that a module imports anywhere, also for types and inside of functions."""
+    """Return the package's modules that a module imports anywhere."""
     found = set()
     for node in ast.walk(ast.parse(MODULES[module].read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -78,7 +78,7 @@ def imported_by(module):
 
 
 def loaded_on_demand(module):
-    """Return the package's modules that a module names in a text, to load them when they are needed."""
+    """Return the package's modules that a module loads by their names."""
     tree = ast.parse(MODULES[module].read_text(encoding="utf-8"))
     texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
     # "module:function", as parsers name what runs their commands.
@@ -122,7 +122,7 @@ def test_a_chain_of_imports_stays_short():
 
 
 def test_every_module_can_be_imported():
-    """A folder of the same name is hidden by a module, and one without ``__init__.py`` belongs to no room."""
+    """Every folder has an ``__init__.py``, and no module of the same name beside it."""
     folders = {path.parent for path in MODULES.values()}
     assert [folder for folder in folders if not (folder / "__init__.py").exists()] == []
     assert [folder for folder in folders if folder.with_suffix(".py").exists()] == []

@@ -31,7 +31,7 @@ def possessive_groups(part: object) -> Iterator[object]:
 
 @pytest.mark.parametrize("name", MODULES)
 def test_no_group_is_repeated_possessively(name):
-    """Python up to 3.11.4 goes on in the middle of a group that failed, where a repeat is possessive."""
+    """Python up to 3.11.4 has a bug with possessive repeats of groups."""
     module = importlib.import_module(name)
     patterns = [each for each in vars(module).values() if isinstance(each, re.Pattern)]
     assert not [

@@ -28,7 +28,7 @@ class Block:
 
 
 def blocks_of(document: Path) -> list[Block]:
-    """Return the blocks of a document, each with the block of text that follows within two paragraphs."""
+    """Return a document's blocks, each with the text block that follows it."""
     text = document.read_text(encoding="utf-8")
     found = list(_BLOCK.finditer(text))
     blocks = []
@@ -49,7 +49,7 @@ def name_of(document: Path) -> str:
 
 
 def commands_of(block: Block) -> list[str]:
-    """Return the commands of a shell block: lines, joined where they continue, and split at ``&&``."""
+    """Return the commands of a shell block, split at ``&&``."""
     lines = block.text.replace("\\\n", " ").splitlines()
     parts = [part.strip() for line in lines for part in line.split("&&")]
     return [part for part in parts if part and not part.startswith("#")]

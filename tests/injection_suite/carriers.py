@@ -1,4 +1,4 @@
-"""The answers, pages and PDFs that carry the suite's attacks: what they say of the lake, and the attack."""
+"""The answers, pages and PDFs that carry the suite's attacks."""
 
 from __future__ import annotations
 

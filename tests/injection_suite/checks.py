@@ -1,4 +1,4 @@
-"""What can be said of the suite's attacks without a model: where each ends up in the judge's messages."""
+"""Check without a model where each attack ends up in the judge's messages."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from mind2web2.verification.messages import extraction_messages, verification_me
 
 _OPENING = re.compile(r"<<(?P<name>[a-z ]+) (?P<code>[0-9a-f]{20})>>\n")
 _HARMLESS = "It lies in the hills."
-# What is never shown must not be shown in parts either.
+# A text that is never shown must not be shown in parts either.
 _TELLING_CHARS = 24
 _WHERE_SHOWN = {"answer": "answer", "page address": "page address", "claim": "claim"}
 
 
 @dataclass(frozen=True, slots=True)
 class AttackCheck:
-    """What became of one attack.
+    """The outcome of one attack.
 
     Args:
         flags: raised for the answer, the page or the claim.
@@ -94,7 +94,7 @@ def _problems(material: Material) -> Iterator[str]:
 
 
 def _expected(attack: Attack) -> str:
-    """Return the attack as a judge is shown it: a code copied from an earlier block is taken out."""
+    """Return the attack as a judge sees it, without a code copied from an earlier block."""
     return make_visible(attack.text).replace(TASK_CODE, "[delimiter removed]")
 
 
@@ -136,7 +136,7 @@ def _questions(
 
 
 def _problems_of_repair(attack: Attack) -> Iterator[str]:
-    """Look at how a judge's own reply goes back to it, with the attack in the reply and in what is wrong."""
+    """Check how a judge's own reply goes back to it with the attack in it."""
     problem = InvalidOutputError(f"{attack.text}: Field required; Value error, {attack.text}")
     completion = Completion(text=f'{{"{attack.text}": 1}}')
     repair = repair_messages(completion, problem)
@@ -161,7 +161,7 @@ def _outside(text: str) -> str:
 
 
 def _pieces(text: str) -> Iterator[tuple[str, str, str]]:
-    """Return blocks as name and text, and what stands between them, read as a judge has to read it."""
+    """Return blocks as name and text, and the text between them, as a judge reads them."""
     position = 0
     while opening := _OPENING.search(text, position):
         closing = f"\n<<end of {opening['name']} {opening['code']}>>"

@@ -26,7 +26,7 @@ def halves(text: str) -> str:
 
 
 def strewn(hidden: str, cover: str, together: int = 1, apart: int = 1) -> str:
-    """Set so many unseen characters together, and that many letters of a text before each such place."""
+    """Put so many unseen characters after every so many letters of a text."""
     letters = cycle(cover)
     places = (hidden[start : start + together] for start in range(0, len(hidden), together))
     return "".join("".join(islice(letters, apart)) + place for place in places)

@@ -1,4 +1,4 @@
-"""The suite's attacks as a judge meets them: pages stored or captured, prepared and held against claims."""
+"""The suite's attacks as a judge meets them, on stored or captured pages."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _PAGES_AT_ONCE = 4
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What a judge is shown with one attack.
+    """The texts that a judge sees with one attack.
 
     Args:
         page: ``None`` where the answer alone decides.
@@ -50,7 +50,7 @@ class Material:
 
 
 async def materials(attacks: Sequence[Attack], folder: Path) -> list[Material]:
-    """Return the attacks' answers and pages, each page stored in a cache under ``folder`` and prepared."""
+    """Return the attacks' answers and prepared pages, stored under ``folder``."""
     cache = CacheFileSys(folder)
     await asyncio.to_thread(_store, attacks, cache)
     await _capture([attack for attack in attacks if is_html(attack)], cache)

@@ -21,7 +21,7 @@ from inputs.mutations import mutated
 from inputs.parsers import PARSERS
 
 MEMORY_MB = 1536
-# Of the processor, for the inputs of one process.
+# Processor time for the inputs of one process.
 SECONDS = 90
 ROUND_S = 10.0
 
@@ -71,7 +71,7 @@ def main() -> int:
 
 
 def read_inputs(name: str, seconds: float, seed: str, findings: Path) -> int:
-    """Let a parser read inputs for a while, keep those that do harm, and return how many were read."""
+    """Let a parser read inputs for a while, and keep those that do harm."""
     logging.disable(logging.CRITICAL)
     parser, source, count = PARSERS[name], random.Random(seed), 0
     end = time.monotonic() + seconds

@@ -1,4 +1,4 @@
-"""Small files that unfold to a lot: images, PDFs and texts as somebody with bad intentions makes them."""
+"""Small hostile files that unfold to a lot: images, PDFs and texts."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def repeated(text: str, chars: int) -> str:
     return (text * (chars // len(text) + 1))[:chars]
 
 
-# What takes markdown parsers and patterns time that grows with the square, or worse.
+# These pieces take markdown parsers and patterns time that grows with the square, or worse.
 HOSTILE_PIECES = (
     *(
         "[",

@@ -44,8 +44,7 @@ def _run(
     arguments: tuple[object, ...],
 ) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (memory_mb * 1024**2, resource.RLIM_INFINITY))
-    # Of the processor's time, so that a busy machine makes no difference; the system ends the
-    # process.
+    # The limit is processor time, so that a busy machine makes no difference.
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
     signal.signal(signal.SIGXCPU, signal.SIG_DFL)
     try:

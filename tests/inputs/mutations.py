@@ -1,4 +1,4 @@
-"""Inputs that are nearly sound: what is cut, doubled, exchanged and inserted is drawn from a seed."""
+"""Nearly sound inputs, with cuts, repeats and exchanges from a seed."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from mind2web2.utils.workers import run_in_worker
 
 # The module itself takes some hundred; an answer or a URL comes to megabytes.
 MEMORY_MB = 1500
-# Of processor time, for all of a test's inputs together: what is wrong takes hours.
+# Processor time for all of a test's inputs together; a fault would take hours.
 SECONDS = 60
 FEW_PAGES = RenderSettings(max_image_pages=1, max_text_pages=3, dpi=36)
 
@@ -113,7 +113,7 @@ def test_a_url_of_megabytes_is_read():
 
 
 def kinds_of_documents():
-    """Tell what responses are that begin with what looks like HTML, under headers that never end."""
+    """Tell the kind of responses with endless headers or a beginning like HTML's."""
     comments = FetchedDocument("http://a.example", 200, "", b"<!-- -->" * 500, "")
     header = "text/plain" + repeated("; a", 500_000)
     text = FetchedDocument(

@@ -1,4 +1,4 @@
-"""A folder, a pipe, a device, a loop of links where a file is expected: never waited for, always one line."""
+"""A folder, pipe, device or loop of links in a file's place ends with one line at once."""
 
 import os
 from itertools import product

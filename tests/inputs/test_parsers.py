@@ -35,7 +35,7 @@ SCALARS = (
     | st.text(st.characters())
     | st.just("http://a.example/x")
 )
-# Those that the files have.
+# Names that the files have.
 KNOWN_NAMES = [
     *(
         "answer_name",

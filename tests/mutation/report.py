@@ -1,4 +1,4 @@
-"""Change the modules that decide scores in one place at a time, and count the changes that tests notice.
+"""Change one place at a time in modules that decide scores; count what tests notice.
 
 PYTHONPATH=tests python -m mutation.report [PART ...] [--all]
 
@@ -32,7 +32,7 @@ PACKAGE = "mind2web2"
 WORK = REPOSITORY / "build" / "mutants"
 LEAST_SHARE = 0.85
 SAMPLE = 40
-# Of the repository, the rest is there for tests to read.
+# The copy for tests has the rest of the repository.
 LEFT_OUT = {"build", "mutants", ".git", ".venv", "pyproject.toml"}
 # mutmut says so after it has made the changes and noted which test calls which function.
 NO_SUCH_CHANGE = "Filtered for specific mutants, but nothing matches"

@@ -1,4 +1,4 @@
-"""The task's cache as one answer's script sees it: the same pages, and a note of which were looked up."""
+"""An answer's view of the task's cache, with a note of the pages looked up."""
 
 import asyncio
 
@@ -96,7 +96,7 @@ def test_notes_of_two_answers_are_apart(cache):
 
 
 async def watched(tmp_path):
-    """Return an answer's cache in a run that has noted what was stored, with a page captured since."""
+    """Return an answer's cache in a run, with a page captured since its start."""
     cache = AnswerCache(stored(tmp_path), PageLibrary())
     await cache.page_library.note_stored(cache.task_cache)
     cache.task_cache.put_web(GONE, "captured", None)

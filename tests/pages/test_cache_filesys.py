@@ -96,7 +96,7 @@ def test_reading_and_saving_leave_the_fixture_as_it_is(fixture_cache):
 
 
 def test_the_same_pages_are_written_as_the_same_files(fixture_cache, cache):
-    """Storing the fixture's pages under the URLs it was made from gives its folder, byte for byte."""
+    """Storing the fixture's pages again gives its folder, byte for byte."""
     for url in EXPECTED["written"]:
         if fixture_cache.has_pdf(url):
             cache.put_pdf(url, fixture_cache.get_pdf(url))

@@ -27,7 +27,7 @@ for number in itertools.islice(itertools.count(), count or None):
 
 
 def start_writer(folder, name, count):
-    """Start a process that stores ``count`` pages (0: endlessly) and prints each URL once it is stored."""
+    """Start a process that stores ``count`` pages (0: endlessly) and prints each URL."""
     command = [sys.executable, "-c", WRITER, str(folder), name, str(count)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 

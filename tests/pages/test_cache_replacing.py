@@ -1,4 +1,4 @@
-"""A page whose replacing was cut short: completed by whoever comes next, and nothing else is done."""
+"""The next process completes a page whose replacement was interrupted."""
 
 import json
 

@@ -47,7 +47,7 @@ class ScriptedCapturer:
         yield self
 
     async def capture(self, url, _logger=None, *, is_patient=False):
-        """Return the page; one that is "slow" answers only who is patient, and one that is "dead" no one."""
+        """Return the page; a "slow" one answers patient callers only, a "dead" one never."""
         self.captured.append(url)
         await asyncio.sleep(0)
         reply = self.replies.get(url)

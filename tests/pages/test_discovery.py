@@ -60,7 +60,7 @@ def test_precision_and_recall_on_the_labelled_set():
 
 @given(st.one_of(st.text(st.characters()), st.lists(MARKUP, max_size=40).map("".join)))
 def test_any_text_gives_urls_of_the_web(text):
-    """Nothing raises, each page comes once, and each URL is the key that its page is stored under."""
+    """Any text gives each page once, by the key under which it is stored."""
     urls = cited_urls(text)
     pages = [lookup_key(url) for url in urls]
     assert None not in pages

@@ -169,7 +169,7 @@ async def test_a_page_that_is_stored_later_is_found(cache):
 
 
 async def test_a_page_that_a_script_stores_after_a_failed_capture_is_found(cache):
-    """The failure is remembered as long as nothing is stored, and the page is not captured twice."""
+    """The page is not captured again as long as nothing is stored."""
     library, camera = PageLibrary(), Camera(error=CaptureError("HTTP status 404"))
     wish = page_request(cache, capture=camera)
     for _ in range(2):

@@ -110,7 +110,7 @@ async def test_a_screenshot_alone_is_a_page(cache):
 
 @given(limit=st.integers(1, 2 * len(TEXT)))
 async def test_long_text_is_cut_with_a_visible_mark(limit):
-    """Line breaks are kept, nothing else is lost, and the record counts the page's own characters."""
+    """Only invisible characters change, and the record counts the page's own characters."""
     page = await PageLibrary().page(page_request(TextCache(TEXT), max_text_chars=limit))
     shown = min(limit, len(TEXT))
     assert page.text.startswith(TEXT[:shown])

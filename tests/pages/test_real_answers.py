@@ -1,4 +1,4 @@
-"""Real agents' answers, read in place: URL handling, prompts and a whole evaluation take them as they are."""
+"""Real agents' answers pass URL handling, prompts and a whole evaluation."""
 
 import re
 from pathlib import Path
@@ -64,7 +64,7 @@ def test_the_judge_is_shown_the_whole_answer(ask, answer):
 
 
 async def test_an_evaluation_runs_on_the_answer(answer, tmp_path):
-    """Extraction, a claim for each cited page, and a result in which every leaf is accounted for."""
+    """A whole evaluation accounts for every leaf."""
     cache = CacheFileSys(tmp_path)
     stored, *missing = regex_find_urls(answer)
     cache.put_web(stored, answer, None)

@@ -1,4 +1,4 @@
-"""Captures during an evaluation: each page once a run, stored with its record, failures told apart."""
+"""Captures during an evaluation: each page once, with its record or failure."""
 
 import asyncio
 import logging
@@ -326,7 +326,7 @@ async def test_what_is_no_address_is_not_captured(url, cache):
 
 
 async def test_without_a_browser_nothing_is_decided(cache):
-    """It says nothing about the page, is not remembered, and the message says what else can be done."""
+    """The failure is not remembered, and the message says what to do."""
     captures = SharedCaptures(
         lambda: Browser(opening_error=MachineError("no browser: install chromium"))
     )

@@ -24,7 +24,7 @@ def code_of(block):
 
 @given(st.lists(st.tuples(st.sampled_from(["task", "answer", "page"]), ANY_TEXT), max_size=5))
 def test_texts_are_whole_inside_their_blocks(texts):
-    """Whatever they hold, only surrogates and what is invisible are changed, and each code is new."""
+    """Only surrogates and invisible characters change, and each code is new."""
     chain = BlockChain()
     blocks = [chain.block(name, text) for name, text in texts]
     for block, (name, text) in zip(blocks, texts, strict=True):

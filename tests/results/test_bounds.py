@@ -1,4 +1,4 @@
-"""Bounds of a score: they hold every score that other verdicts on weak evidence could have given."""
+"""Bounds hold every score that other verdicts on weak evidence could have given."""
 
 from itertools import product
 from random import Random
@@ -26,7 +26,7 @@ def evidence(passed, *, is_weak=False, prerequisites=()):
 
 
 class Rubric:
-    """A random small tree, and the order in which its leaves are verified, with extra prerequisites."""
+    """A random small tree, its order of verification, and extra prerequisites."""
 
     def __init__(self, seed):
         draws = Random(seed)
@@ -64,7 +64,7 @@ class Rubric:
         return node
 
     def result(self, verdicts, weak=()):
-        """Return the result of verifying each leaf in turn, with these verdicts where the judge is asked."""
+        """Return the result of verifying each leaf in turn, with these verdicts."""
         root = self._built(self.shape)
         for name in self.leaves:
             node, extra = (

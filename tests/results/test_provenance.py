@@ -74,7 +74,7 @@ def test_settings_are_the_same_in_another_process():
     ],
 )
 def test_every_text_that_a_judge_is_shown_is_part_of_the_settings(place, text, monkeypatch):
-    """Instructions, questions, blocks, notes and schemas: a result made with another is not reused."""
+    """A result made with other instructions, blocks, notes or schemas is not reused."""
     before = settings_sha256()
     assert settings_sha256.__wrapped__() == before
     monkeypatch.setattr(f"mind2web2.{place}", text)

@@ -67,7 +67,7 @@ def check_agreement(asked, extra=()):
 
 @given(EDITS)
 def test_blocking_agrees_with_the_letter_after_any_change(edits):
-    """Whatever was added, decided, decided again, marked critical or read early, the answer is the rule's."""
+    """The answer is the rule's after any additions, verdicts, flags and early reads."""
     root = Shadow(VerificationNode(id="root", desc="root"))
     for number, edit in enumerate(edits):
         apply_edit(root, number, edit)
@@ -195,7 +195,7 @@ def test_deep_and_wide_trees_are_asked_without_recursion():
 
 
 def calls_for(failed, strategy):
-    """Return how many calls of functions it takes to find what blocks leaves beside so many failed ones."""
+    """Count the calls that it takes to find what blocks leaves beside so many failures."""
     calls = Counter()
     root, leaf, other = node("root"), node("leaf"), node("other")
     root.add_node(beside := node("beside", strategy=strategy, children=[leaf]))

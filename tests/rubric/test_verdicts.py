@@ -115,7 +115,7 @@ ODD = st.integers(0, 6).map(lambda half: 2 * half + 1)
 
 
 def vote(opinions, num_trials):
-    """Return outcome, trials made and rounds of asking, with the judge's opinions given in order."""
+    """Return outcome, trials and rounds, for the judge's opinions in order."""
     votes, rounds = [], 0
     while needed := trials_needed(votes, num_trials):
         votes += opinions[len(votes) : len(votes) + needed]

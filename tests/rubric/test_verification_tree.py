@@ -1,4 +1,4 @@
-"""The rubric tree: the shared vectors, the rules of scoring.md, links, and scores that are never stale."""
+"""The rubric tree: shared vectors, the rules of scoring.md, links, current scores."""
 
 import copy
 import json
@@ -30,7 +30,7 @@ def failed(node_id, **fields):
 
 
 def test_vectors():
-    """Every tree has the expected score and statuses: not written, written once and written twice."""
+    """Trees have the expected score and statuses, also after writing them twice."""
     for vector in vectors("tree.json"):
         root, name = built_by_hand(vector["input"]), vector["name"]
         before = outcomes(root)
@@ -193,7 +193,7 @@ def test_the_critical_flag_cannot_be_changed_against_the_rule():
 
 
 def test_half_a_verdict_changes_half_of_it():
-    """Setting the status of a leaf that scoring shows as skipped keeps the score it was decided with."""
+    """Setting the status of a leaf shown as skipped keeps its score."""
     late = passed("late")
     first = node("first")
     root = node("root", strategy="sequential", children=[first, late])
@@ -308,7 +308,7 @@ def test_an_early_score_does_not_freeze_the_tree():
 
 
 def test_an_early_score_does_not_spoil_what_comes_later_in_a_sequence():
-    """A leaf shown as skipped behind an undecided one keeps its verdict for when that one passes."""
+    """A leaf shown as skipped keeps its verdict for when the leaf before it passes."""
     first, second = node("first"), passed("second")
     root = node("root", strategy="sequential", children=[first, second])
     assert root.aggregated_score == 0.0
@@ -353,7 +353,7 @@ def test_decide_writes_score_status_and_evidence():
 
 @given(EDITS)
 def test_scores_are_right_after_any_change(edits):
-    """Additions, verdicts, flags, strategies and early readings in any order leave nothing stale."""
+    """Additions, verdicts, flags and early reads in any order leave nothing stale."""
     root = Shadow(VerificationNode(id="root", desc="root"))
     for number, edit in enumerate(edits):
         apply_edit(root, number, edit)
@@ -423,7 +423,7 @@ def test_a_copy_is_a_tree_of_its_own():
 
 
 def test_a_copy_keeps_what_was_decided_and_what_is_shown():
-    """A leaf shown as skipped is shown so in the copy, and counts there with its own verdict as well."""
+    """A leaf shown as skipped is shown so in the copy, and keeps its verdict there."""
     evidence = Evidence(decided_by="script", reason="because")
     late = passed("late", evidence=evidence)
     root = node("root", strategy="sequential", children=[failed("first", critical=True), late])
@@ -465,7 +465,7 @@ def test_a_shallow_copy_shares_the_children():
 
 
 def test_additions_and_changes_never_cancel_out():
-    """A score remembered some changes ago is not taken for today's, whichever kinds they were of."""
+    """A score from before any change is not taken for the present one."""
     leaf = passed("leaf")
     root = node("root", children=[leaf])
     assert root.aggregated_score == 1.0

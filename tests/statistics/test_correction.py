@@ -1,4 +1,4 @@
-"""Means that labels or a better judge correct: against full enumeration of the samples, and by hand."""
+"""Corrected means, compared with full enumeration of samples and by hand."""
 
 import random
 from statistics import fmean

@@ -75,7 +75,7 @@ def test_many_tasks_agree_with_the_t_test():
 
 
 def test_the_interval_excludes_zero_where_the_test_rejects():
-    """Both count the same sign patterns: intervals of shifted differences end where p crosses 5%."""
+    """Intervals of shifted differences end where p crosses 5%."""
     interval = paired_test(DIFFERENCES).interval
     for end, outwards in ((interval.low, -1), (interval.high, 1)):
         inside, outside = (
@@ -125,7 +125,7 @@ def test_the_detectable_difference_is_that_of_statsmodels(tasks, effect):
 
 
 def test_more_runs_help_only_against_the_variance_of_runs():
-    """One run adds 0.2: with four runs, 0.1 + 0.2 / 4 is left, and no number of runs gets below 0.1."""
+    """One run adds 0.2, so that four leave 0.1 + 0.2 / 4, and 0.1 is the least."""
     found = Variation(0.1, 0.2, 1)
     tasks = tasks_needed(0.1, 0.1 + 0.2 / 4)
     assert runs_needed(0.1, tasks, found) == 4

@@ -59,7 +59,7 @@ def mixed(draws):
     ],
 )
 def test_an_interval_holds_the_truth_as_often_as_it_says(task, mean, tasks):
-    """Over 200 samples of a known distribution, within what chance allows for 95%, or more often."""
+    """Coverage over 200 samples of a known distribution is 95% within chance."""
     draws = random.Random(7)
     samples = [[task(draws) for _ in range(tasks)] for _ in range(200)]
     found = [interval(values, resamples=300) for values in samples]
@@ -79,7 +79,7 @@ def test_an_interval_is_no_wider_than_it_has_to_be():
 
 
 def test_it_leans_towards_the_longer_tail():
-    """Two successes in a hundred are further from 8% than from none, unlike in a symmetric interval."""
+    """The interval of two successes in a hundred is not symmetric."""
     found = interval([1.0] * 2 + [0.0] * 98)
     assert found.high - 0.02 > 0.02 - found.low > 0
 
@@ -96,7 +96,7 @@ def test_with_few_tasks_an_interval_is_students():
 
 
 def test_an_interval_of_lopsided_values_reaches_further_to_their_long_side():
-    """By the second-order theory (Hall 1988), as far as g (2 z^2 + 1) / 6 sqrt(n) for a skewness of g."""
+    """By second-order theory (Hall 1988): g (2 z^2 + 1) / 6 sqrt(n) for a skewness of g."""
     values = [-log(1 - (number + 0.5) / 20) for number in range(20)]
     found = interval(values, None, resamples=20_000)
     above, below = found.high - fmean(values), fmean(values) - found.low

@@ -63,7 +63,7 @@ def test_vectors(query):
     ],
 )
 def test_storage_key(url, expected):
-    """No fragment but routes, decoded except where that would change the meaning, no trailing slash."""
+    """Keys have no fragment but routes, are decoded, and end without a slash."""
     assert storage_key(url) == expected
 
 

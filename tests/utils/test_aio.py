@@ -1,4 +1,4 @@
-"""Event loops: shared work, tasks that end together, turns, and no pauses for garbage collection."""
+"""Event loops: shared work, tasks that end together, turns, garbage collection."""
 
 import asyncio
 import gc
@@ -99,7 +99,7 @@ async def test_who_comes_while_work_is_given_up_begins_anew():
 
 
 class Crew:
-    """Workers that take as many turns of the event loop as they are told, and note what becomes of them."""
+    """Workers that take so many turns of the event loop, and note their end."""
 
     def __init__(self):
         self.begun, self.ended, self.most_at_once = [], [], 0

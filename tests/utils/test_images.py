@@ -110,7 +110,7 @@ def test_parts_cover_the_shown_height(size, whole, shown, count):
     [("PNG", 1100), ("JPEG", 1100), ("JPEG", 2200), ("PNG", 1650)],
 )
 def test_a_part_begins_where_the_one_before_nearly_ends(file_format, width_px):
-    """The last 200 rows of a part are the first of the next, at every scale and through each decoder."""
+    """Parts overlap by 200 rows, at every scale and with each decoder."""
     scale = width_px / 1100
     page = banded(width_px, round(5000 * scale), round(100 * scale))
     parts = [opened(part) for part in cut_screenshot(encoded(page, file_format)).parts]
@@ -129,7 +129,7 @@ def test_a_part_begins_where_the_one_before_nearly_ends(file_format, width_px):
     ],
 )
 def test_a_very_tall_screenshot_needs_bounded_memory(size, limit_mb, expected):
-    """Tall screenshots are cut in little memory; of those twice as wide as shown, only half is decoded."""
+    """Tall screenshots are cut in little memory; wide ones are decoded at half size."""
     program = f"""
 import resource, sys
 from mind2web2.utils.images import cut_screenshot
@@ -154,7 +154,7 @@ def test_oversized_images_are_refused_unread(function, size):
 
 
 def test_sizes_that_pillow_warns_about_are_fine():
-    """An allowed size over Pillow's own threshold is read, without a warning and without touching it."""
+    """An allowed size over Pillow's own threshold is read without a warning."""
     threshold = Image.MAX_IMAGE_PIXELS
     screenshot = encoded(Image.new("L", (1100, 85_000), 255), compress_level=1)
     assert threshold < 1100 * 85_000 < MAX_PIXELS

@@ -7,7 +7,7 @@ from mind2web2.utils.api_misuse import caller_of
 
 
 def test_the_program_that_runs_the_event_loop_is_no_caller():
-    """Work of a library's own task, here without a file, belongs neither to a script nor to that program."""
+    """A library's own task belongs neither to a script nor to the program."""
     names = {"caller_of": caller_of, "sys": sys}
     exec(
         compile("async def look(): return caller_of(sys._getframe())", "<library>", "exec"),

@@ -59,7 +59,7 @@ def test_newest_dated_version_that_has_the_task_wins(tmp_path, scripts, expected
 
 
 def test_a_pinned_version_is_the_only_one_searched(tmp_path):
-    """A newer version does not stand in for the pinned one, nor another for a task that it lacks."""
+    """Another version never replaces the pinned one."""
     paths = project(tmp_path, "2025_07_14/t", "2025_10_02/t", "2025_10_02/new")
     paths.apply_overrides(eval_version="2025_07_14")
     assert paths.find_script("t").version == "2025_07_14"

@@ -1,4 +1,4 @@
-"""Private attributes of other packages are listed in one place and checked before their first use."""
+"""Private attributes of other packages are listed, and checked before first use."""
 
 import ast
 import sys
@@ -58,7 +58,7 @@ def test_the_requirements_are_those_of_the_project():
 
 
 def test_no_other_private_attribute_of_foreign_objects_is_used():
-    """Private names on other objects are our own (defined in the package), the list's, or documented."""
+    """Private names on other objects are ours, listed, or documented."""
     documented = {"_replace", "_asdict", "_fields", "_getframe", "_exit"}
     # Types only: argparse gives its groups no public names.
     documented |= {"_ActionsContainer", "_ArgumentGroup", "_SubParsersAction"}

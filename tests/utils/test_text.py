@@ -1,4 +1,4 @@
-"""Text: invisible characters show as marks, valid Unicode, amounts, and safe and foreign file names."""
+"""Text: invisible characters, valid Unicode, amounts, and file names."""
 
 import os
 import re
@@ -105,7 +105,7 @@ TRICKS = [
 
 @pytest.mark.parametrize("text", REAL_TEXTS.values(), ids=REAL_TEXTS.keys())
 def test_text_as_people_write_it_stays_as_it_is(text):
-    """Joiners, marks of direction and selectors have their uses, and prompts with them their hashes."""
+    """Joiners, direction marks and selectors stay where they have a use."""
     assert make_visible(text) == text
 
 

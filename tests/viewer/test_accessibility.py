@@ -44,7 +44,7 @@ async def test_views_have_no_serious_violation(page, example_server):
 
 @pytest.fixture
 def rivals(tmp_path):
-    """Return a catalog of two agents, judged by a rubric file, with scores that a person's labels correct."""
+    """Return a catalog of two agents, judged by a rubric file, with corrected scores."""
     made = Results(tmp_path)
     rubrics = made.paths.eval_scripts_root / "example"
     shutil.copytree(REPOSITORY / "examples/rubrics/example", rubrics)

@@ -1,4 +1,4 @@
-"""Pages in the viewer: the list, decisions, uploads, captures, and the browser extension's requests."""
+"""Pages in the viewer: list, decisions, uploads, captures, browser extension."""
 
 import asyncio
 import base64
@@ -190,7 +190,7 @@ async def test_files_are_uploaded_in_a_pages_place(page, results, address):
 
 
 def test_every_change_of_a_page_can_be_undone(results):
-    """To the same files, whatever came first: a page, a failure, an older tool's page, or nothing."""
+    """Undoing restores the same files after a page, a failure, or nothing."""
     review = PageReview(Catalog(results.paths, [AGENT]), Reviewer("ann", CaptureSettings()))
     old, new = "https://lake.example/old", "https://lake.example/never-seen"
     cache_of(results).put_web(old, "Stored without a record.", small_image("JPEG"))
@@ -333,7 +333,7 @@ def choose(address, url=FAILED):
 
 
 def test_extension_repairs_a_page(results, address):
-    """Without the session's cookie, from its own origin, by the routes that it knows, once for each press."""
+    """The extension sends without a cookie, from its own origin, once for each press."""
     target = choose(address)
     status, shown, answer = post(address, "/api/capture/target", None, {"origin": ORIGIN["origin"]})
     assert (status, shown["url"], shown["task_id"]) == (200, FAILED, TASK)

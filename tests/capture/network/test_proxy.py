@@ -65,7 +65,7 @@ async def resolve_to_loopback(_):
     ["127.0.0.1", "0x7f.1", "0", "a.localhost", "[::ffff:127.0.0.1]", "public.example"],
 )
 async def test_loopback_is_refused_in_every_spelling_unless_allowed(host):
-    """No connection is made, and a record says why; the same spelling connects where that is allowed."""
+    """No connection is made, and a record says why, unless that is allowed."""
     async with tcp_server(echo) as canary:
         async with proxied(NetworkSettings(), resolve=resolve_to_loopback) as session:
             assert await code(session, host, canary.port) == NOT_ALLOWED
@@ -276,7 +276,7 @@ async def test_failures_are_recorded_with_their_kind(resolve, kind, is_transient
 
 
 async def test_optimistic_sessions_reset_what_fails():
-    """A client that is told of success in advance finds its connection reset, and the record says why."""
+    """If success was told in advance, the connection is reset, and the record says why."""
     async with (
         tcp_server(echo) as server,
         FilteringProxy(
@@ -331,7 +331,7 @@ async def test_the_next_address_is_tried():
     ],
 )
 async def test_what_is_not_offered_is_declined(request_bytes, answer):
-    """Other protocols, authentication, listening, UDP and unknown addresses: told so, and hung up on."""
+    """The proxy refuses other protocols, authentication, listening, UDP and unknown addresses."""
     async with proxied() as session, raw(session) as (reader, writer):
         writer.write(request_bytes)
         writer.write_eof()

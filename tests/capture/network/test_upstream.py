@@ -1,4 +1,4 @@
-"""Captures and downloads through a company's proxy: a real one on loopback that asks for credentials."""
+"""Captures and downloads through a real proxy on loopback that asks for credentials."""
 
 import json
 import logging

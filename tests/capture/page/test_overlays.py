@@ -86,7 +86,7 @@ async def test_banners_in_frames_are_answered(page):
 
 
 async def test_banners_without_a_way_out_are_removed(page):
-    """Where no button closes the banner it is taken away, and the page scrolls and is sharp again."""
+    """A banner without a button is removed, and the page scrolls and is sharp again."""
     html = (
         f"<style>html,body{{overflow:hidden;"
         f"height:100%}}main{{filter:blur(5px)}}</style><main>{ARTICLE * 9}</main>"

@@ -158,7 +158,7 @@ async def test_the_page_may_stand_still(page):
 
 
 async def test_sharp_screens_and_wide_windows_make_no_difference(chromium):
-    """In a browser with a wide window on a sharp screen, the image is as wide as the settings say."""
+    """The image is as wide as the settings say, whatever window and screen the browser has."""
     context = await chromium.new_context(
         viewport={"width": 2200, "height": 1400}, device_scale_factor=2
     )

@@ -209,7 +209,7 @@ NEAR_THE_END = "scrollY + innerHeight > document.documentElement.scrollHeight - 
 
 @pytest.mark.parametrize("delay_ms", [0, 1000])
 async def test_a_list_whose_first_rows_fill_a_common_window(page, delay_ms):
-    """Twenty rows that fit 1,400 px are more than a window of 900 px shows, so the list gets its events."""
+    """Twenty rows of 1,400 px do not fit the window of 900 px, so the list gets its events."""
     await page.set_viewport_size({"width": 1100, "height": CaptureSettings().viewport_height_px})
     script = f"<script>onscroll = () => {{ if ({NEAR_THE_END}) grow({delay_ms}, 200) }}</script>"
     loaded, result = await scrolled(page, ROWS_OF_70_PX + script)

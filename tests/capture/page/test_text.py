@@ -47,7 +47,7 @@ async def text_of(page, html, script=None):
 
 @pytest.mark.parametrize(("html", "expected"), cases("visible_text_cases"))
 async def test_what_is_shown_is_read_with_its_structure(page, html, expected):
-    """Words stay together, blocks and items apart, and signs that are not text have a word of their own."""
+    """Words stay together, blocks and items apart, and signs get a word."""
     assert await text_of(page, html) == expected
 
 

@@ -22,7 +22,7 @@ async def unfolded(page, html):
 
 @pytest.mark.parametrize(("expected", "html"), named_cases("folded_cases"))
 async def test_what_a_control_opens_can_be_read(page, expected, html):
-    """Every part that its own control opens can be seen afterwards, whatever the control looks like."""
+    """Every part that its own control opens can be seen afterwards."""
     words = expected.replace(" Secret", "|Secret").split("|")
     loaded = await load(page, html)
     before = (await loaded.seen()).replace(" | ", "")
@@ -123,7 +123,7 @@ TABS = {
 
 @pytest.mark.parametrize("name", TABS)
 async def test_contents_of_tabs_can_be_told_apart(page, name):
-    """Each content stands as a whole beside its tab's name, so that two prices can be told apart."""
+    """Each content follows its tab's name, so that readers do not confuse two prices."""
     html, expected = TABS[name]
     loaded, _ = await unfolded(page, html)
     seen = await loaded.seen()

@@ -234,7 +234,7 @@ def test_braces_of_the_program_remain(folder):
 
 
 def test_a_killed_command_loses_and_doubles_nothing(folder):
-    """Complete runs stay, the agent's program ends with the command, and the rest is asked again."""
+    """Complete runs stay, the agent's program ends, and the rest is asked again."""
     call(main, "answer", "bot", *command("good"), "--task_id", "mill")
     words = [sys.executable, "-m", "mind2web2", "answer", "bot", *command("hang")]
     process = subprocess.Popen(words, cwd=folder, env=clean_environment())

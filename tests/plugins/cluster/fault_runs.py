@@ -1,4 +1,4 @@
-"""The long form of the cluster's tests: runs with faults, compared with a plain run (make cluster-faults).
+"""Runs of a cluster with faults, compared with a plain run (make cluster-faults).
 
 Three nodes, PostgreSQL, and a judge over HTTP that notes which questions it is asked. At a random
 moment one of these happens:
@@ -225,7 +225,7 @@ def faulty_run(
 
 
 def compared(project: Project, plain: Project, database: PostgresServer) -> tuple[int, int]:
-    """Return how many answers have another result than in the plain run, and how many judgments are lost."""
+    """Count answers with another result than in the plain run, and lost judgments."""
     results = [list(latest_results(each.results.parent, AGENT)) for each in (plain, project)]
     pairs = zip(*results, strict=True)
     wrong = sum(

@@ -37,7 +37,7 @@ async def spend(budget):
 
 
 async def test_shards_spend_one_budget(server):
-    """Together no more than it has, and nearly all of it, also where one starts again with nothing spent."""
+    """All shards together spend nearly all of the budget, and never more."""
     terms = BudgetTerms("run", max_usd=1.0, model=MODEL)
     with (
         closing(JudgmentDatabase(server.url)) as one,

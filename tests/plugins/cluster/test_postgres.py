@@ -198,7 +198,7 @@ def test_databases_that_cannot_be_used_are_named(url, server):
 
 
 def test_two_machines_ask_each_question_once(url, tmp_path, monkeypatch):
-    """The same answers, evaluated with two result folders: the second run asks nothing and has the scores."""
+    """A second run with another result folder asks nothing and has the same scores."""
     project = Project(tmp_path)
     project.add_answer()
     project.add_script({"deep": ("The lake is deep.", None), "cold": ("The lake is cold.", None)})
@@ -231,7 +231,7 @@ def test_an_import_brings_judgments_of_the_database(url, tmp_path, monkeypatch):
     (tmp_path / "eval_results" / "bot").mkdir(parents=True)
     with JudgmentStore(tmp_path / "eval_results" / "bot" / "judgments.sqlite3") as store:
         store.add([judgment(key=f"k{number:04}") for number in range(1200)])
-    # Whoever opens the database adds the agent's own judgments.
+    # Opening the database adds the agent's own judgments.
     assert call(main, "judgments", "import", "bot", url).stdout == "new judgments: 0 of 1,200\n"
     assert call(main, "judgments", "import", "rob", url).stdout == "new judgments: 1,200 of 1,200\n"
     run = call(

@@ -1,4 +1,4 @@
-"""Evaluations on a Ray cluster: two nodes on this machine, PostgreSQL, moto's S3, and a judge over HTTP."""
+"""Evaluations on a Ray cluster of two nodes, with PostgreSQL, moto's S3 and a judge."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Working copies of a root on two machines: pages, results and summaries that both of them write."""
+"""Working copies of a root on two machines that both write."""
 
 from datetime import timedelta
 

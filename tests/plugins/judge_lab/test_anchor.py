@@ -1,4 +1,4 @@
-"""``check-judge --anchor``: a hosted model that changed under its name is noticed, and only such a one."""
+"""``check-judge --anchor`` notices a hosted model that has changed, and no other."""
 
 import json
 from pathlib import Path

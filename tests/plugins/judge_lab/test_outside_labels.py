@@ -1,4 +1,4 @@
-"""``check-judge --labels``: claims that others labelled, in their forms, put to a judge on loopback."""
+"""``check-judge --labels``: claims that others labelled, with a judge on loopback."""
 
 import json
 import re
@@ -139,7 +139,7 @@ def test_pages_may_be_addresses_and_images(tmp_path, judge):
 
 @pytest.mark.usefixtures("judge")
 def test_votes_and_quotations_tell_how_reliable_a_verdict_is(tmp_path, monkeypatch):
-    """Where the votes are divided, or a quotation is not on the page, the judge is right less often."""
+    """The judge is right less often if votes differ or a quotation is missing."""
     minds = cycle((True, False, True))
 
     def reply(body):

@@ -35,7 +35,7 @@ async def test_a_statement_leads_to_its_claim_beside_its_page(checked, page):
     await page.goto(checked[1])
     await page.goto(checked[1].partition("?")[0] + "#/answer/report/report/answer_1")
     report = page.frame_locator("iframe.report")
-    await report.locator("button.contradicted").click()
+    await report.locator(".contradicted[data-statement]").press("Enter")
     await expect(report.locator("aside")).to_contain_text("131,540")
     await report.get_by_text("Claim beside its page").first.click()
     await expect(page.locator("mark").first).to_be_visible()

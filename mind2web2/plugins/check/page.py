@@ -7,8 +7,13 @@ import json
 from pathlib import Path
 
 from mind2web2.plugins.check.findings import CheckedReport
+from mind2web2.plugins.check.verdicts import StatementVerdict
 
 _TEMPLATE = Path(__file__).parent / "page.html"
+
+
+def _title(statement: StatementVerdict) -> str:
+    return statement.verdict if statement.checkable else "needs no source"
 
 
 def report_page(found: CheckedReport, text: str, evidence: str = "") -> str:
@@ -25,7 +30,8 @@ def report_page(found: CheckedReport, text: str, evidence: str = "") -> str:
         kind = statement.verdict.replace(" ", "-") if statement.checkable else "no-claim"
         pieces += [
             html.escape(text[position : statement.start]),
-            f'<button class="{kind}" data-statement="{number}">{shown}</button>',
+            f'<span role="button" tabindex="0" class="{kind}" title="{_title(statement)}"'
+            f' data-statement="{number}">{shown}</span>',
         ]
         position = statement.end
     pieces.append(html.escape(text[position:]))

@@ -240,7 +240,8 @@ def report(design: Design, simulations: int) -> list[Found]:
     sys.stdout.write(
         f"  {design.name:38} judge {fmean(one.raw - one.truth for one in found):+.3f}, corrected "
         f"{fmean(one.estimate - one.truth for one in found):+.4f}, error {error:.3f}, these tasks "
-        f"{fmean(_covers(one.these, one.truth) for one in found):.1%} +-{_half(found):.3f}, at large "
+        f"{fmean(_covers(one.these, one.truth) for one in found):.1%} +-{_half(found):.3f}, at "
+        "large "
         f"{fmean(_covers(one.large, at_large) for one in found):.1%}, "
         f"{fmean(one.labels for one in found):.0f} labels\n"
     )

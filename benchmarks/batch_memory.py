@@ -81,14 +81,17 @@ def body(image: HashedText, number: int) -> JsonBody:
 def main() -> None:
     """Print what is held."""
     title(
-        f"{QUESTIONS} questions in a batch job, pages of {PAGE_BYTES / 1e6:g} MB, {os.cpu_count()} cores"
+        f"{QUESTIONS} questions in a batch job, pages of {PAGE_BYTES / 1e6:g} MB, {os.cpu_count()} "
+        "cores"
     )
     for page_count in (1, QUESTIONS):
         pages_mb, most_mb, held_mb = asyncio.run(measured(page_count))
         bodies_mb = QUESTIONS * PAGE_BYTES / 1e6
         sys.stdout.write(
-            f"  on {page_count:>3} pages: {pages_mb:6.1f} MB of pages, besides at most {most_mb:5.1f} MB "
-            f"while they go out, {held_mb:5.2f} MB while they wait ({held_mb / bodies_mb:.4f} of all)\n"
+            f"  on {page_count:>3} pages: {pages_mb:6.1f} MB of pages, besides at most "
+            f"{most_mb:5.1f} MB "
+            f"while they go out, {held_mb:5.2f} MB while they wait ({held_mb / bodies_mb:.4f} of "
+            "all)\n"
         )
 
 

@@ -99,7 +99,8 @@ def main() -> None:
     """Measure and print."""
     for tasks, checks in SHAPES:
         title(
-            f"{tasks} tasks x 1 answer x {checks} checks, judge at {LATENCY_S:g} s, {LIMIT} requests at once "
+            f"{tasks} tasks x 1 answer x {checks} checks, judge at {LATENCY_S:g} s, {LIMIT} "
+            "requests at once "
             f"(target {TARGET_SHARE:.0%} in flight)"
         )
         for name, words in WAYS.items():

@@ -76,7 +76,8 @@ def main() -> None:
         smallest_s = smallest_s or lookups_s
         sys.stdout.write(
             f"{page_count:>6} pages: {LOOKUPS} lookups {lookups_s * 1000:.1f} ms"
-            f" ({lookups_s / smallest_s:.2f} of the smallest, {lookups_s / TARGET_S:.2f} of the target)\n"
+            f" ({lookups_s / smallest_s:.2f} of the smallest, {lookups_s / TARGET_S:.2f} of the "
+            "target)\n"
         )
 
 

@@ -41,7 +41,8 @@ def main() -> None:
     first, last = max(samples[:third]), max(samples[-third:])
     sys.stdout.write(
         f"{PAGES} ordinary pages, {AT_ONCE} at once, process and browser together (PSS)\n"
-        f"  peak {memory.peak_bytes / MIB:.0f} MiB, {memory.peak_bytes / TARGET_BYTES:.2f} of the target\n"
+        f"  peak {memory.peak_bytes / MIB:.0f} MiB, {memory.peak_bytes / TARGET_BYTES:.2f} of the "
+        "target\n"
         f"  peak in the first third {first / MIB:.0f} MiB, in the last {last / MIB:.0f} MiB\n"
     )
 

@@ -84,7 +84,8 @@ SCRIPTS = {
     ),
     "prerequisites": (
         "PARALLEL",
-        "    before = None\n    for n in range(6):\n        leaf = ev.add_leaf(f'l{n}', 'l', root)\n"
+        "    before = None\n    for n in range(6):\n        leaf = ev.add_leaf(f'l{n}', 'l', "
+        "root)\n"
         "        needs = [before] if before else None\n"
         "        await ev.verify(f'Link {n}', leaf, PAGE + str(n), extra_prerequisites=needs)\n"
         "        before = leaf\n",
@@ -129,8 +130,8 @@ SCRIPTS = {
     "page_extraction": (
         "PARALLEL",
         "    item = await ev.extract('The item', Item)\n"
-        "    page = await ev.extract('The year', Item, 'page', source=(item.urls or [PAGE + '1'])[0])\n"
-        + _gated("{item.name} {page.year}", 3, strategy="sequential"),
+        "    page = await ev.extract('The year', Item, 'page', source=(item.urls or [PAGE + "
+        "'1'])[0])\n" + _gated("{item.name} {page.year}", 3, strategy="sequential"),
     ),
     # Extractions whose results are read at once, in loops, helpers and other forms.
     "extractions_in_a_loop": (
@@ -178,7 +179,8 @@ SCRIPTS = {
         "    while len(items) < 4:\n        items.append(Item())\n"
         "    for n, item in enumerate(items):\n"
         "        ev.add_custom_node(item.name, f'given{n}', 'given', root, critical=False)\n"
-        "        await ev.verify(f'Item {n} {item.name}', ev.add_leaf(f'l{n}', 'l', root), item.urls)\n",
+        "        await ev.verify(f'Item {n} {item.name}', ev.add_leaf(f'l{n}', 'l', root), "
+        "item.urls)\n",
     ),
     "helper_that_returns": (
         "PARALLEL",
@@ -228,7 +230,8 @@ SCRIPTS = {
         "        leaf = ev.add_leaf(f'g{n}', 'g', root)\n"
         "        if await ev.verify(f'Gate {n}', leaf, PAGE + str(n)):\n"
         "            await ev.verify(f'Check {n}', ev.add_leaf(f'c{n}', 'c', root))\n"
-        "        else:\n            ev.add_custom_node(False, f'n{n}', 'n', root, critical=False)\n",
+        "        else:\n            ev.add_custom_node(False, f'n{n}', 'n', root, "
+        "critical=False)\n",
     ),
     "pages_of_items": (
         "PARALLEL",

@@ -103,7 +103,8 @@ def evaluate(
     span_s = max(ended_s) - first_s
     peaks = ", ".join(f"{kind} {peak:.0f} MB" for kind, peak in memory.peaks_mb.items() if peak)
     title(
-        f"    {len(asked)} requests in {span_s:.1f} s, {len(asked) / span_s:.0f} a second; the whole command "
+        f"    {len(asked)} requests in {span_s:.1f} s, {len(asked) / span_s:.0f} a second; the "
+        "whole command "
         f"{took_s:.0f} s; {peaks}"
     )
     return span_s
@@ -123,7 +124,8 @@ def main() -> None:
     parser.add_argument("--latency", type=float, default=2.0)
     options = parser.parse_args()
     title(
-        f"{options.tasks} tasks x {options.answers} answers x {options.checks} checks of two votes, judge at "
+        f"{options.tasks} tasks x {options.answers} answers x {options.checks} checks of two "
+        "votes, judge at "
         f"{options.latency:g} s, {options.limit} requests at once on each node"
     )
     spans_s = {}
@@ -143,11 +145,13 @@ def main() -> None:
             )
             spans_s[nodes] = evaluate(options, judge.base_url, engine, database.url)
     title(
-        f"  one node takes {spans_s[1] / spans_s[0]:.2f} of the plain runner's time (target {TARGET_SHARE})"
+        f"  one node takes {spans_s[1] / spans_s[0]:.2f} of the plain runner's time (target "
+        f"{TARGET_SHARE})"
     )
     speedup = spans_s[1] / spans_s[options.nodes]
     title(
-        f"  {options.nodes} nodes are {speedup:.2f} times as fast as one (target {TARGET_SPEEDUP} with 3)"
+        f"  {options.nodes} nodes are {speedup:.2f} times as fast as one (target {TARGET_SPEEDUP} "
+        "with 3)"
     )
 
 

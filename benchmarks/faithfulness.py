@@ -141,7 +141,8 @@ def measure_package(package: Package) -> Tally:
 def show_tally(name: str, tally: Tally, show_all: bool) -> None:
     """Print what was found, by kind."""
     title(
-        f"{name}: {tally.found.total()} of {tally.wanted.total()} facts shown, {tally.share:.2%} (target 99%)"
+        f"{name}: {tally.found.total()} of {tally.wanted.total()} facts shown, {tally.share:.2%} "
+        "(target 99%)"
     )
     for kind, wanted in sorted(tally.wanted.items()):
         title(

@@ -320,7 +320,8 @@ def main() -> None:
     """Measure on the documentation that is installed."""
     found = pages()
     title(
-        f"HTML to text: {len(found)} pages of Debian's documentation, {len(HIDING)} ways of hiding text"
+        f"HTML to text: {len(found)} pages of Debian's documentation, {len(HIDING)} ways of hiding "
+        "text"
     )
     if not found:
         sys.stdout.write(

@@ -113,7 +113,8 @@ def show_rates() -> None:
             replies = asyncio.run(answered(servers, seconds, {}))
         share = replies / (SERVERS * RATE * seconds)
         title(
-            f"{f'4 servers {name}, over {seconds:.0f} s':<52} {share:>4.0%} of 80 a second   target 90%"
+            f"{f'4 servers {name}, over {seconds:.0f} s':<52} {share:>4.0%} of 80 a second   "
+            "target 90%"
         )
 
 
@@ -132,10 +133,12 @@ def show_death() -> None:
         replies = asyncio.run(answered([mortal, *servers], 20.0, events))
     allowed = RATE * (3 * 20 + 5 + 10)
     title(
-        f"{'one of them is down from 5 to 10 s, of 20 s':<52} {replies / allowed:>4.0%} of what is up, 0 lost"
+        f"{'one of them is down from 5 to 10 s, of 20 s':<52} {replies / allowed:>4.0%} of what is "
+        "up, 0 lost"
     )
     title(
-        f"{'requests of that server before and after':<52} {len(mortal.calls)} / {len(again[0].calls)}"
+        f"{'requests of that server before and after':<52} {len(mortal.calls)} / "
+        f"{len(again[0].calls)}"
     )
 
 
@@ -150,7 +153,8 @@ def show_slow() -> None:
         name = "the fourth answers 10 times slower" if slow else "4 servers that answer after 0.3 s"
         others = sum(counts[:-1]) / 15
         title(
-            f"{name:<52} the first three {others:.0f} a second, the fourth {counts[-1] / sum(counts):.1%}"
+            f"{name:<52} the first three {others:.0f} a second, the fourth "
+            f"{counts[-1] / sum(counts):.1%}"
         )
 
 

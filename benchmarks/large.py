@@ -56,7 +56,8 @@ def main() -> None:
         cpu_ms = (took.cpu_s - before.cpu_s) / more * 1e3
         memory_kb = (took.peak_mb - before.peak_mb) / more * 1e3
         title(
-            f"{name:16} {before.wall_s:6.1f} {took.wall_s:7.1f} {before.cpu_s:6.1f} {took.cpu_s:7.1f} "
+            f"{name:16} {before.wall_s:6.1f} {took.wall_s:7.1f} {before.cpu_s:6.1f} "
+            f"{took.cpu_s:7.1f} "
             f"{before.peak_mb:5.0f} {took.peak_mb:6.0f} {cpu_ms:8.1f} {memory_kb:8.1f}"
         )
 

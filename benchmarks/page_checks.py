@@ -98,7 +98,8 @@ def print_paces() -> None:
     picture = screenshot()
     for supporting in (f"at-hand-{AT_HAND - 1}", f"uncached-{UNCACHED - 1}", "none"):
         title(
-            f"One claim on {AT_HAND} pages at hand and {UNCACHED} uncached ones, supported by {supporting}"
+            f"One claim on {AT_HAND} pages at hand and {UNCACHED} uncached ones, supported by "
+            f"{supporting}"
         )
         with tempfile.TemporaryDirectory() as folder:
             took_s, requests, captures = asyncio.run(check(supporting, Path(folder), picture))

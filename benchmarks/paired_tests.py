@@ -81,7 +81,8 @@ def show_coverage(name: str, scores: Scores) -> None:
             for level in (0.05, 0.2, 0.5)
         )
         sys.stdout.write(
-            f"  {name}, {tasks} tasks x {RUNS} runs: {covered / SIMULATIONS:.1%} covered; p-values: {below}\n"
+            f"  {name}, {tasks} tasks x {RUNS} runs: {covered / SIMULATIONS:.1%} covered; "
+            f"p-values: {below}\n"
         )
         sys.stdout.flush()
 

@@ -90,7 +90,8 @@ def _thing(name: str, year: int, place: str, price: float, day: str) -> dict[str
 
 MUSEUM = Template(
     "museum",
-    "Which museum in Ottermoss is the oldest? Give its year of opening, its street and the ticket price.",
+    "Which museum in Ottermoss is the oldest? Give its year of opening, its street and the ticket "
+    "price.",
     """\
     it = await ev.extract("The museum", Thing, "museum")
     part = ev.add_parallel("museum", "The museum", root)
@@ -145,7 +146,8 @@ MUSEUM = Template(
 )
 WALKS = Template(
     "walks",
-    "Name three walks near Ottermoss, each with its starting place and the year in which it was marked.",
+    "Name three walks near Ottermoss, each with its starting place and the year in which it was "
+    "marked.",
     """\
     found = await ev.extract("The walks", Things, "walks")
     walks = (found.things + [Thing()] * 3)[:3]
@@ -216,7 +218,8 @@ WALKS = Template(
 )
 PORTS = Template(
     "ports",
-    "Which of the lake's ports has the cheapest ferry, when was its pier built, and on which day does it close?",
+    "Which of the lake's ports has the cheapest ferry, when was its pier built, and on which day "
+    "does it close?",
     """\
     it = await ev.extract("The port", Thing, "port")
     allowed = {"Reedholm", "Kettleby", "Saltmere"}
@@ -266,7 +269,8 @@ PORTS.faults["gate off"] = (
 )
 OFFERS = Template(
     "offers",
-    "Name four offers of the tourist board of at most 60 crowns, with the price and the day of each.",
+    "Name four offers of the tourist board of at most 60 crowns, with the price and the day of "
+    "each.",
     """\
     found = await ev.extract("The offers", Things, "offers")
     offers = found.things[:4]
@@ -413,7 +417,8 @@ PEOPLE = Template(
 )
 INN = Template(
     "inn",
-    "Which inn at the lake has the most rooms, what does a night cost, and when was it built? At most 90 crowns.",
+    "Which inn at the lake has the most rooms, what does a night cost, and when was it built? At "
+    "most 90 crowns.",
     """\
 task: inn
 question: Which inn at the lake has the most rooms, what does a night cost, and when was it built?
@@ -460,7 +465,8 @@ root:
         ),
         "always passes": (
             "    - id: inn_built",
-            "    - {id: inn_cheap, desc: d, equals: {field: inn.price, value: 72, compare: number, within: 5000}}\n"
+            "    - {id: inn_cheap, desc: d, equals: {field: inn.price, value: 72, compare: number, "
+            "within: 5000}}\n"
             "    - id: inn_built",
             "inn_cheap",
         ),
@@ -591,7 +597,8 @@ def main() -> int:
         found = tally.found.total()
         title(
             f"{'with' if has_perfect else 'without'} a perfect answer: {found} of {total} found "
-            f"({found / total:.0%}, target {target:.0%}); {tally.true} findings true, {len(tally.false)} false "
+            f"({found / total:.0%}, target {target:.0%}); {tally.true} findings true, "
+            f"{len(tally.false)} false "
             f"({tally.true / (tally.true + len(tally.false)):.0%} true, target 80%); "
             f"{sum(tally.lines) / max(len(tally.lines), 1):.1f} lines a fault"
         )

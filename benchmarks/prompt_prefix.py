@@ -90,7 +90,8 @@ class Ledger:
         """Print the share."""
         percent = 100 * self.shared_tokens / self.tokens
         sys.stdout.write(
-            f"  {what:<88} {percent:5.1f}% of {self.tokens / 1000:6.0f}k tokens in {self.requests:3} requests"
+            f"  {what:<88} {percent:5.1f}% of {self.tokens / 1000:6.0f}k tokens in "
+            f"{self.requests:3} requests"
             f" (target {TARGET_PERCENT}%)\n"
         )
         sys.stdout.flush()

@@ -281,7 +281,8 @@ def show_outage() -> None:
         )
         waits_s.append(next(full_s, 100) - 60)
     title(
-        f"{'full rate after an outage of 30 s':<52} after {statistics.median(waits_s):.1f} s   target 10 s"
+        f"{'full rate after an outage of 30 s':<52} after {statistics.median(waits_s):.1f} s   "
+        "target 10 s"
     )
 
 
@@ -325,7 +326,8 @@ def main() -> None:
     title(f"{'376 requests undisturbed':<52} {undisturbed_s:.1f} s")
     slower = disturbed_s / undisturbed_s
     title(
-        f"{'with 4% random 429 and 6% other faults':<52} {disturbed_s:.1f} s, {slower:.1f} times as long"
+        f"{'with 4% random 429 and 6% other faults':<52} {disturbed_s:.1f} s, {slower:.1f} times "
+        "as long"
     )
     title("in virtual time, Retry-After 1 s, latency 0.3 s where no other is named")
     for scenario in SCENARIOS:

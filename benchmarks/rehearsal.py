@@ -71,7 +71,8 @@ def main(tasks: int = 130) -> int:
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
     sys.stdout.write(run.stdout.splitlines()[-1] + "\n" if run.stdout else run.stderr)
     sys.stdout.write(
-        f"{tasks} tasks of 60 leaves: {seconds:.1f} s, {used.ru_utime + used.ru_stime:.1f} s of CPU, "
+        f"{tasks} tasks of 60 leaves: {seconds:.1f} s, {used.ru_utime + used.ru_stime:.1f} s of "
+        "CPU, "
         f"{os.cpu_count()} cores with a load of {os.getloadavg()[0]:.1f}\n"
     )
     return run.returncode

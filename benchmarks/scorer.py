@@ -57,7 +57,8 @@ async def measure(scripts: Path, answers: int) -> None:
         1 / TARGET_A_SECOND,
     )
     title(
-        f"  memory, each tenth of the way: {', '.join(f'{size:.0f}' for size in memory_mb)} MB (target: flat)"
+        f"  memory, each tenth of the way: {', '.join(f'{size:.0f}' for size in memory_mb)} MB "
+        "(target: flat)"
     )
 
 
@@ -68,7 +69,8 @@ def main() -> None:
     parser.add_argument("--checks", type=int, default=8)
     options = parser.parse_args()
     title(
-        f"{options.answers} answers at once, {options.checks} checks each, a judge that answers at once"
+        f"{options.answers} answers at once, {options.checks} checks each, a judge that answers at "
+        "once"
     )
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "town.py"

@@ -239,7 +239,8 @@ def print_page(name: str, cache: CountingCache, url: str, claim_count: int) -> N
             median(figures.longest_block_further_s),
         )
         title(
-            f"  preparations an evaluation, {judge_name}: {', '.join(map(str, sorted(set(figures.reads))))}"
+            f"  preparations an evaluation, {judge_name}: "
+            f"{', '.join(map(str, sorted(set(figures.reads))))}"
         )
 
 

@@ -395,7 +395,8 @@ def print_imports() -> None:
         title(f"import levels, {what}: {len(chain)} ({names})")
     every, own = imports_in_functions()
     title(
-        f"imports inside of functions: {len(every)}, of own modules outside of commands: {len(own)} (aim 0)"
+        f"imports inside of functions: {len(every)}, of own modules outside of commands: "
+        f"{len(own)} (aim 0)"
     )
     where(own)
 
@@ -459,7 +460,8 @@ def print_size() -> None:
     title(f"    lines too few: {names}")
     title(f"Python lines of the package / of tests: {lines:,} / {tests:,}")
     title(
-        f"modules: {len(MODULES)}; most in one folder, names for scripts aside: {max(folders.values())}"
+        f"modules: {len(MODULES)}; most in one folder, names for scripts aside: "
+        f"{max(folders.values())}"
     )
 
 

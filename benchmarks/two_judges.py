@@ -78,7 +78,8 @@ def report(world: World) -> None:
         wrong_strong += is_majority(strong) is not is_true
         wrong_cheap += is_majority(cheap) is not is_true
     sys.stdout.write(
-        f"  {world.name:54} price {price / alone:4.0%}, other verdicts {others / claims:.1%}, wrong leaves "
+        f"  {world.name:54} price {price / alone:4.0%}, other verdicts {others / claims:.1%}, "
+        "wrong leaves "
         f"{wrong / claims:.1%} (strong alone {wrong_strong / claims:.2%}, cheap alone "
         f"{wrong_cheap / claims:.1%})\n"
     )

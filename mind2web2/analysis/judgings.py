@@ -42,7 +42,7 @@ _EXAMPLES = 5
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedLeaf:
+class LeafVerdict:
     """One leaf's own verdict and the facts that tell why two of them differ."""
 
     passed: bool
@@ -54,7 +54,7 @@ class JudgedLeaf:
 
 
 # By task, answer name and leaf.
-Leaves = Mapping[tuple[str, str, str], JudgedLeaf]
+Leaves = Mapping[tuple[str, str, str], LeafVerdict]
 
 
 def _judged_leaves(task_id: str, answer_name: str, result: ResultFile) -> Leaves:
@@ -62,10 +62,10 @@ def _judged_leaves(task_id: str, answer_name: str, result: ResultFile) -> Leaves
     return {(task_id, answer_name, leaf.id): judged_leaf(leaf, result) for leaf in result.leaves()}
 
 
-def judged_leaf(leaf: WrittenNode, result: ResultFile) -> JudgedLeaf:
+def judged_leaf(leaf: WrittenNode, result: ResultFile) -> LeafVerdict:
     """Return the verdict on a leaf of a result, and the facts that tell why another one may differ."""
     decided_by = None if leaf.evidence is None else leaf.evidence.decided_by
-    return JudgedLeaf(
+    return LeafVerdict(
         passed=leaf.verdict.status == "passed",
         decided_by=decided_by,
         claim=None if leaf.evidence is None else leaf.evidence.claim,
@@ -89,7 +89,7 @@ class Judging:
         scored = {
             (answer.task_id, answer.answer_name) for answer in answers if answer.score is not None
         }
-        leaves: dict[tuple[str, str, str], JudgedLeaf] = {}
+        leaves: dict[tuple[str, str, str], LeafVerdict] = {}
         for task_id, answer_name, result in latest_results(eval_results_root, agent_name):
             if (task_id, answer_name) in scored:
                 leaves |= _judged_leaves(task_id, answer_name, result.content)
@@ -175,7 +175,7 @@ def _leaf_name(place: tuple[str, str, str]) -> str:
     return "/".join((task_id, answer_name.removesuffix(".md"), leaf))
 
 
-def _cause(failed: JudgedLeaf, passed: JudgedLeaf) -> Cause:
+def _cause(failed: LeafVerdict, passed: LeafVerdict) -> Cause:
     if (own := own_cause(failed)) is not None:
         return own
     is_same_answer = (
@@ -186,7 +186,7 @@ def _cause(failed: JudgedLeaf, passed: JudgedLeaf) -> Cause:
     return "vote" if failed.is_split or passed.is_split else "judge"
 
 
-def own_cause(failed: JudgedLeaf) -> Cause | None:
+def own_cause(failed: LeafVerdict) -> Cause | None:
     """Return why a leaf did not pass, where that is known without the one that passed."""
     if failed.decided_by == "prerequisite":
         return "skip"

@@ -24,7 +24,6 @@ PARAMETERS = {
     "extract": ("prompt", "template_class", "extraction_name", "source"),
     "simple_extract": ("prompt", "template_class"),
     "extract_from_url": ("prompt", "source", "template_class"),
-    "add_ground_truth": ("gt_info", "gt_type"),
 }
 # Published names of the same parameter.
 _ALIASES = {"extraction_prompt": "prompt", "url": "source", "urls": "sources"}
@@ -113,7 +112,6 @@ class ScriptFacts:
         self.statements: set[int] = set()
         self.loads: dict[tuple[Function | None, str], int] = {}
         self.functions: dict[str, Function] = {}
-        self.classes: dict[str, ast.ClassDef] = {}
         self.tests: dict[Function | None, set[str]] = {}
         for node, place in _walk(tree):
             self._note(node, place)
@@ -130,8 +128,6 @@ class ScriptFacts:
             self.statements.add(id(_unawaited(node.value)))
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             self.functions.setdefault(node.name, node)
-        elif isinstance(node, ast.ClassDef):
-            self.classes.setdefault(node.name, node)
         elif isinstance(node, ast.If | ast.IfExp | ast.While):
             self.tests.setdefault(place.function, set()).update(names_in(node.test))
 

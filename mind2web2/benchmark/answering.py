@@ -156,7 +156,8 @@ class _ImportedRows:
         place = RunPlace(self._agent_folder / task_id, number)
         if place in self._lines:
             raise UsageError(
-                f"{where}: {place.name} is also in line {self._lines[place]}: give each row a run number"
+                f"{where}: {place.name} is also in line {self._lines[place]}: give each row a run "
+                "number"
             )
         self._lines[place] = line
         self.runs.append(_parse_run(place, fields, where))
@@ -178,7 +179,8 @@ def import_answers(runs: list[ImportedRun], agent_folder: Path, *, overwrite: bo
         ]
         if other and not overwrite:
             raise UsageError(
-                f"{agent_folder} has other answers at {name_list(other)}: give run numbers, or --overwrite"
+                f"{agent_folder} has other answers at {name_list(other)}: give run numbers, or "
+                "--overwrite"
             )
         for run in new:
             if run.text is None:
@@ -335,7 +337,8 @@ def _check_text(text: str, where: str) -> None:
     except UnicodeEncodeError as error:
         half = ascii(text[error.start])
         raise UsageError(
-            f"{where}: the answer has half a character, {half}, after {text[: error.start][-20:]!r}: write "
+            f"{where}: the answer has half a character, {half}, after "
+            f"{text[: error.start][-20:]!r}: write "
             "the whole character, or remove it"
         ) from error
     if len(encoded) > MAX_ANSWER_BYTES:

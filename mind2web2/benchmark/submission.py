@@ -144,12 +144,14 @@ def leaderboard_entry(
     if without := {*unscored, *(name.removesuffix(".md") for name in now.unevaluated)}:
         return (
             None,
-            f"answers without a result: {name_list(without)}; run {program()} evaluate {agent_name}",
+            f"answers without a result: {name_list(without)}; run {program()} evaluate "
+            f"{agent_name}",
         )
     if now.stale:
         return (
             None,
-            f"results that no longer hold: {name_list(now.stale)}; run {program()} evaluate {agent_name}",
+            f"results that no longer hold: {name_list(now.stale)}; run {program()} evaluate "
+            f"{agent_name}",
         )
     if summary.num_runs != LEADERBOARD_RUNS:
         return (
@@ -283,7 +285,8 @@ def _no_link(path: Path, folder: Path) -> Path:
     link = first_link(path, folder)
     if link is not None:
         raise UsageError(
-            f"{link} is a link, which might lead to a file that is not to be handed in: put the file "
+            f"{link} is a link, which might lead to a file that is not to be handed in: put the "
+            "file "
             "in its place, or delete it"
         )
     return path

@@ -175,7 +175,8 @@ def find_tasks(paths: PathConfig, tasks_root: Path, task_list: Path | None = Non
             found.setdefault(task_id, Task(task_id))
     if not found:
         raise UsageError(
-            f"no tasks under {tasks_root} and {paths.eval_scripts_root}: download them by {program()} get"
+            f"no tasks under {tasks_root} and {paths.eval_scripts_root}: download them by "
+            f"{program()} get"
         )
     has_scripts = paths.eval_scripts_root.is_dir()
     return [_with_script(task, paths) if has_scripts else task for task in found.values()]
@@ -196,7 +197,8 @@ def questions_of(tasks: Iterable[Task]) -> dict[str, str]:
     questions = {task.task_id: task.question or "" for task in asked}
     if unknown := [task_id for task_id, question in questions.items() if not question.strip()]:
         raise UsageError(
-            f"no question for {name_list(unknown)}: give a task list with a column task_description, or "
+            f"no question for {name_list(unknown)}: give a task list with a column "
+            "task_description, or "
             "an eval script with TASK_DESCRIPTION"
         )
     return questions
@@ -534,12 +536,14 @@ class _Session:
             )
         if status == 401:
             return UsageError(
-                f"{page} needs a login (HTTP 401): create a token at {tokens}, set HF_TOKEN to it, and "
+                f"{page} needs a login (HTTP 401): create a token at {tokens}, set HF_TOKEN to it, "
+                "and "
                 f"accept the conditions at {page}"
             )
         if status == 403:
             return UsageError(
-                f"this Hugging Face account has no access (HTTP 403): open {page} and accept the conditions; "
+                f"this Hugging Face account has no access (HTTP 403): open {page} and accept the "
+                "conditions; "
                 f"a fine-grained token also needs the right to read gated repositories, at {tokens}"
             )
         if status == 404:

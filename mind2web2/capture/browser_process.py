@@ -165,7 +165,8 @@ def has_sandbox(settings: CaptureSettings) -> bool:
     """Tell whether the browser is started with its sandbox; without, say so once."""
     if os.geteuid() == 0:
         _warn_of_no_sandbox(
-            "running as root, so the browser has to run without its sandbox; use another user if you can"
+            "running as root, so the browser has to run without its sandbox; use another user if "
+            "you can"
         )
         return False
     if settings.no_sandbox:
@@ -544,8 +545,10 @@ def _reason(text: str) -> str:
     reason = (telling or [line for line in lines if line] or ["no reason given"])[0]
     if "sandbox" in reason.lower():
         reason = (
-            f"{reason[:200]} This container lets the browser have no user namespaces: start it with "
-            "`--security-opt seccomp=unconfined` (Docker), or add --no_sandbox if you trust the pages"
+            f"{reason[:200]} This container lets the browser have no user namespaces: start it "
+            "with "
+            "`--security-opt seccomp=unconfined` (Docker), or add --no_sandbox if you trust the "
+            "pages"
         )
     return reason[:400]
 

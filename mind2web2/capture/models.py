@@ -322,7 +322,8 @@ def notes_for_judge(record: CaptureRecord) -> tuple[str, ...]:
     notes = []
     if record.archived_at is not None:
         notes.append(
-            f"a copy that a web archive made of this page on {record.archived_at[:10]}; the page itself was "
+            f"a copy that a web archive made of this page on {record.archived_at[:10]}; the page "
+            "itself was "
             "unavailable"
         )
     notes += [

@@ -200,7 +200,7 @@ async def _run_session_and_report(run: _Run) -> list[AnswerOutcome]:
 
 def _display(run: _Run, session: Session) -> RunDisplay:
     file = ProgressFile(run.folders.agent_results / PROGRESS_NAME)
-    jobs = () if session.batches is None else session.batches.progress
+    jobs = session.batches[-1].progress if session.batches else ()
     usage = session.judge.usage
     return RunDisplay(run.console, run.progress, usage, file, jobs, is_quiet=run.settings.quiet)
 

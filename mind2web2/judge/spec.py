@@ -143,6 +143,11 @@ class JudgeSpec:
         """Return the judge that is asked about claims before this one."""
         return None if isinstance(self.first, str) else self.first
 
+    def in_turn(self) -> list[JudgeSpec]:
+        """Return the judges that vote on claims, in the order in which they are asked."""
+        before = [] if self.preceding is None else self.preceding.in_turn()
+        return [*before, self]
+
     @property
     def endpoint(self) -> str | None:
         """Return the name of the server for records, ``None`` where its address is not set."""

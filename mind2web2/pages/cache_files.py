@@ -120,7 +120,8 @@ def read_file(path: Path) -> bytes | None:
         return None
     except OSError as error:
         raise CacheReadError(
-            f"cannot read {path}: {error.strerror}; check its permissions and the disk, or remove it"
+            f"cannot read {path}: {error.strerror}; check its permissions and the disk, or remove "
+            "it"
         ) from error
 
 
@@ -554,7 +555,8 @@ class IndexFile:
         listed = {} if raw is None else _parse(raw)
         if listed is None:
             raise CacheReadError(
-                f"{self._path} is damaged: repair it (a JSON object of URLs and kinds) or restore a copy; "
+                f"{self._path} is damaged: repair it (a JSON object of URLs and kinds) or restore "
+                "a copy; "
                 "without it the folder counts as empty"
             )
         self._index = self._index.update(listed)

@@ -150,7 +150,8 @@ class SharedCaptures:
                 return await _page_from(await self._shared_browser(), url, logger)
             except MachineError as error:
                 raise MachineError(
-                    f"{error}. Or evaluate with --no_capture: a page that is not cached then counts "
+                    f"{error}. Or evaluate with --no_capture: a page that is not cached then "
+                    "counts "
                     "as unavailable"
                 ) from error
 

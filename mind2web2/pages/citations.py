@@ -256,7 +256,8 @@ def write_citations(
         remove_leftovers(agent_folder)
     except OSError as error:
         raise CacheWriteError(
-            f"cannot write {path}: {error.strerror or error}; make it writable or choose another cache root"
+            f"cannot write {path}: {error.strerror or error}; make it writable or choose another "
+            "cache root"
         ) from error
 
 

@@ -251,7 +251,8 @@ def read_answer(path: Path) -> str:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise AnswerError(
-            f"answer {path} is not UTF-8 (byte 0x{content[error.start]:02x} at offset {error.start}): "
+            f"answer {path} is not UTF-8 (byte 0x{content[error.start]:02x} at offset "
+            f"{error.start}): "
             "save it as UTF-8"
         ) from error
     if not text.removeprefix("\ufeff").strip():
@@ -259,7 +260,8 @@ def read_answer(path: Path) -> str:
     text = uniform_text(text)
     if _CASE_HEADER.match(text):
         raise AnswerError(
-            f"answer {path} begins with the header of a rehearsal's case, which tells the judge the score: "
+            f"answer {path} begins with the header of a rehearsal's case, which tells the judge "
+            "the score: "
             "keep only what follows the second line of ---"
         )
     return text
@@ -302,7 +304,8 @@ def _answer_bytes(path: Path) -> bytes:
         raise AnswerError(f"answer {path} is not a regular file: an answer is one markdown file")
     if status.st_size > MAX_ANSWER_BYTES:
         raise AnswerError(
-            f"answer {path} has {status.st_size:,} bytes: an answer may have {MAX_ANSWER_BYTES:,} at most"
+            f"answer {path} has {status.st_size:,} bytes: an answer may have {MAX_ANSWER_BYTES:,} "
+            "at most"
         )
     return read_regular_file(path, MAX_ANSWER_BYTES)
 

@@ -51,7 +51,8 @@ def _opposites_line(results: Iterable[CautionFacts]) -> str | None:
     if not pairs:
         return None
     return (
-        f"{counted(len(pairs), 'pair')} of leaves of one answer say the same about the same page, with "
+        f"{counted(len(pairs), 'pair')} of leaves of one answer say the same about the same page, "
+        "with "
         f"opposite verdicts ({name_list(pairs)})"
     )
 
@@ -81,7 +82,8 @@ def _suspect_line(results: Sequence[CautionFacts], recapture: str) -> str | None
     if option not in recapture and any(map(is_private_url, urls)):
         recapture = f"{recapture} {option}"
     return (
-        f"claims judged on pages that look wrong: {_total(kinds)}; look at these pages; to capture them "
+        f"claims judged on pages that look wrong: {_total(kinds)}; look at these pages; to capture "
+        "them "
         f"again: {recapture}"
     )
 
@@ -91,7 +93,8 @@ def _partly_shown_line(results: Iterable[CautionFacts]) -> str | None:
     if not count:
         return None
     return (
-        f"{counted(count, 'claim')} judged without all images of a page, as the judge is shown fewer; the "
+        f"{counted(count, 'claim')} judged without all images of a page, as the judge is shown "
+        "fewer; the "
         "evidence says how many"
     )
 
@@ -147,7 +150,8 @@ def flagged_line(results: Sequence[CautionFacts]) -> str | None:
         listed = f"{', '.join(first_parts)} and {last_part}"
     verb = "tries" if sum(amounts.values()) == 1 else "try"
     return (
-        f"{listed} {verb} to instruct the judge, as it seems; this changes no verdict: see the flags in the "
+        f"{listed} {verb} to instruct the judge, as it seems; this changes no verdict: see the "
+        "flags in the "
         "results"
     )
 

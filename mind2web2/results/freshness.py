@@ -402,6 +402,7 @@ def _stale(
 def _run_again(task_ids: Collection[str]) -> Iterator[str]:
     if task_ids:
         yield (
-            f"other inputs of scripts that read more than answer and pages ({name_list(task_ids)}): "
+            "other inputs of scripts that read more than answer and pages "
+            f"({name_list(task_ids)}): "
             f"{program()} evaluate runs them again from stored replies"
         )

@@ -18,7 +18,8 @@ from mind2web2.results.task_summary import (
 from mind2web2.utils.names import natural_key
 
 _REASON = (
-    "being judged again (--overwrite); if that run was stopped, evaluate without --overwrite judges it by "
+    "being judged again (--overwrite); if that run was stopped, evaluate without --overwrite "
+    "judges it by "
     "stored replies"
 )
 

@@ -120,7 +120,8 @@ def write_result(folder: Path, answer_name: str, content: ResultFile) -> Path:
     if len(written) > MAX_JSON_BYTES:
         size_mb, limit_mb = (size // 1024**2 for size in (len(written), MAX_JSON_BYTES))
         raise ResultWriteError(
-            f"the result would be a file of {size_mb} MB; the limit is {limit_mb} MB. Does the script return "
+            f"the result would be a file of {size_mb} MB; the limit is {limit_mb} MB. Does the "
+            "script return "
             "long texts or deep lists?"
         )
     while True:
@@ -171,7 +172,8 @@ def writing_in(folder: Path) -> Iterator[None]:
         raise ResultWriteError.at(folder, error) from error
     if not is_ours:
         raise ResultWriteError(
-            f"cannot write to {folder}: another process has kept {_LOCK_NAME} for {_LOCK_TIMEOUT_S:g} s; "
+            f"cannot write to {folder}: another process has kept {_LOCK_NAME} for "
+            f"{_LOCK_TIMEOUT_S:g} s; "
             "end it, and run the same command again"
         )
     try:

@@ -102,7 +102,8 @@ def _usage(folder: Path) -> UsageFile:
         return UsageFile(runs=[])
     except (OSError, ValueError, RecursionError) as error:
         log.warning(
-            "%s is damaged and is replaced: the judge use of earlier runs is lost, nothing else (%s)",
+            "%s is damaged and is replaced: the judge use of earlier runs is lost, nothing else "
+            "(%s)",
             path,
             " ".join(str(error).split()),
         )

@@ -7,9 +7,10 @@ import math
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from importlib import import_module
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -103,18 +104,15 @@ class Session:
 
     Args:
         parts: what its answers share.
-        client: the judge's, where the session has opened one; ``first_client`` that of the judge asked
-            before it, likewise ``first_batches``.
+        clients: of the judges that the session has opened, the deciding one last; ``batches`` likewise.
         problems: failures of its end, one line each.
     """
 
     settings: RunSettings
     parts: RunParts
     store: JudgmentStore
-    client: JudgeClient | None
-    batches: BatchJobs | None
-    first_client: JudgeClient | None
-    first_batches: BatchJobs | None
+    clients: Sequence[JudgeClient]
+    batches: Sequence[BatchJobs]
     problems: list[str] = field(default_factory=list)
 
     @property
@@ -125,11 +123,11 @@ class Session:
     @asynccontextmanager
     async def at_work(self) -> AsyncIterator[Concurrency]:
         """Open what answers need while they are evaluated: batches and browser."""
-        async with (
-            self.batches or nullcontext(),
-            self.first_batches or nullcontext(),
-            self.parts.captures or nullcontext(),
-        ):
+        async with AsyncExitStack() as stack:
+            for jobs in self.batches:
+                await stack.enter_async_context(jobs)
+            if self.parts.captures is not None:
+                await stack.enter_async_context(self.parts.captures)
             yield concurrency_of(self.settings, self.parts.limits)
 
 
@@ -157,45 +155,37 @@ async def open_run(
             named = replayed_judge(settings, store, replayed_file(settings, judgments))
         else:
             named = (own.judge or judge_spec(settings)).priced(settings.prices)
-        first = named.preceding
-        batches = _batch_jobs(settings, judgments, named.model, store) if settings.batch else None
-        first_batches = _first_batches(settings, judgments, named, store, batches)
+        specs = named.in_turn()
+        batches = _jobs_of(settings, judgments, specs, store) if settings.batch else []
         budget = own.budget or budget_of(settings, named)
         if budget is not None:
             budget.learn_stored(store.latest_usages(named.model), named.model)
-            if first is not None:
-                budget.add_model(first.model, first.own_price)
-        client = first_client = None
+            for spec in specs[:-1]:
+                budget.add_model(spec.model, spec.own_price)
+        clients: list[JudgeClient] = []
         if own.provider is None and not settings.is_replay:
-            client = judge_client(named, batches)
-            if first is not None:
-                first_client = judge_client(first, first_batches)
-
-        def caching(
-            spec: JudgeSpec, its_client: JudgeClient | None, first: CachingJudge | None = None
-        ) -> CachingJudge:
-            return CachingJudge(
+            pairs = zip_longest(specs, batches)
+            clients = [judge_client(spec, jobs) for spec, jobs in pairs]
+        judge: CachingJudge | None = None
+        for spec, client in zip_longest(specs, clients):
+            judge = CachingJudge(
                 spec,
-                own.provider or its_client,
+                own.provider or client,
                 store,
                 overwrite=settings.overwrite,
                 budget=budget,
-                first=first,
+                first=judge,
                 observer=own.observer,
             )
-
-        asked_first = None if first is None else caching(first, first_client)
-        judge = caching(named, client, asked_first)
+        assert judge is not None, "at least one judge decides"
         checks = (last_check(root, judge.identity) for root in check_roots)
         check = own.judge_check or next((found for found in checks if found is not None), None)
         session = Session(
             settings,
-            run_parts(settings, judge, own, _clock(batches, first_batches), check),
+            run_parts(settings, judge, own, _clock(batches), check),
             store,
-            client,
+            clients,
             batches,
-            first_client,
-            first_batches,
         )
         try:
             yield session
@@ -208,9 +198,8 @@ async def _close(session: Session) -> None:
         await session.judge.write_rest()
     except JudgmentStoreError as error:
         session.problems.append(str(error))
-    for client in (session.client, session.first_client):
-        if client is not None:
-            await client.close()
+    for client in session.clients:
+        await client.close()
 
 
 @contextmanager
@@ -289,29 +278,28 @@ def judge_client(judge: JudgeSpec, batches: BatchJobs | None = None) -> JudgeCli
     )
 
 
-def _first_batches(
+def _jobs_of(
     settings: RunSettings,
     judgments: Path | None,
-    named: JudgeSpec,
+    specs: Sequence[JudgeSpec],
     store: JudgmentStore,
-    batches: BatchJobs | None,
-) -> BatchJobs | None:
-    if batches is None or named.preceding is None:
-        return None
-    jobs = _batch_jobs(settings, judgments, named.preceding.model, store, _OF_FIRST)
-    # One list shows the jobs of both.
-    jobs.progress = batches.progress
-    return jobs
+) -> list[BatchJobs]:
+    """Return the batch jobs of each judge; one list shows those of all."""
+    folders = [*[_OF_FIRST] * (len(specs) - 1), ""]
+    batches = [
+        _batch_jobs(settings, judgments, spec.model, store, folder)
+        for spec, folder in zip(specs, folders, strict=True)
+    ]
+    for jobs in batches:
+        jobs.progress = batches[-1].progress
+    return batches
 
 
-def _clock(batches: BatchJobs | None, first_batches: BatchJobs | None) -> Callable[[], float]:
+def _clock(batches: Sequence[BatchJobs]) -> Callable[[], float]:
     """Return what tells the seconds of a script that count: those in which no question waits for a job."""
-    if batches is None:
-        return time.monotonic
-    if first_batches is None:
-        return batches.worked_s
-    # What both wait for at the same time is left out twice, in favour of the script.
-    return lambda: batches.worked_s() + first_batches.worked_s() - time.monotonic()
+    # What two judges wait for at the same time is left out twice, in favour of the script.
+    others = len(batches) - 1
+    return lambda: sum(jobs.worked_s() for jobs in batches) - others * time.monotonic()
 
 
 def _batch_jobs(
@@ -373,10 +361,11 @@ def run_parts(
 
 def replaying_judge(named: JudgeSpec, store: JudgmentStore) -> CachingJudge:
     """Return a judge that answers from stored judgments alone."""
-    first = None
-    if named.preceding is not None:
-        first = CachingJudge(named.preceding, None, store)
-    return CachingJudge(named, None, store, first=first)
+    judge: CachingJudge | None = None
+    for spec in named.in_turn():
+        judge = CachingJudge(spec, None, store, first=judge)
+    assert judge is not None, "at least one judge decides"
+    return judge
 
 
 def _limits(settings: RunSettings) -> DualSemaphore:

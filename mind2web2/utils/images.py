@@ -78,7 +78,8 @@ def to_jpeg(data: bytes, quality: int = 85) -> bytes:
             return data
         if max(image.size) > MAX_JPEG_SIDE_PX:
             raise DocumentError(
-                f"image of {_size(image)} cannot be a JPEG: a side has {MAX_JPEG_SIDE_PX} px at most"
+                f"image of {_size(image)} cannot be a JPEG: a side has {MAX_JPEG_SIDE_PX} px at "
+                "most"
             )
         return encode_jpeg(_flatten(image), quality)
 

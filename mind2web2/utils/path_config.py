@@ -120,7 +120,8 @@ class PathConfig:
             return f"no script for task {task_id}: there is no folder {self.eval_scripts_root}"
         searched = name_list(self.script_versions())
         return (
-            f"no script for task {task_id} under {self.eval_scripts_root} (versions searched: {searched}): "
+            f"no script for task {task_id} under {self.eval_scripts_root} (versions searched: "
+            f"{searched}): "
             f"add <version>/{task_id}.py or <version>/{task_id}.yaml, or make one by {program()} "
             f"new {task_id}"
         )

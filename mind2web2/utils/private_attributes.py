@@ -86,7 +86,8 @@ def check_private_attributes(*packages: str) -> None:
     for each in PRIVATE_ATTRIBUTES:
         if each.package in packages and not _is_there(each):
             raise MachineError(
-                f"{each.package} {version(each.package)} lacks {each.kind}.{each.attribute}, which mind2web2 "
+                f"{each.package} {version(each.package)} lacks {each.kind}.{each.attribute}, which "
+                "mind2web2 "
                 f"needs to {each.purpose}: install {REQUIREMENTS[each.package]}"
             )
 

@@ -324,7 +324,8 @@ class _Call:
     def _explain_death(self, worker: _Worker) -> Mind2Web2Error:
         if self._stop_reason in (None, _NOT_STARTED) and not worker.is_ready:
             return MachineError(
-                f"worker processes do not start: see what {sys.executable} -c 'import mind2web2' says"
+                f"worker processes do not start: see what {sys.executable} -c 'import mind2web2' "
+                "says"
             )
         return WorkerError(f"{self._name} {self._stop_reason or 'crashed its worker process'}")
 

@@ -84,7 +84,8 @@ class AuditSession:
             self._disagreements = self._differing()
             if not self._disagreements:
                 raise UsageError(
-                    f"no blind label of {settings.auditor} differs from the judge on {settings.agent}"
+                    f"no blind label of {settings.auditor} differs from the judge on "
+                    f"{settings.agent}"
                 )
 
     def _differing(self) -> list[JudgedLeaf]:

@@ -148,7 +148,8 @@ class Catalog:
             }
             cure = did_you_mean(missing_task, known, f"tasks there: {name_list(known)}")
             raise NoSuchResultError(
-                f"no results of task {missing_task} of {' or '.join(self.agents())} under {root}; {cure}"
+                f"no results of task {missing_task} of {' or '.join(self.agents())} under {root}; "
+                f"{cure}"
             )
 
     def shows(self, agent: str) -> bool:

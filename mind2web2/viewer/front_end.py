@@ -131,7 +131,8 @@ def file_html(nonce: str, title: str) -> tuple[str, str]:
 def file_policy(nonce: str) -> str:
     """Return the Content-Security-Policy of an exported file: no connection of any kind."""
     return (
-        f"default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; img-src blob: data:; "
+        f"default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; img-src blob: "
+        "data:; "
         "base-uri 'none'; form-action 'none'"
     )
 

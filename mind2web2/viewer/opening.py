@@ -71,7 +71,8 @@ def _of_two(best: Json, second: Json, tests: Json) -> str:
         sure = ""
     chance = "" if p_value is None else f", p {p_value:.2g}"
     return (
-        f"{names[0]} {verb}: {_percent(shares[0])} against {_percent(shares[1])} of the points, difference "
+        f"{names[0]} {verb}: {_percent(shares[0])} against {_percent(shares[1])} of the points, "
+        "difference "
         f"{_points(gap)} points{sure}, {counted(tests['num_tasks'], 'task')}{chance}."
     )
 

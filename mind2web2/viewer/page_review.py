@@ -457,7 +457,8 @@ class PageRoutes:
             stored["text"] = content.decode("utf-8", "replace")
         else:
             raise UsageError(
-                f"cannot store a file of type {kind or 'unknown'}: choose a PDF, MHTML, image or text"
+                f"cannot store a file of type {kind or 'unknown'}: choose a PDF, MHTML, image or "
+                "text"
             )
         return await run_in_threadpool(lambda: self._review.upload(key, **stored))
 
@@ -539,7 +540,8 @@ async def _body(request: Request) -> bytes:
         length = request.headers.get("content-length", "")
         if not length.isdecimal() or int(length) > MAX_UPLOAD_BYTES:
             raise UsageError(
-                f"the form is larger than {MAX_UPLOAD_BYTES // 1024**2} MB, or does not say how large"
+                f"the form is larger than {MAX_UPLOAD_BYTES // 1024**2} MB, or does not say how "
+                "large"
             )
         async with request.form(max_files=1, max_part_size=MAX_UPLOAD_BYTES) as form:
             for value in form.values():

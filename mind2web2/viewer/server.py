@@ -135,7 +135,8 @@ class SessionGuard:
         )
         if not any(self._session.is_key(value) for value in offered_keys):
             return PlainTextResponse(
-                "This viewer belongs to another session: open the address that `mind2web2 view` printed.",
+                "This viewer belongs to another session: open the address that `mind2web2 view` "
+                "printed.",
                 403,
             )
         return None

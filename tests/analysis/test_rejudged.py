@@ -3,8 +3,8 @@
 import pytest
 
 from mind2web2.analysis.judgings import (
-    JudgedLeaf,
     Judging,
+    LeafVerdict,
     SwappedPair,
     judge_agreement,
     ranking_check,
@@ -20,7 +20,7 @@ def judging(verdicts, decided_by="judge"):
         for task, own in enumerate(verdicts)
     ]
     leaves = {
-        (f"t{task}", "answer_1.md", f"l{place}"): JudgedLeaf(
+        (f"t{task}", "answer_1.md", f"l{place}"): LeafVerdict(
             verdict == "+", decided_by, "c", None, is_split=False, lacks_page=False
         )
         for task, own in enumerate(verdicts)

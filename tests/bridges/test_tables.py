@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import shutil
 from dataclasses import fields, replace
 
 import pyarrow.parquet
@@ -13,6 +14,7 @@ import mind2web2
 from mind2web2.bridges.tables import (
     AnswerRecord,
     LeafRecord,
+    leaf_rows,
     without_texts,
     write_table,
 )
@@ -99,6 +101,17 @@ def test_a_row_for_each_leaf_in_each_form(root, tmp_path):
         True,
     )
     assert leaf["page"].startswith("https://")
+
+
+def test_results_are_read_one_after_another(root, tmp_path):
+    """So that those of a large run need not fit into memory together."""
+    shutil.copytree(root / "example", tmp_path / "example")
+    rows = leaf_rows("example", tmp_path)
+    first = next(rows).task_id
+    for folder in (tmp_path / "example").iterdir():
+        if folder.is_dir() and folder.name != first:
+            shutil.rmtree(folder)
+    assert {row.task_id for row in rows} == {first}
 
 
 FORMULAS = [

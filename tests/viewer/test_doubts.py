@@ -50,11 +50,10 @@ def results(tmp_path, monkeypatch):
         ]
         made.add(result(agent, "answer_1", leaves), "lake")
     made.summarise("old", "new")
-    for module in ("viewer.catalog", "analysis.leaf_report"):
-        monkeypatch.setattr(
-            f"mind2web2.{module}.changed_pages",
-            lambda agent: [report("old")] if agent == "old" else [],
-        )
+    monkeypatch.setattr(
+        "mind2web2.viewer.catalog.changed_pages",
+        lambda agent: [report("old")] if agent == "old" else [],
+    )
     return made
 
 

@@ -88,7 +88,7 @@ async def test_tasks_and_their_texts_are_left_out(page, write):
 
 def test_large_files_are_written_with_a_warning(write, monkeypatch, capsys):
     """It names the options; pictures beyond the bound of a page are left out."""
-    monkeypatch.setattr(report, "LARGE_FILE_BYTES", 1000)
+    monkeypatch.setattr("mind2web2.cli.results.view.LARGE_FILE_BYTES", 1000)
     _, whole = write()
     assert "leave pages out with --no_pages" in " ".join(capsys.readouterr().out.split())
     monkeypatch.setattr(report, "_MAX_PICTURES_OF_A_PAGE_BYTES", 1000)

@@ -41,7 +41,8 @@ def parse_upstream(url: str) -> Upstream:
         host, port = None, None
     if not host or port == 0 or parts.scheme not in ("http", "https"):
         raise UsageError(
-            "the proxy (--proxy, HTTP_PROXY, HTTPS_PROXY) must be http://HOST:PORT or https://HOST:PORT, "
+            "the proxy (--proxy, HTTP_PROXY, HTTPS_PROXY) must be http://HOST:PORT or "
+            "https://HOST:PORT, "
             "with USER:PASSWORD@ before HOST if it asks for them; write special characters as %XX"
         )
     header = b""

@@ -35,7 +35,8 @@ _MARK_FRAMES = (
     " new Map(pageFrames.map((frame, index) => [frame, ids[index]])); }"
 )
 _MARK_ROOT = (
-    "function (root) { if (!Object.hasOwn(globalThis, 'closedRoots')) globalThis.closedRoots = new Map();"
+    "function (root) { if (!Object.hasOwn(globalThis, 'closedRoots')) globalThis.closedRoots = new "
+    "Map();"
     " closedRoots.set(this, root); }"
 )
 

@@ -336,7 +336,8 @@ def _pptx_table_html(table: Any) -> Iterator[str]:
     for number, row in enumerate(table.rows):
         tag = "th" if number == 0 and table.first_row else "td"
         cells = (
-            f"<{tag} rowspan={cell.span_height} colspan={cell.span_width}>{_with_breaks(cell.text)}</{tag}>"
+            f"<{tag} rowspan={cell.span_height} "
+            f"colspan={cell.span_width}>{_with_breaks(cell.text)}</{tag}>"
             for cell in row.cells
             if not cell.is_spanned
         )

@@ -144,7 +144,8 @@ class CommandAgent:
         if unknown := [name for name in _PLACEHOLDER.findall(joined) if name not in _PLACEHOLDERS]:
             known = ", ".join(f"{{{name}}}" for name in _PLACEHOLDERS)
             raise UsageError(
-                f"--command: unknown placeholder {{{unknown[0]}}}: known are {known}; braces of the "
+                f"--command: unknown placeholder {{{unknown[0]}}}: known are {known}; braces of "
+                "the "
                 f"program's own take a space: {{ {unknown[0]} }}"
             )
         if shutil.which(command[0]) is None:
@@ -286,7 +287,8 @@ class ModelAgent:
         )
         if not key and (not address or "api.openai.com" in address):
             raise UsageError(
-                "no key for the agent's model: set OPENAI_API_KEY (or, for a server that needs none, give "
+                "no key for the agent's model: set OPENAI_API_KEY (or, for a server that needs "
+                "none, give "
                 "--base_url)"
             )
         check_keys({"OPENAI_API_KEY": key})

@@ -105,7 +105,8 @@ async def answer_questions(
     """
     if plan.max_cost is not None and not agent.reports_cost:
         raise UsageError(
-            f"--max_cost: the cost of {agent.name} is not known: give {{meta_file}} in --command, or the "
+            f"--max_cost: the cost of {agent.name} is not known: give {{meta_file}} in --command, "
+            "or the "
             "model's price in mind2web2.toml"
         )
     lock = ProcessLock(agent_folder / ".answering.lock")

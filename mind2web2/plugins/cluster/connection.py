@@ -107,14 +107,16 @@ def _check_address(address: str) -> None:
     host, _, port = address.rpartition(":")
     if "://" in address or not host or not port.isdecimal():
         raise UsageError(
-            f"--ray_address takes HOST:PORT of the cluster's head, such as 10.0.0.1:6379, not {address}: run "
+            "--ray_address takes HOST:PORT of the cluster's head, such as 10.0.0.1:6379, not "
+            f"{address}: run "
             "the command on a machine of the cluster"
         )
     try:
         socket.create_connection((host, int(port)), timeout=_CONNECT_TIMEOUT_S).close()
     except OSError as error:
         raise UsageError(
-            f"no Ray cluster answers at {address} ({error.strerror or error}): start one there with "
+            f"no Ray cluster answers at {address} ({error.strerror or error}): start one there "
+            "with "
             "`ray start --head`, or correct --ray_address"
         ) from error
 

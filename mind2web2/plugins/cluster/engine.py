@@ -252,7 +252,8 @@ class ShardEngine:
             )
         if without_s > _LONGEST_WITHOUT_NODE_S:
             raise MachineError(
-                f"no node of the Ray cluster is left for {without_s:.0f} s: the same command continues"
+                f"no node of the Ray cluster is left for {without_s:.0f} s: the same command "
+                "continues"
             )
 
     async def _attempt(self, work: _ShardWork, node: _Node) -> _ShardWork | None:

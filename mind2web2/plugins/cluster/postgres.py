@@ -369,7 +369,8 @@ class JudgmentDatabase:
             row = connection.execute("SELECT max(version) FROM mind2web2_schema").fetchone()
             if row is None or row[0] != _VERSION:
                 raise JudgmentStoreError(
-                    f"judgments in {self._name} have the form {row and row[0]}, this program has {_VERSION}: "
+                    f"judgments in {self._name} have the form {row and row[0]}, this program has "
+                    f"{_VERSION}: "
                     "name another database, or use the program's version that wrote them"
                 )
             # Questions that are being asked; another worker may have claimed them since, and asks
@@ -394,7 +395,8 @@ class JudgmentDatabase:
             return Judgment.model_validate_json(text)
         except ValidationError as error:
             raise JudgmentStoreError(
-                f"the database {self._name} holds a damaged judgment: {problem_of(error)}; delete its row"
+                f"the database {self._name} holds a damaged judgment: {problem_of(error)}; delete "
+                "its row"
             ) from error
 
 

@@ -19,7 +19,8 @@ class ClusterSettings:
     ray_address: str | None = setting(
         None,
         Setting(
-            "with --engine ray, which works on all nodes of a Ray cluster (needs the extra 'ray'; limits of "
+            "with --engine ray, which works on all nodes of a Ray cluster (needs the extra 'ray'; "
+            "limits of "
             "requests and captures at once then hold on each node): the head of the cluster",
             parse=values.non_empty,
             metavar="HOST:PORT",

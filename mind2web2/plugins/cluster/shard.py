@@ -345,7 +345,7 @@ class _ShardJudging:
             )
             async with open_run(settings, None, own=own_parts) as session:
                 self._parts = session.parts
-                keeping_up = asyncio.create_task(self._keep_up(session.client, store.database))
+                keeping_up = asyncio.create_task(self._keep_up(session.clients[-1], store.database))
                 try:
                     async with session.at_work() as concurrency:
                         await evaluate_work(work, folders, self, concurrency, RunProgress())

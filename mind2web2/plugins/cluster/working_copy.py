@@ -177,7 +177,8 @@ class WorkingCopy:
             edition = self._exchange(name, content, self._copies.get(name))
             if edition is None:
                 raise StorageError(
-                    f"another machine has changed {self._bucket.url}/{name}, and that stands: run the same "
+                    f"another machine has changed {self._bucket.url}/{name}, and that stands: run "
+                    "the same "
                     "command again"
                 )
             self._note(name, edition, state)

@@ -110,7 +110,8 @@ class Drift:
         if self.now.divided is not None:
             itself = f"it differs from itself in {self.now.divided}"
         return (
-            f"{what} since {self.before.day}: {self.differing} of {self.cases} replies differ; {itself}. "
+            f"{what} since {self.before.day}: {self.differing} of {self.cases} replies differ; "
+            f"{itself}. "
             f"{self.lost} are wrong that were right, "
             f"{self.gained} right that were wrong (McNemar, p = {self.p_value:.2g}).{prompts}"
         )
@@ -212,7 +213,10 @@ class AnchorCheck:
         parser.add_argument(
             "--anchor",
             action="store_true",
-            help="ask 60 cases again, whatever is stored, and compare with the last and the first time",
+            help=(
+                "ask 60 cases again, whatever is stored, and compare with the last and the first "
+                "time"
+            ),
         )
         parser.add_argument(
             "--fail_if_changed",

@@ -19,7 +19,6 @@ from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.protocol import JudgeLedger
-from mind2web2.judge.spec import JudgeSpec
 from mind2web2.llm_client.own_price import OwnPrice
 from mind2web2.llm_client.prices import own_prices
 from mind2web2.pages.answer_cache import AnswerCache
@@ -86,17 +85,9 @@ class RunSide:
 
 def prices_of(judge: CachingJudge) -> dict[str, OwnPrice]:
     """Return the run's own prices of its judges, by model."""
-    if judge.first is None:
-        judges = [judge]
-    else:
-        judges = [judge, judge.first]
-    return {each.settings.model: each.price for each in judges if each.price is not None}
-
-
-def voters_of(judge: JudgeSpec) -> list[Voter]:
-    """Return a judge and those that are asked before it, as a script's process knows them."""
-    before = [] if judge.preceding is None else voters_of(judge.preceding)
-    return [*before, Voter(judge.model, judge.max_images, judge.image_limits)]
+    specs = judge.settings.in_turn()
+    prices = ((spec.model, spec.own_price) for spec in specs)
+    return {model: price for model, price in prices if price is not None}
 
 
 async def isolated_result(
@@ -124,7 +115,10 @@ async def isolated_result(
         call=call,
         ahead=None,
         moment=datetime.now(UTC),
-        voters=voters_of(run.judge.settings),
+        voters=[
+            Voter(spec.model, spec.max_images, spec.image_limits)
+            for spec in run.judge.settings.in_turn()
+        ],
         endpoint=run.judge.endpoint,
         cache_dir=cache.task_cache.task_dir,
         logger_name=logger.name,

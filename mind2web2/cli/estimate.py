@@ -137,7 +137,7 @@ def _estimate_lines(
     pages = estimate.uncached_pages
     yield f"Cited pages that are not cached yet: {pages}{f'; {then}' if pages else ''}."
     for name, why in estimate.unscored.items():
-        yield f"No result to be expected: {name}: {why}"
+        yield f"Not estimated: {name}: {why}"
     for task in run.work:
         for answer_name, why in task.failed_runs.items():
             yield f"Score 0 without a question: {task.task_id}/{answer_name}: {why}"

@@ -8,7 +8,19 @@ from projects import call, entered
 
 from mind2web2.cli import main
 
-SOUND = 'TASK_DESCRIPTION = "Where is {}?"\n\n\nasync def evaluate_answer():\n    """Ask."""\n'
+SOUND = """\
+from mind2web2 import Evaluator
+
+TASK_DESCRIPTION = "Where is {}?"
+
+
+async def evaluate_answer(
+    client, answer, agent_name, answer_name, cache, semaphore, logger, model="o4-mini"
+):
+    evaluator = Evaluator()
+    evaluator.initialize(task_id="sound", client=client, answer=answer)
+    return evaluator.get_summary()
+"""
 BROKEN = {
     "open": (
         "x = (\n",
@@ -74,10 +86,10 @@ def test_answers_are_imported(broken, tmp_path):
     assert "2 runs in a.jsonl: 2 stored" in run.stdout
 
 
-def test_the_estimate_expects_no_result(broken):
+def test_the_estimate_names_it(broken):
     """It counts no requests for the task."""
     task, problem = broken
     told = call(main, "evaluate", "bot", "--estimate")
     assert (told.returncode, told.stderr) == (0, "")
     assert "Answers to evaluate: 2 of 3" in told.stdout
-    assert f"No result to be expected: {task}/answer_1.md: {problem}" in told.stdout
+    assert f"Not estimated: {task}/answer_1.md: {problem}" in told.stdout

@@ -213,7 +213,7 @@ def test_answers_that_will_have_no_result_are_listed(project):
     assert told.returncode == 0
     assert "Answers to evaluate: 2 of 3; 0 have a result" in told.stdout
     assert re.search(
-        r"^No result to be expected: lake/answer_3\.md: answer \S+ is not UTF-8",
+        r"^Not estimated: lake/answer_3\.md: answer \S+ is not UTF-8",
         told.stdout,
         re.M,
     )
@@ -335,7 +335,7 @@ def test_extractions_are_filled_for_the_estimate(project):
 def test_an_answer_whose_script_fails_is_not_estimated(project):
     project.add_script_body("raise KeyError('no lake')")
     told = call(evaluate_main, "--agent_name", "bot", "--estimate").stdout
-    assert "No result to be expected: lake/answer_1.md: " in told
+    assert "Not estimated: lake/answer_1.md: " in told
     assert "KeyError" in told
 
 

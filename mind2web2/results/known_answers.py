@@ -126,12 +126,14 @@ def results_dir_of(folder: Path, answer_name: str) -> Path:
 def with_given(answers: list[ScoredAnswer], folder: Path) -> list[ScoredAnswer]:
     """Return answers with the length and the time that their results lack and their files have.
 
+    Answers without a result, and runs that failed, have neither.
+
     Args:
         folder: of the agent's answers.
     """
     return [
         answer
-        if answer.word_count is not None and answer.time_s is not None
+        if answer.reason or (answer.word_count is not None and answer.time_s is not None)
         else _with_given(answer, folder / answer.task_id / answer.answer_name)
         for answer in answers
     ]

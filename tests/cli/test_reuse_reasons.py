@@ -71,10 +71,7 @@ def other_page(project):
 def test_the_reason_stands_beside_the_score(project, server, change, options, reason):
     """An answer is judged again only for a reason that is said."""
     change(project)
-    assert (
-        f"[1/1] lake/answer_1.md: 1.0000 (judged again: {reason}"
-        in evaluate(server, *options).stdout
-    )
+    assert f"[1/1] lake/answer_1.md: 1 (judged again: {reason}" in evaluate(server, *options).stdout
 
 
 def test_another_time_of_the_agent_asks_nothing(project, server):
@@ -82,7 +79,7 @@ def test_another_time_of_the_agent_asks_nothing(project, server):
     asked = len(server.requests)
     meta = project.root / "answers/bot/lake/answer_1.meta.json"
     meta.write_text(json.dumps({"time_seconds": 99}))
-    assert "lake/answer_1.md: 1.0000, reused" in evaluate(server).stdout
+    assert "lake/answer_1.md: 1, reused" in evaluate(server).stdout
     [path] = project.result_paths()
     assert read_json(path)["time_seconds"] == 99 and not ResultFile.of(read_json(path)).is_edited
     assert len(server.requests) == asked
@@ -92,9 +89,9 @@ def test_another_time_of_the_agent_asks_nothing(project, server):
 def test_a_replay_that_comes_to_the_same_writes_nothing(project):
     """It says so; the first replay has a record of its own."""
     for files, words in (
-        (2, "1.0000\n"),
-        (2, "1.0000, reused\n"),
-        (2, "1.0000, reused\n"),
+        (2, "1\n"),
+        (2, "1, reused\n"),
+        (2, "1, reused\n"),
     ):
         run = call(main, "evaluate", "bot", "--llm_provider", "replay")
         assert words in run.stdout and len(project.result_paths()) == files

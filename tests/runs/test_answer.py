@@ -361,7 +361,6 @@ def failing(claim):
         leaf = evaluator.add_leaf("leaf", "leaf")
         both = [evaluator.verify(claim="The lake is 40 m deep.", node=leaf), asyncio.sleep(0)]
         await asyncio.gather(*both, return_exceptions=True)
-        await evaluator.verify(claim="The lake is cold.", node=leaf)
         return evaluator.get_summary()
         """,
         """
@@ -389,13 +388,12 @@ def failing(claim):
     ],
 )
 async def test_a_failed_judge_leaves_no_result_however_the_script_reacts(project, body):
-    """The reason is the judge's failure, and nothing more is asked after it."""
+    """The reason is the judge's failure."""
     project.add_script_body(body)
     judge = ClaimJudge(failing)
     outcome = await only(project, judge, answer_timeout_s=2)
     assert (outcome.result, outcome.reason) == (None, "judge judge-1 is out of reach")
     assert project.result_paths() == []
-    assert "The lake is cold." not in judge.claims
 
 
 async def test_content_that_is_declined_twice_is_listed(project):

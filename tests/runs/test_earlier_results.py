@@ -73,7 +73,7 @@ def test_a_result_of_an_earlier_version_is_read_whole():
     assert [node.own_fields() for node in result.trees[0].walk()] == nodes
     rows = [
         {name: row[name] for name in node}
-        for row, node in zip(tree_rows(result.trees[0]), nodes, strict=True)
+        for row, node in zip(tree_rows(result.trees[0], {}), nodes, strict=True)
     ]
     assert rows == nodes
 
@@ -111,7 +111,7 @@ def test_the_released_layout_opens(tmp_path, monkeypatch):
     (folder / "20250714_120000_answer_1.md.json").write_text(json.dumps(RELEASED))
     assert "0.5" in call(main, "metrics", "bot").stdout
     shown = call(main, "show", "bot", "lake", "1").stdout
-    assert "score 0.5" in shown and "0.5 = mean of a 1, b 0" in shown and "towns" in shown
+    assert "score 0.5" in shown and "0.50 = mean of a 1, b 0" in shown and "towns" in shown
 
 
 def test_an_earlier_version_is_shown(tmp_path, monkeypatch):

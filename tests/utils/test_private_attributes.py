@@ -52,7 +52,8 @@ def test_a_missing_attribute_names_package_version_and_cure(entry, monkeypatch):
 def test_the_requirements_are_those_of_the_project():
     """Each with an upper bound."""
     project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
-    dependencies = {*project["dependencies"], *project["optional-dependencies"]["ray"]}
+    extras = project["optional-dependencies"]
+    dependencies = {*project["dependencies"], *extras["ray"], *extras["arxiv"]}
     assert set(REQUIREMENTS.values()) <= dependencies
     assert all("<" in text for text in REQUIREMENTS.values())
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -140,9 +141,18 @@ def run(options: argparse.Namespace) -> int:
             print(check.read.model_dump_json(indent=2))  # noqa: T201
         return 0
     given = settings_of(options, is_announced=True)
-    if options.question:
-        os.environ[VARIABLE] = options.question
-        given = replace(given, script_env=(*given.script_env, VARIABLE))
+    with _question_set(options.question):
+        if options.question:
+            given = replace(given, script_env=(*given.script_env, VARIABLE))
+        return _status_of(options, checks, given, bounds)
+
+
+def _status_of(
+    options: argparse.Namespace,
+    checks: Sequence[Check],
+    given: RunSettings,
+    bounds: Sequence[Bound],
+) -> int:
     has_key = given.names_a_judge or "OPENAI_API_KEY" in os.environ
     has_judge = not options.no_judge and (has_key or given.estimate)
     for output in options.output:
@@ -158,6 +168,20 @@ def run(options: argparse.Namespace) -> int:
         bounds=bounds,
     )
     return max(command.status(check) for check in checks)
+
+
+@contextmanager
+def _question_set(question: str | None) -> Iterator[None]:
+    """Hand the question on to the eval script, which reads it from the environment."""
+    earlier = os.environ.get(VARIABLE)
+    if question:
+        os.environ[VARIABLE] = question
+    try:
+        yield
+    finally:
+        os.environ.pop(VARIABLE, None)
+        if earlier is not None:
+            os.environ[VARIABLE] = earlier
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """The rate limiter for all requests to one model.
 
 - A refused request (429) waits as long as ``Retry-After`` says. By itself it slows no other request down.
-- One window limits how many requests are in flight. It opens with each reply until a larger share of the
-  latest requests is refused. Then it falls to the number that was in flight at the refusals, at most by
-  half, and grows again slowly.
+- When the share of refusals rises above its usual level, a limit is reached. If the server refused only above
+  some number in flight, that number is the limit; otherwise the rate decreases below what was accepted.
+  The limit is held, then doubles repeatedly until it is reached again.
 - When most requests fail, all requests wait for ``Retry-After``. Then single requests probe the server, and
   after the first reply the number in flight doubles with each round of replies (slow start).
 - Rate limit headers are budgets: no request is sent beyond the remaining requests or tokens until they reset.
@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -25,42 +26,47 @@ from mind2web2.llm_client.transport import Completion
 log = logging.getLogger(__name__)
 
 FIRST_WINDOW = 32
-# A window is judged by at least so many requests, and by two rounds of it.
-_LEAST_SAMPLE = 40
-# It falls beyond the first share of refusals while no limit is known, later beyond the second, and grows
-# below the third.
-_FIRST_CUT_SHARE = 0.15
-_CUT_SHARE = 0.12
-_GROWTH_SHARE = 0.05
-# Its growth by one sample, which doubles with each until it falls.
-_FIRST_GROWTH = 0.01
-_MOST_GROWTH = 0.5
-# So many refusals are never a reason.
-_FREE_REFUSALS = 2
+# The share of refusals is that of the latest requests: at least so many, and those of so many
+# seconds.
+_LATEST_REQUESTS = 20
+_LATEST_S = 2.0
+# How far it must exceed the usual share while no limit is known, and later.
+_FIRST_EXCESS = 0.15
+_EXCESS = 0.05
+_LEAST_REFUSALS = 2
 # From this share on, most requests are refused.
 _CLOSED_SHARE = 0.5
+# The usual share is a mean over so many requests, and at most this.
+_USUAL_REQUESTS = 200
+_MOST_USUAL_SHARE = 0.1
 _LEAST_UNREACHABLE = 3
 # More than the votes on one claim that are asked at once: one text may break a server over and
 # over.
 _LEAST_BROKEN = 4
+_DECREASE = 0.9
+_CLOSED_DECREASE = 0.7
+# A limit is held for so many requests, within these bounds, and then doubles three times in the
+# same time.
+_HOLD_REQUESTS = 240
+_LEAST_HOLD_S = 20.0
+_MOST_HOLD_S = 60.0
+_DOUBLINGS = 3
+_MOST_DOUBLINGS = 20
 _PROBE_INTERVALS_S = (1.0, 2.0, 4.0, 5.0)
-# The first probe comes after this part of the time that the server refused everything before.
-_EARLIER_WAIT_SHARE = 0.7
-# A known window is sent over this part of the time of a reply, not in one burst.
-_PACED_SHARE = 0.8
-# A late event loop may send the requests of so many seconds at once.
-_CATCH_UP_S = 0.02
 # Daily limits reset in hours: a request is sent earlier, and the refusal names the time.
 _LONGEST_BUDGET_WAIT_S = 120.0
+# A late event loop may send the requests of so many seconds at once.
+_CATCH_UP_S = 0.02
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Sent:
     """A request that the limiter let pass: its number and how many others were in flight."""
 
     number: int
     at_s: float
     others: int
+    is_refused: bool = False
 
 
 class _Budget:
@@ -88,33 +94,6 @@ class _Budget:
             self.note(Allowance(left, left, reset_s), next_number - 1, now_s)
             return now_s
         return self._resets_at_s
-
-
-@dataclass(slots=True)
-class _Sample:
-    """The latest requests.
-
-    Args:
-        lowest: the smallest number of others in flight at a refusal.
-    """
-
-    sent: int = 0
-    refused: int = 0
-    replies: int = 0
-    lowest: float = math.inf
-
-    @property
-    def share(self) -> float:
-        """Return the share of refusals."""
-        return self.refused / max(self.sent, 1)
-
-    def exceeds(self, share: float) -> bool:
-        """Tell whether more than this share was refused, beside single refusals."""
-        return self.refused >= _FREE_REFUSALS + share * self.sent
-
-    def later_half(self) -> _Sample:
-        """Return a sample in which these requests count half."""
-        return _Sample(self.sent // 2, self.refused // 2)
 
 
 class RateLimiter:
@@ -155,20 +134,23 @@ class RateLimiter:
         self._requests = _Budget()
         self._tokens = _Budget()
         self._tokens_each = 0.0
-        self.latency_s = 0.0
-        # The window that was learned, and the one that opens with each reply.
+        # The learned limits, and since when they hold.
+        self._rate = math.inf
         self._window = math.inf
-        self._growth = _FIRST_GROWTH
-        self._slow_start = FIRST_WINDOW
+        self._held_since_s = -math.inf
         self._next_at_s = -math.inf
-        # Requests up to this number say nothing about the present window.
+        self._slow_start = FIRST_WINDOW
+        self.latency_s = 0.0
+        # The requests since the last change of a limit; requests up to that number say nothing
+        # about it.
+        self._latest: deque[Sent] = deque()
         self._changed_number = 0
-        self._sample = _Sample()
-        # While all requests wait: the time of the next probe, the number of probes, since when.
+        self._usual_share = 0.0
+        # While all requests wait: the time of the next probe, whether the server refused this
+        # machine itself, and the number of probes.
         self._probe_at_s: float | None = None
+        self._is_refused = False
         self._probes = 0
-        self._closed_at_s = -math.inf
-        self._refused_for_s = 0.0
         self._unreachable = 0
         self._failing_since_s: float | None = None
         self._failed_at_s = -math.inf
@@ -201,16 +183,13 @@ class RateLimiter:
         self._unreachable = 0
         self._broken.clear()
         self._slow_start += 1
+        self._usual_share -= self._usual_share / _USUAL_REQUESTS
         self.latency_s = _smoothed(self.latency_s, now_s - sent.at_s)
         tokens = completion.usage.input_tokens + completion.usage.output_tokens
         self._tokens_each = _smoothed(self._tokens_each, tokens or self._tokens_each)
         self._note_budgets(sent, completion.allowances, now_s)
-        if sent.number <= self._changed_number:
-            return
-        if self._probe_at_s is not None:
+        if self._probe_at_s is not None and sent.number > self._changed_number:
             self._reopen(now_s)
-        self._sample.replies += 1
-        self._end_sample()
 
     def failed(
         self,
@@ -238,15 +217,19 @@ class RateLimiter:
         self.failure = failure
         self._note_budgets(sent, failure.allowances, now_s)
         if failure.is_too_fast:
+            sent.is_refused = True
             self.slowdown.refusals += 1
         else:
             self._unreachable += 1
         if sent.number <= self._changed_number:
             return
-        if self._probe_at_s is not None or self._unreachable >= _LEAST_UNREACHABLE:
+        is_unreachable = self._unreachable >= _LEAST_UNREACHABLE
+        if (
+            self._probe_at_s is not None
+            or is_unreachable
+            or (failure.is_too_fast and self._learn_from_refusals(now_s))
+        ):
             self._close(failure, now_s)
-        elif failure.is_too_fast:
-            self._learn_from_refusal(sent, failure, now_s)
 
     @property
     def _is_broken(self) -> bool:
@@ -263,6 +246,20 @@ class RateLimiter:
         """Tell whether only single requests probe the server."""
         return self._probe_at_s is not None
 
+    @property
+    def refused_for_s(self) -> float:
+        """Return for how many seconds the server, having refused this machine, wants no request."""
+        if self._probe_at_s is None or not self._is_refused:
+            return 0.0
+        return max(0.0, self._probe_at_s - _now_s())
+
+    def pause(self, seconds: float) -> None:
+        """Send nothing for so long, then a probe: the server refused another machine."""
+        if self._probe_at_s is None:
+            self._changed_number = self._number
+            self._slow_start = 1
+        self._probe_at_s = max(self._probe_at_s or 0.0, _now_s() + seconds)
+
     def has_given_up(self, wait_s: float = 0.0) -> bool:
         """Tell whether the server will have failed for too long after this wait."""
         if self._failing_since_s is None:
@@ -272,49 +269,60 @@ class RateLimiter:
         failing_s = _now_s() + wait_s - self._failing_since_s
         return failing_s >= patience_s
 
-    def _learn_from_refusal(self, sent: Sent, failure: RequestFailedError, now_s: float) -> None:
-        sample = self._sample
-        sample.refused += 1
-        sample.lowest = min(sample.lowest, sent.others)
-        is_closed = sample.share >= _CLOSED_SHARE
-        # Where nothing was accepted yet, the limit may still be anywhere.
-        is_limit_known = sample.replies > 0
-        share = _FIRST_CUT_SHARE if self._window == math.inf else _CUT_SHARE
-        if not sample.exceeds(share) or not (is_limit_known or is_closed):
-            return
-        if is_limit_known:
-            window = min(self._slow_start, self._window)
-            self._window = max(1.0, window / 2, min(sample.lowest, window))
-            self._growth = _FIRST_GROWTH
-            log.info("rate limit reached in_flight=%.0f", self._window)
-        if is_closed:
-            self._close(failure, now_s)
-        self._changed_number = self._number
-        self._sample = _Sample()
+    def _learn_from_refusals(self, now_s: float) -> bool:
+        """Decrease a limit that was reached; return whether most of the latest requests were refused."""
+        if self._usual_share < _MOST_USUAL_SHARE:
+            self._usual_share += 1 / _USUAL_REQUESTS
+        # How many others were in flight when a request was refused or accepted.
+        refused: list[int] = []
+        accepted: list[int] = []
+        for sent in self._latest:
+            (refused if sent.is_refused else accepted).append(sent.others)
+        refused.sort()
+        is_limited = min(self._rate, self._window) < math.inf
+        excess = _EXCESS if is_limited else _FIRST_EXCESS
+        allowed_share = self._usual_share + excess
+        if len(refused) < _LEAST_REFUSALS + allowed_share * len(self._latest):
+            return False
+        growth = self._growth(now_s)
+        rate = self._rate * growth
+        window = self._window * growth
+        lowest = refused[len(refused) // 10]
+        median = refused[len(refused) // 2]
+        lower = sum(others < median for others in accepted)
+        refused_share = len(refused) / len(self._latest)
+        if 1 < lowest < window and lower >= 0.9 * len(accepted) > 0:
+            self._limit(rate, lowest, now_s)
+        elif refused_share >= _CLOSED_SHARE or rate == math.inf:
+            return True
+        else:
+            decreased = rate * (1 - refused_share) * _DECREASE
+            self._limit(decreased, window, now_s)
+        return False
 
-    def _end_sample(self) -> None:
-        """Let the window grow where it was used long enough with few refusals."""
-        sample = self._sample
-        rounds = 0.0 if self._window == math.inf else 2 * self._window
-        if sample.replies < max(_LEAST_SAMPLE, rounds):
-            return
-        if sample.share <= _GROWTH_SHARE:
-            self._window *= 1 + self._growth
-            self._growth = min(2 * self._growth, _MOST_GROWTH)
-        # The latest requests still count, so that a few refusals at once are a small share.
-        self._sample = sample.later_half()
+    def _limit(self, rate: float, window: float, now_s: float) -> None:
+        self._rate = rate
+        self._window = window
+        self._held_since_s = now_s
+        self._next_at_s = now_s + 1 / rate
+        log.info("rate limit reached rate=%.2f/s in_flight=%.0f", rate, window)
+        self._start_over()
+
+    def _start_over(self) -> None:
+        """Forget the latest requests; refusals that were due to a limit are not usual ones."""
+        refused = sum(sent.is_refused for sent in self._latest)
+        self._usual_share = max(0.0, self._usual_share - refused / _USUAL_REQUESTS)
+        self._latest.clear()
+        self._changed_number = self._number
 
     def _close(self, failure: RequestFailedError, now_s: float) -> None:
         """Let all requests wait for the next probe."""
         wait_s = failure.retry_after_s
         if wait_s is None or wait_s >= self._patience_s:
             wait_s = self._probe_interval_s()
-            if self._probe_at_s is None and failure.is_too_fast:
-                wait_s = max(wait_s, _EARLIER_WAIT_SHARE * self._refused_for_s)
         if self._probe_at_s is None:
             self._changed_number = self._number
             self._slow_start = 1
-            self._closed_at_s = now_s
             if failure.is_too_fast:
                 log.warning(
                     "%s: rate limit (%s): %s for %.0f s",
@@ -326,24 +334,39 @@ class RateLimiter:
             else:
                 log.warning("%s unavailable, %s: %s", self._name, self._effect, failure)
         self._probes += 1
+        self._is_refused = True
         self._probe_at_s = max(self._probe_at_s or 0.0, now_s + wait_s)
 
     def _reopen(self, now_s: float) -> None:
-        """Send requests again, one at first."""
+        """Send requests again, slower if they were refused."""
         self._probe_at_s = None
         self._probes = 0
-        self._changed_number = self._number
-        self._refused_for_s = 0.0
-        self._sample = _Sample()
-        if self.failure.is_too_fast:
-            self._refused_for_s = now_s - self._closed_at_s
-            # The next refusal means that the limit is still reached.
-            self._sample = _Sample(sent=_FREE_REFUSALS, refused=_FREE_REFUSALS)
+        self._is_refused = False
         log.info("%s accepts requests again", self._name)
+        accepted = sum(not sent.is_refused for sent in self._latest)
+        growth = self._growth(now_s)
+        rate = self._rate * growth * _CLOSED_DECREASE
+        since_s = now_s
+        if rate == math.inf and accepted:
+            # A guess from what was accepted before, which may grow at once.
+            seconds = self._latest[-1].at_s - self._latest[0].at_s
+            rate = accepted / max(seconds, 1.0)
+            since_s -= _hold_s(rate)
+        if self.failure.is_too_fast and rate < math.inf:
+            self._limit(rate, self._window * growth, since_s)
+        self._start_over()
 
     def _probe_interval_s(self) -> float:
         last = len(_PROBE_INTERVALS_S) - 1
         return _PROBE_INTERVALS_S[min(self._probes, last)]
+
+    def _growth(self, now_s: float) -> float:
+        """Return the factor by which the limits have grown since they were learned."""
+        if self._held_since_s == -math.inf:
+            return 1.0
+        periods = (now_s - self._held_since_s) / _hold_s(self._rate)
+        doublings = max(0.0, periods - 1) * _DOUBLINGS
+        return math.exp2(min(doublings, _MOST_DOUBLINGS))
 
     def _note_budgets(self, sent: Sent, allowances: Allowances, now_s: float) -> None:
         self._requests.note(allowances.requests, sent.number, now_s)
@@ -369,14 +392,15 @@ class RateLimiter:
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(opens_at_s if is_timed else None):
                     await self._changed.wait()
-            if is_timed or self._window < math.inf:
+            if is_timed or self._held_since_s > -math.inf:
                 self.slowdown.waited_s += _now_s() - since_s
 
     def opens_at_s(self, now_s: float) -> float:
         """Return when the next request may be sent; infinity if another must end first."""
         if self._probe_at_s is not None:
             return self._probe_at_s
-        if self._in_flight >= math.floor(min(self._slow_start, max(self._window, 1.0))):
+        window = min(self._slow_start, self._window * self._growth(now_s))
+        if self._in_flight >= max(1.0, window):
             return math.inf
         number = self._number + 1
         requests_at_s = self._requests.opens_at_s(number, 1, now_s, self.share)
@@ -387,17 +411,32 @@ class RateLimiter:
         self._number += 1
         sent = Sent(self._number, now_s, self._in_flight)
         self._in_flight += 1
-        interval_s = _PACED_SHARE * self.latency_s / self._window
-        self._next_at_s = max(self._next_at_s, now_s - _CATCH_UP_S) + interval_s
-        self._sample.sent += 1
+        # As in TCP pacing, a window is not sent in one burst.
+        by_rate_s = 1 / self._rate
+        by_window_s = self.latency_s / self._window / 2
+        interval_s = max(by_rate_s, by_window_s) / self._growth(now_s)
+        earliest_s = max(self._next_at_s, now_s - _CATCH_UP_S)
+        self._next_at_s = earliest_s + interval_s
         if self._probe_at_s is not None:
             # A probe without a reply does not hold back the next one.
             self._probe_at_s = now_s + self._probe_interval_s()
+            return sent
+        self._latest.append(sent)
+        while len(self._latest) > _LATEST_REQUESTS:
+            is_recent = self._latest[0].at_s >= now_s - _LATEST_S
+            if is_recent:
+                break
+            self._latest.popleft()
         return sent
 
 
 def _now_s() -> float:
     return asyncio.get_running_loop().time()
+
+
+def _hold_s(rate: float) -> float:
+    seconds = _HOLD_REQUESTS / rate
+    return max(_LEAST_HOLD_S, min(seconds, _MOST_HOLD_S))
 
 
 def _smoothed(mean: float, value: float) -> float:

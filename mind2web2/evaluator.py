@@ -281,7 +281,7 @@ _INITIALIZED_BY = (
 
 
 class _Extractions:
-    """What was extracted, in the order of the calls, whichever was there first."""
+    """The extractions in the order of the calls, whichever ended first."""
 
     def __init__(self) -> None:
         self._results: list[dict[str, Any]] = []

@@ -46,7 +46,7 @@ from mind2web2.utils.program import program
 
 
 class AgentReport(BaseModel):
-    """What ``metrics --json`` prints of an agent, with the metrics themselves.
+    """The report that ``metrics --json`` prints for an agent, with the metrics themselves.
 
     Args:
         corrected: ``None`` without labels and without a strong judge's sample.
@@ -186,7 +186,7 @@ def _bound(
 
 
 class _Gathered:
-    """What a report needs of results beside the metrics, taken from one after another.
+    """The facts of results that a report needs beside the metrics, read one by one.
 
     Args:
         cautioned: the answers whose cautions count.

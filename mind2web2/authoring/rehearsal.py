@@ -80,7 +80,7 @@ class RehearsalPlan:
 
 @dataclass(frozen=True)
 class Amounts:
-    """What one right answer takes: leaves, judgments, pages and dollars.
+    """The price of one right answer: leaves, judgments, pages and dollars.
 
     Args:
         cost_usd: ``None`` where the price is not known.

@@ -52,7 +52,7 @@ RULES = {rule.number: rule for rule in _RULES}
 
 @dataclass(frozen=True, order=True)
 class Remark:
-    """What a rule finds in a file.
+    """A finding of a rule in a file.
 
     Args:
         line: from 1.

@@ -153,7 +153,7 @@ def judgment_key(request: ChatRequest, trial: int) -> str:
 
 @dataclass(frozen=True)
 class RecordedSkip:
-    """What a run of an earlier version has recorded about the gate of a verification.
+    """The record that a run of an earlier version made of a verification's gate.
 
     Args:
         ordinal: of the verification, among those with the same node and claim, from 1.

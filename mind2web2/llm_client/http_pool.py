@@ -140,7 +140,7 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class RequestContent:
-    """What a request brings along; a body or a form, not both.
+    """The content of a request: a body or a form, not both.
 
     Args:
         json_body: assembled when it is sent.

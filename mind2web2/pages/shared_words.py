@@ -12,7 +12,7 @@ _WORD = re.compile(r"\w+")
 
 
 class SharedWords(NamedTuple):
-    """What a page shares with a question.
+    """The words that a page shares with a question.
 
     Args:
         share: of the question's runs of eight words, those that are on the page.

@@ -96,7 +96,7 @@ def total(amounts: Iterable[Amounts]) -> Amounts:
 
 
 class Basis(NamedTuple):
-    """What amounts are derived from: earlier results of a task, or what ``kind`` says.
+    """The source of amounts: earlier results of a task, or what ``kind`` says.
 
     Args:
         kind: in words, with ``{}`` for the number of results.

@@ -148,7 +148,7 @@ class Limit(_Part):
 
 
 class Condition(_Part):
-    """What a leaf asks or tests."""
+    """The question or the test of a leaf."""
 
     claim: str | None = Field(
         None,

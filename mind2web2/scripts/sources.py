@@ -37,7 +37,7 @@ _LOOKUPS = frozenset({"attrgetter", "getattr", "hasattr", "methodcaller"})
 
 @dataclass(frozen=True)
 class ScriptSources:
-    """What a script consists of.
+    """The files that a script consists of.
 
     Args:
         helpers: checksums of the files beside the script that it imports, by path from its folder.
@@ -193,7 +193,7 @@ def _uses_of(source: bytes, path: Path, _aliases: tuple[tuple[str, str], ...]) -
 
 @dataclass
 class _Reading:
-    """What was read of a file so far.
+    """The part of a file that was read so far.
 
     Args:
         modules: the pure modules that names stand for.

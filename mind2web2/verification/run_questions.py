@@ -50,7 +50,7 @@ class AskedClaim:
 
 @dataclass(frozen=True)
 class AskedForm:
-    """What is to be extracted; ``url`` is ``None`` for the answer."""
+    """A request to extract; ``url`` is ``None`` for the answer."""
 
     prompt: str
     url: str | None
@@ -61,7 +61,7 @@ class AskedForm:
 
 @dataclass(frozen=True)
 class Given:
-    """What a script gives for all its questions; ``answer`` is ``None`` for the answer of the run."""
+    """The context of all questions of a script; ``answer`` is ``None`` for the run's answer."""
 
     task: str
     answer: str | None

@@ -125,7 +125,7 @@ def _captured_pages(settings: RunSettings) -> PageCache:
 
 @dataclass(frozen=True)
 class _Check:
-    """What is checked, and how it is shown.
+    """The judge that is checked, and how its figures are shown.
 
     Args:
         chosen: the cases, and what is done with the replies.

@@ -49,7 +49,7 @@ _OF_EXTRACTIONS: Mapping[Reservation, str] = {
 
 
 class _Metric(NamedTuple):
-    """What a metric is called, and how its values are written."""
+    """The name of a metric, and how its values are written."""
 
     label: str
     text: Callable[[float | None], str] = number

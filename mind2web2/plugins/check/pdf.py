@@ -22,7 +22,7 @@ _RAISED_SIZE = 0.85
 
 
 class _Change(NamedTuple):
-    """What is written in place of a part of a page's text."""
+    """The text that replaces a part of a page's text."""
 
     start: int
     end: int

@@ -38,7 +38,7 @@ class Statement(BaseModel):
 
 
 class ReadReport(BaseModel):
-    """What ``check REPORT --list`` prints."""
+    """The output of ``check REPORT --list``."""
 
     statements: list[Statement]
     unresolved: list[str]

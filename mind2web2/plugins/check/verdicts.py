@@ -26,7 +26,7 @@ _ORDER: tuple[Verdict, ...] = (
 
 
 class SourceVerdict(BaseModel):
-    """What one page says about a claim.
+    """The verdict of one page on a claim.
 
     Args:
         source: as the report writes it.

@@ -381,7 +381,7 @@ def _replied(answer: Callable[..., Any], message: Message) -> Message:
 
 
 class Service(Protocol):
-    """What a run does for a script's process: ``served`` methods, and what becomes of their errors."""
+    """The ``served`` methods of a run for a script's process, and what their errors become."""
 
     def failure_of(self, question: str, error: Exception) -> Mind2Web2Error:
         """Return the failure that an unforeseen error at a question is."""

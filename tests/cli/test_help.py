@@ -1,4 +1,4 @@
-"""What the help shows first, and where the rest is."""
+"""The first page of the help, and where the rest is."""
 
 import re
 

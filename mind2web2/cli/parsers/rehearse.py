@@ -70,7 +70,7 @@ def add_command(commands: Subcommands) -> None:
     )
     add(
         "--strict",
-        # Not the setting of this name, by which a script's mistakes leave no score.
+        # The setting named ``strict`` is another one: it withholds scores for a script's mistakes.
         dest="fails_unless_sound",
         action="store_true",
         help="exit status 1 unless each task is sound; without it, only where one fails to run",

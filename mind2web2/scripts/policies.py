@@ -77,7 +77,7 @@ class Surroundings:
 
     def take_over(self) -> None:
         """Make them those of this worker."""
-        kept = scrubbed_environment(os.environ) | self.variables
+        kept = {**scrubbed_environment(os.environ), **self.variables}
         os.environ.clear()
         os.environ.update(kept)
         set_script_aliases(self.aliases)

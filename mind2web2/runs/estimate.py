@@ -31,7 +31,6 @@ from mind2web2.results.stored_results import LoadedResult, latest_result, loaded
 from mind2web2.runs.likely_questions import likely_questions
 from mind2web2.runs.planned_votes import SHARE_OF_SECOND, planned_votes
 from mind2web2.runs.run import answer_jobs
-from mind2web2.scripts.isolation.run import Isolation
 from mind2web2.scripts.load import script_problem
 
 log = logging.getLogger(__name__)
@@ -65,7 +64,7 @@ class PlannedRun:
             count.
         keep_apart: judgments of other agents are not reused.
         looks_ahead: it goes on as if gates passed.
-        isolation: how scripts are run.
+        script_variables: of the environment that are passed on to scripts.
     """
 
     work: Sequence[TaskWork]
@@ -76,7 +75,7 @@ class PlannedRun:
     overwrite: bool
     keep_apart: bool = False
     looks_ahead: bool = False
-    isolation: Isolation = field(default_factory=Isolation)
+    script_variables: Mapping[str, str] = field(default_factory=dict)
 
 
 class Amounts(NamedTuple):
@@ -269,7 +268,7 @@ class _Estimator:
         judge = self._run.judge
         page_tokens = _PAGE_TOKENS + _PAGE_IMAGES * image_tokens(judge.model, *PART_SIZE_PX)
         requests = tokens_in = votes = 0
-        for question in likely_questions(job, text, self._run.isolation):
+        for question in likely_questions(job.script_path, text, self._run.script_variables):
             trials = question.num_trials
             count = 1 if trials is None else judge.vote_rule.likely_votes(trials)
             requests += count

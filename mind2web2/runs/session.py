@@ -393,9 +393,13 @@ def isolation_of(settings: RunSettings) -> Isolation:
         memory_bytes=settings.script_memory or DEFAULT_MEMORY_BYTES,
         block_s=longest_block_s(settings),
     )
+    return Isolation(limits, network_of(settings), variables=script_variables(settings))
+
+
+def script_variables(settings: RunSettings) -> dict[str, str]:
+    """Return the variables of the environment that are passed on to scripts."""
     # The command line's are set; of a result that is verified, some may not be.
-    variables = {name: os.environ[name] for name in settings.script_env if name in os.environ}
-    return Isolation(limits, network_of(settings), variables=variables)
+    return {name: os.environ[name] for name in settings.script_env if name in os.environ}
 
 
 def longest_block_s(settings: RunSettings) -> float:

@@ -18,16 +18,19 @@ class BatchSettings:
     """The settings of a run whose questions go out in batch jobs."""
 
     batch: bool = flag(
-        "ask through the provider's batch endpoints (openai, azure_openai) at half the price; each "
-        "round of questions may take up to a day. May be interrupted: the same command continues. "
-        "Scripts go on as with --ahead gates, all answers are judged at once, and --answer_timeout "
-        "does not count the time in which batches are awaited",
+        "ask through the provider's batch endpoints (openai, azure_openai) at half the price. "
+        "Each round of questions may take up to a day; if you stop the command, the same command "
+        "continues. Scripts run ahead as with --ahead gates, and all answers are judged at once. "
+        "--answer_timeout does not count the time spent waiting for batches, and "
+        "--max_llm_requests does not apply",
         group=_COSTS,
+        is_common=True,
     )
     batch_poll: float | None = setting(
         None,
         Setting(
-            "with --batch: seconds until a batch is first checked; later checks are up to 60 apart",
+            "with --batch, seconds until a batch is first checked; later checks are up to 60 "
+            "seconds apart",
             parse=values.positive_seconds,
             metavar="S",
             group=_COSTS,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 
 from mind2web2.judge.delivery import Delivery
@@ -11,6 +12,8 @@ from mind2web2.judge.store import JudgmentStore
 from mind2web2.runs.delivery import Sender
 from mind2web2.runs.settings import RunSettings
 
+# Loaded by runs that send batches or find some of an earlier run.
+_SENDER_MODULE = "mind2web2.plugins.batch.sender"
 # The folder in an agent's results that keeps the state of its batches.
 _BATCHES = "batches"
 
@@ -29,9 +32,10 @@ class BatchDelivery:
         store: JudgmentStore,
     ) -> Sender:
         """Return the jobs of a run; their state is in a folder beside the agent's results."""
-        from mind2web2.plugins.batch.sender import batch_sender
-
-        return batch_sender(settings, judges, folder / _BATCHES, store)
+        sender: Sender = import_module(_SENDER_MODULE).batch_sender(
+            settings, judges, folder / _BATCHES, store
+        )
+        return sender
 
     async def left_open(
         self, settings: RunSettings, folder: Path, store: JudgmentStore
@@ -39,9 +43,9 @@ class BatchDelivery:
         """Return a warning if batches are open whose questions this run asks again."""
         if not (folder / _BATCHES).is_dir():
             return None
-        from mind2web2.plugins.batch.sender import left_open
-
-        return await left_open(settings, folder / _BATCHES, store)
+        open_jobs = import_module(_SENDER_MODULE).left_open
+        warning: str | None = await open_jobs(settings, folder / _BATCHES, store)
+        return warning
 
 
 DELIVERY = BatchDelivery()

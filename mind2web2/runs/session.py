@@ -65,7 +65,8 @@ class OwnParts:
         provider: answers the judge's requests; it is not closed with the session.
         judge: in place of the one that the settings name.
         store: of judgments; it is not closed with the session.
-        other_stores: files of other agents, whose judgments are reused unless ``keep_apart`` is set.
+        other_stores: files of other agents, whose judgments are reused unless ``keep_apart`` is
+            set.
         other_pages: of other agents, which are copied unless ``keep_apart`` is set.
         budget: in place of one of ``max_cost``.
         captures: makes the captures of a run from what opens its browser, and ``other_pages``.
@@ -233,7 +234,7 @@ def replayed_file(settings: RunSettings, judgments: Path) -> Path:
 
 
 def judge_spec(settings: RunSettings) -> JudgeSpec:
-    """Return the judge that the settings name, for a run that is no replay.
+    """Return the judge that the settings name, for a run that is not a replay.
 
     Raises:
         UsageError: its server cannot be used.
@@ -352,9 +353,13 @@ def isolation_of(settings: RunSettings) -> Isolation:
         memory_bytes=settings.script_memory or DEFAULT_MEMORY_BYTES,
         block_s=longest_block_s(settings),
     )
+    return Isolation(limits, network_of(settings), variables=script_variables(settings))
+
+
+def script_variables(settings: RunSettings) -> dict[str, str]:
+    """Return the variables of the environment that are passed on to scripts."""
     # The command line's are set; of a result that is verified, some may not be.
-    variables = {name: os.environ[name] for name in settings.script_env if name in os.environ}
-    return Isolation(limits, network_of(settings), variables=variables)
+    return {name: os.environ[name] for name in settings.script_env if name in os.environ}
 
 
 def longest_block_s(settings: RunSettings) -> float:

@@ -23,7 +23,7 @@ _GRACE_S = 10.0
 
 @dataclass(frozen=True)
 class LikelyQuestion:
-    """A question to the judge; ``num_trials`` is ``None`` where it is no claim."""
+    """A question to the judge; ``num_trials`` is ``None`` if it is not a claim."""
 
     is_on_page: bool
     num_trials: int | None = None

@@ -58,7 +58,7 @@ class Policy(Protocol):
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What scripts get from the command whose worker runs them, as in an evaluation.
+    """The worker's command gives scripts these, as in an evaluation.
 
     Args:
         aliases: of packages that scripts import, beside those that are built in.
@@ -264,7 +264,10 @@ class PolicyScript:
         return run
 
     def _unload(self, evaluate: EvaluateAnswer) -> None:
-        """Let the next run load a script afresh, so that it sees no globals of this one; files have none."""
+        """Let the next run load a script afresh, so that it sees no globals of this one.
+
+        Files have none.
+        """
         if self.path.suffix == RUBRIC_SUFFIX:
             self._loaded = evaluate
         else:

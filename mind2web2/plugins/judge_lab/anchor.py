@@ -15,7 +15,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mind2web2 import __version__
 from mind2web2.errors import ResultWriteError, UsageError
-from mind2web2.judge.store import CHECKS_FOLDER, JudgeIdentity, check_file_stem
+from mind2web2.judge.judgment import JudgeIdentity
+from mind2web2.judge.last_check import CHECKS_FOLDER, check_file_stem
 from mind2web2.judge_check.check import JudgeCheck
 from mind2web2.judge_check.labelled_set import shipped_set
 from mind2web2.judge_check.other_cases import CheckNews, OtherCases
@@ -213,15 +214,13 @@ class AnchorCheck:
         parser.add_argument(
             "--anchor",
             action="store_true",
-            help=(
-                "ask 60 cases again, whatever is stored, and compare with the last and the first "
-                "time"
-            ),
+            help="ask 60 cases again without stored replies, and compare with the last and the first "
+            "time",
         )
         parser.add_argument(
             "--fail_if_changed",
             action="store_true",
-            help="with --anchor: exit with 5 where a judge's replies have changed beyond chance",
+            help="with --anchor, exit with status 5 if a judge's replies have changed beyond chance",
         )
 
     def cases(self, options: argparse.Namespace) -> OtherCases | None:

@@ -149,7 +149,9 @@ class Rubric:
         """
         node = self.add_leaf(id, desc, parent, critical=critical, **kwargs)
         passed = bool(result)
-        condition = _condition(result, passed) if values is None else _compared(values, passed)
+        condition = (
+            _condition(result, passed) if values is None else _condition_text(values, passed)
+        )
         evidence = Evidence(decided_by="script", reason=f"{_BY_SCRIPT}: {condition}")
         node.decide(float(passed), "passed" if passed else "failed", evidence)
         return node
@@ -223,29 +225,29 @@ class Rubric:
             self.logger.warning("unknown argument ignored where=%s name=%s", where, name)
 
 
-def _compared(values: Mapping[str, Any], passed: bool) -> str:
+def _condition_text(values: Mapping[str, Any], passed: bool) -> str:
     """Say whether a script's condition was met, with the values that it rests on."""
-    shown = ", ".join(f"{name}: {_shown(value)}" for name, value in values.items())
-    return f"{_met(passed)} ({shown})"
+    shown = ", ".join(f"{name}: {_short_repr(value)}" for name, value in values.items())
+    return f"{_met_text(passed)} ({shown})"
 
 
 def _condition(result: Any, passed: bool) -> str:
     """Say whether a script's condition was met, with its value where that says more than yes or no."""
-    met = _met(passed)
+    met = _met_text(passed)
     if (
         type(result) not in _SHOWN_TYPES
         or isinstance(result, bool)
         or (passed and not isinstance(result, str | int | float))
     ):
         return met
-    return f"{met} (value: {_shown(result)})"
+    return f"{met} (value: {_short_repr(result)})"
 
 
-def _met(passed: bool) -> str:
+def _met_text(passed: bool) -> str:
     return "met" if passed else "not met"
 
 
-def _shown(value: Any) -> str:
+def _short_repr(value: Any) -> str:
     if type(value) not in _SHOWN_TYPES:
         return type(value).__name__
     shown = repr(value)

@@ -109,7 +109,7 @@ def agent_report(
         UsageError: a bound by false passes is asked for, and the figures behind it are missing.
     """
     root = paths.eval_results_root
-    found, not_written = _summed_up(paths, agent_name, task_ids)
+    found, not_written = _summarise(paths, agent_name, task_ids)
     if found is None:
         return None
     answers, summary = found.answers, found.summary
@@ -152,7 +152,7 @@ def _place(answer: ScoredAnswer) -> tuple[str, str]:
     return answer.task_id, answer.answer_name
 
 
-def _summed_up(
+def _summarise(
     paths: PathConfig, agent_name: str, task_ids: Collection[str] | None
 ) -> tuple[SummedUp | None, str | None]:
     """Return answers and metrics, and why they could not be written."""

@@ -307,10 +307,10 @@ def _pair(agents: tuple[str, str], first: SampledMetric, second: SampledMetric) 
         **figures.model_dump(),
         first_agent=agents[0],
         second_agent=agents[1],
-        first=_rounded(one, first.digits),
-        second=_rounded(other, first.digits),
-        difference=_rounded(difference, first.digits),
-        p_value=_rounded(found.p_value, _P_DIGITS),
+        first=_round(one, first.digits),
+        second=_round(other, first.digits),
+        difference=_round(difference, first.digits),
+        p_value=_round(found.p_value, _P_DIGITS),
         p_holm=1.0 if found.p_value is None else found.p_value,
         clear=False,
         power=_power(first, second, by_task, difference),
@@ -318,7 +318,7 @@ def _pair(agents: tuple[str, str], first: SampledMetric, second: SampledMetric) 
     )
 
 
-def _rounded(value: float | None, digits: int) -> float | None:
+def _round(value: float | None, digits: int) -> float | None:
     return None if value is None else round(value, digits)
 
 
@@ -359,12 +359,12 @@ def ranking(
         agents=tuple(by_agent),
         tasks=tuple(grids[0].tasks),
         num_tasks=len(grids[0].tasks),
-        metrics={name: _ranked(_pairs(metrics, name)) for name in _RANKED},
+        metrics={name: _rank(_pairs(metrics, name)) for name in _RANKED},
         warnings=(*warnings, *_missing(by_agent), *_other_capture_days(by_agent)),
     )
 
 
-def _ranked(pairs: Sequence[Pair]) -> MetricRanking:
+def _rank(pairs: Sequence[Pair]) -> MetricRanking:
     values = {}
     for pair in pairs:
         values[pair.first_agent] = pair.first or 0.0

@@ -275,7 +275,7 @@ def _difference(theirs: Path, ours: Path) -> str | None:
             return None
         different = [
             name
-            for name, (ours_was, theirs_was) in _compared(one, other).items()
+            for name, (ours_was, theirs_was) in _origins_of(one, other).items()
             if ours_was != theirs_was
         ]
         scores = [str(each.final_score) for each in (one, other)]
@@ -289,7 +289,7 @@ def _difference(theirs: Path, ours: Path) -> str | None:
     )
 
 
-def _compared(one: ResultFile, other: ResultFile) -> dict[str, tuple[object, object]]:
+def _origins_of(one: ResultFile, other: ResultFile) -> dict[str, tuple[object, object]]:
     """Return what two results were made from, side by side."""
     facts = result_facts(one)
     other_facts = result_facts(other)

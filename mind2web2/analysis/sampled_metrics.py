@@ -100,8 +100,8 @@ def sampled_metrics(grid: ScoreGrid) -> dict[str, SampledMetric]:
     for task, runs in scores.items():
         successes[task] = {run: [float(is_success(one))] for run, [one] in runs.items()}
         passes[task] = {_ALL_RUNS: [float(any(is_success(one) for [one] in runs.values()))]}
-    words = _known(grid, grid.runs, lambda answer: answer.word_count)
-    times = _known(grid, None, lambda answer: answer.time_s)
+    words = _values_by_run(grid, grid.runs, lambda answer: answer.word_count)
+    times = _values_by_run(grid, None, lambda answer: answer.time_s)
     return {
         "avg_score": SampledMetric(scores, _SHARE, _SHARE_DIGITS),
         "success_rate": SampledMetric(successes, _SHARE, _SHARE_DIGITS),
@@ -111,7 +111,7 @@ def sampled_metrics(grid: ScoreGrid) -> dict[str, SampledMetric]:
     }
 
 
-def _known(
+def _values_by_run(
     grid: ScoreGrid,
     runs: Sequence[str] | None,
     value_of: Callable[[ScoredAnswer], float | None],

@@ -103,14 +103,14 @@ async def findings_of(variants: Variants) -> list[Finding]:
     unsourced = await variants.unsourced()
     found += await _other_values(variants)
     found += await _other_items(variants)
-    found += _inverted(right, empty)
+    found += _find_inverted_tests(right, empty)
     found += [*_points("an empty answer", empty), *_points("an answer of wrong values", wrong)]
-    found += _paid_by_words(echo, empty)
+    found += _find_words_that_score(echo, empty)
     found += await _always(variants)
-    found += _passed_by_nothing(right, empty)
+    found += _find_open_gates(right, empty)
     if variants.is_full:
         found += _open_gates(right, (without_values, unsourced))
-        found += _believed(right, unsourced)
+        found += _find_lost_sources(right, unsourced)
     for error, name in variants.failures.items():
         found.append(Finding("script fails", f"{name} has no result: {error}"))
     return found
@@ -244,7 +244,7 @@ def _is_code(leaf: WrittenNode) -> bool:
     return leaf.evidence is not None and leaf.evidence.decided_by == "script"
 
 
-def _inverted(right: PolicyRun, empty: PolicyRun) -> Iterator[Finding]:
+def _find_inverted_tests(right: PolicyRun, empty: PolicyRun) -> Iterator[Finding]:
     passed = empty.passed
     leaves = tuple(leaf.id for leaf in failed_by_code(right) if leaf.id in passed)
     if leaves:
@@ -272,7 +272,7 @@ def _scoring(run: PolicyRun) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _paid_by_words(echo: PolicyRun, empty: PolicyRun) -> Iterator[Finding]:
+def _find_words_that_score(echo: PolicyRun, empty: PolicyRun) -> Iterator[Finding]:
     leaves = tuple(sorted(echo.passed - empty.passed))
     if leaves and empty.error is None:
         message = f"the question's own words pass {names_of(leaves)}"
@@ -337,7 +337,7 @@ def _open_gates(right: PolicyRun, runs: Iterable[PolicyRun]) -> Iterator[Finding
         yield Finding("gate without effect", message, tuple(gates), tuple(behind))
 
 
-def _passed_by_nothing(right: PolicyRun, empty: PolicyRun) -> Iterator[Finding]:
+def _find_open_gates(right: PolicyRun, empty: PolicyRun) -> Iterator[Finding]:
     """Find gates that an empty answer passes, so that claims behind them are judged about nothing."""
     before = {claim_on_pages(claim) for claim in right.claims}
     asked = [claim for claim in empty.claims if claim_on_pages(claim) not in before]
@@ -361,7 +361,7 @@ def _is_open(leaf: WrittenNode) -> bool:
     return not leaf.children and _is_code(leaf) and not leaf.critical and not leaf.is_passed
 
 
-def _believed(right: PolicyRun, unsourced: PolicyRun) -> Iterator[Finding]:
+def _find_lost_sources(right: PolicyRun, unsourced: PolicyRun) -> Iterator[Finding]:
     """Find claims that are judged without a page, and pass, where the answer gives no addresses."""
     with_page = {claim.verification.node_id for claim in right.claims if claim.urls}
     without = {claim.verification.node_id for claim in unsourced.claims if not claim.urls}

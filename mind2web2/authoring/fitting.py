@@ -92,7 +92,7 @@ def _note(value: Any, found: Constants) -> None:
         found.numbers.append(value)
 
 
-def _made_for(kind: Kind, name: str, constants: Constants) -> Iterator[tuple[Any, ...]]:
+def _values_for(kind: Kind, name: str, constants: Constants) -> Iterator[tuple[Any, ...]]:
     """Yield values for a kind of field, one for each item in turn."""
     if kind == "address":
         for host in constants.hosts:
@@ -130,7 +130,7 @@ async def fitted(
             break
         for base in dict.fromkeys((0, 1)):
             # With the best values so far, and alone.
-            merged = _merged(best.choices, choices) if base == 0 else choices
+            merged = _merge(best.choices, choices) if base == 0 else choices
             other = replace(answer, choices=merged, values={}, templates={}, _prompts={})
             run = await script.run(other.text, other)
             runs += 1
@@ -163,7 +163,7 @@ def _progress(run: PolicyRun) -> tuple[float, float]:
     return run.score, passed / max(len(run.leaves), 1)
 
 
-def _merged(first: Choices, second: Choices) -> Choices:
+def _merge(first: Choices, second: Choices) -> Choices:
     return Choices(
         {**first.values, **second.values},
         {**first.kinds, **second.kinds},
@@ -178,10 +178,10 @@ def _tries(answer: Answer, constants: Constants) -> Iterator[Choices]:
     lists = [(key, shape.path) for key, shape in fields if _is_counted(answer, key, shape)]
     for count in dict.fromkeys(each + step for each in counts for step in (0, 1)):
         yield Choices(counts=dict.fromkeys(lists, count))
-    for values in _made_for("address", "page", constants):
+    for values in _values_for("address", "page", constants):
         yield Choices(kinds={"address": values})
     for key, shape in fields:
-        for values in _made_for(shape.kind, shape.name, constants):
+        for values in _values_for(shape.kind, shape.name, constants):
             yield Choices(values={(key, shape.path): values})
 
 

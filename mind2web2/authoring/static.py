@@ -105,7 +105,9 @@ def _faults(source: bytes) -> list[_Found]:
         return [(line, "R101", getattr(error, "msg", None) or str(error))]
     except (RecursionError, MemoryError):
         return [(1, "R101", "nested too deeply to be read")]
-    return sorted({*_undefined_names(tree, table), *_ungated(tree), *_unjudged(tree)})
+    return sorted(
+        {*_undefined_names(tree, table), *_find_ungated_sources(tree), *_find_unjudged_leaves(tree)}
+    )
 
 
 def _undefined_names(tree: ast.Module, table: symtable.SymbolTable) -> Iterator[_Found]:
@@ -142,7 +144,7 @@ def _argument(call: ast.Call, name: str, position: int) -> ast.expr | None:
     return given.get(name, call.args[position] if len(call.args) > position else None)
 
 
-def _ungated(tree: ast.Module) -> Iterator[_Found]:
+def _find_ungated_sources(tree: ast.Module) -> Iterator[_Found]:
     """Find sources that are a field of an extraction, and that nothing tests."""
     stands_for: dict[str, list[ast.AST]] = defaultdict(list)
     gated: set[str] = set()
@@ -179,7 +181,7 @@ def _names(expression: ast.AST) -> set[str]:
     return attributes | {node.id for node in nodes if isinstance(node, ast.Name)}
 
 
-def _unjudged(tree: ast.Module) -> Iterator[_Found]:
+def _find_unjudged_leaves(tree: ast.Module) -> Iterator[_Found]:
     """Find leaves that no name leads to, or one that is never read."""
     read = {
         node.id

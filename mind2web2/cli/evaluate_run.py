@@ -192,7 +192,7 @@ async def _run_session_and_report(run: _Run) -> list[AnswerOutcome]:
     if settings.self_debug:
         _print_reused(run, outcomes)
     _note_shard(settings, folders, "ended")
-    summary = await asyncio.to_thread(_summed_up, run)
+    summary = await asyncio.to_thread(_write_summaries, run)
     _report(run, session, outcomes, summary, display.elapsed_s)
     return outcomes
 
@@ -334,7 +334,7 @@ def _keep_usage(run: _Run, judge: CachingJudge) -> None:
         run.progress.problems.append(str(error))
 
 
-def _summed_up(run: _Run) -> AgentSummary | None:
+def _write_summaries(run: _Run) -> AgentSummary | None:
     root = run.folders.eval_results_root
     try:
         found = summarised_answers(root, run.folders.agent_name)

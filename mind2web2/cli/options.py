@@ -154,10 +154,10 @@ class CommandParser(argparse.ArgumentParser):
             if plugin := removed_plugin(option):
                 self.error(f"{option} needs the plugin {plugin}")
         if unknown:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}{self._meant(unknown)}")
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{self._guess_option(unknown)}")
         return known, unknown
 
-    def _meant(self, unknown: Sequence[str]) -> str:
+    def _guess_option(self, unknown: Sequence[str]) -> str:
         """Return which option was probably meant, as the end of a message."""
         options = re.findall(r"(?<![\w-])--\w+", self.format_help())
         for word in unknown:

@@ -191,7 +191,7 @@ class HttpPool:
         Raises:
             RequestFailedError: it could not be made, or its status is an error.
         """
-        return await self._replied(method, self._server.url(path), content, timeout_s)
+        return await self._reply_to(method, self._server.url(path), content, timeout_s)
 
     async def post_json(self, path: str, body: JsonBody | bytes) -> HttpReply:
         """Send a JSON body, assembled when it is sent; fails as ``request`` does."""
@@ -207,7 +207,7 @@ class HttpPool:
                     return
                 yield chunk
 
-    async def _replied(
+    async def _reply_to(
         self,
         method: str,
         url: str | URL,
@@ -232,14 +232,14 @@ class HttpPool:
         timeout_s: float | None = None,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         with self._failures():
-            opened = await self._requested(method, url, content, timeout_s)
+            opened = await self._follow_redirects(method, url, content, timeout_s)
         async with opened:
             if not 200 <= opened.status < 300:
                 body = await _read_start(opened)
-                raise self._refused(opened, body.decode(errors="replace"))
+                raise self._failure_of(opened, body.decode(errors="replace"))
             yield opened
 
-    async def _requested(
+    async def _follow_redirects(
         self,
         method: str,
         url: str | URL,
@@ -252,16 +252,16 @@ class HttpPool:
         without one.
         """
         for _ in range(_MOST_REQUESTS_REDIRECTED):
-            response = await self._sent(method, url, content, timeout_s)
+            response = await self._send(method, url, content, timeout_s)
             if response.status not in _REDIRECTS:
                 return response
             async with response:
-                url = self._redirected_to(response, content)
+                url = self._redirect_target(response, content)
         raise RequestFailedError(
             "the server redirects without end", status=response.status, is_final=True
         )
 
-    async def _sent(
+    async def _send(
         self,
         method: str,
         url: str | URL,
@@ -276,7 +276,7 @@ class HttpPool:
         connect_s = CONNECT_TIMEOUT_S if timeout_s is None else timeout_s
         # The reply has as much time as the connection.
         total_s = None if timeout_s is None else connect_s + timeout_s
-        return await self._opened().request(
+        return await self._open_session().request(
             method,
             url,
             data=body,
@@ -286,7 +286,7 @@ class HttpPool:
             allow_redirects=False,
         )
 
-    def _redirected_to(self, response: aiohttp.ClientResponse, content: RequestContent) -> URL:
+    def _redirect_target(self, response: aiohttp.ClientResponse, content: RequestContent) -> URL:
         """Return the address that a redirect names, which gets the same request.
 
         Raises:
@@ -307,7 +307,7 @@ class HttpPool:
         if is_here is None or url.scheme not in _USUAL_PORTS:
             # Any part of it may be a key.
             raise _final(response, "the server redirects to what is no http(s) address")
-        shown = self._shown(public_address(str(url)))
+        shown = self._without_secrets(public_address(str(url)))
         if not is_here:
             text = f"the server redirects to {shown}, which gets no key and no question"
             raise _final(response, text)
@@ -322,7 +322,7 @@ class HttpPool:
         if self._session is not None:
             await self._session.close()
 
-    def _opened(self) -> aiohttp.ClientSession:
+    def _open_session(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = self._open()
         return self._session
@@ -392,7 +392,7 @@ class HttpPool:
             place = self._proxy_shown()
             raise self._not_connected(error, is_sent=False, place=place) from None
         except aiohttp.ClientHttpProxyError as error:
-            reason = self._shown(f"{error.status} {error.message}")
+            reason = self._without_secrets(f"{error.status} {error.message}")
             raise RequestFailedError(
                 f"connection error: the proxy answered {reason}", is_sent=False
             ) from None
@@ -411,7 +411,7 @@ class HttpPool:
             place = self._proxy_shown()
             raise self._not_connected(error, is_sent=False, place=place) from None
 
-    def _shown(self, text: str) -> str:
+    def _without_secrets(self, text: str) -> str:
         return one_line(text, self._server.secrets)
 
     def _proxy_shown(self) -> str:
@@ -429,7 +429,7 @@ class HttpPool:
         """
         reason = connection_reason(error) or str(error) or type(error).__name__
         return RequestFailedError(
-            f"connection error: {place}{self._shown(reason)}",
+            f"connection error: {place}{self._without_secrets(reason)}",
             is_sent=is_sent,
             is_connection_lost=True,
         )
@@ -448,16 +448,16 @@ class HttpPool:
             return self._unreadable("brotli or zstd")
         messages = (getattr(cause, "message", "") for cause in causes)
         reason = next(filter(None, messages), "") or "it is not HTTP"
-        return RequestFailedError(f"bad reply: {self._shown(reason)}")
+        return RequestFailedError(f"bad reply: {self._without_secrets(reason)}")
 
     def _unreadable(self, encoding: str) -> RequestFailedError:
         text = (
-            f"the server compresses its replies by {self._shown(encoding)}, which was not asked for and "
-            "cannot be read"
+            f"the server compresses its replies by {self._without_secrets(encoding)}, "
+            "which was not asked for and cannot be read"
         )
         return RequestFailedError(text, is_final=True)
 
-    def _refused(self, response: aiohttp.ClientResponse, text: str) -> RequestFailedError:
+    def _failure_of(self, response: aiohttp.ClientResponse, text: str) -> RequestFailedError:
         """Return the failure that a response with an error status describes."""
         if 300 <= response.status < 400:
             return _final(response, "the server redirects without an address")

@@ -273,7 +273,7 @@ def read_completion(content: bytes, secrets: tuple[str, ...] = ()) -> Completion
         raise RequestFailedError("the model broke off with an error", status=500)
     return Completion(
         text=choice.message.text(),
-        declined=_declined(choice),
+        declined=_decline_reason(choice),
         is_truncated=choice.finish_reason == "length",
         usage=body.usage.counted() if body.usage else Usage(),
         served_model=body.model,
@@ -303,7 +303,7 @@ def _parameters(wire: WireRequest) -> Parameters:
     return parameters
 
 
-def _declined(choice: _Choice) -> str | None:
+def _decline_reason(choice: _Choice) -> str | None:
     if choice.message.refusal:
         return f"refusal: {choice.message.refusal}"
     return "content filter" if choice.finish_reason == "content_filter" else None

@@ -162,7 +162,7 @@ def _price(usage: Usage, model_name: str) -> Decimal | None:
         cache_write_tokens=written,
         output_tokens=usage.output_tokens,
     )
-    for name, provider in _listed_as(model_name):
+    for name, provider in _price_list_names(model_name):
         try:
             return calc_price(tokens, name, provider_id=provider).total_price
         except LookupError:
@@ -181,7 +181,7 @@ def _by_own_price(usage: Usage, own: OwnPrice) -> Decimal:
     return sum((count * Decimal(str(usd)) for count, usd in parts), Decimal()) / 1_000_000
 
 
-def _listed_as(model_name: str) -> Iterator[tuple[str, str | None]]:
+def _price_list_names(model_name: str) -> Iterator[tuple[str, str | None]]:
     """Yield the names and price lists under which a model may be found."""
     if "anthropic." in model_name:
         yield model_name.removeprefix("bedrock/"), "aws"

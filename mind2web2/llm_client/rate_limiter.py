@@ -167,7 +167,7 @@ class RateLimiter:
         """
         arrived_s = _now_s()
         async with self._turn:
-            await self._opened(arrived_s)
+            await self._wait_until_open(arrived_s)
             sent = self._next(_now_s())
         try:
             yield sent
@@ -184,9 +184,9 @@ class RateLimiter:
         self._broken.clear()
         self._slow_start += 1
         self._usual_share -= self._usual_share / _USUAL_REQUESTS
-        self.latency_s = _smoothed(self.latency_s, now_s - sent.at_s)
+        self.latency_s = _smooth(self.latency_s, now_s - sent.at_s)
         tokens = completion.usage.input_tokens + completion.usage.output_tokens
-        self._tokens_each = _smoothed(self._tokens_each, tokens or self._tokens_each)
+        self._tokens_each = _smooth(self._tokens_each, tokens or self._tokens_each)
         self._note_budgets(sent, completion.allowances, now_s)
         if self._probe_at_s is not None and sent.number > self._changed_number:
             self._reopen(now_s)
@@ -372,7 +372,7 @@ class RateLimiter:
         self._requests.note(allowances.requests, sent.number, now_s)
         self._tokens.note(allowances.tokens, sent.number, now_s)
 
-    async def _opened(self, arrived_s: float) -> None:
+    async def _wait_until_open(self, arrived_s: float) -> None:
         """Wait until the next request may be sent.
 
         After the server has failed for too long, a request fails at once if it has seen another one fail.
@@ -439,7 +439,7 @@ def _hold_s(rate: float) -> float:
     return max(_LEAST_HOLD_S, min(seconds, _MOST_HOLD_S))
 
 
-def _smoothed(mean: float, value: float) -> float:
+def _smooth(mean: float, value: float) -> float:
     if not mean:
         return value
     return mean + 0.1 * (value - mean)

@@ -106,7 +106,7 @@ class Attempts:
         while True:
             started_s = loop.time()
             try:
-                return await self._sent(request, earlier)
+                return await self._send_once(request, earlier)
             except RequestFailedError as failure:
                 # While others succeed, the fault is this request's own.
                 is_outage = self._limiter.is_outage(failure, started_s)
@@ -132,7 +132,7 @@ class Attempts:
                 earlier = failure
             await asyncio.sleep(wait_s)
 
-    async def _sent(
+    async def _send_once(
         self,
         request: Callable[[], Awaitable[Completion]],
         earlier: RequestFailedError | None = None,

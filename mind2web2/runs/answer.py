@@ -275,7 +275,7 @@ async def reuse_or_evaluate(job: AnswerJob, run: RunParts) -> AnswerOutcome | No
                     return AnswerOutcome(
                         job.task_id, job.answer.name, result, None, is_same, changed
                     )
-                earlier = await asyncio.to_thread(_brought_up_to_date, earlier, job, run, text)
+                earlier = await asyncio.to_thread(_bring_up_to_date, earlier, job, run, text)
         await _clear_left_lock(job.folder)
         return AnswerOutcome(job.task_id, job.answer.name, earlier.content, None, reused=True)
     except JudgeUnusableError:
@@ -323,7 +323,7 @@ def _is_current(found: LoadedResult, job: AnswerJob, run: RunParts) -> bool:
     return found.content.time_seconds == job.answer.time_s and known == list_sha256
 
 
-def _brought_up_to_date(
+def _bring_up_to_date(
     found: LoadedResult, job: AnswerJob, run: RunParts, text: str
 ) -> LoadedResult:
     """Return the result with the agent's time and barred sources as known now, which change no verdict."""
@@ -331,7 +331,7 @@ def _brought_up_to_date(
         return found
     made_from = found.content.provenance
     pages = () if made_from is None else made_from.pages
-    barred = _barred(job, run, text, pages, _question(found.content))
+    barred = _barred_sources(job, run, text, pages, _question(found.content))
     content = found.content.with_time_and_barred(job.answer.time_s, barred)
     replace_result(found.path, content)
     log.info(
@@ -347,7 +347,7 @@ def _question(result: ResultFile) -> str:
     return result.trees[0].desc if result.trees else ""
 
 
-def _barred(
+def _barred_sources(
     job: AnswerSetting,
     run: RunParts,
     text: str,
@@ -504,7 +504,7 @@ async def run_script_on_answer(
         script_faults=tuple(script_faults),
         answer_flags=tuple(await asyncio.to_thread(flags_of, text)),
         barred=await asyncio.to_thread(
-            _barred, job, run, text, pages, _question(ResultFile.of(summary))
+            _barred_sources, job, run, text, pages, _question(ResultFile.of(summary))
         ),
         run=RunRecord(
             version=__version__,

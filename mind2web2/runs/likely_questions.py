@@ -63,10 +63,10 @@ def likely_questions(
     surroundings = Surroundings.of_command(variables)
     # A worker has a working directory of its own.
     arguments = (script.absolute(), answer, surroundings)
-    return call_in_worker(_asked, *arguments, timeout_s=_TIMEOUT_S + _GRACE_S)
+    return call_in_worker(_questions_of, *arguments, timeout_s=_TIMEOUT_S + _GRACE_S)
 
 
-def _asked(script: Path, answer: str, surroundings: Surroundings) -> list[LikelyQuestion]:
+def _questions_of(script: Path, answer: str, surroundings: Surroundings) -> list[LikelyQuestion]:
     surroundings.take_over()
     policy = _LikelyReplies(cited_urls(answer))
     run = asyncio.run(PolicyScript(script, _TIMEOUT_S).run(answer, policy))

@@ -315,7 +315,7 @@ def run_parts(
         ahead=settings.goes_ahead,
         isolation=isolation_of(settings),
         as_of=settings.as_of,
-        barred=_barred(settings),
+        barred=_barred_list(settings),
         judge_check=judge_check,
         strict=settings.strict,
     )
@@ -370,7 +370,7 @@ def longest_block_s(settings: RunSettings) -> float:
     return min((settings.answer_timeout or math.inf) / 3, LONGEST_BLOCK_S)
 
 
-def _barred(settings: RunSettings) -> BarredList | None:
+def _barred_list(settings: RunSettings) -> BarredList | None:
     if settings.no_barred:
         return None
     return default_barred() if settings.barred is None else BarredList.read(settings.barred)

@@ -252,19 +252,19 @@ def changed(values: Values, path: Path, change: Callable[[Any, int], Any]) -> Va
         change: gets the value and the number of the value, from 0.
     """
     numbers = count()
-    result: Values = _changed(values, path, lambda value: change(value, next(numbers)))
+    result: Values = _change_at(values, path, lambda value: change(value, next(numbers)))
     return result
 
 
-def _changed(value: Any, path: Path, change: Callable[[Any], Any]) -> Any:
+def _change_at(value: Any, path: Path, change: Callable[[Any], Any]) -> Any:
     if not path:
         return change(value)
     if path[0] == ITEM:
         is_list = isinstance(value, list)
-        return [_changed(each, path[1:], change) for each in value] if is_list else value
+        return [_change_at(each, path[1:], change) for each in value] if is_list else value
     if not isinstance(value, dict) or path[0] not in value:
         return value
-    return {**value, path[0]: _changed(value[path[0]], path[1:], change)}
+    return {**value, path[0]: _change_at(value[path[0]], path[1:], change)}
 
 
 def other_value(shape: FieldShape, value: Any, number: int) -> Any:

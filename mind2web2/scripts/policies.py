@@ -286,7 +286,7 @@ class PolicyScript:
         # Scripts take any cache.
         cache: Any = _BlankCache(policy)
         call = ScriptCall(self.path, "", "policy", "policy", answer, "policy")
-        with services_answered_by(_made_up_service):
+        with services_answered_by(_answer_service):
             result = await script_result(evaluate, call, client, cache, _log, stops)
         run.score = result["final_score"]
         breakdown = result.get("eval_breakdown") or [{}]
@@ -308,5 +308,5 @@ class PolicyScript:
             ) from error
 
 
-async def _made_up_service(request: ServiceRequest, _ask: AskService) -> Any:
+async def _answer_service(request: ServiceRequest, _ask: AskService) -> Any:
     return {"geocode": [], "distance_matrix": {}, "by_id": None, "by_title": None}[request.name]

@@ -67,7 +67,7 @@ def load_script(path: Path) -> EvaluateAnswer:
     except EvalScriptError:
         raise
     except ScriptBlockedError as error:
-        raise _blocked(path, error) from error
+        raise _blocked_error(path, error) from error
     except SyntaxError as error:
         raise EvalScriptError(
             f"script {path.name} has a syntax error in line {error.lineno}: {error.msg}"
@@ -126,8 +126,8 @@ async def script_result(
             partial(judge.note, "script_faults"),
         )
         with script_reports(reports):
-            result = await _called(evaluate_answer, call, judge, cache, logger, stops)
-        reports.find_undecided(_undecided(result))
+            result = await _call(evaluate_answer, call, judge, cache, logger, stops)
+        reports.find_undecided(_undecided_ids(result))
     except Mind2Web2Error:
         # The judge's failure is the reason, even if the script turned it into another error.
         if judge.failure is not None:
@@ -142,7 +142,7 @@ async def script_result(
     return result
 
 
-def _undecided(result: Mapping[str, Any]) -> list[str]:
+def _undecided_ids(result: Mapping[str, Any]) -> list[str]:
     """Return the undecided nodes without children of a result.
 
     A script may return one of its own making.
@@ -153,7 +153,7 @@ def _undecided(result: Mapping[str, Any]) -> list[str]:
     return []
 
 
-async def _called(
+async def _call(
     evaluate_answer: EvaluateAnswer,
     call: ScriptCall,
     judge: ScriptClient,
@@ -196,7 +196,7 @@ async def run_script(
     for handler in logger.handlers[:1]:
         handler.addFilter(limit)
     log_unseen_errors(log)
-    task = asyncio.ensure_future(_contained(evaluate, path))
+    task = asyncio.ensure_future(_contain(evaluate, path))
     timed_out = False
     try:
         timed_out = not await ended_in_time(task, timeout_s, time.monotonic)
@@ -214,7 +214,7 @@ async def run_script(
     failure = task.exception()
     if stops.reason is not None:
         # Whatever the script made of being stopped.
-        raise _blocked(path, ScriptBlockedError(stops.reason)) from failure
+        raise _blocked_error(path, ScriptBlockedError(stops.reason)) from failure
     if isinstance(failure, JudgeError | EvalScriptError):
         raise failure
     if failure is not None:
@@ -248,7 +248,7 @@ async def ended_in_time(
     return task.done()
 
 
-async def _contained(evaluate: Callable[[], Awaitable[Any]], path: Path) -> Any:
+async def _contain(evaluate: Callable[[], Awaitable[Any]], path: Path) -> Any:
     try:
         return await evaluate()
     except SystemExit as error:
@@ -259,10 +259,10 @@ async def _contained(evaluate: Callable[[], Awaitable[Any]], path: Path) -> Any:
             f"script {path.name} raised {_where_and_what(error, path)}"
         ) from error
     except ScriptBlockedError as error:
-        raise _blocked(path, error) from error
+        raise _blocked_error(path, error) from error
 
 
-def _blocked(path: Path, error: ScriptBlockedError) -> EvalScriptError:
+def _blocked_error(path: Path, error: ScriptBlockedError) -> EvalScriptError:
     return EvalScriptError(
         f"script {path.name} was stopped: {error} (an endless loop, or time.sleep?)"
     )

@@ -69,7 +69,9 @@ def run(options: argparse.Namespace) -> int:
         if options.answer is None:
             _print_task(console, settings, agent_name, answers)
         else:
-            page = _AnswerPage(console, settings, agent_name, _named(answers, options.answer))
+            page = _AnswerPage(
+                console, settings, agent_name, _answer_named(answers, options.answer)
+            )
             page.print(has_passed=not options.failed)
     return 0
 
@@ -84,7 +86,7 @@ def _of_task(root: Path, agent_name: str, task_id: str) -> list[ScoredAnswer]:
     return found
 
 
-def _named(answers: Sequence[ScoredAnswer], name: str) -> ScoredAnswer:
+def _answer_named(answers: Sequence[ScoredAnswer], name: str) -> ScoredAnswer:
     stem = name.removesuffix(".md")
     for answer in answers:
         if answer.answer_name in (f"{stem}.md", f"answer_{stem}.md"):

@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
     """Print the findings and return the exit status."""
     names = [check_name("agent", name) for name in options.agents]
     settings = settings_of(options)
-    checked = [_checked(settings, name) for name in dict.fromkeys(names)]
+    checked = [_check_results(settings, name) for name in dict.fromkeys(names)]
     if options.json:
         _print_json(checked)
     else:
@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
     return _WRONG if "wrong" in kinds else _OUTDATED if kinds else 0
 
 
-def _checked(settings: RunSettings, agent_name: str) -> _Checked:
+def _check_results(settings: RunSettings, agent_name: str) -> _Checked:
 
     paths = paths_of(settings, agent_name)
     check_record(settings, paths.eval_results_root, agent_name)

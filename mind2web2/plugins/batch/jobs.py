@@ -221,9 +221,9 @@ class BatchJobs:
             created_s=time.time(),
             questions=questions,
         )
-        return self._opened(record, JobProgress(record.number, len(questions), record.created_s))
+        return self._open_job(record, JobProgress(record.number, len(questions), record.created_s))
 
-    def _opened(self, record: JobRecord, progress: JobProgress) -> _Job:
+    def _open_job(self, record: JobRecord, progress: JobProgress) -> _Job:
         job = _Job(record, progress)
         self.progress.append(progress)
         self._open.update(dict.fromkeys(job.questions, job))
@@ -234,11 +234,11 @@ class BatchJobs:
             self._open.pop(question, None)
 
     def _follow(self, job: _Job) -> None:
-        task = self._start(self._followed(job))
+        task = self._start(self._follow_job(job))
         self._following.add(task)
         task.add_done_callback(self._following.discard)
 
-    async def _followed(self, job: _Job) -> None:
+    async def _follow_job(self, job: _Job) -> None:
         try:
             report = await self._transfer.end_of(job.record, job.progress)
         except RequestFailedError as failure:
@@ -350,15 +350,15 @@ class BatchJobs:
         else:
             count = len(record.questions)
             progress = JobProgress(record.number, count, record.created_s, True, "in progress")
-            self._follow(self._opened(found, progress))
+            self._follow(self._open_job(found, progress))
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._note_end)
         return task
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _note_end(self, task: asyncio.Task[None]) -> None:
         """Fail all waiting questions if a task of ours broke."""
         self._tasks.discard(task)
         error = None if task.cancelled() else task.exception()

@@ -289,15 +289,15 @@ class Collector:
 
     async def named(self, custom_id: str, make_body: Callable[[], JsonBody]) -> Question:
         """Return the identity of a question."""
-        sha256 = await self._encoded(asyncio.to_thread(lambda: make_body().sha256()))
+        sha256 = await self._encode(asyncio.to_thread(lambda: make_body().sha256()))
         return custom_id or sha256, sha256
 
     async def add(self, question: Question, make_body: Callable[[], JsonBody]) -> None:
         """Write a question into the input of the next job; its body is not kept in memory."""
         self._arrivals += 1
-        await self._encoded(self._write(question, make_body))
+        await self._encode(self._write(question, make_body))
 
-    async def _encoded(self, work: Coroutine[Any, Any, Value]) -> Value:
+    async def _encode(self, work: Coroutine[Any, Any, Value]) -> Value:
         self._arriving += 1
         try:
             async with self._encoding:

@@ -380,7 +380,7 @@ class _PoolAttempts(Attempts):
         """Return the completion; the last ``RequestFailedError`` is raised when no server gives one."""
         for _ in range(self._route.others - 1):
             try:
-                return await self._sent(request)
+                return await self._send_once(request)
             except RequestFailedError as failure:
                 if not (failure.can_pass or failure.is_for_all or failure.status in _REJECTIONS):
                     raise

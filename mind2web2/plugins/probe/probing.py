@@ -65,7 +65,11 @@ def run(options: argparse.Namespace) -> int:
         options.target,
         options.seed,
     )
-    work = _estimated(plan, console) if options.estimate else _probed(plan, console, options)
+    work = (
+        _print_estimate(plan, console)
+        if options.estimate
+        else _probe_judges(plan, console, options)
+    )
     return run_to_exit(work, lambda: line(console, _STOPPED))
 
 
@@ -140,7 +144,7 @@ class _Drafting:
         return self.draft.first(count)
 
 
-async def _estimated(plan: _Plan, console: Console) -> int:
+async def _print_estimate(plan: _Plan, console: Console) -> int:
     drafting = plan.drafting()
     wanted = plan.sample if isinstance(plan.sample, int) else MOST_PROBES
     probes = await drafting.first(wanted)
@@ -153,12 +157,12 @@ async def _estimated(plan: _Plan, console: Console) -> int:
     return 0
 
 
-async def _probed(plan: _Plan, console: Console, options: argparse.Namespace) -> int:
+async def _probe_judges(plan: _Plan, console: Console, options: argparse.Namespace) -> int:
     drafting = plan.drafting()
     reports = []
     replies_of: list[list[Reply]] = []
     for settings in plan.judges:
-        replies = await _asked(plan, settings, drafting, console)
+        replies = await _ask_judge(plan, settings, drafting, console)
         report = probe_report(plan.agent, settings.model, plan.seed, drafting.draft, replies)
         report.write(plan.folder(settings.model))
         reports.append(report)
@@ -177,7 +181,7 @@ async def _probed(plan: _Plan, console: Console, options: argparse.Namespace) ->
     return 1 if any(report.failed for report in reports) else 0
 
 
-async def _asked(
+async def _ask_judge(
     plan: _Plan, settings: RunSettings, drafting: _Drafting, console: Console
 ) -> list[Reply]:
     """Ask one judge: all probes of the sample, or by steps until the interval is narrow enough."""

@@ -99,7 +99,7 @@ class ScriptHomes:
                     home.users += 1
                     self._homes.move_to_end(key)
                     return home
-            fresh = self._loaded(job)
+            fresh = self._load(job)
             with self._lock:
                 fresh.users += 1
                 self._homes[key] = fresh
@@ -127,11 +127,11 @@ class ScriptHomes:
                 home.close()
             self._homes.clear()
 
-    def _loaded(self, job: HomeJob) -> ScriptHome:
-        home = self._started(job)
-        return home or self._started(replace(job, is_loaded_late=True)) or _unable()
+    def _load(self, job: HomeJob) -> ScriptHome:
+        home = self._start(job)
+        return home or self._start(replace(job, is_loaded_late=True)) or _unable()
 
-    def _started(self, job: HomeJob) -> ScriptHome | None:
+    def _start(self, job: HomeJob) -> ScriptHome | None:
         """Start a process and let it load the script; ``None`` where it ends instead."""
         control, theirs = socket.socketpair()
         liveness, their_liveness = socket.socketpair()

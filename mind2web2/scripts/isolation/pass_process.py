@@ -205,7 +205,7 @@ class AnswerProcesses:
 
     async def run(self, passes: ScriptPasses, ahead: Ahead | None) -> Done | None:
         """Return how a pass ended; ``None`` where its process ended without a word."""
-        known = self._sent(passes.known) if ahead is not None else {}
+        known = self._encode_replies(passes.known) if ahead is not None else {}
         job = replace(self._job, ahead=ahead, known=known)
         ended: asyncio.Future[Done | None]
         ended = asyncio.get_running_loop().create_future()
@@ -214,7 +214,7 @@ class AnswerProcesses:
         task.add_done_callback(lambda done: _pass_on_failure(done, ended))
         return await ended
 
-    def _sent(self, known: Mapping[str, Reply]) -> dict[str, str]:
+    def _encode_replies(self, known: Mapping[str, Reply]) -> dict[str, str]:
         """Return the replies as they travel."""
         for key in known.keys() - self._replies.keys():
             self._replies[key] = encoded_value(known[key])

@@ -488,14 +488,14 @@ async def script_process(
         MachineError: it cannot be started.
     """
     async with AsyncExitStack() as exits:
-        process = await _started(server, memory_bytes, exits)
+        process = await _start_process(server, memory_bytes, exits)
         try:
             yield process
         finally:
             await process.end()
 
 
-async def _started(
+async def _start_process(
     server: ProcessStarter, memory_bytes: int, exits: AsyncExitStack
 ) -> ScriptProcess:
     ours, theirs = zip(*(socket.socketpair() for _ in range(FDS_PER_START)), strict=True)
@@ -512,7 +512,7 @@ async def _started(
     finally:
         for end in theirs:
             end.close()
-    connection, output, liveness = [await _opened(end, exits) for end in ours]
+    connection, output, liveness = [await _open_stream(end, exits) for end in ours]
     try:
         async with asyncio.timeout(_START_TIMEOUT_S):
             words = (await liveness[0].readline()).decode().split(maxsplit=1)
@@ -529,15 +529,15 @@ async def _started(
     return ScriptProcess(int(words[1]), *connection, output[0], liveness)
 
 
-async def _opened(
+async def _open_stream(
     end: socket.socket, exits: AsyncExitStack
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     reader, writer = await asyncio.open_connection(sock=end, limit=_STREAM_BYTES)
-    exits.push_async_callback(_dropped, writer)
+    exits.push_async_callback(_drop, writer)
     return reader, writer
 
 
-async def _dropped(writer: asyncio.StreamWriter) -> None:
+async def _drop(writer: asyncio.StreamWriter) -> None:
     # Closing would wait until the process has read everything.
     with contextlib.suppress(AttributeError):
         # asyncio's own, of a transport that was closing and has written its last bytes since.

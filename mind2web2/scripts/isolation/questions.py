@@ -126,7 +126,7 @@ class PassQuestions:
         await asyncio.sleep(_REPLY_S)
         reply: Reply = validated(Reply, json.loads(content))
         if reply.failure is not None and reply.failure.name not in PAGE_ERRORS:
-            return self._failed(question.key, reply)
+            return self._fail_question(question.key, reply)
         self.used.append(question.key)
         if reply.failure is not None:
             raise reply.failure.of_run()
@@ -140,7 +140,7 @@ class PassQuestions:
             self.end()
         return UNKNOWN
 
-    def _failed(self, key: str, reply: Reply) -> UnknownReply:
+    def _fail_question(self, key: str, reply: Reply) -> UnknownReply:
         # Behind stand-ins the question may not count, except where nobody has looked into them.
         is_certain = not self.is_open or self.ahead == "nothing"
         if is_certain:

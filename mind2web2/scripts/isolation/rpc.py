@@ -311,7 +311,7 @@ class RpcClient(_End):
                 if message.kind in ("reply", "failure"):
                     self.take_reply(message)
                 elif message.kind == "ask":
-                    self.send(_replied(answer, message))
+                    self.send(_reply_to(answer, message))
             except BaseException:
                 # The run is gone, or a reply is lost and the task that awaits it would never
                 # continue.
@@ -363,7 +363,7 @@ class RpcClient(_End):
             while True:
                 message = self.receive()
                 if message.kind == "ask":
-                    self.send(_replied(answer, message))
+                    self.send(_reply_to(answer, message))
         os._exit(0)
 
     def send(self, message: Message) -> None:
@@ -382,7 +382,7 @@ class RpcClient(_End):
         self._connection.close()
 
 
-def _replied(answer: Callable[..., Any], message: Message) -> Message:
+def _reply_to(answer: Callable[..., Any], message: Message) -> Message:
     try:
         return Message("reply", answer(**message.content), number=message.number)
     except (

@@ -268,7 +268,7 @@ class ScriptHome:
             watch_effects(questions.leave_to_program_order)
             loop = PassLoop(questions.stuck)
         asyncio.set_event_loop(loop)
-        evaluation = loop.create_task(self._evaluated(job, client, judge))
+        evaluation = loop.create_task(self._run_pass(job, client, judge))
         while not evaluation.done():
             # asyncio stops the whole loop at one of these in any task of the script's.
             with suppress(SystemExit, KeyboardInterrupt):
@@ -277,7 +277,7 @@ class ScriptHome:
         # If this process ended with replies unread, the run could lose the result message.
         client.answer_until_closed(judge.check)
 
-    async def _evaluated(self, job: PassJob, client: RpcClient, judge: AnswerClient) -> None:
+    async def _run_pass(self, job: PassJob, client: RpcClient, judge: AnswerClient) -> None:
         client.listen(judge.check)
         try:
             done = await self._outcome(job, client, judge)

@@ -256,7 +256,7 @@ async def test_a_connection_that_wrote_its_last_bytes_while_it_closed_is_dropped
     sent = bytes(8 * 1024**2)
     with theirs:
         async with AsyncExitStack() as exits:
-            _, writer = await processes._opened(ours, exits)
+            _, writer = await processes._open_stream(ours, exits)
             writer.write(sent)
             writer.close()
             received = asyncio.to_thread(theirs.makefile("rb").read)

@@ -85,7 +85,7 @@ async def test_a_forged_failure_of_a_check_is_no_judgment(project, name):
         "def forged(_answer, message):\n"
         f"    failure = rpc.Failure('{name}', 'forged')\n"
         "    return rpc.Message('failure', failure, number=message.number)\n"
-        "rpc._replied = forged\n"
+        "rpc._reply_to = forged\n"
         "await evaluator.extract('How deep?', Own)"
     )
     forged, other = await outcomes_by_server(project, body)

@@ -82,7 +82,7 @@ _GIVEN_FIELDS = (
 _BY_SCRIPT = "checked by the script without a judge"
 # Reading one of these never runs a script's own code.
 _SHOWN_TYPES = (str, int, float, bool, type(None), list, tuple, dict, set)
-_MOST_CHARS_SHOWN = 80
+_MAX_CHARS_SHOWN = 80
 
 
 @script_api
@@ -251,9 +251,9 @@ def _short_repr(value: Any) -> str:
     if type(value) not in _SHOWN_TYPES:
         return type(value).__name__
     shown = repr(value)
-    if len(shown) <= _MOST_CHARS_SHOWN:
+    if len(shown) <= _MAX_CHARS_SHOWN:
         return shown
-    return f"{shown[: _MOST_CHARS_SHOWN - 3]}..."
+    return f"{shown[: _MAX_CHARS_SHOWN - 3]}..."
 
 
 Template = TypeVar("Template", bound=BaseModel)

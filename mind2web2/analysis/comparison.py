@@ -37,7 +37,7 @@ from mind2web2.utils.names import name_list, natural_key
 _P_DIGITS = 6
 _RANKED = ("avg_score", "success_rate")
 _TASKS_SHOWN = 5
-_MOST_TIMES_TASKS = 10
+_MAX_TASK_FACTOR = 10
 # An agent's name and its answers.
 Agent = tuple[str, Sequence[ScoredAnswer]]
 
@@ -58,7 +58,7 @@ class Power(BaseModel):
 
     Args:
         tasks_needed: with as many runs as there are; ``None`` where there is no difference, or
-            where the number is not practical: more than ``_MOST_TIMES_TASKS`` times the present
+            where the number is not practical: more than ``_MAX_TASK_FACTOR`` times the present
             tasks.
         runs_needed: of the same tasks; ``None`` where none suffice, or where the variance between
             runs is unknown.
@@ -404,7 +404,7 @@ def _power(
     )
     detectable = detectable_difference(tasks, split.of_difference)
     needed = tasks_needed(difference, split.of_difference)
-    if needed is not None and needed > _MOST_TIMES_TASKS * tasks:
+    if needed is not None and needed > _MAX_TASK_FACTOR * tasks:
         needed = None
     return Power(
         variation=split,

@@ -33,8 +33,8 @@ KINDS = (
     "case",
 )
 # A worthless answer may have that many points before they are a finding.
-MOST_POINTS = 0.1
-_MOST_NAMES = 4
+MAX_POINTS = 0.1
+_MAX_NAMES = 4
 _FAILED = Outcome(0.0, "failed")
 _NUMBER = re.compile(r"\d+")
 # A claim about the answer itself, or about two values, needs no page.
@@ -75,8 +75,8 @@ def names_of(leaves: Iterable[str]) -> str:
     for leaf in leaves:
         firsts.setdefault(family(leaf), leaf)
     names = list(firsts.values())
-    more = len(names) - _MOST_NAMES
-    shown = ", ".join(names[:_MOST_NAMES])
+    more = len(names) - _MAX_NAMES
+    shown = ", ".join(names[:_MAX_NAMES])
     return f"{shown} and {more} more" if more > 0 else shown
 
 
@@ -132,7 +132,7 @@ def _same_claims(run: PolicyRun) -> Iterator[Finding]:
         families = tuple(dict.fromkeys(map(family, leaves)))
         if len(leaves) > 1 and families not in told:
             told.add(families)
-            names = ", ".join(leaves[:_MOST_NAMES])
+            names = ", ".join(leaves[:_MAX_NAMES])
             yield Finding("claim twice", f"the same claim on the same pages: {names}", leaves)
 
 
@@ -254,7 +254,7 @@ def _find_inverted_tests(right: PolicyRun, empty: PolicyRun) -> Iterator[Finding
 
 def _points(name: str, run: PolicyRun) -> Iterator[Finding]:
     """Find leaves that give a worthless answer points."""
-    if run.score is not None and run.score > MOST_POINTS:
+    if run.score is not None and run.score > MAX_POINTS:
         leaves = _scoring(run)
         source = f"points come from {names_of(leaves)}" if leaves else "no single leaf gives them"
         message = f"{name} scores {run.score:.2f}: {source}"

@@ -18,9 +18,9 @@ from mind2web2.scripts.made_up import Choices, FieldShape, Kind
 from mind2web2.scripts.policies import PolicyRun, PolicyScript
 
 # Runs that the search for fitting values may take.
-MOST_RUNS = 120
-_MOST_ITEMS = 25
-_MOST_CHARS = 60
+MAX_RUNS = 120
+_MAX_ITEMS = 25
+_MAX_CHARS = 60
 _HOST = re.compile(
     r"(?:https?://)?\.?((?:[a-z0-9-]+\.)*[a-z0-9-]+\.?[a-z]{2,})(?:/.*)?", re.IGNORECASE
 )
@@ -86,7 +86,7 @@ def _code_below(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _note(value: Any, found: Constants) -> None:
-    if isinstance(value, str) and 1 < len(value) <= _MOST_CHARS:
+    if isinstance(value, str) and 1 < len(value) <= _MAX_CHARS:
         found.texts.append(value)
     elif isinstance(value, int | float) and not isinstance(value, bool):
         found.numbers.append(value)
@@ -97,7 +97,7 @@ def _values_for(kind: Kind, name: str, constants: Constants) -> Iterator[tuple[A
     if kind == "address":
         for host in constants.hosts:
             address = host if host.startswith("http") else f"https://www.{host.lstrip('.')}"
-            yield tuple(f"{address.rstrip('/')}/{name}/{item}" for item in range(_MOST_ITEMS))
+            yield tuple(f"{address.rstrip('/')}/{name}/{item}" for item in range(_MAX_ITEMS))
     elif kind == "number":
         for number in constants.numbers:
             yield from ((number + step,) for step in (0, 1, -1))
@@ -115,7 +115,7 @@ def _like(text: str) -> Iterator[tuple[str | None, ...]]:
     except ValueError:
         # For all items, or for the first alone.
         yield (text,)
-        yield (text, *[None] * _MOST_ITEMS)
+        yield (text, *[None] * _MAX_ITEMS)
     else:
         yield from ((str(day + timedelta(step)),) for step in (0, 1, -1))
 
@@ -126,7 +126,7 @@ async def fitted(
     """Return made-up values on which more of the script's tests pass, with their run."""
     best, best_run, runs = answer, first, 0
     for choices in _tries(answer, constants):
-        if not is_refused(best_run) or runs >= MOST_RUNS:
+        if not is_refused(best_run) or runs >= MAX_RUNS:
             break
         for base in dict.fromkeys((0, 1)):
             # With the best values so far, and alone.
@@ -174,7 +174,7 @@ def _merge(first: Choices, second: Choices) -> Choices:
 def _tries(answer: Answer, constants: Constants) -> Iterator[Choices]:
     """Yield what to try: numbers of items, all fields of a kind at once, then each field alone."""
     fields = list(answer.fields())
-    counts = [int(number) for number in constants.numbers if 1 <= number <= _MOST_ITEMS]
+    counts = [int(number) for number in constants.numbers if 1 <= number <= _MAX_ITEMS]
     lists = [(key, shape.path) for key, shape in fields if _is_counted(answer, key, shape)]
     for count in dict.fromkeys(each + step for each in counts for step in (0, 1)):
         yield Choices(counts=dict.fromkeys(lists, count))

@@ -29,7 +29,7 @@ _MODULE_NAMES = {*dir(builtins), "__file__", "__path__"}
 _IGNORED = re.compile(r"#\s*(?:lint|rehearse):\s*ignore(?:\[([\w ,]*)\])?")
 _TESTS = ("add_custom_node", "add_existence_node")
 # How far names are followed to what they stand for.
-_MOST_STEPS = 4
+_MAX_STEPS = 4
 _Found = tuple[int, str, str]
 
 
@@ -163,7 +163,7 @@ def _find_ungated_sources(tree: ast.Module) -> Iterator[_Found]:
         result = _argument(call, "result", 0)
         if is_gate and result is not None:
             gated |= _names(result)
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         values = [value for name in gated for value in stands_for.get(name, ())]
         gated = gated.union(*map(_names, values))
     for call in _calls(tree, "verify"):

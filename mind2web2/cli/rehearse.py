@@ -26,7 +26,7 @@ from mind2web2.utils.files import write_whole
 from mind2web2.utils.junit import JUnitCase, JUnitSuite, junit_xml
 from mind2web2.utils.text import counted
 
-_MOST_LINES = 5
+_MAX_LINES = 5
 _QUESTION_CHARS = 100
 _CASES = Path("rehearsals")
 _MISSING_PAGES = "no_score"
@@ -116,7 +116,7 @@ def _print(
     for report in reports:
         reason = f": {report.reason}" if report.verdict == "cannot tell" else ""
         line(console, f"{report.task_id}: {report.verdict}{reason}")
-        count = len(report.findings) if is_verbose else _MOST_LINES
+        count = len(report.findings) if is_verbose else _MAX_LINES
         for finding in report.findings[:count]:
             line(console, f"    {finding.kind}: {finding.message}")
         more = len(report.findings) - count

@@ -18,7 +18,7 @@ _TEXT_PX, _TITLE_PX, _POSTER_PX = 18, 28, 34
 _INK, _PALE, _PAPER = 30, 190, 255
 # Half of what a judge is shown at most: the pages have long texts, and images cost as much as they
 # do.
-_MOST_HEIGHT_PX = 5_000
+_MAX_HEIGHT_PX = 5_000
 
 
 def can_be_drawn(text: str) -> bool:
@@ -67,7 +67,7 @@ def _visible_lines(text: str, picture: Picture | None) -> list[str]:
     height_px = 0
     for line in _lines(text):
         height_px += _height(line, picture)
-        if height_px > _MOST_HEIGHT_PX:
+        if height_px > _MAX_HEIGHT_PX:
             break
         found.append(line)
     return found

@@ -187,7 +187,7 @@ _WANTS_STRINGS = re.compile(
 )
 
 _LONGEST_TEXT_CHARS = 300
-_MOST_WORDS_CHARS = 5000
+_MAX_REPLY_CHARS = 5000
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +243,7 @@ class RequestFailedError(Exception):
     ) -> None:
         super().__init__(text)
         self.text = one_line(text)
-        self.words = f"{' '.join(codes)} {param} {text[:_MOST_WORDS_CHARS]}".lower()
+        self.words = f"{' '.join(codes)} {param} {text[:_MAX_REPLY_CHARS]}".lower()
         self.status = status
         self.codes = codes
         self.retry_after_s = retry_after_s
@@ -434,7 +434,7 @@ _SHOWN_CHARS = 200
 def start_of(reply: bytes | str, secrets: tuple[str, ...] = ()) -> str:
     """Return the start of a server's reply for a message, without secrets."""
     # Secrets are removed before the text is cut, which might leave half of one.
-    head = reply[:_MOST_WORDS_CHARS]
+    head = reply[:_MAX_REPLY_CHARS]
     text = head if isinstance(head, str) else head.decode(errors="replace")
     return one_line(text, secrets)[:_SHOWN_CHARS]
 

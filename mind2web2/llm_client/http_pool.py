@@ -35,21 +35,21 @@ if TYPE_CHECKING:
 
 # The retry policy limits only the request as a whole.
 CONNECT_TIMEOUT_S = 30.0
-_MOST_CONNECTIONS = 1000
+_MAX_CONNECTIONS = 1000
 _CHUNK_BYTES = 1 << 20
 # The limit holds for a reply after decompression.
-MOST_REPLY_BYTES = 64_000_000
+MAX_REPLY_BYTES = 64_000_000
 # Error bodies are only quoted in messages; the rest is not read.
-_MOST_ERROR_BYTES = 1_000_000
+_MAX_ERROR_BYTES = 1_000_000
 # The limit for one header of a reply; error pages of gateways have long ones.
-_MOST_HEADER_BYTES = 65_536
+_MAX_HEADER_BYTES = 65_536
 # aiohttp decompresses these, some by optional packages, and asks servers only for those it can.
 _KNOWN_ENCODINGS = ("", "identity", "gzip", "deflate", "br", "zstd")
 # The redirects that have an address. The last two repeat the request with its body; the others use
 # GET.
 _REDIRECTS = (301, 302, 303, 307, 308)
 _REPEATING_REDIRECTS = (307, 308)
-_MOST_REQUESTS_REDIRECTED = 10
+_MAX_REQUESTS_REDIRECTED = 10
 _USUAL_PORTS = {"http": 80, "https": 443}
 
 
@@ -251,7 +251,7 @@ class HttpPool:
         aiohttp follows more of them: to other servers, and with a question turned into a request
         without one.
         """
-        for _ in range(_MOST_REQUESTS_REDIRECTED):
+        for _ in range(_MAX_REQUESTS_REDIRECTED):
             response = await self._send(method, url, content, timeout_s)
             if response.status not in _REDIRECTS:
                 return response
@@ -344,15 +344,15 @@ class HttpPool:
             # No question tells the server of an earlier one.
             cookie_jar=aiohttp.DummyCookieJar(),
             proxy=None if is_socks else self._proxy or None,
-            max_line_size=_MOST_HEADER_BYTES,
-            max_field_size=_MOST_HEADER_BYTES,
+            max_line_size=_MAX_HEADER_BYTES,
+            max_field_size=_MAX_HEADER_BYTES,
         )
 
     def _ways(self) -> dict[str, Any]:
         """Return how connections are made: keywords of a connector."""
         return {
             "ssl": True if self._tls is None else self._tls,
-            "limit": _MOST_CONNECTIONS,
+            "limit": _MAX_CONNECTIONS,
             # Each request has a connection of its own: a server that answers one question twice
             # does not decide another one.
             "force_close": True,
@@ -441,7 +441,7 @@ class HttpPool:
         causes = _causes(error)
         if any(isinstance(cause, LineTooLong) for cause in causes):
             return RequestFailedError(
-                f"a header of the reply is longer than {_MOST_HEADER_BYTES:,} bytes",
+                f"a header of the reply is longer than {_MAX_HEADER_BYTES:,} bytes",
                 is_final=True,
             )
         if _is_badly_packed(error):
@@ -522,9 +522,9 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
     body = bytearray()
     while chunk := await response.content.read(_CHUNK_BYTES):
         body += chunk
-        if len(body) > MOST_REPLY_BYTES:
+        if len(body) > MAX_REPLY_BYTES:
             raise RequestFailedError(
-                f"the reply is larger than {MOST_REPLY_BYTES // 10**6} MB",
+                f"the reply is larger than {MAX_REPLY_BYTES // 10**6} MB",
                 is_final=True,
             )
     return bytes(body)
@@ -536,12 +536,12 @@ async def _read_start(response: aiohttp.ClientResponse) -> bytes:
 
     body = bytearray()
     with suppress(aiohttp.ClientError, TimeoutError):
-        while len(body) < _MOST_ERROR_BYTES:
+        while len(body) < _MAX_ERROR_BYTES:
             chunk = await response.content.read(_CHUNK_BYTES)
             if not chunk:
                 break
             body += chunk
-    return bytes(body[:_MOST_ERROR_BYTES])
+    return bytes(body[:_MAX_ERROR_BYTES])
 
 
 def _is_text(body: bytes) -> bool:

@@ -201,7 +201,7 @@ _PATCH_FACTORS = {
     "o4-mini": 1.72,
 }
 _PATCH_PX = 32
-_MOST_PATCHES = 1536
+_MAX_PATCHES = 1536
 # Models that count tiles of 512 px: tokens for the image and for each tile. The longest fitting
 # name counts.
 _TILE_PRICES = {
@@ -243,7 +243,7 @@ def _claude_tokens(width_px: int, height_px: int) -> int:
 
 def _patch_tokens(width_px: int, height_px: int, factor: float) -> int:
     patches = math.ceil(width_px / _PATCH_PX) * math.ceil(height_px / _PATCH_PX)
-    return math.ceil(min(patches, _MOST_PATCHES) * factor)
+    return math.ceil(min(patches, _MAX_PATCHES) * factor)
 
 
 def _tiles(width_px: int, height_px: int) -> int:

@@ -314,7 +314,7 @@ def _one_schema(mode: OutputMode, schema: TemplateSchema) -> str:
     return f"{mode.value} {json.dumps(schema.full, sort_keys=True)}"
 
 
-_MOST_MODELS = 5
+_MAX_MODELS = 5
 # Most requests for a valid reply: question, repair, question again. ``RetryPolicy`` covers errors
 # of the server.
 _REPLY_TRIES = 3
@@ -431,7 +431,7 @@ class AsyncProviderClient(AsyncCalls):
         models = self._models
         if len(models) == 1:
             return f"did you mean {models[0]}?"
-        listed = f"it has {', '.join(models[:_MOST_MODELS])}"
+        listed = f"it has {', '.join(models[:_MAX_MODELS])}"
         return did_you_mean(model, models, listed)
 
     def _route(self, model: str, limit: Limit | None) -> tuple[Transport, Attempts]:

@@ -38,7 +38,7 @@ _LEAST_REFUSALS = 2
 _CLOSED_SHARE = 0.5
 # The usual share is a mean over so many requests, and at most this.
 _USUAL_REQUESTS = 200
-_MOST_USUAL_SHARE = 0.1
+_MAX_USUAL_REFUSAL_SHARE = 0.1
 _LEAST_UNREACHABLE = 3
 # More than the votes on one claim that are asked at once: one text may break a server over and
 # over.
@@ -49,9 +49,9 @@ _CLOSED_DECREASE = 0.7
 # same time.
 _HOLD_REQUESTS = 240
 _LEAST_HOLD_S = 20.0
-_MOST_HOLD_S = 60.0
+_MAX_HOLD_S = 60.0
 _DOUBLINGS = 3
-_MOST_DOUBLINGS = 20
+_MAX_DOUBLINGS = 20
 _PROBE_INTERVALS_S = (1.0, 2.0, 4.0, 5.0)
 # Daily limits reset in hours: a request is sent earlier, and the refusal names the time.
 _LONGEST_BUDGET_WAIT_S = 120.0
@@ -271,7 +271,7 @@ class RateLimiter:
 
     def _learn_from_refusals(self, now_s: float) -> bool:
         """Decrease a limit that was reached; return whether most of the latest requests were refused."""
-        if self._usual_share < _MOST_USUAL_SHARE:
+        if self._usual_share < _MAX_USUAL_REFUSAL_SHARE:
             self._usual_share += 1 / _USUAL_REQUESTS
         # How many others were in flight when a request was refused or accepted.
         refused: list[int] = []
@@ -366,7 +366,7 @@ class RateLimiter:
             return 1.0
         periods = (now_s - self._held_since_s) / _hold_s(self._rate)
         doublings = max(0.0, periods - 1) * _DOUBLINGS
-        return math.exp2(min(doublings, _MOST_DOUBLINGS))
+        return math.exp2(min(doublings, _MAX_DOUBLINGS))
 
     def _note_budgets(self, sent: Sent, allowances: Allowances, now_s: float) -> None:
         self._requests.note(allowances.requests, sent.number, now_s)
@@ -436,7 +436,7 @@ def _now_s() -> float:
 
 def _hold_s(rate: float) -> float:
     seconds = _HOLD_REQUESTS / rate
-    return max(_LEAST_HOLD_S, min(seconds, _MOST_HOLD_S))
+    return max(_LEAST_HOLD_S, min(seconds, _MAX_HOLD_S))
 
 
 def _smooth(mean: float, value: float) -> float:

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 # Before a server that took no connection is tried once more.
 SECOND_CONNECTION_S = 1.0
 # A request that the server refuses so often while it accepts others fails.
-_MOST_REFUSALS = 30
+_MAX_REFUSALS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class Attempts:
                 if failure.is_too_fast:
                     refusals += 1
                     wait_s = self._policy.wait_s(refusals, failure)
-                    is_final = refusals >= _MOST_REFUSALS or wait_s >= self._policy.total_s
+                    is_final = refusals >= _MAX_REFUSALS or wait_s >= self._policy.total_s
                 elif is_outage:
                     outages += 1
                     wait_s = self._policy.wait_s(min(outages, 3), failure)

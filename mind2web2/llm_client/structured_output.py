@@ -148,7 +148,7 @@ _THINKING = re.compile(r"^.*</(?:think|thinking|thought|reasoning)>", re.DOTALL)
 # From the first fence to the last: two blocks are no JSON, and lead to a repair.
 _FENCED = re.compile(r"```[\w-]*[ \t]*\n(.*)```", re.DOTALL)
 
-_MOST_PROBLEMS = 20
+_MAX_PROBLEMS = 20
 _LONGEST_SHOWN_CHARS = 20_000
 
 
@@ -316,8 +316,8 @@ def _problems(error: ValidationError) -> str:
 
 
 def _problem_list(lines: list[str]) -> str:
-    more = [f"and {len(lines) - _MOST_PROBLEMS} more"] if len(lines) > _MOST_PROBLEMS else []
-    return "; ".join(lines[:_MOST_PROBLEMS] + more)
+    more = [f"and {len(lines) - _MAX_PROBLEMS} more"] if len(lines) > _MAX_PROBLEMS else []
+    return "; ".join(lines[:_MAX_PROBLEMS] + more)
 
 
 def _shorten(text: str) -> str:

@@ -47,10 +47,10 @@ from mind2web2.utils.machine import memory_bytes
 NO_LIMIT = 1_000_000
 # Answers at once, at least and at most; a quarter of the machine's memory is for them.
 _LEAST_ANSWERS = 9
-_MOST_ANSWERS = 64
+_MAX_ANSWERS = 64
 _ANSWER_BYTES = 64 * 1024**2
 # Judgments in memory where nothing keeps them (about 30 MB).
-_MOST_OF_NO_FILE = 20_000
+_MAX_JUDGMENTS_IN_MEMORY = 20_000
 
 
 # The hook ``stores``, by the scheme of ``--judgments URL``: takes the agent's own file and the URL.
@@ -206,7 +206,7 @@ def _opened_store(
 
 def _store(settings: RunSettings, judgments: Path | None, others: Sequence[Path]) -> JudgmentStore:
     if judgments is None:
-        return JudgmentStore(None, most=_MOST_OF_NO_FILE)
+        return JudgmentStore(None, most=_MAX_JUDGMENTS_IN_MEMORY)
     if settings.is_replay:
         return open_for_replay(replayed_file(settings, judgments))
     if settings.judgments is None or not settings.is_shared:
@@ -394,4 +394,4 @@ def concurrency_of(settings: RunSettings, limits: DualSemaphore) -> Concurrency:
 
 
 def _most_answers() -> int:
-    return min(_MOST_ANSWERS, memory_bytes() // 4 // _ANSWER_BYTES)
+    return min(_MAX_ANSWERS, memory_bytes() // 4 // _ANSWER_BYTES)

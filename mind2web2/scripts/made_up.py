@@ -23,7 +23,7 @@ ITEM = "*"
 Values = dict[str, Any]
 
 DEFAULT_ITEMS = 3
-_MOST_DEPTH = 6
+_MAX_DEPTH = 6
 _WORDS = [
     "Alder",
     "Birch",
@@ -77,7 +77,7 @@ def shapes_of(template: type[BaseModel], above: Path = ()) -> Iterator[FieldShap
         plain = _plain(info.annotation)
         is_list = _is_list(plain)
         inner = _inner(plain) if is_list else plain
-        if isinstance(inner, type) and issubclass(inner, BaseModel) and len(path) < _MOST_DEPTH:
+        if isinstance(inner, type) and issubclass(inner, BaseModel) and len(path) < _MAX_DEPTH:
             if is_list:
                 yield FieldShape(path, "list")
             yield from shapes_of(inner, (*path, ITEM) if is_list else path)
@@ -170,7 +170,7 @@ def _group(template: type[BaseModel], above: Path, place: _Place, choices: Choic
         is_list = _is_list(plain)
         inner = _inner(plain) if is_list else plain
         is_group = isinstance(inner, type) and issubclass(inner, BaseModel)
-        if is_group and len(path) >= _MOST_DEPTH:
+        if is_group and len(path) >= _MAX_DEPTH:
             values[key] = [] if is_list else None
         elif is_group and is_list:
             number = choices.counts.get((place.extraction, path), choices.count)

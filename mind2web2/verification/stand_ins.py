@@ -15,7 +15,7 @@ _MARK = "zqstandinqz"
 _NUMBER = 917_364_528
 _YEAR = 8461
 # A list of stand-ins has one, and an inner list at this depth has none.
-_MOST_LEVELS = 3
+_MAX_LEVELS = 3
 _COLLECTIONS = (list, dict, set, frozenset, tuple)
 _MARKS = (_MARK, str(_NUMBER), f"{_NUMBER:,}", f"{_NUMBER:_}", str(_YEAR))
 
@@ -79,7 +79,7 @@ def _mark_annotation(annotation: Any, name: str, depth: int) -> Any:
     if origin is Literal:
         return choices[0]
     if origin in _COLLECTIONS:
-        has_one = origin is list and choices and depth <= _MOST_LEVELS
+        has_one = origin is list and choices and depth <= _MAX_LEVELS
         return [_mark_annotation(choices[0], name, depth)] if has_one else origin()
     # A class up to Python 3.12.
     if isinstance(origin, type) and origin is not Annotated:  # type: ignore[comparison-overlap]

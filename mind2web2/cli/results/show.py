@@ -47,7 +47,7 @@ from mind2web2.utils.text import counted, number
 
 _INDENT = "  "
 # Deeper nodes are not indented further, so that their text keeps a readable width.
-_MOST_INDENTED = 10
+_MAX_INDENTED_LEVELS = 10
 _STYLES = {"passed": "green", "failed": "red", "partial": "yellow", "skipped": "yellow"}
 
 
@@ -258,7 +258,7 @@ class _AnswerPage:
 
     def _print_node(self, node: WrittenNode, depth: int, arithmetic: str | None) -> None:
 
-        indent = _INDENT * min(depth, _MOST_INDENTED)
+        indent = _INDENT * min(depth, _MAX_INDENTED_LEVELS)
         status = node.status.replace("initialized", "never judged")
         score = f" {number(node.score)}" if status == "partial" else ""
         is_sequence = node.children and node.strategy == "sequential"

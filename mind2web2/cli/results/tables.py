@@ -27,7 +27,7 @@ from mind2web2.utils.text import counted, number, percent, signed, whole
 
 _TASKS_SHOWN = 3
 # More are not worth their exact number, which depends on a small remainder of two estimates.
-_MOST_RUNS = 50
+_MAX_RUNS = 50
 _LEVEL = f"{LEVEL:.0%} interval"
 _AT_LARGE = f"{_LEVEL}\n(tasks at large)"
 _OF_PAIR = "for tasks at large, each of its pair alone"
@@ -413,8 +413,8 @@ def _for_observed(pair: Pair, power: Power, tasks: int) -> str:
     more, runs = "", power.runs_needed
     if runs is not None:
         more = f", or these tasks with {counted(runs, 'run')}"
-        if runs > _MOST_RUNS:
-            more = f"; with these tasks, more than {_MOST_RUNS} runs"
+        if runs > _MAX_RUNS:
+            more = f"; with these tasks, more than {_MAX_RUNS} runs"
     return f"The observed difference would take {counted(power.tasks_needed, 'task')}{more}."
 
 

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 from mind2web2.errors import UsageError
 from mind2web2.llm_client.failures import RequestFailedError, start_of
 from mind2web2.llm_client.http_pool import (
-    MOST_REPLY_BYTES,
+    MAX_REPLY_BYTES,
     HttpPool,
     PoolPerLoop,
     RequestContent,
@@ -37,10 +37,10 @@ from mind2web2.utils.json_fields import JsonObject
 log = logging.getLogger(__name__)
 
 # The lower of both providers' limits; the bytes leave room for what an upload adds.
-MOST_REQUESTS_A_FILE = 50_000
-MOST_BYTES_A_FILE = 190_000_000
+MAX_REQUESTS_A_FILE = 50_000
+MAX_BYTES_A_FILE = 190_000_000
 # An average of results: more than the longest output of any model in JSON.
-_MOST_BYTES_A_REPLY = 1_000_000
+_MAX_BYTES_A_REPLY = 1_000_000
 
 _NAME = "mind2web2_job"
 _OVER = frozenset({"completed", "failed", "expired", "cancelled"})
@@ -275,8 +275,8 @@ class BatchPace:
     pause_s: float = 1.0
     first_poll_s: float = 5.0
     longest_poll_s: float = 60.0
-    most_requests: int = MOST_REQUESTS_A_FILE
-    most_bytes: int = MOST_BYTES_A_FILE
+    most_requests: int = MAX_REQUESTS_A_FILE
+    most_bytes: int = MAX_BYTES_A_FILE
     retry: RetryPolicy = field(
         default=RetryPolicy(tries=200, total_s=3600.0, request_timeout_s=60.0)
     )
@@ -431,7 +431,7 @@ class BatchTransfer:
     async def _fetch(self, record: JobRecord, report: BatchReport) -> None:
         path = self._folder.results_path(record)
         part = path.with_suffix(".part")
-        most_bytes = MOST_REPLY_BYTES + len(record.questions) * _MOST_BYTES_A_REPLY
+        most_bytes = MAX_REPLY_BYTES + len(record.questions) * _MAX_BYTES_A_REPLY
         await asyncio.to_thread(part.write_bytes, b"")
         try:
             for file_id in (report.output_file_id, report.error_file_id):

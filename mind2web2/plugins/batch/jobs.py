@@ -54,7 +54,7 @@ _STATUS_OF_CODE = {
     "insufficient_quota": 402,
 }
 # Most jobs that a question is sent with, if each fails temporarily.
-_MOST_ROUNDS = 4
+_MAX_ROUNDS = 4
 
 
 class TokensWaitingError(RequestFailedError):
@@ -409,7 +409,7 @@ class _Rounds(Attempts):
 
     async def send(self, request: Callable[[], Awaitable[Completion]]) -> Completion:
         """Return the completion of a request."""
-        for number in range(1, _MOST_ROUNDS + 1):
+        for number in range(1, _MAX_ROUNDS + 1):
             try:
                 async with self._limit:
                     try:
@@ -422,7 +422,7 @@ class _Rounds(Attempts):
                     self.made += 1
                     return completion
             except RequestFailedError as failure:
-                if not failure.can_pass or number == _MOST_ROUNDS:
+                if not failure.can_pass or number == _MAX_ROUNDS:
                     raise
                 log.info("asked again in another batch reason=%s", failure)
                 self._retries.note(failure.kind)

@@ -27,7 +27,7 @@ from mind2web2.llm_client.failures import (
     failure_from_body,
     one_line,
 )
-from mind2web2.llm_client.http_pool import MOST_REPLY_BYTES
+from mind2web2.llm_client.http_pool import MAX_REPLY_BYTES
 from mind2web2.llm_client.openai_protocol import read_completion
 from mind2web2.llm_client.transport import Completion, JsonBody, ReplyPart
 from mind2web2.utils.aio import to_the_end
@@ -264,10 +264,10 @@ class BatchFolder:
 
 def _lines(file: BinaryIO) -> Iterator[bytes]:
     """Yield the lines of a file; of one that is larger than any reply only a part, which is no JSON."""
-    while line := file.readline(MOST_REPLY_BYTES):
+    while line := file.readline(MAX_REPLY_BYTES):
         rest = line
         while rest and not rest.endswith(b"\n"):
-            rest = file.readline(MOST_REPLY_BYTES)
+            rest = file.readline(MAX_REPLY_BYTES)
             line = line[:1] if rest else line
         yield line
 

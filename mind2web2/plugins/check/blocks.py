@@ -33,7 +33,7 @@ _HARD_BREAK = re.compile(r"(?: {2,}|\\|<br\s*/?>)$")
 _SENTENCE_END = re.compile(r"[.!?。！？:：;,，、]\W*$")
 _MAX_SHORT_LINE = 50
 # A higher number begins an item only behind the one before it.
-_MOST_ANYWHERE = 999
+_MAX_NUMBER_ANYWHERE = 999
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +201,7 @@ class _Cutter:
         if item is None or item[1] is None:
             return item
         number = int(item[1])
-        if number > _MOST_ANYWHERE and number != self._last_number + 1:
+        if number > _MAX_NUMBER_ANYWHERE and number != self._last_number + 1:
             return None
         self._last_number = number
         return item

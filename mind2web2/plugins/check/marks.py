@@ -84,7 +84,7 @@ _INDEXED = re.compile(r"(?:^|[^\w.’'\s]|(?<!\d)\s)[a-zA-Z]$|_$")
 # "Their outer layer 8" has a mark, "in layer 8" has not.
 _IS_DESCRIBED = re.compile(r"\b(?:an?|the|its|their|this|our)\s+(?:[\w-]+\s+){1,3}$")
 _INTERVAL = re.compile(r"(?:interval|range|within|∈|\bci:?|=)\s*$", re.IGNORECASE)
-_MOST_DIGITS = 3
+_MAX_DIGITS = 3
 _UNIT = re.compile(r"(?:\b[^\W\d_]{1,2}|\d|[μµΩ°%])\Z")
 
 
@@ -442,7 +442,7 @@ def _expand(numbers: str) -> list[str]:
 
 def _is_long(number: str) -> bool:
     """Tell whether a number has so many digits that it is rather a year than a mark."""
-    return len(number) > _MOST_DIGITS
+    return len(number) > _MAX_DIGITS
 
 
 def _cells(text: str, row: Block) -> Iterator[tuple[int, int]]:

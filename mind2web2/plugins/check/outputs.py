@@ -20,7 +20,7 @@ from mind2web2.utils.files import write_whole
 from mind2web2.utils.junit import JUnitCase, JUnitSuite, junit_xml
 from mind2web2.utils.text import counted
 
-_MOST_LISTED = 10
+_MAX_LISTED = 10
 
 
 def print_findings(console: Console, found: CheckedReport, folder: Path) -> None:
@@ -104,8 +104,8 @@ def is_lost(mark: str) -> bool:
 
 
 def _name_list(names: list[str]) -> str:
-    more = len(names) - _MOST_LISTED
-    return ", ".join(names[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
+    more = len(names) - _MAX_LISTED
+    return ", ".join(names[:_MAX_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
 def print_hints(console: Console, name: str, report: ReadReport, hints: Sequence[Hint]) -> None:

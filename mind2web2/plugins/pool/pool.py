@@ -30,7 +30,7 @@ _READ_EVERY_S = 15.0
 _REJECTED_FOR_S = 300.0
 # Another server may accept the request.
 _REJECTIONS = (401, 402, 403, 404)
-_MOST_MODELS = 5
+_MAX_MODELS = 5
 
 
 class _Server:
@@ -106,7 +106,7 @@ class _Server:
                 if self._models is None:
                     self._models = await self._listed_models()
         if self._models and not any(map(source.serves, self._models)):
-            served = ", ".join(self._models[:_MOST_MODELS])
+            served = ", ".join(self._models[:_MAX_MODELS])
             raise RequestFailedError(f"it serves {served}, not {source.model}", status=404)
 
     async def _listed_models(self) -> list[str]:

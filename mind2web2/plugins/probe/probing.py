@@ -39,7 +39,7 @@ from mind2web2.utils.text import counted
 
 _AUTO_STEP = 60
 # With --sample auto.
-MOST_PROBES = 2_000
+MAX_PROBES = 2_000
 _STOPPED = "Stopped. Every reply so far is kept: the same command continues from here."
 
 
@@ -146,7 +146,7 @@ class _Drafting:
 
 async def _print_estimate(plan: _Plan, console: Console) -> int:
     drafting = plan.drafting()
-    wanted = plan.sample if isinstance(plan.sample, int) else MOST_PROBES
+    wanted = plan.sample if isinstance(plan.sample, int) else MAX_PROBES
     probes = await drafting.first(wanted)
     for settings in plan.judges:
         for text in estimate_lines(probes, settings.model, plan.target):
@@ -197,12 +197,7 @@ async def _ask_judge(
             draft = drafting.draft
             report = probe_report(plan.agent, settings.model, plan.seed, draft, replies)
             is_enough = _is_narrow(report.noticed, plan.target)
-            if (
-                plan.sample != AUTO
-                or is_enough
-                or count > len(draft.probes)
-                or count >= MOST_PROBES
-            ):
+            if plan.sample != AUTO or is_enough or count > len(draft.probes) or count >= MAX_PROBES:
                 return replies
             count += _AUTO_STEP
 

@@ -31,7 +31,7 @@ from mind2web2.rubric.node import Undecided
 from mind2web2.rubric.verdicts import Evidence, ExtractionRecord
 from mind2web2.scripts.isolation import rpc
 from mind2web2.scripts.isolation.questions import (
-    MOST_OPEN_GATES,
+    MAX_OPEN_GATES,
     UNKNOWN,
     PassQuestions,
     UnknownReply,
@@ -347,7 +347,7 @@ class AnswerClient(AsyncCalls):
         """Return behind how many undecided leaves a claim may be asked."""
         questions = self.questions
         is_ahead = isinstance(questions, PassQuestions) and questions.ahead == "gates"
-        return MOST_OPEN_GATES if is_ahead else 0
+        return MAX_OPEN_GATES if is_ahead else 0
 
     def left_open(self) -> tuple[bool, Undecided]:
         """Return the stand-in for a verdict whose prerequisites are not decided yet."""

@@ -25,7 +25,7 @@ _LOAD_TIMEOUT_S = 60.0
 # A script may keep the time, or the environment, at which it was loaded.
 _LONGEST_USE_S = 600.0
 # Scripts that stay loaded though no answer is evaluated by them.
-_MOST_IDLE = 8
+_MAX_IDLE_HOMES = 8
 
 
 @dataclass(eq=False)
@@ -116,7 +116,7 @@ class ScriptHomes:
                     home.close()
                 return
             idle = [key for key, each in self._homes.items() if not each.users]
-            for key in idle[: max(len(idle) - _MOST_IDLE, 0)]:
+            for key in idle[: max(len(idle) - _MAX_IDLE_HOMES, 0)]:
                 self._homes.pop(key).close()
                 self._loading.pop(key, None)
 

@@ -26,7 +26,7 @@ from mind2web2.verification.stand_ins import has_mark
 Ahead = Literal["nothing", "values", "gates"]
 # With ``gates``, a claim is asked behind so many undecided leaves: each may fail, and more would ask
 # too much for nothing (benchmarks/chain.py).
-MOST_OPEN_GATES = 3
+MAX_OPEN_GATES = 3
 # By the clock of a pass, which costs no time: what a script does beside its questions goes on
 # meanwhile.
 _REPLY_S = 0.01

@@ -298,7 +298,7 @@ class _Extractions:
             self._on_read()
         return self._results
 
-    async def recorded(self, name: str, extraction: Coroutine[Any, Any, Template]) -> Template:
+    async def record(self, name: str, extraction: Coroutine[Any, Any, Template]) -> Template:
         """Return the value of an extraction, and record it."""
         number = next(self._calls)
         value = await extraction
@@ -440,7 +440,7 @@ class Evaluator(Rubric):
                 use_screenshot=use_screenshot,
                 extraction_name=extraction_name,
             )
-        return await self._extractions.recorded(extraction_name, extraction)
+        return await self._extractions.record(extraction_name, extraction)
 
     async def verify(
         self,

@@ -18,7 +18,7 @@ from mind2web2.analysis.summaries import (
     SummedUp,
     merge_all_results,
     stored_metrics,
-    summarised_answers,
+    summarise_answers,
 )
 from mind2web2.analysis.tag_figures import (
     DomainFigure,
@@ -158,7 +158,7 @@ def _summarise(
     """Return answers and metrics, and why they could not be written."""
     root = paths.eval_results_root
     try:
-        return summarised_answers(root, agent_name, task_ids, paths.answers_root), None
+        return summarise_answers(root, agent_name, task_ids, paths.answers_root), None
     except ResultWriteError as error:
         answers = with_given(agent_answers(root, agent_name), paths.answers_root / agent_name)
         if not answers:

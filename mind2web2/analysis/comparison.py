@@ -8,7 +8,7 @@ from statistics import fmean
 
 from pydantic import BaseModel, ConfigDict
 
-from mind2web2.analysis.sampled_metrics import SampledMetric, sampled_metrics
+from mind2web2.analysis.sampled_metrics import SampledMetric, sample_metrics
 from mind2web2.analysis.score_matrix import ScoreGrid, mixture_warnings, score_grid
 from mind2web2.errors import UsageError
 from mind2web2.results.scored_answer import ScoredAnswer
@@ -258,7 +258,7 @@ def _metrics_of(grid: ScoreGrid) -> dict[str, SampledMetric]:
     pass_name = f"pass_at_{len(grid.runs)}"
     return {
         "pass_at_k" if name == pass_name else name: metric
-        for name, metric in sampled_metrics(grid).items()
+        for name, metric in sample_metrics(grid).items()
     }
 
 

@@ -309,7 +309,7 @@ def labelled_answers(
         reason = f"the labels are of single leaves, and count for agreement alone: {go_on}"
         return LabelledAnswers(by, {}, reason)
     now = _basis_of(answers)
-    changes = [one.changed(now) for one in populations]
+    changes = [one.describe_changes(now) for one in populations]
     if None not in changes:
         return LabelledAnswers(by, {}, f"{changes[0]}: {go_on}")
     order = populations[changes.index(None)].order
@@ -455,7 +455,7 @@ def _not_random(
 
     The command to repeat follows the reason.
     """
-    changed = record.changed(_basis_of(answers))
+    changed = record.describe_changes(_basis_of(answers))
     if changed is not None:
         return f"{changed}:"
     drawn = set(record.order[: record.size])

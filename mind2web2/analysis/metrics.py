@@ -10,7 +10,7 @@ from statistics import fmean, pstdev, variance
 from mind2web2.analysis.sampled_metrics import (
     intervals_of,
     metric_intervals,
-    sampled_metrics,
+    sample_metrics,
 )
 from mind2web2.analysis.score_matrix import (
     ScoreGrid,
@@ -352,7 +352,7 @@ def _task_means(grid: ScoreGrid) -> TaskMeans | None:
     """
     if not _lacks_scores(grid):
         return None
-    of_runs = sampled_metrics(grid)
+    of_runs = sample_metrics(grid)
     metrics = {name: of_runs[name].by_task() for name in ("avg_score", "success_rate")}
     means = {
         name: round(metric.over_all().value, metric.digits) for name, metric in metrics.items()

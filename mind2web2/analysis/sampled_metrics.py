@@ -90,7 +90,7 @@ def _mean_over_runs(sizes: Sequence[int]) -> Statistic:
     return statistic
 
 
-def sampled_metrics(grid: ScoreGrid) -> dict[str, SampledMetric]:
+def sample_metrics(grid: ScoreGrid) -> dict[str, SampledMetric]:
     """Return the metrics with the values behind them, by their names in ``summary.json``."""
     scores: dict[str, dict[str, list[float]]] = {}
     for (task, run), score in grid.scores.items():
@@ -132,7 +132,7 @@ def _values_by_run(
 
 def metric_intervals(grid: ScoreGrid) -> dict[str, SampledInterval]:
     """Return the interval of each metric, by its name in ``summary.json``."""
-    return intervals_of(sampled_metrics(grid))
+    return intervals_of(sample_metrics(grid))
 
 
 def intervals_of(metrics: Mapping[str, SampledMetric]) -> dict[str, SampledInterval]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from mind2web2.authoring.answers import Answer, claim_on_pages
-from mind2web2.authoring.fitting import failed_by_code
+from mind2web2.authoring.fitting import leaves_failed_by_code
 from mind2web2.authoring.variants import NEARLY, NO_ANSWER, Variants
 from mind2web2.rubric.rescoring import Rescoring
 from mind2web2.rubric.verdicts import Outcome
@@ -246,7 +246,7 @@ def _is_code(leaf: WrittenNode) -> bool:
 
 def _find_inverted_tests(right: PolicyRun, empty: PolicyRun) -> Iterator[Finding]:
     passed = empty.passed
-    leaves = tuple(leaf.id for leaf in failed_by_code(right) if leaf.id in passed)
+    leaves = tuple(leaf.id for leaf in leaves_failed_by_code(right) if leaf.id in passed)
     if leaves:
         message = f"fails on a right answer and passes on an empty one: {names_of(leaves)}"
         yield Finding("right answer fails", message, leaves)
@@ -378,7 +378,7 @@ def refusal_of(right: Answer, run: PolicyRun) -> Finding | None:
         return Finding("script fails", f"an ordinary answer has no result: {run.error}")
     if run.score is None or run.score >= 1 - NEARLY:
         return None
-    refused = [leaf.id for leaf in failed_by_code(run)]
+    refused = [leaf.id for leaf in leaves_failed_by_code(run)]
     if refused and not right.given:
         return None
     # A leaf that is never judged is a finding of its own.

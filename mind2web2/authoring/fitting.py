@@ -120,7 +120,7 @@ def _like(text: str) -> Iterator[tuple[str | None, ...]]:
         yield from ((str(day + timedelta(step)),) for step in (0, 1, -1))
 
 
-async def fitted(
+async def fit_values(
     script: PolicyScript, answer: Answer, first: PolicyRun, constants: Constants
 ) -> tuple[Answer, PolicyRun]:
     """Return made-up values on which more of the script's tests pass, with their run."""
@@ -146,7 +146,7 @@ def is_refused(run: PolicyRun) -> bool:
     return run.score is None or any(_is_failed_by_code(leaf) for leaf in run.leaves)
 
 
-def failed_by_code(run: PolicyRun) -> list[WrittenNode]:
+def leaves_failed_by_code(run: PolicyRun) -> list[WrittenNode]:
     """Return the leaves that the script's own code has failed."""
     return [leaf for leaf in run.leaves if _is_failed_by_code(leaf)]
 

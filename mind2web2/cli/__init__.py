@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from mind2web2 import __version__
-from mind2web2.cli.loading import loaded
+from mind2web2.cli.loading import load_function
 from mind2web2.cli.options import CommandParser, Handler
 from mind2web2.errors import Mind2Web2Error, StorageError
 from mind2web2.runs.paths import take_away_changes
@@ -170,7 +170,7 @@ def _run(parser: CommandParser, arguments: Sequence[str] | None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")
     options = parser.parse_args(arguments)
     try:
-        run: Handler = loaded(options.run)
+        run: Handler = load_function(options.run)
         return _store_remotely(parser, run(options))
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]

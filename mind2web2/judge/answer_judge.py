@@ -104,7 +104,7 @@ class AnswerJudge(JudgeSession, AsyncCalls):
             return await votes_of(self, ballot)
         return await votes_of_two(self._first, self, ballot)
 
-    def named(self, model: str) -> AnswerJudge:
+    def for_model(self, model: str) -> AnswerJudge:
         """Return the judge of a model that votes on claims."""
         return self if self._first is None or model != self._first.voters[0] else self._first
 
@@ -163,7 +163,7 @@ class AnswerJudge(JudgeSession, AsyncCalls):
         if judgment.outcome == "fewer_images":
             ledger.usage += Usage(requests=judgment.attempts)
             met = ImageLimit.model_validate_json(judgment.text)
-            least = self._answer._image_limit = self.image_limit.merged(met)
+            least = self._answer._image_limit = self.image_limit.merge(met)
             raise least.refusal(f"judge {judgment.model} takes {least.in_words()}")
         ledger.usage += usage_of(judgment, self._run.price)
         served = ledger.first_served if self._is_first else ledger.served

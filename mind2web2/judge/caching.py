@@ -161,7 +161,7 @@ class CachingJudge:
                 raise JudgmentMissingError(_missing(subject, source))
             await self._write_unwritten()
             await self.check_reachable()
-            async with self._store.claimed(key, self.endpoint) as theirs:
+            async with self._store.hold_question(key, self.endpoint) as theirs:
                 if theirs is not None and not self._overwrite and await _fits(theirs, request):
                     return self._count_reuse(theirs, source)
                 asked = replace(

@@ -53,7 +53,7 @@ class ServiceAnswers:
         record = ServiceAnswer(request=request.in_words(), key=key, sha256=_sha256(text))
         return json.loads(text), record
 
-    async def changed(self, recorded: Iterable[ServiceAnswer]) -> list[str]:
+    async def describe_changes(self, recorded: Iterable[ServiceAnswer]) -> list[str]:
         """Return a phrase for each recorded answer that differs from the store's."""
         found = []
         for answer in recorded:

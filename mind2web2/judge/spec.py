@@ -110,14 +110,14 @@ class JudgeSpec:
 
     def _first_named(self, name: str) -> JudgeSpec:
         try:
-            cascade = JudgeCascade.parsed(f"{name},{self.model}")
+            cascade = JudgeCascade.parse(f"{name},{self.model}")
         except ValueError as error:
             raise UsageError(
                 f"first is {name!r} beside the model {self.model!r}: {error}"
             ) from error
-        return self.preceded_by(cascade).preceding or self
+        return self.with_first_judge(cascade).preceding or self
 
-    def preceded_by(self, cascade: JudgeCascade) -> JudgeSpec:
+    def with_first_judge(self, cascade: JudgeCascade) -> JudgeSpec:
         """Return this judge with a cheap one before it.
 
         Temperature, effort and further parameters are this judge's, because models accept different
@@ -170,18 +170,20 @@ class JudgeSpec:
     @property
     def vote_rule(self) -> VoteRule:
         """Return how often the judge votes on a claim."""
-        return VoteRule.parsed(self.votes)
+        return VoteRule.parse(self.votes)
 
     @property
     def own_price(self) -> OwnPrice | None:
         """Return the price that the user gave."""
         return None if self.price is None else OwnPrice(*self.price)
 
-    def priced(self, prices: Mapping[str, OwnPrice]) -> JudgeSpec:
+    def with_prices(self, prices: Mapping[str, OwnPrice]) -> JudgeSpec:
         """Return the judge with the user's prices by model, where it has none of its own."""
         first = self.preceding
         price = self.price or prices.get(self.model)
-        return replace(self, price=price, first=None if first is None else first.priced(prices))
+        return replace(
+            self, price=price, first=None if first is None else first.with_prices(prices)
+        )
 
     def identity(self, endpoint: str) -> JudgeIdentity:
         """Return the judge as the store of judgments knows it."""

@@ -154,7 +154,7 @@ class JudgmentStore:
         """
         return await self._queue.do(_Keep(judgment, instead_of)) or judgment
 
-    def claimed(
+    def hold_question(
         self,
         key: str,  # noqa: ARG002
         endpoint: str,  # noqa: ARG002

@@ -227,7 +227,7 @@ class Capabilities:
             return None
         known = self._images[wire.model].limit
         # A request that was in flight when the limit became known tells nothing about fewer images.
-        merged = known if _is_beyond(known, images) else known.merged(limit)
+        merged = known if _is_beyond(known, images) else known.merge(limit)
         if merged != known:
             self._images[wire.model].limit = merged
             log.warning(

@@ -81,7 +81,7 @@ class JudgeRecord(BaseModel):
             doubt=None if first is None else CASCADE_RULE,
         )
 
-    def replayed(self) -> JudgeSpec:
+    def as_replay(self) -> JudgeSpec:
         """Return the judge that answers from the stored judgments of this one."""
         first = None
         if self.first_model is not None:

@@ -184,7 +184,7 @@ class ScriptTime:
     zone: str | None = None
 
     @classmethod
-    def recorded(cls, made_from: Provenance | None) -> ScriptTime:
+    def of_result(cls, made_from: Provenance | None) -> ScriptTime:
         """Return the clock that the script of a result read, the real one where it read none."""
         clock = None if made_from is None else made_from.inputs.clock
         return cls() if clock is None else cls(recorded_moment(clock), known_zone(clock.zone))
@@ -305,7 +305,7 @@ async def _reusable_result(
         return None, changed
     made_from = found.content.provenance
     services = () if made_from is None else made_from.inputs.services
-    if answers := await run.judge.services.changed(services):
+    if answers := await run.judge.services.describe_changes(services):
         changed = "; ".join(answers)
         log.info("result no longer holds path=%s changed=%s", found.path, changed)
         return None, changed
@@ -365,7 +365,7 @@ def _script_time(job: AnswerJob, run: RunParts) -> ScriptTime:
     if run.as_of is not None:
         return ScriptTime(moment_of(job.answer, run.as_of))
     found = latest_result(job.folder / "results") if run.judge.is_replay else None
-    return ScriptTime.recorded(None if found is None else found.content.provenance)
+    return ScriptTime.of_result(None if found is None else found.content.provenance)
 
 
 async def _evaluate_and_write(job: AnswerJob, run: RunParts, text: str) -> tuple[ResultFile, bool]:

@@ -11,7 +11,14 @@ from pydantic import BaseModel
 
 from mind2web2.errors import EvalScriptError
 from mind2web2.pages.citations import cited_urls
-from mind2web2.scripts.made_up import DEFAULT_ITEMS, Choices, Kind, filled, made_up, shapes_of
+from mind2web2.scripts.made_up import (
+    DEFAULT_ITEMS,
+    Choices,
+    Kind,
+    fill_template,
+    make_up_values,
+    shapes_of,
+)
 from mind2web2.scripts.policies import PolicyScript, Surroundings
 from mind2web2.utils.workers import call_in_worker
 from mind2web2.verification.run_questions import AskedClaim, AskedForm
@@ -43,7 +50,7 @@ class _LikelyReplies:
         addresses = (shape for shape in shapes_of(template) if shape.kind == "address")
         counts = {(form.name, shape.path): DEFAULT_ITEMS for shape in addresses}
         choices = Choices(kinds=kinds, counts=counts)
-        return filled(template, made_up(template, form.name, 0, choices))
+        return fill_template(template, make_up_values(template, form.name, 0, choices))
 
     def has_page(self, _url: str) -> bool:
         return True

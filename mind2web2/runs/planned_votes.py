@@ -40,7 +40,7 @@ def planned_votes(result: ResultFile, judge: JudgeSpec) -> PlannedVotes:
     """
     provenance = result.provenance
     known_rule = provenance is not None and provenance.judge.is_by_known_rules
-    made_by = VoteRule.parsed(provenance.judge.votes) if provenance and known_rule else VoteRule()
+    made_by = VoteRule.parse(provenance.judge.votes) if provenance and known_rule else VoteRule()
     # So many votes by the rule, or by the script: the evidence does not tell.
     trials = made_by.trials()
     stored = own = first = 0

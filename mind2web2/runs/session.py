@@ -145,7 +145,7 @@ async def open_run(
         if settings.is_replay and judgments is not None:
             named = replayed_judge(settings, store, replayed_file(settings, judgments))
         else:
-            named = (own.judge or judge_spec(settings)).priced(settings.prices)
+            named = (own.judge or judge_spec(settings)).with_prices(settings.prices)
         specs = named.in_turn()
         sender = _sender(settings, judgments, specs, store)
         budget = own.budget or budget_of(settings, named)
@@ -253,7 +253,7 @@ def judge_spec(settings: RunSettings) -> JudgeSpec:
         delivery=delivery_of(settings),
     )
     cascade = settings.judge_cascade
-    return judge if cascade is None else judge.preceded_by(cascade)
+    return judge if cascade is None else judge.with_first_judge(cascade)
 
 
 def judge_client(judge: JudgeSpec) -> LLMClient:
@@ -288,7 +288,7 @@ def budget_of(settings: RunSettings, judge: JudgeSpec | None = None) -> Budget |
     """
     if settings.max_cost is None or settings.is_replay:
         return None
-    judge = judge or judge_spec(settings).priced(settings.prices)
+    judge = judge or judge_spec(settings).with_prices(settings.prices)
     return Budget(settings.max_cost, judge.model, judge.delivery, judge.own_price)
 
 

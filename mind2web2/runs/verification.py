@@ -131,7 +131,7 @@ class Check:
         self.findings.append(Finding(kind, text))
 
 
-def verified(
+def check_results(
     paths: PathConfig, agent_name: str, task_ids: Sequence[str], judgments: Path | None
 ) -> list[Check]:
     """Check the results of these tasks; only temporary folders are written.
@@ -243,7 +243,7 @@ async def _compare_all(
                     parts = _parts(made_from, store, library, limits)
                     setting = _setting(paths, agent_name, check, pages_of(str(check.task_id)))
                     text = read_answer(setting.answer.path)
-                    time = ScriptTime.recorded(made_from)
+                    time = ScriptTime.of_result(made_from)
                     again = await run_script_on_answer(setting, parts, text, _unread_log, time)
                 except (Mind2Web2Error, OSError) as error:
                     _add_failure(check, " ".join(str(error).split()))
@@ -327,7 +327,7 @@ def _parts(
     )
     return run_parts(
         settings,
-        replaying_judge(judge.replayed(), store),
+        replaying_judge(judge.as_replay(), store),
         OwnParts(limits=limits),
         library=library,
     )

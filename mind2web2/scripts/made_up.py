@@ -157,7 +157,9 @@ class _Place:
         return _WORDS[place % len(_WORDS)] + ending
 
 
-def made_up(template: type[BaseModel], extraction: str, order: int, choices: Choices) -> Values:
+def make_up_values(
+    template: type[BaseModel], extraction: str, order: int, choices: Choices
+) -> Values:
     """Return made-up values of a template; ``order`` is that of the extraction in its run."""
     return _group(template, (), _Place(extraction, order), choices)
 
@@ -227,7 +229,7 @@ def _text(name: str, place: _Place) -> str:
     return text or f"{name.replace('_', ' ')} {place.word}"
 
 
-def filled(template: type[BaseModel], values: Values) -> BaseModel:
+def fill_template(template: type[BaseModel], values: Values) -> BaseModel:
     """Return the template with these values; what is missing is null, and what does not fit is empty."""
     empty = empty_instance(template)
     given = {}
@@ -245,7 +247,7 @@ def filled(template: type[BaseModel], values: Values) -> BaseModel:
             return template.model_construct(**(vars(empty) | fit))
 
 
-def changed(values: Values, path: Path, change: Callable[[Any, int], Any]) -> Values:
+def change_values(values: Values, path: Path, change: Callable[[Any, int], Any]) -> Values:
     """Return the values with another value at a path, in every item of the lists on the way.
 
     Args:

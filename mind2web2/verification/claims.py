@@ -34,7 +34,7 @@ from mind2web2.verification.messages import (
     quotable,
     verification_messages,
 )
-from mind2web2.verification.quotes import looked_up
+from mind2web2.verification.quotes import locate_quote
 from mind2web2.verification.run_questions import Verification
 
 
@@ -246,7 +246,7 @@ class ClaimJudging:
             trial=trial,
             supported=verdict.result,
             reasoning=verdict.reasoning,
-            quote=await looked_up(verdict.quote, quotable(context.answer, answered.page)),
+            quote=await locate_quote(verdict.quote, quotable(context.answer, answered.page)),
             declined=answered.reply.declined,
             judgment=answered.reply.judgment,
         )

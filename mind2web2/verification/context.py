@@ -245,7 +245,7 @@ class EvaluationContext:
             return None if page.times_halved == _FURTHER_CUTS else page.halve()
         if page.limit is None or not page.images:
             return None
-        stricter = page.limit.merged(self.judge.image_limit)
+        stricter = page.limit.merge(self.judge.image_limit)
         if stricter == page.limit:
             return None
         return await self._page_within_limit(page, stricter)

@@ -54,7 +54,7 @@ class _Span(NamedTuple):
     end: int
 
 
-async def looked_up(quote: str, shown: Sequence[tuple[QuoteSource, str]]) -> Quote | None:
+async def locate_quote(quote: str, shown: Sequence[tuple[QuoteSource, str]]) -> Quote | None:
     """Return the place of a quotation in the texts shown, ``None`` where nothing is quoted.
 
     Args:
@@ -68,7 +68,7 @@ async def looked_up(quote: str, shown: Sequence[tuple[QuoteSource, str]]) -> Quo
 
 
 def find_quote(quote: str, shown: Sequence[tuple[QuoteSource, str]]) -> Quote:
-    """Do as ``looked_up``, on this thread; a blank quotation is not found."""
+    """Do as ``locate_quote``, on this thread; a blank quotation is not found."""
     for source, text in shown:
         if span := _verbatim(text, quote.strip()) or _find_folded(text, quote):
             return Quote(text=quote, match="found", source=source, start=span.start, end=span.end)

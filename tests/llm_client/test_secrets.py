@@ -230,7 +230,7 @@ def test_an_address_that_is_none_is_not_repeated(address):
 def test_settings_show_no_secret():
     """Neither in words nor as Python shows them."""
     address = "https://reader:pass!word@judge.example/v1?key=query-key"
-    cascade = JudgeCascade.parsed(f"cheap@{address},strong")
+    cascade = JudgeCascade.parse(f"cheap@{address},strong")
     assert str(cascade) == "cheap@https://judge.example/v1,strong"
     settings = RunSettings(judge_base_url=(address,), judge_cascade=cascade)
     assert [secret for secret in SECRETS if secret in repr(settings)] == []

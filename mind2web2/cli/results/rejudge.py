@@ -28,7 +28,7 @@ from mind2web2.analysis.judgings import (
 )
 from mind2web2.cli.console import line, plain_console
 from mind2web2.cli.estimate import print_estimate
-from mind2web2.cli.evaluate import prepared
+from mind2web2.cli.evaluate import prepare_settings
 from mind2web2.cli.evaluate_run import run_evaluation
 from mind2web2.cli.options import (
     CommandParser,
@@ -178,7 +178,7 @@ def _agent(order: _Order, name: str) -> _Agent:
         raise UsageError(
             "a replay asks no judge: name one with --judge_model, and --llm_provider or --judge_base_url"
         )
-    own = prepared(own)
+    own = prepare_settings(own)
     counted = Judging.read(paths.eval_results_root, name)
     scored = counted.scores()
     work = [

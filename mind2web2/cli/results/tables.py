@@ -23,7 +23,7 @@ from mind2web2.results.claim_facts import Reservation
 from mind2web2.results.freshness import ResultsNow
 from mind2web2.statistics.uncertainty import LEVEL, RESAMPLES, IntervalFigures
 from mind2web2.utils.names import name_list, natural_key
-from mind2web2.utils.text import counted, number, percent, signed, whole
+from mind2web2.utils.text import counted, number, percent, whole, with_sign
 
 _TASKS_SHOWN = 3
 # More are not worth their exact number, which depends on a small remainder of two estimates.
@@ -342,7 +342,7 @@ def print_ranking(console: Console, found: Ranking, flips: Mapping[str, LeafFlip
     for other in others:
         pair = pairs[other]
         _print_power(console, pair, found.num_tasks)
-        largest = ", ".join(f"{one.task_id} {signed(one.difference)}" for one in pair.largest)
+        largest = ", ".join(f"{one.task_id} {with_sign(one.difference)}" for one in pair.largest)
         if largest:
             line(console, f"Largest differences of {other} from {first}: {largest}")
         _print_flips(console, first, other, flips[other])
@@ -378,8 +378,8 @@ def _print_metric(console: Console, found: Ranking, name: str, label: str) -> No
 
 
 def _cells(pair: Pair) -> Sequence[str]:
-    shown = "-" if pair.low is None else f"{signed(pair.low)} to {signed(pair.high)}"
-    return signed(pair.difference), shown, f"{pair.p_holm:.2g}"
+    shown = "-" if pair.low is None else f"{with_sign(pair.low)} to {with_sign(pair.high)}"
+    return with_sign(pair.difference), shown, f"{pair.p_holm:.2g}"
 
 
 def _print_power(console: Console, pair: Pair, tasks: int) -> None:

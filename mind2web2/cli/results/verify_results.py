@@ -14,7 +14,7 @@ from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.cli.suggestions import suggested_evaluation
 from mind2web2.errors import UsageError
 from mind2web2.runs.settings import RunSettings
-from mind2web2.runs.verification import KINDS, Check, Finding, summaries_checked, verified
+from mind2web2.runs.verification import KINDS, Check, Finding, check_results, summaries_checked
 from mind2web2.utils.names import check_name, name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.text import number
@@ -58,7 +58,7 @@ def _check_results(settings: RunSettings, agent_name: str) -> _Checked:
             f"no judgments at {judgments}: name a judgments.sqlite3 or an exported .jsonl file"
         )
     task_ids = _tasks(paths, agent_name, settings.task_ids or None)
-    answers = verified(paths, agent_name, task_ids, judgments)
+    answers = check_results(paths, agent_name, task_ids, judgments)
     places = task_ids if settings.task_ids else (*task_ids, None)
     summaries = [summaries_checked(paths, agent_name, task_id) for task_id in places]
     return _Checked(agent_name, answers, summaries)

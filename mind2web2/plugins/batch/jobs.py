@@ -161,7 +161,7 @@ class BatchJobs:
             RequestFailedError: the job has no line for it.
             JudgeError: the job's results are unknown, or it cannot be sent.
         """
-        question = await self._collector.named(custom_id, make_body)
+        question = await self._collector.identify(custom_id, make_body)
         # Two callers with the same question need a reply each.
         while (earlier := self._waiting.get(question)) is not None:
             await asyncio.wait({earlier})

@@ -287,7 +287,7 @@ class Collector:
         self._encoding = asyncio.Lock()
         self._changed = asyncio.Event()
 
-    async def named(self, custom_id: str, make_body: Callable[[], JsonBody]) -> Question:
+    async def identify(self, custom_id: str, make_body: Callable[[], JsonBody]) -> Question:
         """Return the identity of a question."""
         sha256 = await self._encode(asyncio.to_thread(lambda: make_body().sha256()))
         return custom_id or sha256, sha256

@@ -14,7 +14,7 @@ from rich.console import Console
 from mind2web2.cli.console import line, plain_console
 from mind2web2.cli.displays import CrawlDisplay
 from mind2web2.cli.estimate import print_estimate
-from mind2web2.cli.evaluate import prepared
+from mind2web2.cli.evaluate import prepare_settings
 from mind2web2.cli.evaluate_run import run_evaluation
 from mind2web2.cli.event_loop import run_to_exit
 from mind2web2.cli.settings_file import settings_of
@@ -157,7 +157,7 @@ def _status_of(
     for output in options.output:
         check_ending(output, has_judge)
     command = _Command(
-        prepared(given),
+        prepare_settings(given),
         plain_console(),
         has_judge=has_judge,
         has_key=has_key,

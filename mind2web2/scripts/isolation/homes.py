@@ -17,7 +17,7 @@ from pydantic_core import to_jsonable_python
 
 from mind2web2.scripts.isolation.processes import START, ForkServer, fork_server
 from mind2web2.scripts.isolation.read_files import changed_ns
-from mind2web2.scripts.isolation.rpc import Message, decoded, encoded, encoded_value
+from mind2web2.scripts.isolation.rpc import Message, decode, encode, encode_value
 from mind2web2.scripts.isolation.worker import HomeJob
 
 # A script that takes longer to load is loaded by each pass, within the limits of the answer.
@@ -89,7 +89,7 @@ class ScriptHomes:
         Raises:
             OSError: it cannot be started.
         """
-        key = encoded_value(to_jsonable_python(job))
+        key = encode_value(to_jsonable_python(job))
         with self._lock:
             loading = self._loading.setdefault(key, threading.Lock())
         with loading:
@@ -157,10 +157,10 @@ class ScriptHomes:
 def _exchange(control: socket.socket, job: HomeJob) -> dict[str, int]:
     """Send a job and return the files that its script has read. Raises EOFError: it does not answer."""
     with Connection(os.dup(control.fileno())) as connection:
-        connection.send_bytes(encoded(Message("job", to_jsonable_python(job))))
+        connection.send_bytes(encode(Message("job", to_jsonable_python(job))))
         if not connection.poll(_LOAD_TIMEOUT_S):
             raise EOFError
-        files: dict[str, int] = decoded(connection.recv_bytes()).content
+        files: dict[str, int] = decode(connection.recv_bytes()).content
         return files
 
 

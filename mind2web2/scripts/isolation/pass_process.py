@@ -39,7 +39,7 @@ from mind2web2.scripts.isolation.rpc import (
     Question,
     Reply,
     RpcConnection,
-    encoded_value,
+    encode_value,
     served,
 )
 from mind2web2.scripts.isolation.worker import HomeJob, PassJob
@@ -217,7 +217,7 @@ class AnswerProcesses:
     def _encode_replies(self, known: Mapping[str, Reply]) -> dict[str, str]:
         """Return the replies as they travel."""
         for key in known.keys() - self._replies.keys():
-            self._replies[key] = encoded_value(known[key])
+            self._replies[key] = encode_value(known[key])
         return dict(self._replies)
 
     async def _run(
@@ -265,7 +265,7 @@ class AnswerProcesses:
         """Serve a pass; ``None`` where it ends, or has to be ended, without a word."""
         try:
             async with asyncio.timeout(min(_PASS_TIMEOUT_S, self._limits.block_s)):
-                return await service.connection.served(service)
+                return await service.connection.serve(service)
         except Exception as error:
             log.debug("pass failed script=%s", job.call.script_path, exc_info=error)
             return None
@@ -273,7 +273,7 @@ class AnswerProcesses:
     async def _in_program_order(self, service: PassService, job: PassJob) -> Done | None:
         name = job.call.script_path.name
         try:
-            return await service.connection.served(service)
+            return await service.connection.serve(service)
         except EvalScriptError as error:
             raise EvalScriptError(f"script {name} {error}") from error
         except Mind2Web2Error:
@@ -315,7 +315,7 @@ async def _read_printed(process: ScriptProcess, pieces: list[bytes]) -> None:
 
 async def _check_replies(service: PassService) -> None:
     """Let the templates of an ended pass check the replies to its questions."""
-    serving = asyncio.create_task(service.connection.served(service))
+    serving = asyncio.create_task(service.connection.serve(service))
     left: set[asyncio.Task[object]] = set(service.works)
     while left and not serving.done():
         _, left = await asyncio.wait({serving, *left}, return_when=asyncio.FIRST_COMPLETED)

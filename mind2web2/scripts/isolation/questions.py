@@ -16,8 +16,8 @@ from mind2web2.scripts.isolation.rpc import (
     Question,
     Reply,
     RpcClient,
-    encoded_value,
-    validated,
+    encode_value,
+    validate,
 )
 from mind2web2.verification.stand_ins import has_mark
 
@@ -124,13 +124,13 @@ class PassQuestions:
             await asyncio.sleep(_REPLY_S)
             return self.open()
         await asyncio.sleep(_REPLY_S)
-        reply: Reply = validated(Reply, json.loads(content))
+        reply: Reply = validate(Reply, json.loads(content))
         if reply.failure is not None and reply.failure.name not in PAGE_ERRORS:
             return self._fail_question(question.key, reply)
         self.used.append(question.key)
         if reply.failure is not None:
             raise reply.failure.of_run()
-        return validated(kind, reply.value)
+        return validate(kind, reply.value)
 
     def open(self) -> UnknownReply:
         """Note that the script gets a stand-in."""
@@ -182,10 +182,10 @@ def asked(
     Args:
         counts: how often each request of the script's own was made; each time it is another question.
     """
-    text = encoded_value(arguments)
+    text = encode_value(arguments)
     if name == "chat":
         counts[text] += 1
         arguments = {**arguments, "trial": counts[text]}
-        text = encoded_value(arguments)
+        text = encode_value(arguments)
     key = hashlib.sha256(f"{name} {text}".encode(errors="surrogatepass")).hexdigest()
     return Question(key[:32], name, arguments, template), text

@@ -58,7 +58,7 @@ from mind2web2.scripts.isolation.rpc import (
     Reply,
     RpcClient,
     prepare,
-    validated,
+    validate,
 )
 from mind2web2.scripts.limits import LoopGuard, ScriptStops
 from mind2web2.scripts.load import EvaluateAnswer, tells_stand_ins
@@ -178,7 +178,7 @@ def _load_all() -> None:
 def be_home(connection_fd: int) -> None:
     """Load the script of the first message, and start a process for each of its passes."""
     client = RpcClient(connection_fd)
-    job = validated(HomeJob, client.receive().content)
+    job = validate(HomeJob, client.receive().content)
     home = ScriptHome(job)
     client.send(Message("reply", home.loaded_files()))
     gc.freeze()
@@ -242,7 +242,7 @@ class ScriptHome:
     def run(self, connection_fd: int) -> None:
         """Evaluate the answer of the first message in this process, and send how that ended."""
         client = RpcClient(connection_fd)
-        job = validated(PassJob, client.receive().content)
+        job = validate(PassJob, client.receive().content)
         # The lines that a script printed before a crash are kept.
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # typeshed: any TextIO
         random.seed(f"{job.call.answer_name} {job.call.answer}")

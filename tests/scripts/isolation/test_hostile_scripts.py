@@ -177,7 +177,7 @@ async def test_questions_are_told_apart_and_bounded(project, monkeypatch, questi
     """A second one of a number would get the first one's reply; many fill the run's memory."""
     monkeypatch.setattr(rpc, "MAX_WAITING_BYTES", 100_000)
     body = (
-        f"contents = [rpc.encoded(each) for each in {questions}]\n"
+        f"contents = [rpc.encode(each) for each in {questions}]\n"
         "packed = [rpc._LENGTH.pack(len(each)) + each for each in contents]\n"
         "import os\n"
         "os.write(run._fd, b''.join(packed))\n"

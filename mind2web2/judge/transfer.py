@@ -11,12 +11,11 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from mind2web2.errors import JudgmentStoreError, UsageError
+from mind2web2.judge.spec import JudgeIdentity, JudgmentSource
 from mind2web2.judge.store import (
     NAMED_FILE,
     OWN_STORE,
-    JudgeIdentity,
     Judgment,
-    JudgmentSource,
     JudgmentStore,
     extra_body_column,
     problem_of,

@@ -18,6 +18,7 @@ from mind2web2.errors import JudgmentStoreError, UsageError
 from mind2web2.judge.admission import Admission, DualSemaphore
 from mind2web2.judge.budget import BATCH_CAUTION, Budget
 from mind2web2.judge.caching import CachingJudge
+from mind2web2.judge.composed import opened_judge
 from mind2web2.judge.other_agents import SharingJudgmentStore
 from mind2web2.judge.protocol import QuestionObserver
 from mind2web2.judge.shared import SharedStore
@@ -155,7 +156,7 @@ async def open_run(
             named = replayed_judge(settings, store, replayed_file(settings, judgments))
         else:
             named = (own.judge or judge_spec(settings)).priced(settings.prices)
-        specs = named.in_turn()
+        specs = named.judges
         batches = _jobs_of(settings, judgments, specs, store) if settings.batch else []
         budget = own.budget or budget_of(settings, named)
         if budget is not None:
@@ -166,18 +167,19 @@ async def open_run(
         if own.provider is None and not settings.is_replay:
             pairs = zip_longest(specs, batches)
             clients = [judge_client(spec, jobs) for spec, jobs in pairs]
-        judge: CachingJudge | None = None
-        for spec, client in zip_longest(specs, clients):
-            judge = CachingJudge(
+
+        def make(spec: JudgeSpec, kind: type[CachingJudge] = CachingJudge) -> CachingJudge:
+            client = clients[specs.index(spec)] if clients else None
+            return kind(
                 spec,
                 own.provider or client,
                 store,
                 overwrite=settings.overwrite,
                 budget=budget,
-                first=judge,
                 observer=own.observer,
             )
-        assert judge is not None, "at least one judge decides"
+
+        judge = opened_judge(named, make)
         checks = (last_check(root, judge.identity) for root in check_roots)
         check = own.judge_check or next((found for found in checks if found is not None), None)
         session = Session(
@@ -261,8 +263,9 @@ def judge_spec(settings: RunSettings) -> JudgeSpec:
         outage_wait_s=settings.judge_outage_wait,
         batch=settings.batch,
     )
-    cascade = settings.judge_cascade
-    return judge if cascade is None else judge.preceded_by(cascade)
+    for own in settings.of_plugins:
+        judge = own.judge(judge)
+    return judge
 
 
 def judge_client(judge: JudgeSpec, batches: BatchJobs | None = None) -> JudgeClient:
@@ -361,11 +364,11 @@ def run_parts(
 
 def replaying_judge(named: JudgeSpec, store: JudgmentStore) -> CachingJudge:
     """Return a judge that answers from stored judgments alone."""
-    judge: CachingJudge | None = None
-    for spec in named.in_turn():
-        judge = CachingJudge(spec, None, store, first=judge)
-    assert judge is not None, "at least one judge decides"
-    return judge
+
+    def make(spec: JudgeSpec, kind: type[CachingJudge] = CachingJudge) -> CachingJudge:
+        return kind(spec, None, store)
+
+    return opened_judge(named, make)
 
 
 def _limits(settings: RunSettings) -> DualSemaphore:

@@ -15,6 +15,7 @@ from typing import Any, NoReturn, TypeVar
 
 from mind2web2.capture.network.proxy_url import parse_upstream
 from mind2web2.errors import UsageError
+from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL
 from mind2web2.runs.setting import Setting
 from mind2web2.runs.settings import (
     FOLDER_NAMES,
@@ -92,6 +93,11 @@ class CommandParser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         """Return the whole help; its usage has no list of options."""
+        if self.usage is None:
+            self.usage = self._usage_line()
+        return super().format_help()
+
+    def _usage_line(self) -> str:
         options = [action for action in self._actions if action.option_strings]
         helps = {action: action.help for action in options}
         for action in options:
@@ -101,8 +107,7 @@ class CommandParser(argparse.ArgumentParser):
         finally:
             for action, help_text in helps.items():
                 action.help = help_text
-        self.usage = " ".join(["%(prog)s [options]", *usage.split()])
-        return super().format_help()
+        return " ".join(["%(prog)s [options]", *usage.split()])
 
     def format_short_help(self) -> str:
         """Return the help without the rare options."""
@@ -320,6 +325,20 @@ def asking_providers(help_text: str = "") -> Setting:
     )
 
 
+def asking_judge() -> tuple[Setting, Setting]:
+    """Return the declarations of provider and model for a command that replays nothing."""
+    model = replace(SETTINGS["judge_model"], default_text=DEFAULT_JUDGE_MODEL)
+    return asking_providers(), model
+
+
+def cost_for_good() -> Setting:
+    """Return the declaration of ``--max_cost`` for a command that does not continue by itself."""
+    return replace(
+        SETTINGS["max_cost"],
+        help="stop asking when this many dollars are spent; start the command again to go on",
+    )
+
+
 def _add_setting(
     group: argparse._ArgumentGroup | argparse.ArgumentParser,
     setting: Setting,
@@ -429,7 +448,7 @@ def add_audits_root(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         type=Path,
         default=Path("audits"),
-        help="where labels go (default: audits/)",
+        help="people's labels (default: audits/)",
     )
 
 
@@ -441,5 +460,5 @@ def add_correction_roots(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         type=Path,
         default=Path("rejudged"),
-        help="where samples by a strong judge are (default: rejudged/)",
+        help="samples judged again by a strong judge (default: rejudged/)",
     )

@@ -319,7 +319,7 @@ def test_good_values():
         (
             main,
             ["metrics", "--help"],
-            ["--task_list FILE", "--json", "what is missing counts as 0"],
+            ["--task_list FILE", "--json", "missing answers count as 0"],
         ),
         (main, ["judgments", "--help"], ["export", "import", "offline"]),
         (
@@ -327,7 +327,7 @@ def test_good_values():
             ["judgments", "export", "--help"],
             ["AGENT", "FILE", "--eval_results_root DIR"],
         ),
-        (main, ["judgments", "import", "--help"], ["those stored before stay"]),
+        (main, ["judgments", "import", "--help"], ["the agent's own, which stay"]),
     ],
 )
 def test_help_teaches(command, words, taught):

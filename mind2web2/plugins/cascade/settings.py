@@ -23,9 +23,10 @@ class CascadeSettings(PluginSettings):
     judge_cascade: JudgeCascade | None = setting(
         None,
         Setting(
-            "two judges, in place of --judge_model: the cheap one votes on claims, and the strong one "
-            "decides where its votes differ or a critical leaf fails, and extracts. Write CHEAP@SERVER for "
-            "a first judge on another server, an address or a file as for --judge_pool. Results name both",
+            "use two judges instead of --judge_model. The cheap model votes first; the strong "
+            "model decides where those votes differ or a critical leaf would fail, and does all "
+            "extraction. Write CHEAP@SERVER if the cheap model has its own server, an address or "
+            "a file as for --judge_pool. Results name both models",
             parse=JudgeCascade.parsed,
             metavar="CHEAP,STRONG",
             group="judge",

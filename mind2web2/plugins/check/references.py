@@ -29,7 +29,7 @@ _LABELS = re.compile(
     r"(?:\*\*|</sup>)?:?)+"
 )
 _LABEL = re.compile(rf"{_BRACKETED}|【(\d{{1,3}})】|([¹²³⁰⁴-⁹]+)")
-_NUMBER_CELL = re.compile(r"\W*(\d{1,3})\W*\|")
+_NUMBER_CELL = re.compile(r"\W*(\d{1,4})\W*\|")
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 _DEFINITION = re.compile(r"\\?\[\^?[^\[\]\s^]{1,40}?\^?\\?\]:")
 _ADDRESS_WORD = re.compile(
@@ -119,6 +119,8 @@ class _Finder:
         self._blocks = blocks
         self._addresses = addresses
         self._in_list: set[int] = set()
+        # By the heading's level: no list of sources begins before this block.
+        self._empty_until: dict[int, int] = {}
         self._by_block = _addresses_by_block(blocks, addresses)
 
     @property
@@ -146,20 +148,24 @@ class _Finder:
         if len(content) > 100 or block.kind not in ("heading", "paragraph"):
             return []
         level = block.level or PLAIN_HEADING
-        below = list(range(index + 1, len(self._blocks)))
+        below = range(index + 1, len(self._blocks))
         if _HEADING.fullmatch(content):
-            section = list(takewhile(lambda at: not self._ends(at, level), below))
-            return (
-                section
-                if any(self._by_block[at] for at in section)
-                or any(self._labels(at) for at in section)
-                else []
-            )
+            return self._named_section(below, level)
         if block.kind == "heading" and _LOOSE_HEADING.fullmatch(content.strip("#* ")):
             section = list(takewhile(lambda at: not self._is_new_part(at, level), below))
             items = [at for at in section if self._blocks[at].kind == "item"]
             listed = [at for at in section if self._is_listed_address(at)]
             return section if items and 2 * len(listed) >= len(items) else []
+        return []
+
+    def _named_section(self, below: range, level: int) -> list[int]:
+        """Return the blocks of the section that begins there, if one of them is an entry."""
+        if below.start <= self._empty_until.get(level, 0):
+            return []
+        section = list(takewhile(lambda at: not self._ends(at, level), below))
+        if any(self._by_block[at] or self._labels(at) for at in section):
+            return section
+        self._empty_until[level] = below.start + len(section)
         return []
 
     def _is_new_part(self, index: int, level: int) -> bool:

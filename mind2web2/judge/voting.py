@@ -10,7 +10,7 @@ from mind2web2.rubric.verdicts import Vote
 from mind2web2.rubric.vote_rule import trials_needed
 from mind2web2.utils.aio import all_or_first_error
 
-# What a judge is shown with the claim.
+# The evidence that a judge sees with the claim.
 Shown = TypeVar("Shown")
 Voter = TypeVar("Voter", bound="Named")
 

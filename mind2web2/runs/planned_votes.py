@@ -47,7 +47,7 @@ def planned_votes(result: ResultFile, judge: JudgeSpec) -> PlannedVotes:
             votes = len(voted.votes)
             if follows:
                 votes = _votes_by(judge.vote_rule, voted.votes)
-            # Those of whichever judge cast them are the best that is known.
+            # The first judge's votes may be unknown; then the other judge's are the best guess.
             known = voted.first_votes or voted.votes
             expected = judge.expected_votes(votes, known, is_gate=leaf.critical)
             by_judge = [sum(pair) for pair in zip(by_judge, expected, strict=True)]

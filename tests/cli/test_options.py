@@ -154,7 +154,6 @@ def test_a_bad_value_is_reported_with_its_option(option, value, message):
     ],
 )
 def test_a_bad_value_of_the_cache_commands(words, message):
-    """Likewise."""
     run = call(batch_cache_main, "bot", *(["lake"] if words[0] != "two" else []), *words)
     assert (run.returncode, run.stdout) == (2, "")
     assert message in run.stderr.splitlines()[-1]

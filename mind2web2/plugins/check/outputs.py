@@ -1,4 +1,4 @@
-"""What a check prints and writes: lines, JSON and JUnit."""
+"""The outputs of a check: printed lines, JSON and JUnit."""
 
 from __future__ import annotations
 

@@ -222,7 +222,7 @@ class Cascade:
             max_images=strong.max_images,
             outage_wait_s=strong.outage_wait_s,
             client=strong.client if server is None else None,
-            batch=strong.batch,
+            delivery=strong.delivery,
         )
         return CascadeSpec.of(strong, first)
 

@@ -70,5 +70,7 @@ class CascadeSettings(PluginSettings):
                 "the servers of a pool serve one model: write the first judge with its own, as in "
                 f"--judge_cascade {cascade.first}@http://localhost:8000/v1,{cascade.strong}"
             )
-        if cascade.server is not None and settings.batch:
-            yield "--batch asks the batch endpoints of one provider: write the first judge without a server"
+        if cascade.server is not None and settings.delivery is not None:
+            yield (
+                f"--{settings.delivery} asks one provider: write the first judge without a server"
+            )

@@ -13,13 +13,9 @@ from mind2web2 import Judge, Scorer
 from mind2web2.cli import evaluate_main, main
 from mind2web2.errors import UsageError
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
-<<<<<<< HEAD:tests/plugins/cascade/test_two_judges.py
+from mind2web2.plugins.batch import sender
 from mind2web2.plugins.cascade.composition import cascade
 from mind2web2.plugins.cascade.voting import RULE
-=======
-from mind2web2.judge.voting import CASCADE_RULE
-from mind2web2.plugins.batch import sender
->>>>>>> main:tests/runs/test_two_judges.py
 from mind2web2.results.stored_results import latest_result
 
 CHEAP, STRONG = "gpt-4o-mini", "gpt-4o"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mind2web2.plugins.cascade.models import JudgeCascade
 from mind2web2.runs.setting import InFile, PluginSettings, Setting, setting
@@ -46,16 +46,14 @@ class CascadeSettings(PluginSettings):
         """Return the strong judge with the cheap one before it."""
         if self.judge_cascade is None:
             return judge
-        composition = load_part("compositions", "first_model")
-        composed: JudgeSpec = composition.preceded(judge, self.judge_cascade)
+        composed: JudgeSpec = _composition().preceded(judge, self.judge_cascade)
         return composed
 
     def replayed_judge(self, judge: JudgeSpec, stored: Sequence[JudgeIdentity]) -> JudgeSpec:
         """Return the strong judge of a replay with the stored cheap one before it."""
         if self.judge_cascade is None:
             return judge
-        composition = load_part("compositions", "first_model")
-        composed: JudgeSpec = composition.preceded_by_stored(judge, self.judge_cascade, stored)
+        composed: JudgeSpec = _composition().preceded_by_stored(judge, self.judge_cascade, stored)
         return composed
 
     def conflicts(self, settings: RunSettings) -> Iterator[str]:
@@ -74,3 +72,8 @@ class CascadeSettings(PluginSettings):
             yield (
                 f"--{settings.delivery} asks one provider: write the first judge without a server"
             )
+
+
+def _composition() -> Any:
+    """Return the rest of the plugin, which loads much; the help needs the settings alone."""
+    return load_part("compositions", "first_model")

@@ -11,7 +11,6 @@ from mind2web2.utils.entry_points import load_parts
 
 if TYPE_CHECKING:
     from mind2web2.judge.spec import JudgeIdentity, JudgeSpec
-    from mind2web2.runs.settings import RunSettings
 
 Value = TypeVar("Value")
 
@@ -116,8 +115,12 @@ def flag(
 class PluginSettings:
     """The base of the classes in which plugins declare settings: frozen dataclasses like ``RunSettings``."""
 
-    def conflicts(self, settings: RunSettings) -> Iterator[str]:  # noqa: ARG002
-        """Yield what contradicts what, each in one line with the option to leave out or to add."""
+    def conflicts(self, settings: Any) -> Iterator[str]:  # noqa: ARG002
+        """Yield what contradicts what, each in one line with the option to leave out or to add.
+
+        Args:
+            settings: the ``RunSettings``, whose module imports this one.
+        """
         return iter(())
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mind2web2.judge.spec import JudgeIdentity
+from mind2web2.judge.identity import JudgeIdentity
 from mind2web2.judge.store import CheckRecord, last_check
 from mind2web2.judge_check.fitness import failure
 from mind2web2.results.result_file import ResultFile

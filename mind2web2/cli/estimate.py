@@ -11,7 +11,8 @@ from mind2web2.llm_client.prices import price_usd
 from mind2web2.results.answers import RunFolders, TaskWork
 from mind2web2.results.freshness import Conditions, newest_judge
 from mind2web2.runs.estimate import PlannedRun, Range, RunEstimate, basis_text, estimate_run, total
-from mind2web2.runs.session import judge_spec, script_variables
+from mind2web2.runs.named_judge import judge_spec
+from mind2web2.runs.session import script_variables
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.dollars import dollars, dollars_as_given
 from mind2web2.utils.path_config import PathConfig

@@ -9,9 +9,9 @@ from datetime import datetime
 
 from mind2web2.llm_client.settings import public_address
 from mind2web2.results.provenance import Provenance
+from mind2web2.runs.named_judge import judge_spec
 from mind2web2.runs.paths import paths_of
 from mind2web2.runs.recorded_settings import recorded_settings
-from mind2web2.runs.session import judge_spec
 from mind2web2.runs.settings import JUDGE_SETTINGS, RunSettings
 from mind2web2.utils.program import program_words
 

@@ -24,6 +24,7 @@ from mind2web2.errors import (
     JudgmentStoreError,
 )
 from mind2web2.judge.budget import Budget
+from mind2web2.judge.identity import JudgeIdentity
 from mind2web2.judge.permit import AnswerLimits, CircuitBreaker, Permit
 from mind2web2.judge.protocol import (
     AskedQuestion,
@@ -32,7 +33,7 @@ from mind2web2.judge.protocol import (
 )
 from mind2web2.judge.services import ServiceAnswers
 from mind2web2.judge.session import ask_twice_if_declined
-from mind2web2.judge.spec import REPLAY, JudgeIdentity, JudgeRecord, JudgeSpec
+from mind2web2.judge.spec import REPLAY, JudgeRecord, JudgeSpec
 from mind2web2.judge.store import (
     Judgment,
     JudgmentStore,

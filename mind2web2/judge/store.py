@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mind2web2 import __version__
 from mind2web2.errors import JudgmentStoreError, ResultWriteError
-from mind2web2.judge.spec import JudgeIdentity
+from mind2web2.judge.identity import JudgeIdentity
 from mind2web2.llm_client.chat import (
     ChatRequest,
     ImageLimit,

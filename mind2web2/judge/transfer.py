@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from mind2web2.errors import JudgmentStoreError, UsageError
-from mind2web2.judge.spec import JudgeIdentity, JudgmentSource
+from mind2web2.judge.identity import JudgeIdentity, JudgmentSource
 from mind2web2.judge.store import (
     NAMED_FILE,
     OWN_STORE,

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from mind2web2.judge.spec import JudgeRecord, JudgmentSource
+from mind2web2.judge.identity import JudgmentSource
+from mind2web2.judge.spec import JudgeRecord
 from mind2web2.scripts.inputs import ScriptInputs
 
 # The name under which versions list this package.

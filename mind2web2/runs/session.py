@@ -34,7 +34,7 @@ from mind2web2.runs.answer import RunParts
 from mind2web2.runs.capturing import capture_settings, network_of
 from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.delivery import Sender, chosen_plugin, delivery_of
-from mind2web2.runs.replay import replayed_judge
+from mind2web2.runs.named_judge import judge_spec, replayed_judge
 from mind2web2.runs.settings import RunSettings
 from mind2web2.scripts.isolation.processes import DEFAULT_MEMORY_BYTES, ScriptLimits
 from mind2web2.scripts.isolation.run import Isolation
@@ -232,29 +232,6 @@ def open_shared_store(path: Path, url: str) -> SharedStore:
 def replayed_file(settings: RunSettings, judgments: Path) -> Path:
     """Return the file that a replay reads: the one that the settings name, else the run's own."""
     return judgments if settings.judgments is None else Path(settings.judgments)
-
-
-def judge_spec(settings: RunSettings) -> JudgeSpec:
-    """Return the judge that the settings name, for a run that is not a replay.
-
-    Raises:
-        UsageError: its server cannot be used.
-    """
-    judge = JudgeSpec(
-        settings.model,
-        None if settings.is_replay else settings.judge_server(),
-        settings.llm_provider,
-        temperature=settings.judge_temperature,
-        reasoning_effort=settings.judge_reasoning_effort,
-        max_images=settings.max_images,
-        extra_body=settings.judge_extra_body,
-        votes=settings.votes,
-        outage_wait_s=settings.judge_outage_wait,
-        delivery=delivery_of(settings),
-    )
-    for own in settings.of_plugins:
-        judge = own.judge(judge)
-    return judge
 
 
 def judge_client(judge: JudgeSpec) -> LLMClient:

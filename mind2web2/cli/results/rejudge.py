@@ -49,8 +49,9 @@ from mind2web2.errors import UsageError
 from mind2web2.llm_client.settings import endpoint_of
 from mind2web2.results.answers import TaskWork, select_work
 from mind2web2.results.stored_results import LoadedResult, latest_results
+from mind2web2.runs.named_judge import judge_spec
 from mind2web2.runs.recorded_settings import recorded_settings
-from mind2web2.runs.session import budget_of, judge_spec
+from mind2web2.runs.session import budget_of
 from mind2web2.runs.settings import (
     FOLDER_NAMES,
     SERVER_NAMES,

@@ -11,14 +11,9 @@ from mind2web2.errors import UsageError
 from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.composed import ComposedSpec, JudgeMaker
+from mind2web2.judge.identity import JudgeIdentity
 from mind2web2.judge.protocol import Judge
-from mind2web2.judge.spec import (
-    REPLAY,
-    JudgeIdentity,
-    JudgeRecord,
-    JudgeSpec,
-    server_named,
-)
+from mind2web2.judge.spec import REPLAY, JudgeRecord, JudgeSpec, server_named
 from mind2web2.judge.voting import Ballot, Shown, Voted, Voter
 from mind2web2.llm_client.chat import Limit
 from mind2web2.llm_client.own_price import OwnPrice
@@ -32,7 +27,7 @@ from mind2web2.plugins.cascade.voting import (
 )
 from mind2web2.rubric.verdicts import Vote
 from mind2web2.rubric.vote_rule import FIRST_VOTES
-from mind2web2.runs.replay import only_fitting
+from mind2web2.runs.named_judge import only_fitting
 
 
 @dataclass(frozen=True)

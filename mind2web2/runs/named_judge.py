@@ -1,4 +1,4 @@
-"""Which judge a replay replays: the one of the stored judgments that the settings describe."""
+"""The judge that the settings name: one to ask, or the one whose stored judgments are replayed."""
 
 from __future__ import annotations
 
@@ -7,11 +7,36 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mind2web2.errors import UsageError
-from mind2web2.judge.spec import JudgeIdentity, JudgeSpec, keyed_part
+from mind2web2.judge.identity import JudgeIdentity
+from mind2web2.judge.spec import JudgeSpec, keyed_part
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.judge.transfer import source_of
 from mind2web2.llm_client.settings import public_address
+from mind2web2.runs.delivery import delivery_of
 from mind2web2.runs.settings import REPLAY, RunSettings, all_settings, names_of_judge
+
+
+def judge_spec(settings: RunSettings) -> JudgeSpec:
+    """Return the judge that the settings name, for a run that is not a replay.
+
+    Raises:
+        UsageError: its server cannot be used.
+    """
+    judge = JudgeSpec(
+        settings.model,
+        None if settings.is_replay else settings.judge_server(),
+        settings.llm_provider,
+        temperature=settings.judge_temperature,
+        reasoning_effort=settings.judge_reasoning_effort,
+        max_images=settings.max_images,
+        extra_body=settings.judge_extra_body,
+        votes=settings.votes,
+        outage_wait_s=settings.judge_outage_wait,
+        delivery=delivery_of(settings),
+    )
+    for own in settings.of_plugins:
+        judge = own.judge(judge)
+    return judge
 
 
 def replayed_judge(settings: RunSettings, store: JudgmentStore, path: Path) -> JudgeSpec:

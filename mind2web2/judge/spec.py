@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from mind2web2.errors import UsageError
 from mind2web2.judge.delivery import DIRECT, Delivery
-from mind2web2.judge.identity import JudgeIdentity, JudgmentSource
+from mind2web2.judge.judgment import JudgeIdentity, JudgmentSource
 from mind2web2.llm_client.chat import ImageLimit
 from mind2web2.llm_client.own_price import OwnPrice
 from mind2web2.llm_client.settings import (

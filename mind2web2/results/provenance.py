@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from mind2web2.judge.identity import JudgmentSource
+from mind2web2.judge.judgment import JudgmentSource
 from mind2web2.judge.spec import JudgeRecord
 from mind2web2.scripts.inputs import ScriptInputs
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from mind2web2.utils.entry_points import load_parts
 
 if TYPE_CHECKING:
-    from mind2web2.judge.identity import JudgeIdentity
+    from mind2web2.judge.judgment import JudgeIdentity
     from mind2web2.judge.spec import JudgeSpec
 
 Value = TypeVar("Value")

@@ -11,7 +11,7 @@ from mind2web2.errors import UsageError
 from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.composed import ComposedSpec, JudgeMaker
-from mind2web2.judge.identity import JudgeIdentity
+from mind2web2.judge.judgment import JudgeIdentity
 from mind2web2.judge.protocol import Judge
 from mind2web2.judge.spec import REPLAY, JudgeRecord, JudgeSpec, server_named
 from mind2web2.judge.voting import Ballot, Shown, Voted, Voter

@@ -12,7 +12,7 @@ from mind2web2.runs.setting import InFile, PluginSettings, Setting, setting
 from mind2web2.utils.entry_points import load_part
 
 if TYPE_CHECKING:
-    from mind2web2.judge.identity import JudgeIdentity
+    from mind2web2.judge.judgment import JudgeIdentity
     from mind2web2.judge.spec import JudgeSpec
     from mind2web2.runs.settings import RunSettings
 

@@ -20,7 +20,7 @@ from mind2web2.llm_client.base_client import (
     LLMClient,
 )
 from mind2web2.llm_client.chat import ChatRequest
-from mind2web2.llm_client.failures import RequestFailedError, start_of
+from mind2web2.llm_client.failures import RequestFailedError
 from mind2web2.llm_client.openai_protocol import openai_connection
 from mind2web2.llm_client.settings import check_address
 from mind2web2.llm_client.structured_output import InvalidOutputError
@@ -28,6 +28,7 @@ from mind2web2.plugins.batch.endpoints import batch_endpoints
 from mind2web2.plugins.cascade.models import JudgeCascade
 from mind2web2.plugins.cascade.settings import CascadeSettings
 from mind2web2.runs.settings import RunSettings
+from mind2web2.utils.shown_text import start_of
 
 QUESTION = ChatRequest(model="m", messages=[{"role": "user", "content": "q"}])
 KEY, SESSION_TOKEN = "sk-the-key", "the-session-token"

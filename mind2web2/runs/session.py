@@ -145,7 +145,7 @@ async def open_run(
         if settings.is_replay and judgments is not None:
             named = replayed_judge(settings, store, replayed_file(settings, judgments))
         else:
-            named = (own.judge or judge_spec(settings)).priced(settings.prices)
+            named = (own.judge or judge_spec(settings)).with_prices(settings.prices)
         specs = named.judges
         sender = _sender(settings, judgments, specs, store)
         budget = own.budget or budget_of(settings, named)

@@ -137,7 +137,7 @@ def test_a_stored_judge_names_the_plugin_that_it_needs(without, tmp_path):
     run = without("cascade")
     (tmp_path / "project" / "read.py").write_text(
         "from mind2web2.judge.spec import JudgeRecord\n"
-        "JudgeRecord(provider='openai', endpoint='', model='a', first_model='b').replayed()\n"
+        "JudgeRecord(provider='openai', endpoint='', model='a', first_model='b').as_replay()\n"
     )
     outcome = run("read")
     assert outcome.stderr.splitlines()[-1].endswith(

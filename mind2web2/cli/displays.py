@@ -25,13 +25,14 @@ from mind2web2.judge.usage import RunUsage
 from mind2web2.pages.crawl import CrawlProgress, PageOutcome
 from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.runs.run import ProgressFile, RunProgress, RunState
+from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.dollars import dollars
 from mind2web2.utils.text import counted, number
 
 _KEEP_EVERY_S = 1.0
 MAY_STOP = (
-    "A batch may take up to a day. This command may be stopped at any time (Ctrl-C): the provider continues "
-    "with batches, and the same command fetches their results."
+    "A batch may take up to a day. You may stop this command at any time (Ctrl-C). The provider "
+    "goes on, and the same command fetches the results."
 )
 _REFRESH_S = 0.25
 # Off a terminal, a line with the totals this often.
@@ -155,7 +156,7 @@ class RunDisplay(LiveDisplay):
         yield from self._job_news()
         for name in self._progress.waiting.keys() - self._shown_waiting:
             self._shown_waiting.add(name)
-            yield f"{name}.md: another process is judging it; waiting until that is done"
+            yield f"{name}.md: waiting for another process that is judging it"
         for outcome in self._progress.outcomes[self._shown :]:
             self._shown += 1
             yield f"{self._count()} {self._outcome_text(outcome)}"
@@ -217,7 +218,7 @@ class RunDisplay(LiveDisplay):
         if outcome.score is None:
             reason = str(outcome.reason)
             first = self._first_with.setdefault(reason, name)
-            return f"{name}: no result: {reason if first == name else f'as {first}'}"
+            return f"{name}: no result: {reason if first == name else f'the same as {first}'}"
         text = f"{name}: {number(outcome.score)}"
         if outcome.reused:
             return f"{text}, reused"
@@ -256,6 +257,18 @@ def totals_text(usage: RunUsage) -> str:
     counts = f"{counted(asked.judgments, 'judgment')} asked, {reused:,} reused, {tokens:,} tokens, {cost}"
     parts = (counts, usage.slowdown.in_words(), usage.retries.in_words())
     return "; ".join(part for part in parts if part)
+
+
+def uncached_text(pages: int, settings: RunSettings) -> str:
+    """Return how many cited pages are not cached, and what becomes of the claims on them."""
+    if not pages:
+        return "All cited pages are cached."
+    text = f"{counted(pages, 'cited page')} {'is' if pages == 1 else 'are'} not cached."
+    if settings.captures_pages:
+        return f"{text} A page is captured when a claim needs it."
+    if settings.is_replay:
+        return f"{text} A replay captures none, so claims on them fail."
+    return f"{text} With --no_capture, claims on them fail."
 
 
 def duration_text(seconds: float) -> str:
@@ -330,5 +343,5 @@ def outcome_text(outcome: PageOutcome) -> str:
         text = f"saved, but looks wrong: {'; '.join(trouble.detail for trouble in record.troubles)}"
     else:
         text = "saved" if record.kind == "web" else "saved (PDF)"
-    kept = ", the page cached before stays" if outcome.is_kept else ""
+    kept = ", so the earlier page stays" if outcome.is_kept else ""
     return f"{text}{', copied from another task' if outcome.is_copied else kept}"

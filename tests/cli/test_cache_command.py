@@ -192,7 +192,7 @@ def test_the_scripts(project, site):
 @pytest.mark.parametrize(
     ("command", "words", "message"),
     [
-        (main, ["cache", "nobody"], "no agent nobody under answers: there is bot"),
+        (main, ["cache", "nobody"], "no agent nobody under answers. Found: bot"),
         (
             main,
             ["cache", "bot", "--task_id", "none"],
@@ -293,7 +293,7 @@ def test_an_answer_that_cannot_be_read(project):
     run = cache_bot("--no_llm")
     assert run.returncode == 1
     assert [line.partition(": left out: ")[0] for line in complaints(run.stderr)] == ["warning"]
-    assert "Answers that could not be read: 1 (lake/answer_2.md)" in run.stdout
+    assert "1 answer could not be read: lake/answer_2.md" in run.stdout
     assert "warning" not in run.stdout
 
 

@@ -82,7 +82,7 @@ def test_the_same_judge_is_asked_afresh(project):
     first = call(main, "rejudge", "bot", "--times", "1")
     assert first.returncode == 0
     check = "mind2web2 check-judge --llm_provider openai --judge_model judge-1"
-    assert f"How often is this judge right? {check}\n" in first.stdout
+    assert f"To see how often this judge is right: {check}\n" in first.stdout
     found = rejudged("bot")["agents"]["bot"]
     assert len(judge.models) - asked == 3 * len(TASKS) * 2 * 4 * 2
     assert set(judge.models[asked:]) == {"judge-1"}

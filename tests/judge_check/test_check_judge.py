@@ -268,9 +268,9 @@ def test_results_name_the_last_check_of_their_judge(check, server, tmp_path):
 
     unchecked = call(evaluate_main, *evaluation)
     command = f"mind2web2 check-judge --judge_model right --judge_base_url {server.base_url}"
-    assert f"How often is this judge right? {command}\n" in unchecked.stdout
+    assert f"To see how often this judge is right: {command}\n" in unchecked.stdout
     shard = call(evaluate_main, *evaluation, "--shard", "1/1", "--eval_results_root", "shard_1")
-    assert f"How often is this judge right? {command}\n" in shard.stdout, (
+    assert f"To see how often this judge is right: {command}\n" in shard.stdout, (
         "kept where other runs look"
     )
     assert "judge_check" not in read_json(project.result_paths()[-1])["run"]
@@ -279,7 +279,7 @@ def test_results_name_the_last_check_of_their_judge(check, server, tmp_path):
     check(*words, "--sample", "4")
     check("--judge_model", "right", "--votes", "1", "--category", "or")
     other = call(evaluate_main, *evaluation, "--overwrite")
-    assert "How often is this judge right?" in other.stdout, "that judge saw no images"
+    assert "how often this judge is right" in other.stdout, "that judge saw no images"
     assert call(evaluate_main, *evaluation, "--overwrite", "--no_screenshots").returncode == 0
     found = read_json(project.result_paths()[-1])["run"]["judge_check"]
     assert (found["cases"], found["accuracy"], found["is_whole_set"]) == (4, 1, False)

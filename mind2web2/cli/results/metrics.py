@@ -238,7 +238,7 @@ def _print_groups(console: Console, agent: ReportedAgent) -> None:
     if report.by_tag is not None and not report.by_tag:
         line(
             console,
-            f"{agent.name}: no leaf has a tag (tags=[...] in scripts, tags: in rubric files)",
+            f"{agent.name}: no leaf has a tag (write tags=[...] in scripts, tags: in rubric files)",
         )
     for tag in report.by_tag or ():
         leaves = counted(tag.leaves, "leaf")

@@ -2,12 +2,16 @@
 
 import asyncio
 import json
+from pathlib import Path
 
 import pytest
 from projects import ClaimJudge, Project, call, evaluate, read_json
 from result_parts import made_from
 
+from mind2web2.analysis.summaries import generate_result_summary
 from mind2web2.cli import main
+from mind2web2.runs.verification import summaries_checked
+from mind2web2.utils.path_config import PathConfig
 
 AS_BEFORE = "mind2web2 evaluate bot --judge_model judge-1 --no_capture"
 
@@ -148,8 +152,13 @@ def test_length_and_time_come_from_the_answers_if_results_lack_them(tmp_path, mo
     folder.mkdir(parents=True)
     (folder / "answer_1.md").write_text("It is deep.")
     (folder / "answer_1.meta.json").write_text('{"time_seconds": 12.5}')
+    generate_result_summary("eval_results", "bot")
+    written = Path("eval_results/bot/summary.json").read_text()
     numbers = json.loads(call(main, "metrics", "bot", "--json").stdout)
     assert (numbers["avg_answer_word_count"], numbers["avg_time_seconds"]) == (3, 12.5)
+    assert Path("eval_results/bot/summary.json").read_text() == written
+    findings = summaries_checked(PathConfig(tmp_path), "bot", None).findings
+    assert not [each for each in findings if each.text.startswith("summary.json differs")]
 
 
 def test_a_metric_of_few_values_has_no_interval(tmp_path, monkeypatch):

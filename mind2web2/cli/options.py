@@ -35,13 +35,16 @@ _Value = TypeVar("_Value")
 Handler = Callable[[argparse.Namespace], int]
 Subcommands = Any  # the type of argparse's subparsers action is private
 
-# Of the commands that score single answers.
+# The defaults of the commands that score single answers.
 SCORING_DEFAULTS = RunSettings(max_concurrent_answers=64, answer_timeout=600.0)
 _LONG_OPTION = re.compile(r"--[a-z][a-z_-]*(?=$|=)")
 
 
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Wraps the paragraphs of descriptions; lines with an indent, such as examples, stay as they are."""
+    """Wraps the paragraphs of descriptions.
+
+    Lines with an indent, such as examples, stay as they are.
+    """
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         parts = []
@@ -183,7 +186,10 @@ class _HelpAction(argparse.Action):
 
 
 class _StoreOnce(argparse.Action):
-    """Store a value, or the constant of an option without one; refuse the same option a second time."""
+    """Store a value, or the constant of an option without one.
+
+    Refuse the same option a second time.
+    """
 
     def __call__(
         self,
@@ -266,7 +272,10 @@ def _proxy_url(text: str) -> str:
 
 
 def _hide_in_process_list(argument: str) -> None:
-    """Overwrite an argument of this process where other users can read it; does nothing but on Linux."""
+    """Overwrite an argument of this process where other users can read it.
+
+    Does nothing but on Linux.
+    """
     secret = os.fsencode(argument)
     try:
         position = Path("/proc/self/cmdline").read_bytes().find(secret)

@@ -11,15 +11,12 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from mind2web2.errors import JudgmentStoreError, UsageError
+from mind2web2.judge.judgment import JudgeIdentity, Judgment, JudgmentSource, problem_of
 from mind2web2.judge.store import (
     NAMED_FILE,
     OWN_STORE,
-    JudgeIdentity,
-    Judgment,
-    JudgmentSource,
     JudgmentStore,
     extra_body_column,
-    problem_of,
     refuse_programs,
     store_error,
 )
@@ -81,7 +78,7 @@ def read_judgments(path: Path) -> Iterator[Judgment]:
         ) from error
     except OSError as error:
         raise UsageError(f"cannot read judgments from {path}: {error.strerror or error}") from error
-    # Not splitlines(): a reply may hold other line separators of Unicode.
+    # A reply may hold other line separators of Unicode, at which splitlines() would split too.
     for number, line in enumerate(text.split("\n") if text else (), start=1):
         try:
             yield Judgment.model_validate_json(line)

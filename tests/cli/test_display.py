@@ -1,4 +1,4 @@
-"""What a run shows while it goes on."""
+"""The display of a run."""
 
 import asyncio
 import io
@@ -62,7 +62,7 @@ async def test_elsewhere_than_on_a_terminal_there_is_a_line_an_answer():
         "[1/9] lake/answer_2.md: 0.50",
         f"[2/9] lake/answer_1.md: no result: {reason}",
         "[3/9] lake/answer_3.md: 1, reused",
-        "[4/9] lake/answer_4.md: no result: as lake/answer_1.md",
+        "[4/9] lake/answer_4.md: no result: the same as lake/answer_1.md",
         "[5/9] lake/answer_5.md: 0.25 (judged again: answer changed)",
     ]
 
@@ -86,7 +86,7 @@ def test_the_totals_tell_elapsed_and_remaining_time():
 
 
 async def test_the_last_outcomes_are_printed_too():
-    """Also if the display had no time to look again."""
+    """They are printed even if the display had no time to look again."""
     output = io.StringIO()
     progress = progress_of()
     async with RunDisplay(Console(file=output, width=100), progress, RunUsage()):

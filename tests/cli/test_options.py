@@ -154,7 +154,6 @@ def test_a_bad_value_is_reported_with_its_option(option, value, message):
     ],
 )
 def test_a_bad_value_of_the_cache_commands(words, message):
-    """Likewise."""
     run = call(batch_cache_main, "bot", *(["lake"] if words[0] != "two" else []), *words)
     assert (run.returncode, run.stdout) == (2, "")
     assert message in run.stderr.splitlines()[-1]
@@ -270,7 +269,7 @@ def test_good_values():
             ["--help"],
             [
                 f"python run_eval.py --agent_name my_agent {option} "
-                for option in ("--estimate", "--max_cost 20", "--batch")
+                for option in ("--estimate", "--max_cost 20")
             ],
         ),
         (
@@ -281,7 +280,6 @@ def test_good_values():
                 for option in (
                     "--estimate",
                     "--max_cost 20",
-                    "--batch",
                     "--task_id TASK",
                 )
             ],

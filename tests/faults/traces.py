@@ -1,4 +1,4 @@
-"""What a run of the example has left on disk: scores, reasons, judgments, and files that are damaged."""
+"""The traces of a run of the example on disk: scores, reasons, judgments and damaged files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any
 
 from faults.example import AGENT, Name, stored_judgments, tree_of
 
-from mind2web2.judge.store import FILE_NAME, Judgment
+from mind2web2.judge.judgment import Judgment
+from mind2web2.judge.store import FILE_NAME
 from mind2web2.results.stored_results import answer_results_dir, latest_result
 from mind2web2.results.task_summary import SUMMARY_NAME, UNSCORED_NAME
 from mind2web2.utils.files import is_leftover
@@ -19,7 +20,7 @@ from mind2web2.utils.files import is_leftover
 
 @dataclass(frozen=True)
 class Traces:
-    """What is on disk.
+    """The state on disk.
 
     Args:
         trees: of the answers in the tasks' ``summary.json``.

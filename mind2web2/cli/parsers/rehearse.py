@@ -72,7 +72,7 @@ def add_command(commands: Subcommands) -> None:
     )
     add(
         "--strict",
-        # Not the setting of this name, by which a script's mistakes leave no score.
+        # The setting named ``strict`` is another one: it withholds scores for a script's mistakes.
         dest="fails_unless_sound",
         action="store_true",
         help="exit with status 1 unless every task is sound (default: only if one fails to run)",

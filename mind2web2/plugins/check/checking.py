@@ -163,6 +163,7 @@ def _status_of(
         has_key=has_key,
         archive_url=options.archive_url,
         uses_archive=options.archive,
+        email=options.open_copies,
         outputs=options.output,
         bounds=bounds,
     )
@@ -182,6 +183,7 @@ class _Command:
     has_key: bool
     archive_url: str
     uses_archive: bool
+    email: str
     outputs: Sequence[Path]
     bounds: Sequence[Bound]
 
@@ -199,7 +201,7 @@ class _Command:
         async def captured() -> int:
             async with CrawlDisplay(self.console, progress):
                 capturing = Capturing(
-                    settings, check.cache, TASK, self.archive_url, self.uses_archive
+                    settings, check.cache, TASK, self.archive_url, self.uses_archive, self.email
                 )
                 await capturing.capture(check.sources, _moment(settings), progress)
             return 0

@@ -178,7 +178,7 @@ class CitationFinder:
         if not self._is_free(address.start, address.start + 1):
             return None
         if address.is_picture:
-            # It cites nothing and is no word of a sentence.
+            # A picture does not cite anything, and is not a word of a sentence.
             self._take(address.start, address.end)
             return Citation(address.start, address.end)
         number = _NUMBERED_NAME.fullmatch(address.name or "")

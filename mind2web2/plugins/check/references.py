@@ -181,7 +181,7 @@ class _Finder:
         return self._is_new_part(index, level) or self._is_prose(index)
 
     def _is_prose(self, index: int) -> bool:
-        """Tell whether a paragraph is no entry: no address, no label, no year, but sentences."""
+        """Tell whether a paragraph is prose: it has sentences, but no address, label or year."""
         block = self._blocks[index]
         if block.kind != "paragraph" or self._by_block[index] or self._labels(index):
             return False
@@ -279,7 +279,10 @@ class _Finder:
         return (number,) if number else ()
 
     def _addresses_of_entry(self, index: int) -> tuple[str, ...]:
-        """Return the addresses that an entry names; beside a full one neither hosts nor identifiers count."""
+        """Return the addresses that an entry names.
+
+        Beside a full one neither hosts nor identifiers count.
+        """
         urls = [each.url for each in self._by_block[index] if each.url and not each.is_picture]
         full = [url for url in urls if url.lower().startswith("http")]
         return tuple(dict.fromkeys(full or urls))

@@ -1,4 +1,4 @@
-"""What ``Scorer.check`` and the viewer need: the eval script of checks, and how its result is read."""
+"""The eval script of checks and the reader of its result, for ``Scorer.check`` and the viewer."""
 
 from __future__ import annotations
 

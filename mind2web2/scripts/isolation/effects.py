@@ -1,4 +1,4 @@
-"""What a script does beside its questions, seen in its process: threads, programs, connections, files.
+"""The effects of a script beside its questions: threads, programs, connections and files.
 
 A script that does any of it is not run again: all of it would happen again.
 """

@@ -21,9 +21,9 @@ from mind2web2.errors import (
     JudgeError,
     JudgeUnavailableError,
 )
+from mind2web2.judge.judgment import ServiceAnswer, judgment_key
 from mind2web2.judge.protocol import JudgeLedger, QuestionContext, Rejection
-from mind2web2.judge.services import ServiceRequest
-from mind2web2.judge.store import ServiceAnswer, judgment_key
+from mind2web2.judge.service_request import ServiceRequest
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Usage
 from mind2web2.llm_client.structured_output import schema_of
 from mind2web2.pages.prepared_page import PageSettings
@@ -345,7 +345,7 @@ async def test_a_script_is_asked_in_between(script):
 
 
 async def test_a_failure_in_between_is_the_scripts(script):
-    """It is no failure of the judge, whose name it may have."""
+    """Its name may be that of a failure of the judge."""
     end, _, _, _ = script
     end.ask(1, "check", text="?")
     asked = await end.reply()

@@ -164,7 +164,7 @@ def test_an_estimate_asks_and_writes_nothing(project):
     asked = len(judge.models)
     run = call(main, "rejudge", "bot", "--estimate")
     assert run.returncode == 0
-    assert "bot: one of 3 judgments" in run.stdout
+    assert "bot: each of 3 judgments takes" in run.stdout
     assert "Answers to evaluate: 6 of 6" in run.stdout
     assert len(judge.models) == asked
     assert not (root / "rejudged").exists()

@@ -167,7 +167,7 @@ def test_an_estimate_does_not_warn_of_pages_to_capture(check, tmp_path, caplog):
     (tmp_path / "labels.jsonl").write_text(json.dumps(row), encoding="utf-8")
     outcome = check("--labels", "labels.jsonl", "--judge_model", "right", "--estimate")
     assert (outcome.returncode, caplog.text) == (0, "")
-    assert "1 of the cases cite pages that are captured first" in outcome.stdout
+    assert "1 of the cases cite pages that a check captures first" in outcome.stdout
 
 
 def test_the_table_fits_eighty_columns(check, monkeypatch):

@@ -69,7 +69,7 @@ async def test_verdicts_that_stayed_are_shown_page_beside_page(page, results, is
         await expect(stayed).to_contain_text("The judge: <b>Well known.</b>")
         main = page.locator("main")
         await expect(main).to_contain_text("judge-1 noticed 75%")
-        await expect(main).to_contain_text("1 pair of leaves in one answer say the same")
+        await expect(main).to_contain_text("1 pair of leaves of one answer say the same")
         await stayed.locator("a").first.click()
         await expect(page.locator("section[aria-label='Claim and votes']")).to_be_visible()
 

@@ -350,7 +350,7 @@ def _below(found: Sequence[Quality], least: float | None) -> list[str]:
     for each in found:
         share = each.overall.accuracy.value
         if least is not None and share is not None and share < least:
-            below.append(f"{each.check.name} {share:.3g}")
+            below.append(f"{each.check.name} {percent(share)}")
     return below
 
 

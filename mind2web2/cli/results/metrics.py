@@ -129,7 +129,7 @@ def _below(agents: Sequence[ReportedAgent], limit: float | None) -> list[str]:
     """Return the agents whose partial completion is below ``--fail_under``, each with it."""
     scores = {agent.name: agent.report.summary.shown_score for agent in agents}
     return [
-        f"{name} {score:g}"
+        f"{name} {number(score)}"
         for name, score in scores.items()
         if limit is not None and score is not None and score < limit
     ]

@@ -334,7 +334,10 @@ def sample_lines(agent: str, found: Figures) -> Iterator[str]:
         f"{_price(found)}; weight of the results' judge {corrected.weight_of_judge:.2f}."
     )
     if found.more_wanted:
-        yield f"{agent}: for +-{found.target:g} judge {found.more_wanted} more."
+        yield (
+            f"{agent}: for an interval of {100 * found.target:g} points to either side, judge "
+            f"{counted(found.more_wanted, 'more answer')}."
+        )
     yield (
         f"{agent}: according to {found.judge}, {_share(found.wrong_passes)} of the passes are "
         f"wrong, and {_share(found.wrong_failures)} of the failures."

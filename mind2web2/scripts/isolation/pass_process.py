@@ -20,7 +20,6 @@ from mind2web2.errors import (
 from mind2web2.judge.protocol import Noted
 from mind2web2.judge.session import STOPPED
 from mind2web2.llm_client.chat import ReplyCheck
-from mind2web2.llm_client.failures import one_line
 from mind2web2.scripts.isolation.answer_client import SentLedger
 from mind2web2.scripts.isolation.homes import ScriptHome, ScriptHomes
 from mind2web2.scripts.isolation.log_records import SentRecord
@@ -44,6 +43,7 @@ from mind2web2.scripts.isolation.rpc import (
 )
 from mind2web2.scripts.isolation.worker import HomeJob, PassJob
 from mind2web2.scripts.passes import ScriptAnswers, ScriptPasses
+from mind2web2.utils.shown_text import one_line
 
 log = logging.getLogger(__name__)
 

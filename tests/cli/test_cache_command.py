@@ -277,7 +277,10 @@ def test_links_that_only_a_judge_sees(project, site):
         without_key = cache_bot("--judge_model", "m")
         assert without_key.returncode == 0
         assert "set OPENAI_API_KEY" in without_key.stderr
-        assert "In 1 answer, m could not be asked for links written as plain words." in without_key.stdout
+        assert (
+            "In 1 answer, m could not be asked for links written as plain words."
+            in without_key.stdout
+        )
         for _ in range(2):
             assert cache_bot("--judge_base_url", judge.base_url).returncode == 0
         assert len(judge.requests) == 1

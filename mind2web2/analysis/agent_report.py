@@ -163,7 +163,7 @@ def _summarise(
     root = paths.eval_results_root
     not_written = None
     try:
-        found = summarised_answers(root, agent_name, task_ids)
+        found = summarise_answers(root, agent_name, task_ids)
     except ResultWriteError as error:
         not_written = str(error)
         answers = agent_answers(root, agent_name)

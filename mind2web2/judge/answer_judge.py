@@ -95,7 +95,7 @@ class AnswerJudge(JudgeSession, AsyncCalls):
         """Return the votes that decide a claim."""
         return await votes_of(self, ballot)
 
-    def named(self, model: str) -> AnswerJudge:  # noqa: ARG002 (for several judges)
+    def for_model(self, model: str) -> AnswerJudge:  # noqa: ARG002 (for several judges)
         """Return the judge of a model that votes on claims."""
         return self
 

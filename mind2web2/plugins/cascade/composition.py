@@ -183,7 +183,7 @@ class CascadeOfAnswer(AnswerJudge):
         """Return the votes that decide a claim."""
         return await votes_of_two(self.first, self, ballot)
 
-    def named(self, model: str) -> AnswerJudge:
+    def for_model(self, model: str) -> AnswerJudge:
         """Return the judge of a model that votes on claims."""
         return self.first if model == self.first.voters[0] else self
 

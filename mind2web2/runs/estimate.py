@@ -335,7 +335,7 @@ class _Estimator:
                 found |= dict.fromkeys(theirs, (None, None))
         return found | self._judgments_in(path)
 
-    def _stored_in(self, path: Path) -> dict[str, tuple[str | None, str | None]]:
+    def _judgments_in(self, path: Path) -> dict[str, tuple[str | None, str | None]]:
         *others, judge = self._run.judge.judges
         found = stored_judgments(path, judge, self._run.endpoint)
         for other in others:

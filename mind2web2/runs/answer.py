@@ -85,10 +85,9 @@ async def answer_locked(folder: Path) -> AsyncIterator[bool]:
 
 async def _clear_left_lock(folder: Path) -> None:
     """Remove the lock file of a process that was killed right after writing its result."""
-    if await asyncio.to_thread((folder / _LOCK_NAME).exists):
-        with suppress(ResultWriteError):
-            async with answer_locked(folder):
-                pass
+    with suppress(ResultWriteError):
+        async with answer_locked(folder):
+            pass
 
 
 async def until_unlocked(folder: Path) -> None:
@@ -251,32 +250,24 @@ async def reuse_or_evaluate(job: AnswerJob, run: RunParts) -> AnswerOutcome | No
     newest: str | None = None
     try:
         newest = await asyncio.to_thread(newest_result_name, job.folder / "results")
-        text = await asyncio.to_thread(read_answer, job.answer.path)
-        earlier, changed = await _reusable_result(job, run, text, newest)
+        before = await asyncio.to_thread(_earlier, job, run, newest)
+        earlier, changed = await _with_same_services(before, run)
         if earlier is None or not _is_current(earlier, job, run):
             async with answer_locked(job.folder) as is_ours:
                 if not is_ours:
                     return None
-                seen, newest = (
-                    newest,
-                    await asyncio.to_thread(newest_result_name, job.folder / "results"),
-                )
+                seen = newest
+                newest = await asyncio.to_thread(newest_result_name, job.folder / "results")
                 if run.reuse and seen != newest:  # another process has written it since
-                    earlier, changed = await _reusable_result(job, run, text, newest)
+                    before = await asyncio.to_thread(_earlier, job, run, newest)
+                    earlier, changed = await _with_same_services(before, run)
                 if earlier is None:
-                    run.judge.raise_if_out()
-                    if _is_overwritten(run, newest):
-                        # Another run may have written this result since the start of this one.
-                        await asyncio.to_thread(
-                            list_overwritten, job.folder.parent, [job.answer.name]
-                        )
-                    result, is_same = await _evaluate_and_write(job, run, text)
-                    changed = None if is_same else changed
-                    return AnswerOutcome(
-                        job.task_id, job.answer.name, result, None, is_same, changed
-                    )
-                earlier = await asyncio.to_thread(_brought_up_to_date, earlier, job, run, text)
-        await _clear_left_lock(job.folder)
+                    return await _judged_outcome(job, run, before.text, newest, changed)
+                earlier = await asyncio.to_thread(
+                    _brought_up_to_date, earlier, job, run, before.text
+                )
+        elif before.has_lock:
+            await _clear_left_lock(job.folder)
         return AnswerOutcome(job.task_id, job.answer.name, earlier.content, None, reused=True)
     except JudgeUnusableError:
         raise  # it ends the run
@@ -294,22 +285,59 @@ async def reuse_or_evaluate(job: AnswerJob, run: RunParts) -> AnswerOutcome | No
     return AnswerOutcome(job.task_id, job.answer.name, None, reason, earlier_result=newest)
 
 
-async def _reusable_result(
-    job: AnswerJob, run: RunParts, text: str, newest: str | None
+@dataclass(frozen=True)
+class _Before:
+    """An answer before its evaluation.
+
+    Args:
+        earlier: a result that still holds, as far as files tell.
+        changed: why there is none, if one exists at all.
+        has_lock: another process judges the answer, or was killed while it did.
+    """
+
+    text: str
+    earlier: LoadedResult | None
+    changed: str | None
+    has_lock: bool
+
+
+def _earlier(job: AnswerJob, run: RunParts, newest: str | None) -> _Before:
+    """Return an answer with its earlier result; reads files."""
+    text = read_answer(job.answer.path)
+    if run.reuse:
+        earlier, changed = held_result(job, text, run.conditions)
+    else:
+        earlier, changed = None, "--overwrite" if _is_overwritten(run, newest) else None
+    return _Before(text, earlier, changed, (job.folder / _LOCK_NAME).exists())
+
+
+async def _with_same_services(
+    before: _Before, run: RunParts
 ) -> tuple[LoadedResult | None, str | None]:
-    """Return an earlier result that still holds, or why there is none, if one exists at all."""
-    if not run.reuse:
-        return None, "--overwrite" if _is_overwritten(run, newest) else None
-    found, changed = await asyncio.to_thread(held_result, job, text, run.conditions)
-    if found is None:
-        return None, changed
-    made_from = found.content.provenance
-    services = () if made_from is None else made_from.inputs.services
-    if answers := await run.judge.services.changed(services):
-        changed = "; ".join(answers)
-        log.info("result no longer holds path=%s changed=%s", found.path, changed)
-        return None, changed
-    return found, None
+    """Return an earlier result if services answer as they did, or why there is none."""
+    earlier = before.earlier
+    made_from = None if earlier is None else earlier.content.provenance
+    if earlier is None or made_from is None or not made_from.inputs.services:
+        return earlier, before.changed
+    answers = await run.judge.services.changed(made_from.inputs.services)
+    if not answers:
+        return earlier, before.changed
+    changed = "; ".join(answers)
+    log.info("result no longer holds path=%s changed=%s", earlier.path, changed)
+    return None, changed
+
+
+async def _judged_outcome(
+    job: AnswerJob, run: RunParts, text: str, newest: str | None, changed: str | None
+) -> AnswerOutcome:
+    """Run the script and write its result."""
+    run.judge.raise_if_out()
+    if _is_overwritten(run, newest):
+        # Another run may have written this result since the start of this one.
+        await asyncio.to_thread(list_overwritten, job.folder.parent, [job.answer.name])
+    result, is_same = await _evaluate_and_write(job, run, text)
+    changed = None if is_same else changed
+    return AnswerOutcome(job.task_id, job.answer.name, result, None, is_same, changed)
 
 
 def _is_overwritten(run: RunParts, newest: str | None) -> bool:

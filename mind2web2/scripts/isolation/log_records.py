@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -64,3 +65,19 @@ class SentRecord:
         for name, value in self.extra.items():
             fields.setdefault(name, value)
         return made
+
+
+class RelayHandler(logging.Handler):
+    """Sends log records to the run: ``to`` names whose they are, the answer's or the package's."""
+
+    def __init__(self, note: Callable[..., None], to: str) -> None:
+        super().__init__()
+        self._note = note
+        self._to = to
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Send a record, with its traceback as text."""
+        try:
+            self._note("log", to=self._to, record=SentRecord.of(record))
+        except Exception:  # the text of a value is its own code
+            self.handleError(record)

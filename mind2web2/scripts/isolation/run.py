@@ -29,8 +29,8 @@ from mind2web2.scripts.isolation.homes import ScriptHomes, script_homes
 from mind2web2.scripts.isolation.pass_process import AnswerProcesses, answer_processes
 from mind2web2.scripts.isolation.processes import (
     MAX_FILE_BYTES,
+    ProcessEnd,
     ScriptLimits,
-    ScriptProcess,
 )
 from mind2web2.scripts.isolation.questions import Ahead
 from mind2web2.scripts.isolation.rpc import PACKAGE, Done
@@ -128,6 +128,7 @@ async def isolated_result(
         network=isolation.network,
         skips=run.judge.recorded_skips((task_id, call.answer_name)),
         known={},
+        has_all_replies=run.judge.is_replay,
     )
     home_job = replace(
         home_of(call, isolation),
@@ -204,23 +205,25 @@ async def _finished(task: asyncio.Task[Any]) -> None:
 
 
 def exit_reason(
-    process: ScriptProcess | None, path: Path, limits: ScriptLimits
+    end: ProcessEnd, path: Path, limits: ScriptLimits
 ) -> EvalScriptError | MachineError:
     """Return why a process ended without a result; the sender of a signal is not known."""
-    if process is None or process.status is None:
+    if end.not_started is not None:
+        return MachineError(f"no process could be started for a script: {end.not_started}")
+    if end.status is None:
         return MachineError("the process that starts scripts has ended: run the same command again")
-    if process.was_too_large:
+    if end.was_too_large:
         return EvalScriptError(
             f"script {path.name} took more than {limits.memory_bytes // 1024**2} MB of memory "
             "(script_memory in mind2web2.toml)"
         )
-    if os.WIFEXITED(process.status):
+    if os.WIFEXITED(end.status):
         return EvalScriptError(
             f"script {path.name} ended its process without a result (status "
-            f"{os.WEXITSTATUS(process.status)}): does it call os._exit, or change modules that the "
+            f"{os.WEXITSTATUS(end.status)}): does it call os._exit, or change modules that the "
             "evaluation uses?"
         )
-    number = os.WTERMSIG(process.status)
+    number = os.WTERMSIG(end.status)
     name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
     why = "not by the evaluation: does it call os.kill or os.killpg, or did another program?"
     if name == "SIGXCPU":

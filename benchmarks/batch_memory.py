@@ -2,8 +2,8 @@
 
 Three hundred questions are on one large page, or each on a page of its own.
 
-A body comes to a megabyte, and is written to the job's input. What a question holds until its reply
-is there, a day perhaps, should be the conversation alone, whose pages questions share.
+A body comes to a megabyte, and is written to the job's input. A question waits for its reply for up
+to a day. It should hold only the conversation meanwhile, and questions share the pages.
 """
 
 from __future__ import annotations

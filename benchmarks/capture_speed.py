@@ -1,7 +1,7 @@
 """Measure captures from a local site: one by one with a warm browser, and many at once.
 
-The server takes 0.2 s for each page and 0.05 s for each of its parts. What is spent waiting for
-pages, the server's delay included, is the stage ``open``; the rest is our own work. Processor time
+The server takes 0.2 s for each page and 0.05 s for each of its parts. The stage ``open`` is the
+time spent waiting for pages, the server's delay included; the rest is our own work. Processor time
 is that of this process, the browser and the server together.
 """
 

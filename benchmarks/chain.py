@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from measuring import title
+from passes_by_policy import PolicyResult, result_by_policy
 from script_checks import plausible
 
 from mind2web2.scripts.isolation.answer_client import SentRequest, SentTemplate
 from mind2web2.scripts.isolation.questions import Ahead
 from mind2web2.scripts.isolation.rpc import Question
-from mind2web2.scripts.policies import PolicyResult, result_by_policy
 from mind2web2.scripts.run import ScriptCall
 from mind2web2.utils.files import file_sha256
 from mind2web2.verification.run_questions import AskedClaim, AskedForm

@@ -1,8 +1,8 @@
 """Compare the Ray engine with the plain runner: requests a second, and memory.
 
 Each node is a raylet of its own on this machine, with PostgreSQL and a judge of fixed latency
-beside it. Choose the latency so that the judge, not the processor, sets the pace. What counts is
-the time from the first request to the last; Ray takes some 10 s to start on top, once.
+beside it. Choose the latency so that the judge, not the processor, sets the pace. The measured time
+is that from the first request to the last. Ray's start takes some 10 s more, once.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Measure how much of a page its capture shows: invented pages, and Debian's documentation.
 
-Of the pages made for it every fact is known (``tests/fixtures/site_pages``). Of the real ones a
+Every fact of the pages made for it is known (``tests/fixtures/site_pages``). For the real ones, a
 sample is drawn from their HTML: headings, paragraphs, list items, terms, code, and table cells,
 which count only where row and column can be told. Ends with status 1 below 99%, or when anything
 hidden is shown.

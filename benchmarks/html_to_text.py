@@ -3,7 +3,7 @@
 Facts are drawn from the HTML of Debian's documentation packages (``apache2-doc``,
 ``debian-handbook``, ``git-doc``) by a parser of their own: the text of every paragraph, heading,
 list item, definition and cell, and every cell with its row's first cell and its column's header.
-Converters get the rendered page's HTML, we read the page. Those that are not dependencies are
+Converters get the rendered page's HTML, we read the page. Converters that are not dependencies are
 measured where they happen to be installed. The few facts missed are links whose two lines ("Prev",
 "11.8. ...") only the style sheet keeps apart, which the facts' parser runs together.
 """

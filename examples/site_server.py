@@ -3,7 +3,7 @@
     with SiteServer() as server:
         NetworkSettings(host_map=server.host_map, trusted_keys=(server.spki,))
 
-Whether a client speaks TLS is seen from its first byte, so that a host can be mapped to the server
+The first byte tells whether a client speaks TLS, so that a host can be mapped to the server
 whatever port it is asked for. Tests build on it: a subclass overrides ``reply``.
 """
 
@@ -35,7 +35,7 @@ IDLE_TIMEOUT_S = 60.0
 
 
 class DropConnection(Exception):  # noqa: N818 (an order, not an error)
-    """Raised by a reply, or by its body while it is sent, to cut the connection there."""
+    """A reply, or its body while it is sent, raises this to cut the connection there."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from mind2web2.analysis.summaries import generate_result_summary, merge_all_results
     from mind2web2.runs.task import evaluate_task
 
-# Loaded when first asked for: eval scripts import the semaphore alone, and their processes would
-# all wait.
+# These modules are loaded at first use. Eval scripts import only the semaphore, and each of their
+# processes would wait for the rest.
 _HOMES = {
     "evaluate_task": "mind2web2.runs.task",
     "generate_result_summary": "mind2web2.analysis.summaries",

@@ -8,16 +8,20 @@ PAGES = {
     "/dam": "The Ayr Dam was built in 1936. It is 221 m high.",
     "/mill": "The Wick mill burned down in 1890.",
 }
+# A web archive has it.
+OLD_PAGE = "Eels swam in Ayr. Then they left."
 REPORT = """# Dams
 
 The Ayr Dam was built in 1936. [1] The Ayr Dam was built in 1940. [1] It snows in Wick.[2]
 The Wick mill burned down in 1890.[1][2] Rain fell. [3] Cows eat grass. Gold was found. [4]
+Eels swam in Ayr. [5]
 
 ## References
 [1] {0}/dam
 [2] {0}/mill
 [3] {0}/gone
 [4] https://no-such-host.invalid/a
+[5] {0}/old
 """
 
 

@@ -145,7 +145,7 @@ def apply_edit(root, number, edit):
     if what == "add":
         _add(shadow, number, *details)
     elif what == "decide":
-        # Decided without decide() as well: scripts may set both fields themselves.
+        # Scripts may also set both fields themselves, without decide().
         shadow.score, shadow.status = shadow.real.score, shadow.real.status = details[0]
     elif what == "critical":
         _mark(shadow, details[0])

@@ -125,7 +125,7 @@ def agent_report(
         paths.eval_scripts_root, (answer.facts.script for answer in scored)
     )
     if unreviewed is not None:
-        # Not in summary.json: it holds until a person reviews the file.
+        # summary.json does not have it: it holds until a person reviews the file.
         summary = summary.model_copy(update={"warnings": (*summary.warnings, unreviewed)})
     judges = {answer.facts.judge for answer in scored if answer.facts.judge}
     own_family = own_family_caution(paths.answers_root / agent_name, judges)

@@ -51,7 +51,7 @@ class Excerpt(BaseModel):
 
     def __str__(self) -> str:
         """Return the passage in one line, with the changed words in square brackets."""
-        return " ".join(f"{self.before}[{self.changed}]{self.after}".split())
+        return " ".join(f"{self.before}[{self.changed or 'removed'}]{self.after}".split())
 
 
 class OtherReply(BaseModel):

@@ -43,7 +43,10 @@ Agent = tuple[str, Sequence[ScoredAnswer]]
 
 
 class NoSharedTaskError(UsageError):
-    """No task has scores of all agents that are compared; ``fact`` says so without a command's options."""
+    """No task has scores of all agents that are compared.
+
+    ``fact`` says so without a command's options.
+    """
 
     def __init__(self, fact: str, cure: str) -> None:
         super().__init__(f"nothing to compare: {fact}; {cure}")
@@ -54,12 +57,13 @@ class Power(BaseModel):
     """How much data would show a difference of the observed size with 80% power at the 5% level.
 
     Args:
-        tasks_needed: with as many runs as there are; ``None`` where there is no difference, or where more
-            than ``_MOST_TIMES_TASKS`` times the present tasks are needed, which is no plan.
-        runs_needed: of the same tasks; ``None`` where none suffice, or where the variance between runs is
-            unknown.
-        detectable: the smallest difference that the present tasks and runs show; ``None`` where even 1, the
-            largest that is possible, is too small.
+        tasks_needed: with as many runs as there are; ``None`` where there is no difference, or
+            where the number is not practical: more than ``_MOST_TIMES_TASKS`` times the present
+            tasks.
+        runs_needed: of the same tasks; ``None`` where none suffice, or where the variance between
+            runs is unknown.
+        detectable: the smallest difference that the present tasks and runs show; ``None`` where
+            even 1, the largest that is possible, is too small.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -178,8 +182,8 @@ def compared_with_first(
     P-values are corrected by Holm for all pairs of these agents, also those without the first.
 
     Args:
-        task_ids: the tasks that count, with 0 for what is missing; by default those in which all agents have
-            a score.
+        task_ids: the tasks that count, with 0 for what is missing; by default those in which all
+            agents have a score.
 
     Raises:
         NoSharedTaskError: there is no such task.
@@ -338,8 +342,10 @@ def ranking(
     """Rank agents by partial completion and by success rate.
 
     Args:
-        task_ids: the tasks that count, with 0 for what is missing; by default those that all have a score at.
-        allow_unfair: compare also scores of different judge models, or of different scripts at every task.
+        task_ids: the tasks that count, with 0 for what is missing; by default those that all have a
+            score at.
+        allow_unfair: compare also scores of different judge models, or of different scripts at
+            every task.
 
     Raises:
         UsageError: no task is shared, or the scores of two agents cannot be compared.
@@ -427,7 +433,10 @@ def _check_comparable(grids: Mapping[str, ScoreGrid]) -> None:
 
 
 def _judge_names(grid: ScoreGrid) -> list[str]:
-    """Return the models of the judges; two judges, of which the strong one gives the model, as a cascade."""
+    """Return the models of the judges.
+
+    Two judges, of which the strong one gives the model, as a cascade.
+    """
     names = set()
     for answer in grid.scored_answers:
         first = answer.facts.first

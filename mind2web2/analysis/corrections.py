@@ -89,7 +89,10 @@ class SampleRecord(SampledFrom):
         )
 
     def write(self, agent_folder: Path) -> None:
-        """Write it beside the strong judge's results. Raises ResultWriteError: it cannot be written."""
+        """Write it beside the strong judge's results.
+
+        Raises ResultWriteError: it cannot be written.
+        """
         agent_folder.mkdir(parents=True, exist_ok=True)
         write_file(agent_folder / SAMPLE_NAME, self.model_dump_json(indent=2) + "\n")
 
@@ -119,8 +122,10 @@ class CorrectionFigures(BaseModel):
         sampled: the number of answers in the sample, of so many.
         to_halve: how many more answers halve the interval of these tasks.
         weight_of_judge: of the judge's scores in the corrected one.
-        if_undecidable: the corrected score with undecidable leaves as not supported, and as supported.
-        if_labels_are_wrong: the corrected score if one label in twenty is wrong; ``None`` without labels.
+        if_undecidable: the corrected score with undecidable leaves as not supported, and as
+            supported.
+        if_labels_are_wrong: the corrected score if one label in twenty is wrong; ``None`` without
+            labels.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -280,7 +285,7 @@ class LabelledAnswers:
 
     Args:
         by: the auditors.
-        scores: by the labels; none where the labels are no sample.
+        scores: by the labels; empty if the labels are not a sample.
         reason: why they correct nothing, ``None`` where they do.
     """
 
@@ -446,7 +451,7 @@ def _not_random(
     record: SampleRecord,
     sampled: Sequence[tuple[AuditedAnswer, AuditedAnswer]],
 ) -> str | None:
-    """Return why a sample is no random one of all answers as they are now, ``None`` where it is.
+    """Return why a sample is not random for today's answers, or ``None`` if it is.
 
     The command to repeat follows the reason.
     """
@@ -499,7 +504,8 @@ class CorrectedPair(BaseModel):
     Differences are the second minus the first.
 
     Args:
-        wrong_passes: the difference of the judge's error rates by agent: a bias that could turn a ranking.
+        wrong_passes: the difference of the judge's error rates by agent: a bias that could turn a
+            ranking.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -534,7 +540,10 @@ def corrected_pair(agents: tuple[str, str], first: Correction, second: Correctio
 
 
 def _difference(first: Correction, second: Correction) -> CorrectedDifference:
-    """Return the difference; its intervals allow for either verdict on leaves that nobody decides."""
+    """Return the difference.
+
+    Its intervals allow for either verdict on leaves that nobody decides.
+    """
     found = corrected_difference(first.mean, second.mean)
     least = corrected_difference(first.high, second.low)
     most = corrected_difference(first.low, second.high)

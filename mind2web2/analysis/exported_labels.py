@@ -76,8 +76,8 @@ class LabelExport:
                 if not labels or leaf.is_skipped:
                     continue
                 if answer.name not in whole:
-                    # Other leaves are no sample of all, and would give a judge's errors the wrong
-                    # weight.
+                    # The other leaves are not a sample of all leaves. They would give a judge's
+                    # errors the wrong weight.
                     self.left_out[PART_OF_ANSWER] += 1
                 elif row := await self._row(answer, leaf, labels):
                     rows.append(row)

@@ -35,7 +35,8 @@ class LeafRow:
         leaf: its id, behind those of the parts that it is in.
         passed: in how many results; ``failed`` and ``skipped`` likewise.
         by_agent: the share of its verdicts that passed, by agent; ``None`` if it was never reached.
-        correlation: of its verdict with the other leaves'; see ``statistics.items.rest_correlation``.
+        correlation: of its verdict with the other leaves'; see
+            ``statistics.items.rest_correlation``.
         notes: what is conspicuous about it.
     """
 
@@ -120,7 +121,10 @@ def _rank(row: LeafRow) -> tuple[int, float]:
 
 
 def _paths(result: ResultFile) -> Iterator[tuple[str, WrittenNode]]:
-    """Yield the leaves with the ids from below the root to them; a path that occurs again gets a number."""
+    """Yield the leaves with the ids from below the root to them.
+
+    A path that occurs again gets a number.
+    """
     seen: dict[str, int] = defaultdict(int)
     for tree in result.trees:
         tops = tree.children or (tree,)
@@ -134,7 +138,7 @@ def _paths(result: ResultFile) -> Iterator[tuple[str, WrittenNode]]:
                 stack.append((child, f"{path}/{child.id}"))
 
 
-# Of a result: how many leaves there are, and how many passed.
+# The number of leaves of a result, and how many of them passed.
 _Share = tuple[int, int]
 
 

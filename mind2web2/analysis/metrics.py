@@ -62,17 +62,17 @@ def agent_metrics(
 ) -> AgentSummary:
     """Return an agent's metrics as they stand in ``summary.json``.
 
-    A run is all answers of one name, over all tasks; averages are over the tasks of each run, then over the
-    runs. Where tasks have different numbers of answers:
+    A run is all answers of one name, over all tasks; averages are over the tasks of each run, then
+    over the runs. Where tasks have different numbers of answers:
 
-    - With ``task_ids``, every run spans exactly these tasks. Runs are all answer names found in them, and
-      an answer that a run lacks, or that has no score, counts as 0.
-    - Without, a run spans the tasks in which it has a score, and runs without any score are not counted,
-      so that pass@k never claims more attempts than were judged. Tasks without any score are not counted
-      either. Runs then differ in their tasks, and a warning says so.
+    - With ``task_ids``, every run spans exactly these tasks. Runs are all answer names found in
+      them, and an answer that a run lacks, or that has no score, counts as 0.
+    - Without, a run spans the tasks in which it has a score, and runs without any score are not
+      counted, so that pass@k never claims more attempts than were judged. Tasks without any score
+      are not counted either. Runs then differ in their tasks, and a warning says so.
 
-    Missing answers are listed by name in both cases, and the order of the answers does not matter. Word
-    counts and times average the known values. A ``caution`` becomes the first warning.
+    Missing answers are listed by name in both cases, and the order of the answers does not matter.
+    Word counts and times average the known values. A ``caution`` becomes the first warning.
 
     Raises:
         ValueError: two answers have the same task and name.
@@ -346,7 +346,10 @@ def _ends(low: float, high: float) -> Ends:
 
 
 def _task_means(grid: ScoreGrid) -> TaskMeans | None:
-    """Return the means over tasks; ``None`` where every run has all tasks, as they are those over runs."""
+    """Return the means over tasks.
+
+    ``None`` where every run has all tasks, as they are those over runs.
+    """
     if not _lacks_scores(grid):
         return None
     of_runs = sampled_metrics(grid)
@@ -391,7 +394,7 @@ def _missing_bounds(grid: ScoreGrid) -> MissingBounds | None:
     lacking = {answer.task_id for answer in grid.missing}
     tasks = list(dict.fromkeys([*grid.tasks, *(answer.task_id for answer in grid.missing)]))
     own = {place: answer.score for place, answer in grid.table.items() if answer.score is not None}
-    # Also of runs that have no score at any task.
+    # Runs without a score at any task are counted as well.
     runs = list(dict.fromkeys(run for _, run in grid.table))
     low, high = (_filled(own, tasks, runs, filler) for filler in (0.0, 1.0))
     at_missing: list[float] = []

@@ -20,7 +20,7 @@ from mind2web2.statistics.uncertainty import (
 _SHARE = (0.0, 1.0)
 _SHARE_DIGITS = 4
 _NO_SPREAD = "all tasks have the same value"
-# The run of metrics that are no means over runs.
+# Metrics that are not means over runs are stored under this name.
 _ALL_RUNS = ""
 
 
@@ -116,7 +116,10 @@ def _known(
     runs: Sequence[str] | None,
     value_of: Callable[[ScoredAnswer], float | None],
 ) -> dict[str, dict[str, list[float]]]:
-    """Return the known values of answers, scored or not, by task and run; ``runs=None`` makes one run."""
+    """Return the known values of answers, scored or not, by task and run.
+
+    ``runs=None`` makes one run.
+    """
     found: dict[str, dict[str, list[float]]] = {}
     for (task, run), answer in grid.table.items():
         value = value_of(answer)

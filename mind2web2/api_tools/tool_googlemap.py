@@ -150,7 +150,10 @@ class GoogleMapsTool:
         return await service_answer(ServiceRequest("google_maps", name, arguments, keywords), ask)
 
     def _ask_with_retries(self, request: Callable[[googlemaps.Client], Any]) -> Any:
-        """Make a request; the library itself repeats on 5xx and rate limits, we on dropped connections."""
+        """Make a request.
+
+        The library itself repeats on 5xx and rate limits, we on dropped connections.
+        """
         client = self._get_client()
         from googlemaps import exceptions
 
@@ -166,7 +169,8 @@ class GoogleMapsTool:
                 TypeError,
             ) as error:
                 if attempt == MAX_TRIES or not _can_pass(error):
-                    # Not chained: the library's errors carry the URL, and the URL the key.
+                    # The error is not chained, because the library's errors show the URL with the
+                    # key in it.
                     raise ToolError(_describe(error)) from None
                 log.info("maps request failed, trying again reason=%s", type(error).__name__)
             time.sleep(self._first_delay_s * 2 ** (attempt - 1) * random.uniform(0.75, 1.25))

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from mind2web2.authoring.made_up import (
+from mind2web2.scripts.made_up import (
     Choices,
     FieldShape,
     Values,

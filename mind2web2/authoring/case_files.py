@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from mind2web2.authoring.cases import Case, CaseHeader, answer_of, case_text
-from mind2web2.authoring.made_up import FieldShape, changed
-from mind2web2.authoring.made_up import Path as FieldPath
 from mind2web2.authoring.variants import Variants, another, nothing
+from mind2web2.scripts.made_up import FieldShape, changed
+from mind2web2.scripts.made_up import Path as FieldPath
 from mind2web2.utils.files import write_whole
 
 _LINK = re.compile(r"\[([^\]]*)\]\(\s*<?https?://[^)]*\)")

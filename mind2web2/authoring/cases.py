@@ -13,10 +13,10 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mind2web2.authoring.answers import Answer, ClaimOnPages, claim_on_pages, own_values
-from mind2web2.authoring.made_up import shapes_of
-from mind2web2.authoring.policy_run import PolicyRun, RehearsedScript
 from mind2web2.errors import UsageError
 from mind2web2.results.answers import uniform_text
+from mind2web2.scripts.made_up import shapes_of
+from mind2web2.scripts.policies import PolicyRun, PolicyScript
 from mind2web2.scripts.yaml_lines import (
     Owner,
     Place,
@@ -264,7 +264,7 @@ def _unknown(values: Any, known: Mapping[str, Any], place: Place) -> Iterator[tu
 
 
 async def rehearse_case(
-    script: RehearsedScript, path: Path, truth: frozenset[ClaimOnPages] | None
+    script: PolicyScript, path: Path, truth: frozenset[ClaimOnPages] | None
 ) -> tuple[CaseOutcome, PolicyRun | None]:
     """Run a script on a case; ``truth`` is ``None`` where no perfect answer says what holds."""
     try:

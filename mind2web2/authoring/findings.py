@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from mind2web2.authoring.answers import Answer, claim_on_pages
 from mind2web2.authoring.fitting import failed_by_code
-from mind2web2.authoring.made_up import FieldShape
-from mind2web2.authoring.policy_run import PolicyRun
 from mind2web2.authoring.variants import NEARLY, NO_ANSWER, Variants
 from mind2web2.rubric.rescoring import Rescoring
 from mind2web2.rubric.verdicts import Outcome
 from mind2web2.rubric.written_tree import WrittenNode
+from mind2web2.scripts.made_up import FieldShape
+from mind2web2.scripts.policies import PolicyRun
 from mind2web2.verification.run_questions import AskedClaim
 
 # The kinds of findings, worst first.
@@ -244,12 +244,8 @@ def _is_code(leaf: WrittenNode) -> bool:
     return leaf.evidence is not None and leaf.evidence.decided_by == "script"
 
 
-def _passed(run: PolicyRun) -> set[str]:
-    return {leaf.id for leaf in run.leaves if leaf.is_passed}
-
-
 def _inverted(right: PolicyRun, empty: PolicyRun) -> Iterator[Finding]:
-    passed = _passed(empty)
+    passed = empty.passed
     leaves = tuple(leaf.id for leaf in failed_by_code(right) if leaf.id in passed)
     if leaves:
         message = f"fails on a right answer and passes on an empty one: {names_of(leaves)}"
@@ -277,7 +273,7 @@ def _scoring(run: PolicyRun) -> tuple[str, ...]:
 
 
 def _paid_by_words(echo: PolicyRun, empty: PolicyRun) -> Iterator[Finding]:
-    leaves = tuple(sorted(_passed(echo) - _passed(empty)))
+    leaves = tuple(sorted(echo.passed - empty.passed))
     if leaves and empty.error is None:
         message = f"the question's own words pass {names_of(leaves)}"
         yield Finding("points for nothing", message, leaves)
@@ -287,10 +283,10 @@ async def _always(variants: Variants) -> list[Finding]:
     """Find tests of the script's own code that pass on every answer."""
     runs = [variants.right_run, *variants.runs]
     tests = [leaf for leaf in variants.right_run.leaves if _is_code(leaf) and leaf.is_passed]
-    if any(_passes_in_all(runs, leaf) for leaf in tests):
+    if any(_passes_in_all(runs, leaf.id) for leaf in tests):
         # A test against too many items fails only on these.
         runs.append(await variants.many_items())
-    always = [leaf for leaf in tests if _passes_in_all(runs, leaf)]
+    always = [leaf for leaf in tests if _passes_in_all(runs, leaf.id)]
     gates = tuple(leaf.id for leaf in always if leaf.critical)
     others = tuple(leaf.id for leaf in always if not leaf.critical)
     found = []
@@ -313,15 +309,15 @@ def _beside(run: PolicyRun, gates: Sequence[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _passes_in_all(runs: Sequence[PolicyRun], test: WrittenNode) -> bool:
-    verdicts = [leaf.is_passed for run in runs for leaf in run.leaves if leaf.id == test.id]
-    return len(verdicts) > 1 and all(verdicts)
+def _passes_in_all(runs: Sequence[PolicyRun], test: str) -> bool:
+    reached = [run for run in runs if test in run.verdicts]
+    return len(reached) > 1 and all(run.verdicts[test] for run in reached)
 
 
 def _open_gates(right: PolicyRun, runs: Iterable[PolicyRun]) -> Iterator[Finding]:
     """Find tests that fail on missing values while the claims beside them are judged all the same."""
     before = {claim.verification.node_id: claim_on_pages(claim) for claim in right.claims}
-    passed = _passed(right)
+    passed = right.passed
     gates: dict[str, None] = {}
     behind: dict[str, None] = {}
     for run in runs:
@@ -346,7 +342,7 @@ def _passed_by_nothing(right: PolicyRun, empty: PolicyRun) -> Iterator[Finding]:
     before = {claim_on_pages(claim) for claim in right.claims}
     asked = [claim for claim in empty.claims if claim_on_pages(claim) not in before]
     nodes = {claim.verification.node_id for claim in asked}
-    passed = _passed(right) & _passed(empty)
+    passed = right.passed & empty.passed
     gates: dict[str, None] = {}
     for node in empty.tree.walk():
         if any(leaf.id in nodes for leaf in node.children):

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from mind2web2.authoring.answers import Answer
-from mind2web2.authoring.made_up import Choices, FieldShape, Kind
-from mind2web2.authoring.policy_run import PolicyRun, RehearsedScript
 from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.scripts.load import parsed_script
+from mind2web2.scripts.made_up import Choices, FieldShape, Kind
+from mind2web2.scripts.policies import PolicyRun, PolicyScript
 
 # Runs that the search for fitting values may take.
 MOST_RUNS = 120
@@ -121,7 +121,7 @@ def _like(text: str) -> Iterator[tuple[str | None, ...]]:
 
 
 async def fitted(
-    script: RehearsedScript, answer: Answer, first: PolicyRun, constants: Constants
+    script: PolicyScript, answer: Answer, first: PolicyRun, constants: Constants
 ) -> tuple[Answer, PolicyRun]:
     """Return made-up values on which more of the script's tests pass, with their run."""
     best, best_run, runs = answer, first, 0

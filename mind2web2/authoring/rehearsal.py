@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import sys
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,8 +23,6 @@ from mind2web2.authoring.cases import (
 )
 from mind2web2.authoring.findings import Finding, by_cause, findings_of, names_of, refusal_of
 from mind2web2.authoring.fitting import constants_of, failed_by_code, fitted, is_refused
-from mind2web2.authoring.made_up import Choices
-from mind2web2.authoring.policy_run import RUN_TIMEOUT_S, PolicyRun, RehearsedScript
 from mind2web2.authoring.static import Remark, remarks_on
 from mind2web2.authoring.variants import Variants
 from mind2web2.errors import Mind2Web2Error, UsageError
@@ -34,7 +30,8 @@ from mind2web2.judge.tokens import text_tokens
 from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.own_price import OwnPrice
 from mind2web2.llm_client.prices import price_usd
-from mind2web2.scripts.aliases import set_script_aliases
+from mind2web2.scripts.made_up import Choices
+from mind2web2.scripts.policies import PolicyRun, PolicyScript, RunTimeoutError, Surroundings
 from mind2web2.scripts.rubric_file import ANSWER_EXTRACTION, RUBRIC_SUFFIX
 from mind2web2.scripts.rubric_reading import read_rubric
 from mind2web2.utils.files import read_regular_file
@@ -59,8 +56,7 @@ class RehearsalPlan:
     Args:
         cases: the folder of the author's cases; it may be missing.
         price: of the judge that is to come.
-        aliases: of packages that scripts import, beside those that are built in.
-        import_paths: ``sys.path`` of the command, where scripts find their helper modules.
+        surroundings: of the command, for the script.
         runs: run the script; without it, only its text is read.
         writes_cases: write variants of the perfect answer.
         timeout_s: the seconds that the script has for one answer.
@@ -71,11 +67,10 @@ class RehearsalPlan:
     question: str
     cases: Path
     price: JudgePrice
-    aliases: Mapping[str, str] = field(default_factory=dict)
-    import_paths: tuple[str, ...] = ()
+    surroundings: Surroundings | None = None
     runs: bool = True
     writes_cases: bool = False
-    timeout_s: float = RUN_TIMEOUT_S
+    timeout_s: float = 10.0
 
 
 @dataclass(frozen=True)
@@ -131,8 +126,8 @@ class TaskRehearsal:
 
 def rehearse_task(plan: RehearsalPlan) -> TaskRehearsal:
     """Rehearse a task; to be called in a process whose event loop is free."""
-    set_script_aliases(plan.aliases)
-    sys.path += [path for path in plan.import_paths if path not in sys.path]
+    if plan.surroundings is not None:
+        plan.surroundings.take_over()
     try:
         remarks = remarks_on(plan.script)
         unread = next((str(each) for each in remarks if each.rule.is_error), None)
@@ -145,6 +140,8 @@ def rehearse_task(plan: RehearsalPlan) -> TaskRehearsal:
         return asyncio.run(_Rehearsal(plan, remarks).report())
     except (Mind2Web2Error, OSError) as error:
         text = " ".join(str(error).split())
+        if isinstance(error, RunTimeoutError):
+            text += ": correct it, or give it longer by --timeout S"
         return TaskRehearsal(
             plan.task_id, "faulty", findings=(Finding("script fails", text),), error=text
         )
@@ -169,7 +166,7 @@ class _Rehearsal:
     def __init__(self, plan: RehearsalPlan, remarks: list[Remark]) -> None:
         self._plan = plan
         self._remarks = remarks
-        self._script = RehearsedScript(plan.script, plan.timeout_s)
+        self._script = PolicyScript(plan.script, plan.timeout_s)
         self._perfect = plan.cases / f"{PERFECT}.md"
 
     async def report(self) -> TaskRehearsal:

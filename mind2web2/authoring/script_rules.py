@@ -50,7 +50,7 @@ def script_findings(source: bytes, name: str) -> list[Found]:
         return [(1, "R101", "the file is empty")]
     try:
         with warnings.catch_warnings():
-            # Of the script's literals, such as "\d": its author's matter.
+            # Ignore warnings about the script's own literals, such as "\d".
             warnings.simplefilter("ignore")
             tree = ast.parse(source, name)
             facts = ScriptFacts(tree)
@@ -115,7 +115,7 @@ def _sourceless_claims(facts: ScriptFacts) -> Iterator[Found]:
         if claim.opens_page or not _is_nothing(sources):
             continue
         text = facts.text(claim.claim, claim.place) or ""
-        # A claim without a value of the answer is no fact that the answer states.
+        # A claim without a value from the answer does not say anything that the answer states.
         if "{}" in text and not ABOUT_THE_ANSWER.search(text):
             yield claim.line, "R201", _short(text)
 

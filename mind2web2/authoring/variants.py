@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mind2web2.authoring.answers import Answer
-from mind2web2.authoring.made_up import FieldShape, other_value
-from mind2web2.authoring.policy_run import PolicyRun, RehearsedScript
+from mind2web2.scripts.made_up import FieldShape, other_value
+from mind2web2.scripts.policies import PolicyRun, PolicyScript
 
 NO_ANSWER = "I could not find anything about this."
 NEARLY = 1e-9
@@ -25,7 +25,7 @@ class Variants:
         failures: why a variant has no score, with the first variant that failed so.
     """
 
-    script: RehearsedScript
+    script: PolicyScript
     question: str
     right: Answer
     right_run: PolicyRun

@@ -457,7 +457,7 @@ class BatchBrowserManager(PackageBrowser):
     async def capture_page(self, url: str, logger: logging.Logger) -> tuple[str | None, str | None]:
         """Return a page's screenshot as base64 JPEG and its text; ``None`` for a missing one.
 
-        Of a PDF that is its text and its first page. ``capture`` says more, such as why there is
+        A PDF gives its text and its first page. ``capture`` says more, such as why there is
         neither.
         """
         page = await self.capture(url, logger)

@@ -141,7 +141,7 @@ def launch_arguments(network: NetworkSettings, version: str | None, *, headless:
     """Return the switches that a browser is started with."""
     arguments = [*_QUIET, *_NO_WAY_AROUND_THE_PROXY]
     if headless and version is not None:
-        # Also for workers that are shared between pages, which no override of a page reaches.
+        # Pages share some workers, and a page's override of the user agent does not reach them.
         arguments.append(f"--user-agent={user_agent(version)}")
     if network.trusted_keys:
         arguments.append(f"--ignore-certificate-errors-spki-list={','.join(network.trusted_keys)}")

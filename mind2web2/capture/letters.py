@@ -13,7 +13,7 @@ from mind2web2.capture.models import Trouble
 log = logging.getLogger(__name__)
 
 EMOJI = "Emoji"
-# Looked for when the browser starts: a letter of each writing that pages often use.
+# One letter of each script that pages often use; the browser looks for their fonts at its start.
 COMMON_LETTERS = "aяع한あ中कกא😀"
 # A page that only names a few words in a script keeps its picture.
 _SHARE_MISSED = 0.02

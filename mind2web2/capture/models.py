@@ -270,7 +270,7 @@ class RenderedPdf:
     Args:
         images: one JPEG a page, from the first page on.
         text: the pages' text, each page under a line ``[page 3 of 12]``; empty if no page has text.
-            What is not visible on a page is left out.
+            Invisible parts of a page are left out.
         page_count: pages of the whole document.
         text_page_count: pages looked at for the text, from the first on.
         unreadable_pages: numbers of damaged pages, which have neither image nor text.

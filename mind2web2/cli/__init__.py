@@ -32,7 +32,7 @@ start
   mind2web2 example              write an example project and evaluate it, offline
 write a task
   mind2web2 new TASK             write a task of your own
-  mind2web2 rehearse TASK        try a task without a judge, before agents answer it
+  mind2web2 rehearse TASK        test the task, before any agent answers it
 judge
   mind2web2 check-judge          find out how often a judge is right
   mind2web2 cache AGENT          store the pages that the agent's answers cite
@@ -41,10 +41,10 @@ look
   mind2web2 show AGENT           show why an answer has its score
   mind2web2 view                 look at all results in the browser
 decide
-  mind2web2 compare AGENT AGENT  test whether agents differ by more than chance
+  mind2web2 compare AGENT AGENT  find out whether agents differ by more than chance
   mind2web2 report AGENT         write the results into one HTML file
 
-  mind2web2 more                 list all other commands
+  mind2web2 more                 list the other commands
   mind2web2 COMMAND --help       explain a command
 """
 
@@ -93,8 +93,10 @@ def command_modules() -> tuple[ModuleType, ...]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``mind2web2`` and return its exit status."""
-    parser = CommandParser(prog="mind2web2", description=_DESCRIPTION)
-    parser.add_argument("--version", action="version", version=f"mind2web2 {__version__}")
+    usage = "%(prog)s COMMAND [options]"
+    parser = CommandParser(prog="mind2web2", usage=usage, description=_DESCRIPTION)
+    version = f"mind2web2 {__version__}"
+    parser.add_argument("--version", action="version", version=version, help="print the version")
     given = list(sys.argv[1:] if arguments is None else arguments)
     word = given[0] if given else ""
     if word in _RENAMED:
@@ -109,7 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.add_argument("command", metavar="COMMAND", help=argparse.SUPPRESS)
         return _run(parser, given)
     _check_command(parser, word)
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", prog="mind2web2")
     _module_of(parser, word).add_command(commands)
     return _run(parser, given)
 

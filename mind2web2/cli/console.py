@@ -89,8 +89,8 @@ def print_table(
 class ConsoleHandler(logging.Handler):
     """Prints warnings and errors, each text once.
 
-    Of warnings that each of many requests may give, which have ``alike`` (``extra=``) in common, it prints
-    one in ten seconds, with the number of those left out.
+    Many requests may give the same warning, marked by a common ``alike`` (``extra=``). It prints
+    one of these in ten seconds, with the number of those left out.
 
     Args:
         console: of the live display, which log lines must not break where both are on a terminal.

@@ -12,7 +12,7 @@ from mind2web2.results.answers import RunFolders, TaskWork
 from mind2web2.results.freshness import Conditions, newest_judge
 from mind2web2.results.provenance import JudgeRecord
 from mind2web2.runs.estimate import PlannedRun, Range, RunEstimate, basis_text, estimate_run, total
-from mind2web2.runs.session import isolation_of, judge_spec
+from mind2web2.runs.session import judge_spec, script_variables
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.dollars import dollars, dollars_as_given
 from mind2web2.utils.path_config import PathConfig
@@ -82,7 +82,7 @@ def _planned(settings: RunSettings, folders: RunFolders, work: Sequence[TaskWork
         settings.overwrite,
         settings.keep_apart,
         looks_ahead=settings.goes_ahead == "gates",
-        isolation=isolation_of(settings),
+        script_variables=script_variables(settings),
     )
 
 

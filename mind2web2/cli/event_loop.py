@@ -45,14 +45,14 @@ def run_to_exit(main: Coroutine[Any, Any, int], report_stop: Callable[[], None])
 class RunLoop:
     """Runs a coroutine to its end as ``asyncio.run`` does, whatever eval scripts start beside it.
 
-    ``sys.exit`` or ``KeyboardInterrupt`` in a task of a script reaches only the code that awaits the task;
-    Ctrl-C raises nothing while this runs. Tasks that swallow their cancellation and threads that never end
-    are abandoned; ``has_leftovers`` then says that ``end_process`` must end the process, as Python itself
-    would wait for them.
+    ``sys.exit`` or ``KeyboardInterrupt`` in a task of a script reaches only the code that awaits
+    the task; Ctrl-C raises nothing while this runs. Tasks that swallow their cancellation and
+    threads that never end are abandoned; ``has_leftovers`` then says that ``end_process`` must end
+    the process, as Python itself would wait for them.
 
     Args:
-        report_stop: called once when Ctrl-C or SIGTERM has stopped the run, from any thread: prints a report,
-            and writes state that is only in memory.
+        report_stop: called once when Ctrl-C or SIGTERM has stopped the run, from any thread: prints
+            a report, and writes state that is only in memory.
     """
 
     def __init__(self, report_stop: Callable[[], None] = lambda: None) -> None:
@@ -80,7 +80,7 @@ class RunLoop:
             finally:
                 self._close(runner)
                 if not task.cancelled():
-                    # Retrieved, so that asyncio does not log the error of a stopped run.
+                    # Retrieve the error of a stopped run, so that asyncio does not log it.
                     task.exception()
             interrupts.check()
         return task.result()
@@ -100,8 +100,8 @@ class RunLoop:
 class _Interrupts:
     """Handles Ctrl-C and SIGTERM while entered.
 
-    The first signal stops the run; if that takes too long, as while a script blocks everything, the process
-    ends. A second signal ends it at once. Judgments and results are on disk by then.
+    The first signal stops the run; if that takes too long, as while a script blocks everything, the
+    process ends. A second signal ends it at once. Judgments and results are on disk by then.
 
     Args:
         stop: begins to stop the run.
@@ -200,7 +200,7 @@ async def _cancelled(tasks: Iterable[asyncio.Task[Any]]) -> None:
         done, _ = await asyncio.wait(tasks, timeout=_GRACE_S)
         for task in done:
             if not task.cancelled():
-                # Retrieved, so that asyncio does not log it.
+                # Retrieve the error, so that asyncio does not log it.
                 task.exception()
 
 

@@ -15,6 +15,7 @@ from typing import Any, NoReturn, TypeVar
 
 from mind2web2.capture.network.proxy_url import parse_upstream
 from mind2web2.errors import UsageError
+from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL
 from mind2web2.runs.setting import Setting
 from mind2web2.runs.settings import (
     FOLDER_NAMES,
@@ -34,13 +35,16 @@ _Value = TypeVar("_Value")
 Handler = Callable[[argparse.Namespace], int]
 Subcommands = Any  # the type of argparse's subparsers action is private
 
-# Of the commands that score single answers.
+# The defaults of the commands that score single answers.
 SCORING_DEFAULTS = RunSettings(max_concurrent_answers=64, answer_timeout=600.0)
 _LONG_OPTION = re.compile(r"--[a-z][a-z_-]*(?=$|=)")
 
 
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Wraps the paragraphs of descriptions; lines with an indent, such as examples, stay as they are."""
+    """Wraps the paragraphs of descriptions.
+
+    Lines with an indent, such as examples, stay as they are.
+    """
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         parts = []
@@ -92,6 +96,11 @@ class CommandParser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         """Return the whole help; its usage has no list of options."""
+        if self.usage is None:
+            self.usage = self._usage_line()
+        return super().format_help()
+
+    def _usage_line(self) -> str:
         options = [action for action in self._actions if action.option_strings]
         helps = {action: action.help for action in options}
         for action in options:
@@ -101,8 +110,7 @@ class CommandParser(argparse.ArgumentParser):
         finally:
             for action, help_text in helps.items():
                 action.help = help_text
-        self.usage = " ".join(["%(prog)s [options]", *usage.split()])
-        return super().format_help()
+        return " ".join(["%(prog)s [options]", *usage.split()])
 
     def format_short_help(self) -> str:
         """Return the help without the rare options."""
@@ -178,7 +186,10 @@ class _HelpAction(argparse.Action):
 
 
 class _StoreOnce(argparse.Action):
-    """Store a value, or the constant of an option without one; refuse the same option a second time."""
+    """Store a value, or the constant of an option without one.
+
+    Refuse the same option a second time.
+    """
 
     def __call__(
         self,
@@ -261,7 +272,10 @@ def _proxy_url(text: str) -> str:
 
 
 def _hide_in_process_list(argument: str) -> None:
-    """Overwrite an argument of this process where other users can read it; does nothing but on Linux."""
+    """Overwrite an argument of this process where other users can read it.
+
+    Does nothing but on Linux.
+    """
     secret = os.fsencode(argument)
     try:
         position = Path("/proc/self/cmdline").read_bytes().find(secret)
@@ -317,6 +331,20 @@ def asking_providers(help_text: str = "") -> Setting:
         help=help_text or JUDGE_HELP,
         parse=provider,
         choices=provider_names,
+    )
+
+
+def asking_judge() -> tuple[Setting, Setting]:
+    """Return the declarations of provider and model for a command that replays nothing."""
+    model = replace(SETTINGS["judge_model"], default_text=DEFAULT_JUDGE_MODEL)
+    return asking_providers(), model
+
+
+def cost_for_good() -> Setting:
+    """Return the declaration of ``--max_cost`` for a command that does not continue by itself."""
+    return replace(
+        SETTINGS["max_cost"],
+        help="stop asking when this many dollars are spent; start the command again to go on",
     )
 
 
@@ -429,7 +457,7 @@ def add_audits_root(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         type=Path,
         default=Path("audits"),
-        help="where labels go (default: audits/)",
+        help="people's labels (default: audits/)",
     )
 
 
@@ -441,5 +469,5 @@ def add_correction_roots(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         type=Path,
         default=Path("rejudged"),
-        help="where samples by a strong judge are (default: rejudged/)",
+        help="samples judged again by a strong judge (default: rejudged/)",
     )

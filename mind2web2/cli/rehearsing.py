@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,8 +20,9 @@ from mind2web2.cli.event_loop import INTERRUPTED, run_to_exit
 from mind2web2.cli.rehearsal_display import RehearsalDisplay, RehearsalProgress
 from mind2web2.cli.settings_file import paths_of
 from mind2web2.errors import MachineError, UsageError, WorkerError
+from mind2web2.runs.session import script_variables
 from mind2web2.runs.settings import RunSettings
-from mind2web2.scripts.aliases import own_script_aliases
+from mind2web2.scripts.policies import Surroundings
 from mind2web2.utils.workers import MAX_WORKERS, run_in_worker
 
 # The limit of a task with all its answers stops what no time limit within the process reaches.
@@ -45,6 +45,7 @@ def rehearsal_plans(
     files = [Path(name) for name in names if Path(name).is_file()]
     ids = [name for name in names if not Path(name).is_file()]
     questions = {path: path.stem for path in files}
+    surroundings = Surroundings.of_command(script_variables(settings))
     if ids or not files:
         tasks = [
             task for task in find_tasks(paths, Path("tasks")) if task.script_version is not None
@@ -60,8 +61,7 @@ def rehearsal_plans(
             question,
             (cases / path.stem).absolute(),
             price,
-            aliases=own_script_aliases(),
-            import_paths=tuple(sys.path),
+            surroundings,
         )
         for path, question in questions.items()
     ]

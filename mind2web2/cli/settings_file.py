@@ -43,7 +43,7 @@ def settings_of(options: argparse.Namespace, *, is_announced: bool = False) -> R
 
 def paths_of(settings: RunSettings, *agents: str) -> PathConfig:
     """Return the folders of a command, of roots in object stores those of the named agents."""
-    # Not at the top: it loads what such a root needs.
+    # This import is late because it loads what such a root needs.
 
     return folders_of(settings, agents)
 
@@ -51,8 +51,8 @@ def paths_of(settings: RunSettings, *agents: str) -> PathConfig:
 def with_file(settings: RunSettings, takes: frozenset[str], *, is_announced: bool) -> RunSettings:
     """Return the settings with those of the file that the command line leaves open.
 
-    A replay takes its judge from the store of judgments, not from the file. Where the command line names
-    another provider than the file, the file's judge does not apply.
+    A replay takes its judge from the store of judgments, not from the file. Where the command line
+    names another provider than the file, the file's judge does not apply.
 
     Args:
         takes: the settings that the command has.

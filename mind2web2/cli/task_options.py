@@ -27,9 +27,9 @@ def add_tasks_root(parser: argparse.ArgumentParser) -> None:
 def add_task_list(
     parser: argparse.ArgumentParser,
     subject: str = "the tasks",
-    default: str = "all that are there",
+    default: str = "all tasks",
 ) -> None:
     """Add ``--task_list``."""
-    text = f"{subject}: an id a line, or CSV with a column task_id"
+    text = f"{subject}: one id a line, or CSV with a column task_id"
     changed = replace(SETTINGS["task_list"], help=text, default_text=default)
     add_settings(parser, ["task_list"], changed=[changed])

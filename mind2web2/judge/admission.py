@@ -17,7 +17,8 @@ _STEP_S = 0.03
 class DualSemaphore:
     """The limits that a script receives.
 
-    ``async with`` on the pair itself holds neither permit: every request inside enters its own limit.
+    ``async with`` on the pair itself holds neither permit: every request inside enters its own
+    limit.
     """
 
     def __init__(self, webpage_semaphore: Any, llm_semaphore: Any) -> None:
@@ -32,7 +33,7 @@ class DualSemaphore:
 
 
 class Admission:
-    """Entered by each answer: more answers start while fewer judge requests are in flight than allowed.
+    """Admits answers: more of them start while the judge could take more requests.
 
     Args:
         most: answers that may run at once at most, as each takes a process and memory.

@@ -52,7 +52,7 @@ _NOT_THERE = (404, 405, 501)
 
 _POLL_GROWTH = 1.5
 _DAY_S = 86_400.0
-# Tried once, as nothing depends on it.
+# A deletion is tried once, because nothing depends on it.
 _DELETION_TIMEOUT_S = 20.0
 # Statuses for a job that has ended or does not exist.
 _NOT_TO_BE_CANCELLED = (400, 404, 409)
@@ -113,7 +113,10 @@ class _Page(ReplyPart):
 
 
 class BatchEndpoints:
-    """One provider's files and batches; retries nothing. A job's requests name ``url`` as their endpoint."""
+    """One provider's files and batches; retries nothing.
+
+    A job's requests name ``url`` as their endpoint.
+    """
 
     def __init__(self, connection: Connection, url: str) -> None:
         self.service = connection.service
@@ -327,8 +330,8 @@ class BatchTransfer:
         """Start a job and return its record with the provider's name in it.
 
         Raises:
-            RequestFailedError: the job was not started. If the failure is temporary, the job may exist all
-                the same, and its record stays for a later run to look for it.
+            RequestFailedError: the job was not started. If the failure is temporary, the job may
+                exist all the same, and its record stays for a later run to look for it.
         """
         file_id = await self._retried(
             lambda: self._endpoints.upload(job_input.path),

@@ -98,7 +98,7 @@ def as_provider(client: Any) -> ChatProvider:
     """Return the chat provider behind a client: itself if it is one, else wrapped.
 
     Raises:
-        TypeError: the object is no client.
+        TypeError: the object is not a client.
     """
     if hasattr(client, "chat") and hasattr(client, "endpoint"):
         provider: ChatProvider = client
@@ -187,7 +187,7 @@ class ClientJudge(JudgeSession, AsyncCalls):
 
 def as_judge(client: Any) -> Judge:
     """Return the judge behind a client: itself if it is one, else wrapped."""
-    # Of the class: reading the ledger itself would count as a read by the script.
+    # Look at the class, because reading the ledger itself would count as a read by the script.
     if hasattr(type(client), "ask") and hasattr(type(client), "ledger"):
         judge: Judge = client
         return judge

@@ -1,6 +1,7 @@
 """The judgments of the other agents of a results root: found, copied with their origin, and never changed.
 
-Versions of one agent give many equal answers and cite the same pages, so that many questions are equal.
+Versions of one agent give many equal answers and cite the same pages, so that many questions are
+equal.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from mind2web2.judge.store import (
 log = logging.getLogger(__name__)
 
 _COLUMNS = tuple(Judgment.model_fields)
-# Gates belong to one run. What services answered changes with time.
+# Gates belong to one run, and the answers of services change with time.
 _SHARED = ("verify", "extract", "script")
 _BUSY_TIMEOUT_S = 5.0
 

@@ -30,28 +30,30 @@ class JudgeSpec:
 
     Args:
         model: whatever model the scripts name, this one judges.
-        base_url: default from the provider's environment variable; ``Servers`` are several of the model, such
-            as a ``PoolSource`` of the plugin ``pool``.
+        base_url: default from the provider's environment variable; ``Servers`` are several of the
+            model, such as a ``PoolSource`` of the plugin ``pool``.
         provider: ``openai`` (any compatible server), ``azure_openai``, or one of a plugin, such as
             ``anthropic``.
         api_key: default from the provider's environment variable.
         temperature: ``None`` is the client's default: 0, and none for reasoning models.
-        max_images: of a page in one question, 0 for none; ``None`` for as many as the server accepts.
+        max_images: of a page in one question, 0 for none; ``None`` for as many as the server
+            accepts.
         extra_body: further parameters of each request, or their JSON.
         votes: how often it votes on a claim, as ``--votes``; no part of a judgment's key.
-        first: a judge that votes on claims before this one, which then decides where votes of the first
-            differ or a gate fails (``--judge_cascade``); a model, or ``MODEL@SERVER`` for one on another
-            server.
+        first: a judge that votes on claims before this one, which then decides where votes of the
+            first differ or a gate fails (``--judge_cascade``); a model, or ``MODEL@SERVER`` for one
+            on another server.
         outage_wait_s: how long a request waits for a server that became unreachable.
-        client: an object of your own with ``async_response`` instead of a server (eval-scripts.md); a
-            ``Scorer`` calls it in its thread.
-        price: dollars per million tokens of input, of output, and (if it differs) of cached input, for a
-            model whose price neither the price list nor ``mind2web2.toml`` has.
+        client: an object of your own with ``async_response`` instead of a server (eval-scripts.md);
+            a ``Scorer`` calls it in its thread.
+        price: dollars per million tokens of input, of output, and (if it differs) of cached input,
+            for a model whose price neither the price list nor ``mind2web2.toml`` has.
         batch: requests go out in batch jobs, at a lower price.
-        replayed_endpoint: for a replay, the server whose judgments count; ``None`` takes any server's.
+        replayed_endpoint: for a replay, the server whose judgments count; ``None`` takes any
+            server's.
         replayed_from: for a replay, the file of its judgments.
-        image_limits: for a replay, the limits within which the recorded run may have asked: its own, and
-            those that the judge named; read from the store.
+        image_limits: for a replay, the limits within which the recorded run may have asked: its
+            own, and those that the judge named; read from the store.
 
     Raises:
         UsageError: a value is not such as its option takes.
@@ -117,8 +119,8 @@ class JudgeSpec:
     def preceded_by(self, cascade: JudgeCascade) -> JudgeSpec:
         """Return this judge with a cheap one before it.
 
-        Temperature, effort and further parameters are this judge's: models differ in what they take. So is
-        the key, which belongs to its server.
+        Temperature, effort and further parameters are this judge's, because models accept different
+        ones. The key is this judge's too, because it belongs to its server.
 
         Raises:
             UsageError: the cheap one's server cannot be used.

@@ -81,7 +81,7 @@ def read_judgments(path: Path) -> Iterator[Judgment]:
         ) from error
     except OSError as error:
         raise UsageError(f"cannot read judgments from {path}: {error.strerror or error}") from error
-    # Not splitlines(): a reply may hold other line separators of Unicode.
+    # A reply may hold other line separators of Unicode, at which splitlines() would split too.
     for number, line in enumerate(text.split("\n") if text else (), start=1):
         try:
             yield Judgment.model_validate_json(line)

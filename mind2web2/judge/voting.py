@@ -12,7 +12,7 @@ from mind2web2.utils.aio import all_or_first_error
 
 # The rule of two judges, as results name it. Results of earlier versions have other rules.
 CASCADE_RULE = "split votes, failed gates"
-# What a judge is shown with the claim.
+# The evidence that a judge sees with the claim.
 Shown = TypeVar("Shown")
 Voter = TypeVar("Voter", bound="Named")
 

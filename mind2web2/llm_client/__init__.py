@@ -24,7 +24,7 @@ __all__ = [
     "calculate_api_cost",
 ]
 
-# Loaded when first used: a command's --help must not wait for clients.
+# These modules are loaded at first use, because a command's --help must not wait for clients.
 _HOMES = {
     "AsyncAzureOpenAIClient": "base_client",
     "AsyncOpenAIClient": "base_client",

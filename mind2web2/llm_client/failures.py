@@ -433,7 +433,7 @@ _SHOWN_CHARS = 200
 
 def start_of(reply: bytes | str, secrets: tuple[str, ...] = ()) -> str:
     """Return the start of a server's reply for a message, without secrets."""
-    # Searched for secrets before it is cut: half of one would be left.
+    # Secrets are removed before the text is cut, which might leave half of one.
     head = reply[:_MOST_WORDS_CHARS]
     text = head if isinstance(head, str) else head.decode(errors="replace")
     return one_line(text, secrets)[:_SHOWN_CHARS]

@@ -37,15 +37,15 @@ if TYPE_CHECKING:
 CONNECT_TIMEOUT_S = 30.0
 _MOST_CONNECTIONS = 1000
 _CHUNK_BYTES = 1 << 20
-# Unpacked.
+# The limit holds for a reply after decompression.
 MOST_REPLY_BYTES = 64_000_000
-# Of a reply with an error status, the rest of which is not read.
+# Error bodies are only quoted in messages; the rest is not read.
 _MOST_ERROR_BYTES = 1_000_000
-# Of one header of a reply: error pages of gateways bring long ones.
+# The limit for one header of a reply; error pages of gateways have long ones.
 _MOST_HEADER_BYTES = 65_536
-# What aiohttp unpacks, some of it by optional packages; it asks for what it can.
+# aiohttp decompresses these, some by optional packages, and asks servers only for those it can.
 _KNOWN_ENCODINGS = ("", "identity", "gzip", "deflate", "br", "zstd")
-# Those that have an address. The last two repeat the request with its body, the others ask with
+# The redirects that have an address. The last two repeat the request with its body; the others use
 # GET.
 _REDIRECTS = (301, 302, 303, 307, 308)
 _REPEATING_REDIRECTS = (307, 308)
@@ -175,7 +175,7 @@ class HttpPool:
         self._proxy = proxy_for(server.base_url)
         is_tls = urlsplit(server.base_url).scheme == "https"
         self._tls = _trusted_certificates() if is_tls else None
-        # What a SOCKS proxy raises; aiohttp speaks to HTTP proxies only.
+        # A SOCKS proxy raises these; aiohttp itself speaks to HTTP proxies only.
         self._proxy_errors: tuple[type[Exception], ...] = ()
         self._session: aiohttp.ClientSession | None = None
 
@@ -217,7 +217,7 @@ class HttpPool:
         async with self._response(method, url, content, timeout_s) as response:
             with self._failures():
                 body = await _read(response)
-            # Some servers name here what is no compression, such as utf-8.
+            # Some servers name something else than a compression here, such as utf-8.
             encoding = response.headers.get("Content-Encoding", "").strip().lower()
             if encoding not in _KNOWN_ENCODINGS and not _is_text(body):
                 raise self._unreadable(encoding)
@@ -248,7 +248,8 @@ class HttpPool:
     ) -> aiohttp.ClientResponse:
         """Return the response to a request, after redirects too.
 
-        aiohttp follows more of them: to other servers, and with a question turned into a request without one.
+        aiohttp follows more of them: to other servers, and with a question turned into a request
+        without one.
         """
         for _ in range(_MOST_REQUESTS_REDIRECTED):
             response = await self._sent(method, url, content, timeout_s)
@@ -289,7 +290,8 @@ class HttpPool:
         """Return the address that a redirect names, which gets the same request.
 
         Raises:
-            RequestFailedError: it is another server's, which gets no key, or the request would be another.
+            RequestFailedError: it is another server's, which gets no key, or the request would be
+                another.
         """
         import yarl
 
@@ -351,8 +353,8 @@ class HttpPool:
         return {
             "ssl": True if self._tls is None else self._tls,
             "limit": _MOST_CONNECTIONS,
-            # Each request has a connection of its own: a server that answers one question twice does not
-            # decide another one.
+            # Each request has a connection of its own: a server that answers one question twice
+            # does not decide another one.
             "force_close": True,
         }
 
@@ -375,7 +377,8 @@ class HttpPool:
     def _failures(self) -> Iterator[None]:
         """Turn errors of aiohttp into ``RequestFailedError``.
 
-        Those are not its causes: logs show causes as they are, and some quote an address with a key in it.
+        They are not chained as causes: logs show causes as they are, and some quote an address with
+        a key.
         """
         import aiohttp
 
@@ -476,7 +479,8 @@ def proxy_for(url: str) -> str:
     """Return the proxy that the environment names for an address, empty without one.
 
     Raises:
-        UsageError: it is no address of a proxy; the text does not repeat it, since it may hold a password.
+        UsageError: it is not an address of a proxy. The text does not repeat it, because it may
+            hold a password.
     """
     parts = urlsplit(url)
     host = parts.hostname or ""
@@ -572,7 +576,10 @@ def _trusted_certificates() -> ssl.SSLContext:
 
 @cache
 def _json_payload() -> type[aiohttp.Payload]:
-    """Return a body for aiohttp, assembled when it is sent and freed then; a redirect sends it again."""
+    """Return a body for aiohttp, assembled when it is sent and freed then.
+
+    A redirect sends it again.
+    """
     import aiohttp
 
     class JsonPayload(aiohttp.Payload):
@@ -602,7 +609,7 @@ def connection_reason(error: BaseException) -> str | None:
         return "host or network unreachable"
     if isinstance(error, TimeoutError):
         return "no answer in time"
-    # Of several addresses, each with an error of its own.
+    # The error joins one error for each of several addresses.
     return "connection refused" if "Connect call failed" in str(error) else None
 
 

@@ -1,4 +1,7 @@
-"""Dollars for tokens, by the user's own prices or the list of ``genai-prices``; no network is used."""
+"""Dollars for tokens, by the user's own prices or the list of ``genai-prices``.
+
+No network is used.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +38,9 @@ _PREFIXES = {
 }
 
 
-# Of the process: those of ``mind2web2.toml``. ``calculate_api_cost`` takes nothing but a name of a
-# model. A price of a run's own judge is an argument instead: one process may have several runs.
+# The prices from ``mind2web2.toml`` hold for the whole process, because ``calculate_api_cost``
+# takes only the name of a model. The price of a run's own judge is an argument instead, because one
+# process may have several runs.
 _own_prices: dict[str, OwnPrice] = {}
 
 
@@ -73,8 +77,8 @@ def price_usd(usage: Usage, model_name: str, own: OwnPrice | None = None) -> flo
     Args:
         own: the price of this model, in place of the known ones.
 
-    Some models charge more for all tokens of a very long prompt: for several requests add up dollars,
-    not tokens.
+    Some models charge more for all tokens of a very long prompt: for several requests add up
+    dollars, not tokens.
     """
     if own is not None:
         return float(_by_own_price(usage, own))
@@ -216,7 +220,10 @@ _CLAUDE_PX_A_TOKEN = 750
 
 
 def image_tokens(model_name: str, width_px: int, height_px: int) -> int:
-    """Return the tokens of an image of this size; a model without a rule counts tiles as GPT-4o does."""
+    """Return the tokens of an image of this size.
+
+    A model without a rule counts tiles as GPT-4o does.
+    """
     # Routers put names in front: openai/gpt-4o, us.anthropic.claude-...
     name = model_name.rpartition("/")[2]
     if "claude" in name:

@@ -128,8 +128,8 @@ class Capabilities:
 
     Args:
         modes: the provider's ways to fill a template, the best first.
-        probes_images: whether a request with more images than any before is sent alone, so that a limit
-            costs one refusal instead of one for each concurrent request.
+        probes_images: whether a request with more images than any before is sent alone, so that a
+            limit costs one refusal instead of one for each concurrent request.
     """
 
     def __init__(self, modes: Sequence[OutputMode], *, probes_images: bool = True) -> None:
@@ -200,7 +200,8 @@ class Capabilities:
         except ImagesRefusedError:
             raise
         except Exception:
-            # Not about images, such as an outage: the others need not wait for each other.
+            # Another failure, such as an outage, says nothing about images: the others need not
+            # wait.
             known.most = count
             raise
         else:
@@ -212,7 +213,10 @@ class Capabilities:
     def image_refusal(
         self, wire: WireRequest, failure: RequestFailedError
     ) -> ImagesRefusedError | None:
-        """Remember the image limit in a refusal; return the error if fewer or smaller images may pass."""
+        """Remember the image limit in a refusal.
+
+        Return the error if fewer or smaller images may pass.
+        """
         images = image_urls(wire.messages)
         if not images:
             return None
@@ -276,7 +280,10 @@ def _is_beyond(limit: ImageLimit, images: Sequence[str]) -> bool:
 
 
 def _image_limit(failure: RequestFailedError, images: Sequence[str]) -> ImageLimit | None:
-    """Return the limit that a refusal names, or the next one to try; ``None`` if it is not about images."""
+    """Return the limit that a refusal names, or the next one to try.
+
+    ``None`` if it is not about images.
+    """
     words = failure.words
     match failure.image_fault:
         case "too many":
@@ -313,8 +320,8 @@ _MOST_MODELS = 5
 _REPLY_TRIES = 3
 
 
-# What providers add to a model's name in their lists, or take beside the listed name: Gemini's
-# folder, Ollama's tag, OpenRouter's variant, Anthropic's date and its word for the newest.
+# Providers add these parts to a model's name in their lists, or accept names with and without them:
+# Gemini's folder, Ollama's tag, OpenRouter's variant, Anthropic's date and its word for the newest.
 _FOLDER = "models/"
 _ADDITION = re.compile(r":[a-z]+$|-latest$|-20\d\d-?\d\d-?\d\d$")
 
@@ -463,7 +470,10 @@ class AsyncProviderClient(AsyncCalls):
 
 
 class _Exchange:
-    """One question with all its HTTP requests: retries, other forms, repairs; adds up their usage."""
+    """One question with all its HTTP requests: retries, other forms, repairs.
+
+    Adds up their usage.
+    """
 
     def __init__(
         self,

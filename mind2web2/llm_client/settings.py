@@ -121,7 +121,8 @@ def check_keys(keys: dict[str, str]) -> None:
     """Check that each named key can be sent in a header.
 
     Raises:
-        UsageError: a key contains an impossible character, such as a typographic quote or a line break.
+        UsageError: a key contains an impossible character, such as a typographic quote or a line
+            break.
     """
     for name, key in keys.items():
         if not (key.isascii() and key.isprintable()):
@@ -151,7 +152,7 @@ def _basic(login: str) -> str:
     return f"Basic {base64.b64encode(plain.encode()).decode()}"
 
 
-# Its version of Azure is no secret, and errors are about it.
+# Azure's version is not a secret, and errors mention it.
 _PUBLIC_PARAMETERS = frozenset({"api-version"})
 
 

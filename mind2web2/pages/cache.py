@@ -102,9 +102,9 @@ class CacheFileSys:
     ) -> bool:
         """Store a captured page with its record, and return whether it was stored.
 
-        A stored page is not replaced by a failure or by a page that looks worse. Of a failure, only
-        the record is stored. A page that a redirect led to without trouble is found by the target's
-        URL as well.
+        A stored page is not replaced by a failure or by a page that looks worse. For a failure,
+        only the record is stored. A page that a redirect led to without trouble is found by the
+        target's URL as well.
 
         Args:
             url: the URL to store it under instead of the requested one.

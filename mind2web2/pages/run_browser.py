@@ -14,7 +14,8 @@ from mind2web2.pages.captures import OpenBrowser, PageCapture
 if TYPE_CHECKING:
     from mind2web2.capture.browser_manager import BatchBrowserManager
 
-# Loaded with the first browser: most runs find every page stored, and it brings 18 modules along.
+# This module is loaded with the first browser. It imports 18 others, and most runs find every page
+# stored.
 _MANAGER_MODULE = "mind2web2.capture.browser_manager"
 
 

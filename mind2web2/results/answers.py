@@ -437,7 +437,7 @@ class _AnswerMeta(BaseModel):
 def answer_file(answer_path: Path) -> AnswerFile:
     """Return an answer with what its meta file says.
 
-    What cannot be used of it is logged and ignored.
+    Unusable parts of that file are logged and ignored.
     """
     meta_path = answer_path.with_suffix(".meta.json")
     try:

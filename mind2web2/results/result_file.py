@@ -74,7 +74,7 @@ class JudgeUsage(BaseModel):
             cached_tokens=ledger.usage.cached_tokens,
             output_tokens=ledger.usage.output_tokens,
             cost_usd=rounded_usd(ledger.usage),
-            # Sorted: votes arrive in any order.
+            # They are sorted because votes arrive in any order.
             rejections=tuple(sorted(ledger.rejections, key=str)),
         )
 
@@ -194,8 +194,8 @@ class ResultFile(BaseModel):
         script_faults: mistakes of the script, with its line; ``None`` in results of earlier
             versions.
         score_bounds: ``None`` without exactly one sound rubric tree.
-        eval_breakdown: what the script returned, mostly one part; items that are not objects stay as
-            they are.
+        eval_breakdown: what the script returned, mostly one part; items that are not objects stay
+            as they are.
         stated_provenance: the file's own words on what the result was made from.
     """
 

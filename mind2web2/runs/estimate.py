@@ -1,7 +1,8 @@
 """The judge requests, tokens and dollars that a run will take, as a range; nothing is asked.
 
-An answer takes the mean of the earlier results of its task; without any, the script runs once with made-up
-replies. The answer takes nothing if its result still holds, or if all judgments that it needs are stored.
+An answer takes the mean of the earlier results of its task; without any, the script runs once with
+made-up replies. The answer takes nothing if its result still holds, or if all judgments that it
+needs are stored.
 """
 
 from __future__ import annotations
@@ -30,7 +31,6 @@ from mind2web2.results.stored_results import LoadedResult, latest_result, loaded
 from mind2web2.runs.likely_questions import likely_questions
 from mind2web2.runs.planned_votes import SHARE_OF_SECOND, planned_votes
 from mind2web2.runs.run import answer_jobs
-from mind2web2.scripts.isolation.run import Isolation
 from mind2web2.scripts.load import script_problem
 
 log = logging.getLogger(__name__)
@@ -44,7 +44,8 @@ _QUESTION_TOKENS, _PAGE_TOKENS, _PAGE_IMAGES, _OUTPUT_TOKENS, _CACHED_SHARE = (
     400,
     0.5,
 )
-# Of the requests with ``--ahead gates``, where a fifth of the claims fails (benchmarks/chain.py).
+# The share of requests that ``--ahead gates`` wastes if a fifth of the claims fails
+# (benchmarks/chain.py).
 _WASTED_SHARE = 0.13
 
 _STORED = """
@@ -59,10 +60,11 @@ class PlannedRun:
     """A run to be estimated.
 
     Args:
-        endpoint: the judge's server; ``None`` where its address is not set: results of any server count.
+        endpoint: the judge's server; ``None`` where its address is not set: results of any server
+            count.
         keep_apart: judgments of other agents are not reused.
         looks_ahead: it goes on as if gates passed.
-        isolation: how scripts are run.
+        script_variables: of the environment that are passed on to scripts.
     """
 
     work: Sequence[TaskWork]
@@ -73,11 +75,14 @@ class PlannedRun:
     overwrite: bool
     keep_apart: bool = False
     looks_ahead: bool = False
-    isolation: Isolation = field(default_factory=Isolation)
+    script_variables: Mapping[str, str] = field(default_factory=dict)
 
 
 class Amounts(NamedTuple):
-    """Judge requests, tokens and dollars; the dollars are ``nan`` where the model's price is not known."""
+    """Judge requests, tokens and dollars.
+
+    The dollars are ``nan`` where the model's price is not known.
+    """
 
     requests: float = 0.0
     input_tokens: float = 0.0
@@ -108,7 +113,10 @@ class Basis(NamedTuple):
 
 
 def basis_text(bases: Iterable[Basis]) -> str:
-    """Return what several amounts are derived from; the results of one kind are added up over the tasks."""
+    """Return what several amounts are derived from.
+
+    The results of one kind are added up over the tasks.
+    """
     results: dict[str, int] = {}
     for basis in dict.fromkeys(bases):
         results[basis.kind] = results.get(basis.kind, 0) + basis.results
@@ -253,11 +261,14 @@ class _Estimator:
         return Range(low.times(1 / factor), mean, high.times(factor), basis)
 
     def _by_policy(self, job: AnswerJob, text: str) -> Range:
-        """Return what a script asks with made-up replies. Raises EvalScriptError: it fails with them."""
+        """Return what a script asks with made-up replies.
+
+        Raises EvalScriptError: it fails with them.
+        """
         judge = self._run.judge
         page_tokens = _PAGE_TOKENS + _PAGE_IMAGES * image_tokens(judge.model, *PART_SIZE_PX)
         requests = tokens_in = votes = 0
-        for question in likely_questions(job, text, self._run.isolation):
+        for question in likely_questions(job.script_path, text, self._run.script_variables):
             trials = question.num_trials
             count = 1 if trials is None else judge.vote_rule.likely_votes(trials)
             requests += count
@@ -290,7 +301,10 @@ class _Estimator:
         )
 
     def _amounts(self, usage: JudgeUsage, least_output: int, model: str) -> Amounts:
-        """Return usage with dollars; a request of mean length is priced, as long ones may cost more each."""
+        """Return usage with dollars.
+
+        A request of mean length is priced, as long ones may cost more each.
+        """
         requests, tokens_in, cached = (
             usage.judgments,
             usage.input_tokens,

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
+from pydantic import BaseModel
+
+from mind2web2.errors import EvalScriptError
 from mind2web2.pages.citations import cited_urls
-from mind2web2.results.answers import AnswerJob
-from mind2web2.scripts.isolation.answer_client import SentRequest, SentTemplate
-from mind2web2.scripts.isolation.rpc import Question, validated
-from mind2web2.scripts.isolation.run import Isolation
-from mind2web2.scripts.policies import result_by_policy
-from mind2web2.scripts.run import ScriptCall
-from mind2web2.utils.files import file_sha256
+from mind2web2.scripts.made_up import DEFAULT_ITEMS, Choices, Kind, filled, made_up, shapes_of
+from mind2web2.scripts.policies import PolicyScript, Surroundings
+from mind2web2.utils.workers import call_in_worker
 from mind2web2.verification.run_questions import AskedClaim, AskedForm
 
-_LIST_ITEMS = 3
-_MOST_LEVELS = 6
 _TIMEOUT_S = 60.0
+# For the worker itself.
+_GRACE_S = 10.0
 
 
 @dataclass(frozen=True)
 class LikelyQuestion:
-    """A question to the judge; ``num_trials`` is ``None`` where it is no claim."""
+    """A question to the judge; ``num_trials`` is ``None`` if it is not a claim."""
 
     is_on_page: bool
     num_trials: int | None = None
@@ -35,80 +33,45 @@ class LikelyQuestion:
 class _LikelyReplies:
     """Supports each claim, and fills templates with made-up values and the cited addresses."""
 
-    urls: Sequence[str] = field(default_factory=list)
+    urls: Sequence[str]
 
     def holds(self, _claim: AskedClaim) -> bool:
         return True
 
-    def fill(self, _form: AskedForm, template: SentTemplate) -> str | None:
-        return self._filled(template)
+    def fill(self, form: AskedForm, template: type[BaseModel]) -> BaseModel:
+        kinds: Mapping[Kind, tuple[str, ...]] = {"address": tuple(self.urls)} if self.urls else {}
+        addresses = (shape for shape in shapes_of(template) if shape.kind == "address")
+        counts = {(form.name, shape.path): DEFAULT_ITEMS for shape in addresses}
+        choices = Choices(kinds=kinds, counts=counts)
+        return filled(template, made_up(template, form.name, 0, choices))
 
-    def page(self, _url: str) -> str:
-        return "A page."
-
-    def chat(self, request: SentRequest) -> str:
-        return "Yes." if request.template is None else self._filled(request.template)
-
-    def service(self, _name: str, _arguments: Sequence[Any]) -> Any:
-        return None
-
-    def _filled(self, template: SentTemplate) -> str:
-        if template.form is None:
-            return json.dumps({"reasoning": "made up", "result": True})
-        return json.dumps(self._value(template.form, template.form.get("$defs", {}), "value", 0))
-
-    def _value(self, form: dict[str, Any], forms: dict[str, Any], name: str, level: int) -> Any:
-        if "$ref" in form:
-            return self._value(forms[form["$ref"].rpartition("/")[2]], forms, name, level)
-        if "const" in form or "enum" in form:
-            return form.get("const", form.get("enum", [None])[0])
-        if choices := form.get("anyOf") or form.get("oneOf") or form.get("allOf"):
-            return self._value(choices[0], forms, name, level)
-        if form.get("type") == "array":
-            count = 0 if level > _MOST_LEVELS else max(_LIST_ITEMS, form.get("minItems", 0))
-            item = self._value(form.get("items", {}), forms, name, level + 1) if count else None
-            return [item] * min(count, form.get("maxItems", count))
-        if form.get("type") == "object":
-            fields = form.get("properties", {}).items()
-            return {key: self._value(each, forms, key, level + 1) for key, each in fields}
-        return self._plain(form, name)
-
-    def _plain(self, form: dict[str, Any], name: str) -> Any:
-        kind = form.get("type")
-        if kind in ("integer", "number"):
-            return form.get("minimum", 1)
-        if kind == "boolean":
-            return True
-        if form.get("format") in ("date", "date-time"):
-            return "2025-01-01" if form["format"] == "date" else "2025-01-01T00:00:00Z"
-        is_address = form.get("format") == "uri" or any(
-            part in name.lower() for part in ("url", "link", "source")
-        )
-        if is_address:
-            return next(iter(self.urls), "https://www.example.org/")
-        return f"the {name}"
+    def has_page(self, _url: str) -> bool:
+        return True
 
 
-def likely_questions(job: AnswerJob, text: str, isolation: Isolation) -> list[LikelyQuestion]:
+def likely_questions(
+    script: Path, answer: str, variables: Mapping[str, str]
+) -> list[LikelyQuestion]:
     """Run a script once with made-up replies and return what it asks the judge.
+
+    Args:
+        variables: of the environment that are passed on to the script.
 
     Raises:
         EvalScriptError: the script fails with such replies.
     """
-    path = job.script_path
-    call = ScriptCall(path, file_sha256(path), job.agent_name, job.answer.name, text, "estimate")
-    policy = _LikelyReplies(cited_urls(text))
-    running = result_by_policy(call, policy, isolation=isolation, timeout_s=_TIMEOUT_S)
-    result = asyncio.run(running)
-    found = (_of_judge(question) for question in result.questions)
-    return [question for question in found if question is not None]
+    surroundings = Surroundings.of_command(variables)
+    # A worker has a working directory of its own.
+    arguments = (script.absolute(), answer, surroundings)
+    return call_in_worker(_asked, *arguments, timeout_s=_TIMEOUT_S + _GRACE_S)
 
 
-def _of_judge(question: Question) -> LikelyQuestion | None:
-    if question.name == "judged":
-        claim = validated(AskedClaim, question.arguments["claim"])
-        return LikelyQuestion(bool(claim.urls), claim.verification.num_trials)
-    if question.name == "filled":
-        form = validated(AskedForm, question.arguments["form"])
-        return LikelyQuestion(form.url is not None)
-    return LikelyQuestion(False) if question.name == "chat" else None
+def _asked(script: Path, answer: str, surroundings: Surroundings) -> list[LikelyQuestion]:
+    surroundings.take_over()
+    policy = _LikelyReplies(cited_urls(answer))
+    run = asyncio.run(PolicyScript(script, _TIMEOUT_S).run(answer, policy))
+    if run.error is not None:
+        raise EvalScriptError(run.error)
+    claims = (LikelyQuestion(bool(each.urls), each.verification.num_trials) for each in run.claims)
+    forms = (LikelyQuestion(each.url is not None) for each in run.forms)
+    return [*claims, *forms, *[LikelyQuestion(False)] * run.chats]

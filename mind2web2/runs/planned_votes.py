@@ -58,7 +58,7 @@ def planned_votes(result: ResultFile, judge: JudgeSpec) -> PlannedVotes:
                 own += votes
                 continue
             first += FIRST_VOTES
-            # Those of whichever judge cast them are the best that is known of the first one's.
+            # The first judge's votes may be unknown; then the other judge's are the best guess.
             known = (voted.first_votes or voted.votes)[:FIRST_VOTES]
             if second_judge_decides(known, leaf.critical):
                 own += votes

@@ -47,7 +47,7 @@ from mind2web2.utils.machine import memory_bytes
 if TYPE_CHECKING:
     from mind2web2.judge.batch_jobs import BatchClient, BatchJobs
 
-# Loaded by runs that have batches.
+# Only runs with batches load this module.
 _BATCHES_MODULE = "mind2web2.runs.batches"
 # The folder beside an agent's judgments that keeps the state of its batches.
 BATCHES = "batches"
@@ -77,7 +77,8 @@ class OwnParts:
         provider: answers the judge's requests; it is not closed with the session.
         judge: in place of the one that the settings name.
         store: of judgments; it is not closed with the session.
-        other_stores: files of other agents, whose judgments are reused unless ``keep_apart`` is set.
+        other_stores: files of other agents, whose judgments are reused unless ``keep_apart`` is
+            set.
         other_pages: of other agents, which are copied unless ``keep_apart`` is set.
         budget: in place of one of ``max_cost``.
         captures: makes the captures of a run from what opens its browser, and ``other_pages``.
@@ -104,7 +105,8 @@ class Session:
 
     Args:
         parts: what its answers share.
-        clients: of the judges that the session has opened, the deciding one last; ``batches`` likewise.
+        clients: of the judges that the session has opened, the deciding one last; ``batches``
+            likewise.
         problems: failures of its end, one line each.
     """
 
@@ -244,7 +246,7 @@ def replayed_file(settings: RunSettings, judgments: Path) -> Path:
 
 
 def judge_spec(settings: RunSettings) -> JudgeSpec:
-    """Return the judge that the settings name, for a run that is no replay.
+    """Return the judge that the settings name, for a run that is not a replay.
 
     Raises:
         UsageError: its server cannot be used.
@@ -297,7 +299,7 @@ def _jobs_of(
 
 def _clock(batches: Sequence[BatchJobs]) -> Callable[[], float]:
     """Return what tells the seconds of a script that count: those in which no question waits for a job."""
-    # What two judges wait for at the same time is left out twice, in favour of the script.
+    # Time in which two judges wait together is left out twice, in favour of the script.
     others = len(batches) - 1
     return lambda: sum(jobs.worked_s() for jobs in batches) - others * time.monotonic()
 
@@ -391,9 +393,13 @@ def isolation_of(settings: RunSettings) -> Isolation:
         memory_bytes=settings.script_memory or DEFAULT_MEMORY_BYTES,
         block_s=longest_block_s(settings),
     )
+    return Isolation(limits, network_of(settings), variables=script_variables(settings))
+
+
+def script_variables(settings: RunSettings) -> dict[str, str]:
+    """Return the variables of the environment that are passed on to scripts."""
     # The command line's are set; of a result that is verified, some may not be.
-    variables = {name: os.environ[name] for name in settings.script_env if name in os.environ}
-    return Isolation(limits, network_of(settings), variables=variables)
+    return {name: os.environ[name] for name in settings.script_env if name in os.environ}
 
 
 def longest_block_s(settings: RunSettings) -> float:

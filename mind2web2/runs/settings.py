@@ -73,9 +73,9 @@ JUDGE_SETTINGS = (
 FOLDER_NAMES = ("answer_folder", "eval_scripts_root", "eval_results_root", "cache_root")
 
 JUDGE_HELP = (
-    "who judges. openai needs OPENAI_API_KEY (and takes OPENAI_BASE_URL); "
-    "azure_openai AZURE_OPENAI_API_KEY, AZURE_OPENAI_ENDPOINT_URL, AZURE_OPENAI_API_VERSION; "
-    "`mind2web2 plugins` says what the others need"
+    "the provider of the judge. openai needs OPENAI_API_KEY and also reads OPENAI_BASE_URL; "
+    "azure_openai needs AZURE_OPENAI_API_KEY, AZURE_OPENAI_ENDPOINT_URL and "
+    "AZURE_OPENAI_API_VERSION; `mind2web2 plugins` names the keys of the others"
 )
 _EXTRA_BODY_EXAMPLE = '{"chat_template_kwargs": {"enable_thinking": false}}'
 # Parameters of a request that options set.
@@ -193,14 +193,14 @@ def _folder_in_file(example: str) -> InFile:
     return InFile(f'"{example}"', (str,))
 
 
-_FOLDERS = "folders"
+_FOLDERS = "folders, or URLs such as s3://bucket/prefix"
 _JUDGE = "judge"
 _LIMITS = "limits"
 _COSTS = "costs"
 _SCRIPTS = "eval scripts"
 _PAGES = "pages that are not cached"
 _MACHINES = "machines"
-GROUP_HELPS = {_PAGES: "are captured when a claim needs them, and added to the cache"}
+GROUP_HELPS = {_PAGES: "A page is captured when a claim needs it, and then stays in the cache."}
 _COUNT_IN_FILE = InFile("3", (int,))
 
 
@@ -220,7 +220,7 @@ class RunSettings:
     task_ids: tuple[str, ...] = setting(
         (),
         Setting(
-            "this task only; may be repeated",
+            "only this task; may be repeated",
             parse=str,
             metavar="ID",
             option="--task_id",
@@ -232,7 +232,7 @@ class RunSettings:
     answer_folder: Path | str | None = setting(
         None,
         Setting(
-            "the agents' answers; each of the four may be a URL such as s3://bucket/prefix",
+            "the agents' answers",
             parse=values.root,
             metavar="DIR",
             group=_FOLDERS,
@@ -255,7 +255,7 @@ class RunSettings:
     eval_results_root: Path | str | None = setting(
         None,
         Setting(
-            "where results go",
+            "the results",
             parse=values.root,
             metavar="DIR",
             group=_FOLDERS,
@@ -277,17 +277,16 @@ class RunSettings:
     eval_version: str | None = setting(
         None,
         Setting(
-            "version of the eval scripts, a folder such as 2025_07_14",
+            "the version of the eval scripts, a folder such as 2025_07_14",
             parse=values.non_empty,
             metavar="V",
-            default_text="the newest dated one that has the task, then the undated ones",
-            is_common=True,
+            default_text="the newest dated one that has the task, else an undated one",
         ),
     )
     task_list: Path | None = setting(
         None,
         Setting(
-            "the tasks that count, one id a line, or CSV with a column task_id",
+            "the tasks that count: one id a line, or CSV with a column task_id",
             parse=values.local_path,
             metavar="FILE",
             in_file=InFile('"tasks.txt"', (str,), Path),
@@ -296,8 +295,8 @@ class RunSettings:
     shard: Shard | None = setting(
         None,
         Setting(
-            "judge part I of N of all answers, such as 3/20; another machine judges each other part, and "
-            "mind2web2 merge brings the results together",
+            "judge only part I of N of the answers, such as 3/20. Each other part is judged on "
+            "another machine, and mind2web2 merge brings the results together",
             parse=Shard.parse,
             metavar="I/N",
             see="scale.md#several-machines",
@@ -307,7 +306,7 @@ class RunSettings:
     llm_provider: str = setting(
         "openai",
         Setting(
-            f"{JUDGE_HELP}; replay answers from stored judgments alone",
+            f"{JUDGE_HELP}; replay judges offline, from stored judgments",
             parse=_provider_or_replay,
             choices=lambda: (*provider_names(), REPLAY),
             group=_JUDGE,
@@ -319,11 +318,11 @@ class RunSettings:
     judge_model: str | None = setting(
         None,
         Setting(
-            "the model that judges, whatever the scripts name",
+            "the model that judges; it replaces any model that a script names",
             parse=values.non_empty,
             metavar="M",
             group=_JUDGE,
-            default_text=f"{DEFAULT_JUDGE_MODEL}; replay: the one stored",
+            default_text=f"{DEFAULT_JUDGE_MODEL}; with replay, the stored one",
             in_file=InFile('"gpt-5-mini"', (str,)),
             is_common=True,
         ),
@@ -331,7 +330,8 @@ class RunSettings:
     judge_base_url: tuple[str, ...] = setting(
         (),
         Setting(
-            "an OpenAI-compatible or other server; several make a pool",
+            "the judge's server, such as an OpenAI-compatible one; repeat the option for a pool "
+            "of servers",
             parse=values.non_empty,
             metavar="URL",
             group=_JUDGE,
@@ -347,9 +347,9 @@ class RunSettings:
     judge_pool: Path | None = setting(
         None,
         Setting(
-            "a file with servers of one model, one base URL a line, with model=NAME, key=VARIABLE and "
-            "weight=NUMBER as needed; each request goes to the server that will answer first. The file is "
-            "read again every 15 seconds",
+            "a file with the servers of one model: one base URL a line, with model=NAME, "
+            "key=VARIABLE and weight=NUMBER as needed. Each request goes to the server that is "
+            "likely to answer first. The file is read again every 15 seconds",
             parse=values.local_path,
             metavar="FILE",
             group=_JUDGE,
@@ -360,7 +360,8 @@ class RunSettings:
     judge_alias: tuple[str, ...] = setting(
         (),
         Setting(
-            "two names of one model: a pool whose server answers as another model than asked is an error",
+            "treat two names as the same model; otherwise it is an error if a server of a pool "
+            "reports another model name",
             parse=model_alias,
             metavar="NAME=NAME",
             group=_JUDGE,
@@ -373,8 +374,8 @@ class RunSettings:
     judge_extra_body: str | None = setting(
         None,
         Setting(
-            f"further parameters of each request, such as '{_EXTRA_BODY_EXAMPLE}' of vLLM; "
-            "results show them, so put no key there",
+            f"more parameters for each request, such as '{_EXTRA_BODY_EXAMPLE}' for vLLM. Results "
+            "show them, so never put a key here",
             parse=extra_body,
             metavar="JSON",
             group=_JUDGE,
@@ -384,11 +385,11 @@ class RunSettings:
     judge_reasoning_effort: str | None = setting(
         None,
         Setting(
-            "for reasoning models, such as low, medium or high",
+            "how much a reasoning model thinks, such as low, medium or high",
             parse=values.non_empty,
             metavar="E",
             group=_JUDGE,
-            default_text="the model's",
+            default_text="the model's own",
             in_file=InFile('"low"', (str,)),
         ),
     )
@@ -399,22 +400,22 @@ class RunSettings:
             parse=values.temperature,
             metavar="T",
             group=_JUDGE,
-            default_text="0, and none for reasoning models",
+            default_text="0; not sent to reasoning models",
             in_file=InFile("0.5", (int, float)),
         ),
     )
     max_images: int | None = setting(
         None,
         Setting(
-            "show the judge at most the first N images of a page; the result notes which were left out",
+            "show the judge only the first N images of a page; the result notes which are left out",
             parse=values.image_count,
             metavar="N",
             group=_JUDGE,
-            default_text="as many as its server accepts",
+            default_text="as many as the server accepts",
             flags={
                 "--no_screenshots": Flag(
                     0,
-                    "show the judge no images, only the text of pages and PDFs: for models without vision",
+                    "show the judge only the text of pages and PDFs, for models without vision",
                 )
             },
             in_file=InFile("1", (int,), values.count),
@@ -423,8 +424,9 @@ class RunSettings:
     votes: str = setting(
         ALWAYS,
         Setting(
-            "votes on a claim by the script's default rule: always two or three, as the benchmark has it, or "
-            "at most N, an odd number. Results name the rule",
+            "how many votes the judge casts on a claim for which the script names no number. "
+            "always: two, and a third if they differ, as in the benchmark; N: at most N, an odd "
+            "number. Results name the rule",
             parse=vote_rule,
             metavar="always|N",
             group=_JUDGE,
@@ -435,9 +437,10 @@ class RunSettings:
     judge_cascade: JudgeCascade | None = setting(
         None,
         Setting(
-            "two judges, in place of --judge_model: the cheap one votes on claims, and the strong one "
-            "decides where its votes differ or a critical leaf fails, and extracts. Write CHEAP@SERVER for "
-            "a first judge on another server, an address or a file as for --judge_pool. Results name both",
+            "use two judges instead of --judge_model. The cheap model votes first; the strong "
+            "model decides where those votes differ or a critical leaf would fail, and does all "
+            "extraction. Write CHEAP@SERVER if the cheap model has its own server, an address or "
+            "a file as for --judge_pool. Results name both models",
             parse=JudgeCascade.parsed,
             metavar="CHEAP,STRONG",
             group=_JUDGE,
@@ -449,7 +452,7 @@ class RunSettings:
     judge_outage_wait: float = setting(
         120.0,
         Setting(
-            "seconds to wait for a judge that becomes unreachable during the run",
+            "seconds to wait if the judge becomes unreachable during the run",
             parse=values.positive_seconds,
             metavar="S",
             group=_JUDGE,
@@ -460,12 +463,12 @@ class RunSettings:
     judgments: str | None = setting(
         None,
         Setting(
-            "with --llm_provider replay: a judgments.sqlite3 or exported .jsonl file. Else "
-            "postgresql://HOST/DATABASE: judgments that several machines share",
+            "with --llm_provider replay, a judgments.sqlite3 or exported .jsonl file to replay; "
+            "otherwise postgresql://HOST/DATABASE, where several machines share judgments",
             parse=values.file_or_database,
             metavar="FILE_OR_URL",
             group=_JUDGE,
-            default_text="the agent's own under eval_results/",
+            default_text="those stored beside the results",
             see="scale.md#several-machines",
             is_common=True,
         ),
@@ -474,30 +477,30 @@ class RunSettings:
     max_concurrent_tasks: int | None = setting(
         None,
         Setting(
-            "at most N tasks at once",
+            "work on at most N tasks at once",
             parse=values.positive_int,
             metavar="N",
             group=_LIMITS,
-            default_text="as many as keep the judge requests busy, within a quarter of the memory; all with "
-            "--batch",
+            default_text="as many as keep the judge busy, within a quarter of the memory; with "
+            "--batch, all",
             in_file=_COUNT_IN_FILE,
         ),
     )
     max_concurrent_answers: int | None = setting(
         None,
         Setting(
-            "at most N answers of one task at once",
+            "work on at most N answers of one task at once",
             parse=values.positive_int,
             metavar="N",
             group=_LIMITS,
-            default_text="as for tasks",
+            default_text="chosen in the same way as for tasks",
             in_file=_COUNT_IN_FILE,
         ),
     )
     max_webpage_retrieval: int = setting(
         10,
         Setting(
-            "at most N page captures at once, over the whole run",
+            "capture at most N pages at once, over the whole run",
             parse=values.positive_int,
             metavar="N",
             group=_LIMITS,
@@ -507,7 +510,7 @@ class RunSettings:
     max_llm_requests: int = setting(
         30,
         Setting(
-            "at most N judge requests at once, over the whole run; not with --batch",
+            "send at most N judge requests at once, over the whole run",
             parse=values.positive_int,
             metavar="N",
             group=_LIMITS,
@@ -518,22 +521,23 @@ class RunSettings:
     ahead: Literal["nothing", "values", "gates"] | None = setting(
         None,
         Setting(
-            "how far a script goes on while replies are missing. nothing: as far as it looks into none of "
-            "them, which asks what program order asks; values: with stand-ins, which saves most of the time "
-            "for about 2% more requests; gates: also as if all gates passed, which is fastest for about 12% "
-            "more; the scores are the same",
+            "how far a script runs ahead of missing replies. nothing: it stops as soon as it "
+            "uses one, and asks exactly what program order asks; values: it goes on with "
+            "placeholders, which saves most of the time and adds about 2% requests; gates: it "
+            "also assumes that gates pass, which is fastest and adds about 12%. Scores are the "
+            "same",
             parse=values.one_of(("nothing", "values", "gates")),
             metavar="HOW",
             group=_LIMITS,
-            default_text="values; gates with --batch",
+            default_text="values; with --batch, gates",
             see="cost-and-speed.md#time",
         ),
     )
     page_memory: int = setting(
         256 * 1024**2,
         Setting(
-            "memory for prepared pages, such as 512M or 2G; the least recently used are dropped, and "
-            "prepared again when a claim needs them",
+            "memory for prepared pages, such as 512M or 2G; the least recently used pages are "
+            "dropped, and prepared again when a claim needs them",
             parse=values.byte_count,
             metavar="SIZE",
             group=_LIMITS,
@@ -545,8 +549,9 @@ class RunSettings:
     answer_timeout: float | None = setting(
         3600.0,
         Setting(
-            "seconds that a script may take for one answer; one that blocks everything else (an endless "
-            "loop, time.sleep) is stopped after a third of that, at most 60",
+            "seconds that a script may take for one answer. A script that blocks everything "
+            "else, as by an endless loop or time.sleep, is stopped after a third of that, at "
+            "most 60",
             parse=values.positive_seconds,
             metavar="S",
             group=_LIMITS,
@@ -554,15 +559,18 @@ class RunSettings:
     )
 
     batch: bool = flag(
-        "ask through the provider's batch endpoints (openai, azure_openai) at half the price; each "
-        "round of questions may take up to a day. May be interrupted: the same command continues. "
-        "--answer_timeout does not count the time in which batches are awaited",
+        "ask through the provider's batch endpoints (openai, azure_openai) at half the price. "
+        "Each round of questions may take up to a day; if you stop the command, the same command "
+        "continues. --answer_timeout does not count the time spent waiting for batches, and "
+        "--max_llm_requests does not apply",
         group=_COSTS,
+        is_common=True,
     )
     batch_poll: float | None = setting(
         None,
         Setting(
-            "with --batch: seconds until a batch is first checked; later checks are up to 60 apart",
+            "with --batch, seconds until a batch is first checked; later checks are up to 60 "
+            "seconds apart",
             parse=values.positive_seconds,
             metavar="S",
             group=_COSTS,
@@ -570,18 +578,17 @@ class RunSettings:
         ),
     )
     estimate: bool = flag(
-        "print how many answers, judge requests, tokens and dollars this command would take, without and "
-        "by --ahead, and how many cited pages are not cached; asks and writes nothing and needs no key, "
-        "and runs a script without earlier results once with made-up replies",
+        "print how many judge requests, tokens and dollars this command would take, and how many "
+        "cited pages are not cached. It asks and writes nothing, and needs no key. A script "
+        "without earlier results runs once with invented replies",
         group=_COSTS,
         is_common=True,
     )
     max_cost: float | None = setting(
         None,
         Setting(
-            "stop asking when the run has cost this many dollars; what is done is kept, unfinished answers "
-            "have no result, and the same command continues with as much again "
-            "(with --overwrite it starts over)",
+            "stop asking when the run has cost this many dollars. Everything done is kept, and "
+            "the same command continues with as much again (with --overwrite it starts over)",
             parse=values.positive_dollars,
             metavar="USD",
             group=_COSTS,
@@ -593,7 +600,8 @@ class RunSettings:
     script_memory: int | None = setting(
         None,
         Setting(
-            "memory of each script's process; one that takes more is ended, and its answer has no result",
+            "memory for each script's process; if a script takes more, it is stopped and its "
+            "answer gets no result",
             parse=values.byte_count,
             metavar="SIZE",
             group=_SCRIPTS,
@@ -605,20 +613,21 @@ class RunSettings:
     as_of: datetime | Literal["answer"] | None = setting(
         None,
         Setting(
-            "the date that scripts see: 2025-03-14 (noon, and the clock stands still), with a time "
-            "such as 2025-03-14T09:30, or 'answer': 'created' in each answer's meta file, or else the time "
-            "of its file",
+            "the date that scripts see: 2025-03-14 (noon, and the clock stands still), or with a "
+            "time, 2025-03-14T09:30. 'answer' takes 'created' from each answer's meta file, or "
+            "else the time of its file",
             parse=as_of,
             metavar="DATE",
             group=_SCRIPTS,
-            default_text="the real date; replay: that of the result",
+            default_text="the real date; with replay, that of the result",
         ),
     )
     script_env: tuple[str, ...] = setting(
         (),
         Setting(
-            "pass an environment variable to scripts, beside those that any program needs (PATH, "
-            "HOME, LANG and the like, but no proxy with a password); may be repeated",
+            "pass this environment variable to scripts; may be repeated. Scripts always get "
+            "those that any program needs (PATH, HOME, LANG and the like, but not a proxy with a "
+            "password)",
             parse=str,
             metavar="NAME",
             group=_SCRIPTS,
@@ -627,17 +636,17 @@ class RunSettings:
     )
 
     no_capture: bool = flag(
-        "capture nothing, and copy no page of another agent: a page that is not there counts as "
-        "unavailable, and claims on it fail",
+        "capture nothing, and copy nothing from other agents: a page that is not cached counts "
+        "as unavailable, and claims on it fail",
         group=_PAGES,
         is_common=True,
     )
-    headed: bool = flag("capture in a browser with a window", group=_PAGES)
+    headed: bool = flag("capture in a browser that shows its window", group=_PAGES)
     cdp_url: str | None = setting(
         None,
         Setting(
-            "capture through your own running Chrome, logged in and past its captchas, such as "
-            "http://127.0.0.1:9222",
+            "capture through your own running Chrome, with its logins and solved captchas, such "
+            "as http://127.0.0.1:9222",
             parse=values.browser_address,
             metavar="URL",
             group=_PAGES,
@@ -646,11 +655,11 @@ class RunSettings:
     proxy: str | None = setting(
         None,
         Setting(
-            "for browser and downloads, such as http://USER:PASSWORD@proxy.example:3128",
+            "the proxy for browser and downloads, such as http://USER:PASSWORD@proxy.example:3128",
             parse=str,
             metavar="URL",
             group=_PAGES,
-            default_text="those of HTTP_PROXY and HTTPS_PROXY; NO_PROXY lists hosts to reach without",
+            default_text="HTTP_PROXY and HTTPS_PROXY; hosts in NO_PROXY are reached directly",
             is_secret=True,
             see="pages.md#behind-a-companys-proxy",
         ),
@@ -658,7 +667,8 @@ class RunSettings:
     storage_state: Path | None = setting(
         None,
         Setting(
-            "cookies and local storage of a login, as Playwright saves them, for all captured pages",
+            "a login for all captured pages: its cookies and local storage, as Playwright saves "
+            "them",
             parse=values.local_path,
             metavar="FILE",
             group=_PAGES,
@@ -667,7 +677,7 @@ class RunSettings:
     time_zone: str | None = setting(
         None,
         Setting(
-            "of the browser that captures, such as Europe/Berlin",
+            "the time zone of the capturing browser, such as Europe/Berlin",
             parse=values.time_zone,
             metavar="ZONE",
             group=_PAGES,
@@ -675,12 +685,12 @@ class RunSettings:
         ),
     )
     no_sandbox: bool = flag(
-        "start the browser without its sandbox, for a container without user namespaces; only for pages "
-        "that you trust",
+        "start the browser without its sandbox, for a container without user namespaces. Use it "
+        "only for pages that you trust",
         group=_PAGES,
     )
     allow_private_network: bool = flag(
-        "also pages and downloads on private, loopback and link-local addresses, which are refused otherwise",
+        "also allow pages and downloads on private, loopback and link-local addresses",
         group=_PAGES,
         in_file=InFile("true", (bool,)),
         is_common=True,
@@ -689,7 +699,7 @@ class RunSettings:
     engine: str = setting(
         PLAIN,
         Setting(
-            "where the work is done: on this machine (plain), or by the engine of a plugin",
+            "what does the work: this machine (plain), or the engine of a plugin",
             parse=_engine,
             choices=engine_names,
             group=_MACHINES,
@@ -700,22 +710,23 @@ class RunSettings:
     barred: Path | None = setting(
         None,
         Setting(
-            "hosts, addresses and titles that flag an answer which rests on them; a flag changes no score",
+            "a file of hosts, addresses and titles. An answer that relies on one is flagged; its "
+            "score stays the same",
             parse=values.local_path,
             metavar="FILE",
             default_text="the benchmark's own dataset, code, paper and leaderboard",
             see="trust.md#barred-sources",
         ),
     )
-    no_barred: bool = flag("flag no answer")
+    no_barred: bool = flag("do not flag answers that rely on barred sources")
     overwrite: bool = flag(
-        "reuse neither results nor stored judgments: ask everything again",
+        "ask everything again, without reusing results or stored judgments",
         is_common=True,
     )
     keep_apart: bool = setting(
         False,
         Setting(
-            "reuse no judgments and no pages of other agents",
+            "do not reuse judgments and pages of other agents",
             in_file=InFile("true", (bool,)),
             has_option=False,
         ),
@@ -724,14 +735,12 @@ class RunSettings:
         "when a task is done, rewrite its cache index to list exactly the pages on disk"
     )
     strict: bool = flag(
-        "no result for an answer whose script adds a leaf that it never judges, or gives add_* or initialize "
-        "a keyword that they do not know (default: a warning, as published scripts do both)"
+        "give no result if a script leaves a leaf unjudged, or passes an unknown keyword to "
+        "initialize or add_* (default: a warning, as published scripts do both)"
     )
-    quiet: bool = flag(
-        "print no line for each answer, and no table of the judge's use", is_common=True
-    )
+    quiet: bool = flag("print neither a line for each answer nor the judge's use", is_common=True)
     self_debug: bool = flag(
-        "print the log of each answer with the extracted values, for writing eval scripts",
+        "print the log of each answer with the extracted values, to debug an eval script",
         is_common=True,
     )
 

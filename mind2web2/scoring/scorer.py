@@ -109,19 +109,25 @@ class Score:
 
     @property
     def cost_usd(self) -> float | None:
-        """Return the price of the answer's judgments, reused ones included; ``None`` where it is unknown."""
+        """Return the price of the answer's judgments, reused ones included.
+
+        ``None`` where it is unknown.
+        """
         usage = ResultFile.of(self.result).judge_usage
         return None if usage is None else usage.cost_usd
 
 
 @dataclass(frozen=True, slots=True)
 class NoScore:
-    """Why an answer has no score. It says nothing about the answer, and is never to be counted as 0.
+    """Why an answer has no score.
+
+    It says nothing about the answer, and is never to be counted as 0.
 
     Args:
-        kind: ``script`` (the eval script failed or took too long), ``judge``, ``page`` (a cited page is
-            missing, or unavailable only for now), ``budget``, ``machine`` (memory, disk or processes of this
-            machine, or a bug) or ``closed`` (the scorer was closed before the answer was judged).
+        kind: ``script`` (the eval script failed or took too long), ``judge``, ``page`` (a cited
+            page is missing, or unavailable only for now), ``budget``, ``machine`` (memory, disk or
+            processes of this machine, or a bug) or ``closed`` (the scorer was closed before the
+            answer was judged).
         reason: one line.
     """
 
@@ -145,16 +151,19 @@ class ScorerCounts:
 class Scorer:
     """Scores answers, thousands at once; to be entered by ``async with`` or ``with``.
 
-    It works in a thread of its own with an event loop of its own: ``score`` may be awaited in any event
-    loop, and ``score_sync`` be called in any thread, also where a loop is running (which it blocks).
+    It works in a thread of its own with an event loop of its own: ``score`` may be awaited in any
+    event loop, and ``score_sync`` be called in any thread, also where a loop is running (which it
+    blocks).
 
     Args:
-        pages: the agent's cached pages, a folder with one folder for each task; ``None`` for no pages.
+        pages: the agent's cached pages, a folder with one folder for each task; ``None`` for no
+            pages.
         scripts: the root of all versions of eval scripts, or a folder with the scripts themselves.
         eval_version: default: the newest dated one that has the task, then the undated ones.
         judgments: the file that keeps the judge's replies; by default they are kept in memory.
-        missing_pages: the outcome for a cited page that is not in ``pages``: ``no_score``; ``unavailable``
-            (claims on it fail, as with ``evaluate --no_capture``); or ``capture`` it now.
+        missing_pages: the outcome for a cited page that is not in ``pages``: ``no_score``;
+            ``unavailable`` (claims on it fail, as with ``evaluate --no_capture``); or ``capture``
+            it now.
         max_answers: answers in work at once; further calls wait.
         max_llm_requests: judge requests at once.
         max_cost: dollars, after which no request is sent.
@@ -353,7 +362,7 @@ class Scorer:
             if parts is None:
                 return
             ending = self._loop_thread.run(self._closed(parts))
-        # Also where it takes longer.
+        # The thread stops at the end, even if the scorer no longer waits for it.
         ending.add_done_callback(lambda _: self._loop_thread.stop())
         try:
             ending.result(_CLOSE_GRACE_S)

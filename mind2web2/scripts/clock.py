@@ -91,7 +91,7 @@ def answer_moment(path: Path, created: str | None) -> datetime:
     """Return when an answer was made: ``created`` of its meta file, else the file's own time.
 
     Raises:
-        AnswerError: ``created`` is no date.
+        AnswerError: ``created`` is not a date.
     """
     if created is None:
         return datetime.fromtimestamp(int(path.stat().st_mtime)).astimezone()

@@ -1,4 +1,4 @@
-"""What a script's result depends on beside its answer, its pages and its judge."""
+"""The inputs of a script's result beside its answer, its pages and its judge."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ def _names(variables: object) -> object:
 
 
 class ScriptInputs(BaseModel):
-    """Inputs of a script beside its answer and pages. Other fields of earlier versions are not read.
+    """Inputs of a script beside its answer and pages.
+
+    Other fields of earlier versions are not read.
 
     Args:
         modules: checksums of the helper files that it imports, by path from its folder.

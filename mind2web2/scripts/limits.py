@@ -21,9 +21,9 @@ MAX_QUESTIONS = 10_000
 
 
 class ScriptBlockedError(BaseException):
-    """Raised in a script that would never end.
+    """An eval script would never end; the error is raised in the script.
 
-    Not an ``Exception``, so that the script's own handlers do not catch it.
+    It is not an ``Exception``, so that the script's own handlers do not catch it.
     """
 
 
@@ -42,9 +42,9 @@ class ScriptStops:
 class LoopGuard:
     """While entered, stops an eval script that blocks the event loop for longer than ``limit_s``.
 
-    Works by an alarm signal that the running loop keeps putting off, so that it reaches Python code that
-    loops as well as calls that wait. Has to be entered in the main thread; scripts only are interrupted.
-    Systems without such alarms (Windows) go unguarded.
+    Works by an alarm signal that the running loop keeps putting off, so that it reaches Python code
+    that loops as well as calls that wait. Has to be entered in the main thread; scripts only are
+    interrupted. Systems without such alarms (Windows) go unguarded.
     """
 
     def __init__(self, limit_s: float, stops: ScriptStops) -> None:
@@ -56,7 +56,8 @@ class LoopGuard:
         if not hasattr(signal, "setitimer"):
             return self
         self._previous = signal.signal(signal.SIGALRM, self._on_alarm)
-        # Armed at once: the task that puts it off first runs when the caller gives way.
+        # The timer starts at once, because the task that puts it off only runs when the caller
+        # gives way.
         signal.setitimer(signal.ITIMER_REAL, self._limit_s)
         self._ticking = asyncio.create_task(self._put_off())
         return self
@@ -89,7 +90,10 @@ class LoopGuard:
 
 
 class LogLimit(logging.Filter):
-    """Stops a script that logs without end; filters one handler of its logger, whatever logger it uses."""
+    """Stops a script that logs without end.
+
+    Filters one handler of its logger, whatever logger it uses.
+    """
 
     def __init__(self, stops: ScriptStops) -> None:
         super().__init__()

@@ -1,30 +1,46 @@
-"""A script without a judge, pages or a cache: a policy answers its questions."""
+"""A script without a judge, pages or a cache: a policy answers its questions in this process.
+
+The process is a worker's (``run_in_worker``): a script may end it, or never end itself.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import logging
-import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+import os
+import random
+import sys
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
-from mind2web2.errors import Mind2Web2Error
-from mind2web2.judge.protocol import JudgeLedger
+from pydantic import BaseModel
+
+from mind2web2.api_tools.surroundings import services_answered_by
+from mind2web2.errors import CaptureError, EvalScriptError, Mind2Web2Error
+from mind2web2.judge.protocol import QuestionContext
+from mind2web2.judge.services import AskService, ServiceRequest
 from mind2web2.judge.session import JudgeSession
-from mind2web2.llm_client.chat import ChatReply, ReplyCheck, Usage
-from mind2web2.rubric.verdicts import ExtractionRecord
-from mind2web2.scripts.isolation.answer_client import SentRequest, SentTemplate, Voter
-from mind2web2.scripts.isolation.pass_process import answer_processes
-from mind2web2.scripts.isolation.questions import Ahead
-from mind2web2.scripts.isolation.rpc import PACKAGE, Failure, Question, Reply, validated
-from mind2web2.scripts.isolation.run import Isolation, done_in_time, home_of
-from mind2web2.scripts.isolation.worker import PassJob
-from mind2web2.scripts.passes import ScriptPasses
-from mind2web2.scripts.run import ScriptCall, checked_result
+from mind2web2.llm_client.async_calls import AsyncCalls
+from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit, Usage
+from mind2web2.pages.library import PageLibrary
+from mind2web2.rubric.node import Undecided
+from mind2web2.rubric.verdicts import Evidence, ExtractionRecord
+from mind2web2.rubric.written_tree import WrittenNode, read_tree
+from mind2web2.scripts.aliases import own_script_aliases, set_script_aliases
+from mind2web2.scripts.isolation.processes import scrubbed_environment
+from mind2web2.scripts.limits import LoopGuard, ScriptStops
+from mind2web2.scripts.load import EvaluateAnswer, unload_eval_script
+from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX
+from mind2web2.scripts.run import ScriptCall, load_script, script_result
 from mind2web2.verification.claims import evidence_of
-from mind2web2.verification.run_questions import AskedClaim, AskedForm
+from mind2web2.verification.run_questions import AskedClaim, AskedForm, Given
+
+_log = logging.Logger("policy", logging.CRITICAL + 1)
 
 
 class Policy(Protocol):
@@ -33,138 +49,261 @@ class Policy(Protocol):
     def holds(self, claim: AskedClaim) -> bool:
         """Tell whether a claim is supported."""
 
-    def fill(self, form: AskedForm, template: SentTemplate) -> str | None:
-        """Return the JSON that fills a template, ``None`` where its page is unavailable."""
+    def fill(self, form: AskedForm, template: type[BaseModel]) -> BaseModel:
+        """Return a filled template."""
 
-    def page(self, url: str) -> str:
-        """Return the text of a page that the script looks at. Raises CaptureError: it is unavailable."""
-
-    def chat(self, request: SentRequest) -> str:
-        """Return the reply to a request of the script's own: text, or JSON that fills its template."""
-
-    def service(self, name: str, arguments: Sequence[Any]) -> Any:
-        """Return the answer of a map or paper service."""
+    def has_page(self, url: str) -> bool:
+        """Tell whether a page is there."""
 
 
 @dataclass(frozen=True)
-class PolicyResult:
-    """The result of a script by a policy.
+class Surroundings:
+    """What scripts get from the command whose worker runs them, as in an evaluation.
 
     Args:
-        summary: as the script returned it.
-        questions: those that the result rests on, in the order of their use.
-        for_nothing: those that were asked beside them.
-        passes: how often the script was run; one more than the replies that it waits for in a row.
-        ledger: the notes on the script.
+        aliases: of packages that scripts import, beside those that are built in.
+        import_paths: where scripts find their helper modules.
+        variables: of the environment, beside those that any program needs.
     """
 
-    summary: dict[str, Any]
-    questions: tuple[Question, ...]
-    for_nothing: tuple[Question, ...]
-    passes: int
-    ledger: JudgeLedger
+    aliases: Mapping[str, str]
+    import_paths: tuple[str, ...]
+    variables: Mapping[str, str]
+
+    @classmethod
+    def of_command(cls, variables: Mapping[str, str]) -> Surroundings:
+        """Return those of this process."""
+        return cls(own_script_aliases(), tuple(sys.path), dict(variables))
+
+    def take_over(self) -> None:
+        """Make them those of this worker."""
+        kept = {**scrubbed_environment(os.environ), **self.variables}
+        os.environ.clear()
+        os.environ.update(kept)
+        set_script_aliases(self.aliases)
+        sys.path += [path for path in self.import_paths if path not in sys.path]
 
 
-class PolicyAnswers:
-    """Answers a script's questions by a policy, at once."""
+@dataclass
+class PolicyRun:
+    """One run of a script.
+
+    Args:
+        score: ``None`` if the script failed.
+        error: why it failed.
+        claims: the claims that were asked about, in order.
+        forms: the extractions, likewise.
+        chats: the number of the script's own requests.
+    """
+
+    score: float | None = None
+    tree: WrittenNode = field(default_factory=WrittenNode)
+    error: str | None = None
+    claims: list[AskedClaim] = field(default_factory=list)
+    forms: list[AskedForm] = field(default_factory=list)
+    chats: int = 0
+
+    @cached_property
+    def leaves(self) -> list[WrittenNode]:
+        """The leaves in rubric order."""
+        return list(self.tree.leaves())
+
+    @cached_property
+    def verdicts(self) -> dict[str, bool]:
+        """Tells of each leaf whether it passed, of several with one id whether all did."""
+        verdicts: dict[str, bool] = {}
+        for leaf in self.leaves:
+            verdicts[leaf.id] = leaf.is_passed and verdicts.get(leaf.id, True)
+        return verdicts
+
+    @property
+    def passed(self) -> set[str]:
+        """Return the leaves that passed."""
+        return {name for name, is_passed in self.verdicts.items() if is_passed}
+
+
+class RunTimeoutError(EvalScriptError):
+    """A script took longer on one answer than its time limit."""
+
+
+class _PolicyClient(JudgeSession, AsyncCalls):
+    """The client that the script receives; it is asked for whole verdicts and extractions."""
+
+    endpoint = "policy"
+    most_open_gates = 0
+
+    def __init__(self, policy: Policy, run: PolicyRun) -> None:
+        super().__init__(Usage())
+        self._policy = policy
+        self._run = run
+
+    @property
+    def recorded_limits(self) -> Sequence[ImageLimit]:
+        """Return none: nothing is recorded."""
+        return ()
+
+    def recorded_skip(
+        self,
+        subject: QuestionContext,  # noqa: ARG002
+        skip_reason: str | None,
+    ) -> str | None:
+        """Return the reason as it is."""
+        return skip_reason
+
+    def end(self) -> None:
+        """Ask nothing more, for tasks that the script left running after its evaluation."""
+        self.fail(EvalScriptError("the evaluation is over"))
+
+    async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:  # noqa: ARG002
+        """Answer a request of the script's own."""
+        self._run.chats += 1
+        if request.template is None:
+            return ChatReply("")
+        form = AskedForm("", None, None, use_screenshot=False, name="request")
+        return ChatReply("", self._policy.fill(form, request.template))
+
+    async def ask(
+        self,
+        request: ChatRequest,
+        subject: QuestionContext,  # noqa: ARG002
+        limit: Limit | None,
+    ) -> ChatReply:
+        """Answer a question of a script that has pages of its own."""
+        return await self.chat(request, limit)
+
+    def left_open(self) -> tuple[bool, Undecided]:
+        """Refuse: each question has its reply at once."""
+        raise NotImplementedError
+
+    async def judged(self, claim: AskedClaim, given: Given) -> tuple[bool, Evidence]:  # noqa: ARG002
+        """Return the policy's verdict."""
+        self._latch.check()
+        self._run.claims.append(claim)
+        return self._policy.holds(claim), evidence_of(claim.verification, "judge")
+
+    async def filled(
+        self,
+        form: AskedForm,
+        template: type[BaseModel],
+        given: Given,  # noqa: ARG002
+    ) -> tuple[BaseModel | None, ExtractionRecord]:
+        """Return the policy's values, none where there is no page."""
+        self._latch.check()
+        self._run.forms.append(form)
+        if form.url is not None and not (form.url.strip() and self._policy.has_page(form.url)):
+            unavailable = "by the policy"
+            return None, ExtractionRecord(name=form.name, url=form.url, unavailable=unavailable)
+        record = ExtractionRecord(name=form.name, url=form.url)
+        return self._policy.fill(form, template), record
+
+    async def page_info(self, url: str, given: Given) -> tuple[list[str], str]:  # noqa: ARG002
+        """Return a blank page."""
+        if not self._policy.has_page(url):
+            raise CaptureError("the page is not there")
+        return [], ""
+
+
+class _BlankCache:
+    """A cache that knows the pages of a policy, with the attributes of ``RunCache``."""
+
+    page_limit = None
+    captures = None
 
     def __init__(self, policy: Policy) -> None:
-        self.judge = JudgeSession(Usage())
-        self.asked: dict[str, Question] = {}
+        self.task_cache = self
+        self.page_library = PageLibrary()
         self._policy = policy
-        self._errors: dict[str, Mind2Web2Error] = {}
 
-    async def reply(self, question: Question, check: ReplyCheck | None) -> Reply:  # noqa: ARG002
-        """Return the reply to a question."""
-        self.asked[question.key] = question
+    def has(self, url: str) -> str | None:
+        """Tell how the page is stored."""
+        return "web" if self._policy.has_page(url) else None
+
+    def has_web(self, url: str) -> bool:
+        """Tell whether it is stored."""
+        return self._policy.has_page(url)
+
+    def has_pdf(self, url: str) -> bool:  # noqa: ARG002
+        """Tell that it is no PDF."""
+        return False
+
+    def get_web(self, url: str, get_screenshot: bool = True) -> tuple[str, None]:  # noqa: ARG002
+        """Return an empty text."""
+        return "", None
+
+    def get_all_urls(self) -> list[str]:
+        """Return none."""
+        return []
+
+
+@dataclass
+class PolicyScript:
+    """A script, with the seconds that it has for one answer."""
+
+    path: Path
+    timeout_s: float
+    _loaded: EvaluateAnswer | None = None
+
+    async def run(self, answer: str, policy: Policy) -> PolicyRun:
+        """Run the script on an answer; an error of its own is part of the result.
+
+        Raises:
+            RunTimeoutError: the script did not end in time.
+        """
+        run = PolicyRun()
         try:
-            return Reply(self._value(question.name, question.arguments))
+            async with self._guard() as stops:
+                evaluate = self._loaded or load_script(self.path)
+                try:
+                    await self._evaluate(evaluate, answer, policy, run, stops)
+                finally:
+                    self._unload(evaluate)
+        except RunTimeoutError:
+            raise
         except Mind2Web2Error as error:
-            self._errors[question.key] = error
-            return Reply(failure=Failure.of(error))
+            run.error = str(error)
+        return run
 
-    def _value(self, name: str, arguments: dict[str, Any]) -> Any:
-        policy = self._policy
-        if name == "judged":
-            claim = validated(AskedClaim, arguments["claim"])
-            return policy.holds(claim), evidence_of(claim.verification, "judge")
-        if name == "filled":
-            form = validated(AskedForm, arguments["form"])
-            text = policy.fill(form, validated(SentTemplate, arguments["template"]))
-            unavailable = "by the policy" if text is None else None
-            record = ExtractionRecord(name=form.name, url=form.url, unavailable=unavailable)
-            return text, record
-        if name == "page_info":
-            return [], policy.page(str(arguments["url"]))
-        if name == "chat":
-            request = validated(SentRequest, arguments["request"])
-            return ChatReply(policy.chat(request))
-        request = arguments["request"]
-        return policy.service(request["name"], request["arguments"])
+    def _unload(self, evaluate: EvaluateAnswer) -> None:
+        """Let the next run load a script afresh, so that it sees no globals of this one; files have none."""
+        if self.path.suffix == RUBRIC_SUFFIX:
+            self._loaded = evaluate
+        else:
+            unload_eval_script(evaluate)
 
-    def stop(self) -> None:
-        """Do nothing: no question waits."""
+    async def _evaluate(
+        self,
+        evaluate: EvaluateAnswer,
+        answer: str,
+        policy: Policy,
+        run: PolicyRun,
+        stops: ScriptStops,
+    ) -> None:
+        random.seed(answer)
+        client = _PolicyClient(policy, run)
+        # Scripts take any cache.
+        cache: Any = _BlankCache(policy)
+        call = ScriptCall(self.path, "", "policy", "policy", answer, "policy")
+        with services_answered_by(_made_up_service):
+            result = await script_result(evaluate, call, client, cache, _log, stops)
+        run.score = result["final_score"]
+        breakdown = result.get("eval_breakdown") or [{}]
+        run.tree = read_tree(breakdown[0].get("verification_tree")) or run.tree
 
-    def go_on(self) -> None:
-        """Do nothing: no question waits."""
-
-    def fail(self, failure: Mind2Web2Error) -> None:
-        """Note that there is no result."""
-        self.judge.fail(failure)
-
-    def error_of(self, key: str) -> Mind2Web2Error | None:
-        """Return why a question has no reply."""
-        return self._errors.get(key)
-
-    def ledger(self, used: Sequence[str]) -> JudgeLedger:  # noqa: ARG002
-        """Return the notes on the script."""
-        return self.judge.ledger
-
-    def forget_pages(self) -> None:
-        """Do nothing: there are no pages."""
+    @asynccontextmanager
+    async def _guard(self) -> AsyncIterator[ScriptStops]:
+        """Stop a script that does not end in time."""
+        started_s, stops = time.monotonic(), ScriptStops()
+        try:
+            async with asyncio.timeout(self.timeout_s), LoopGuard(self.timeout_s, stops):
+                yield stops
+        except (TimeoutError, EvalScriptError) as error:
+            if time.monotonic() - started_s < self.timeout_s:
+                raise
+            raise RunTimeoutError(
+                f"script {self.path.name} did not end within {self.timeout_s:g} s on one answer "
+                "(an endless loop, or a wait?)"
+            ) from error
 
 
-async def result_by_policy(
-    call: ScriptCall,
-    policy: Policy,
-    *,
-    isolation: Isolation | None = None,
-    ahead: Ahead | None = None,
-    timeout_s: float | None = None,
-) -> PolicyResult:
-    """Run a script on an answer; a policy answers its questions.
-
-    Args:
-        ahead: runs passes, whose number is that of the replies in a row; ``None`` runs the script once.
-
-    Raises:
-        EvalScriptError: there is no result.
-    """
-    isolation = isolation or Isolation()
-    answers = PolicyAnswers(policy)
-    logger = logging.Logger("policy", logging.CRITICAL + 1)
-    with tempfile.TemporaryDirectory() as folder:
-        job = PassJob(
-            call=call,
-            ahead=None,
-            moment=datetime.now(UTC),
-            voters=[Voter("policy")],
-            endpoint="policy",
-            cache_dir=Path(folder),
-            logger_name="policy",
-            package_level=logging.getLogger(PACKAGE).getEffectiveLevel(),
-            with_captures=False,
-            stored_at_first=None,
-            network=isolation.network,
-            skips=[],
-            known={},
-        )
-        async with answer_processes(
-            isolation.homes, home_of(call, isolation), job, answers, logger
-        ) as starter:
-            passes = ScriptPasses(answers, starter.run, ahead, waits_for_all=True)
-            done = await done_in_time(passes, starter, call, isolation.limits, timeout_s)
-    summary = checked_result(done.result, call.script_path)
-    used = tuple(answers.asked[key] for key in done.used)
-    unused = tuple(question for key, question in answers.asked.items() if key not in done.used)
-    return PolicyResult(summary, used, unused, passes.count, answers.judge.ledger)
+async def _made_up_service(request: ServiceRequest, _ask: AskService) -> Any:
+    return {"geocode": [], "distance_matrix": {}, "by_id": None, "by_title": None}[request.name]

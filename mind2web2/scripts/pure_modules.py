@@ -13,8 +13,8 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Of a module without names, all public names but modules count. Files, clocks and code are left
-# out.
+# If a module has no names here, all its public names but modules count. Names for files, clocks and
+# code are left out.
 _STANDARD: dict[str, str] = {
     "__future__": "",
     "abc": "",

@@ -48,7 +48,8 @@ class ReadRubric:
     """A rubric file with the lines of its parts.
 
     Args:
-        lines: the line, from 1, of each part by its keys and positions, such as ``("root", "children", 0)``.
+        lines: the line, from 1, of each part by its keys and positions, such as ``("root",
+            "children", 0)``.
     """
 
     path: Path
@@ -76,7 +77,8 @@ def read_rubric(path: str | Path) -> ReadRubric:
 
     Raises:
         FileNotFoundError: no such file.
-        YamlFileError: it is no proper rubric file; the text names line, field and cure.
+        YamlFileError: it is not a proper rubric file; the text names the line, the field and what
+            to do.
     """
     file = Path(path)
     if not file.is_file():

@@ -106,7 +106,7 @@ def script_source(content: bytes, path: Path) -> bytes:
     """Return the script of a file with this content.
 
     Raises:
-        YamlFileError: it is no proper rubric file.
+        YamlFileError: it is not a proper rubric file.
     """
     return script_of(parsed_rubric(content, path).rubric).encode()
 
@@ -317,7 +317,7 @@ class _Body:
         )
 
     def _tests(self, node: RubricNode, inside: str | None) -> Iterator[str]:
-        """Return the conditions of a leaf that is no claim."""
+        """Return the conditions of a leaf that is not a claim."""
         if inside is not None and not node.present:
             yield f"all_given({ITEM})"
         yield from self._conditions(node, inside)

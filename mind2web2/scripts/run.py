@@ -47,7 +47,7 @@ def log_unseen_errors(logger: logging.Logger) -> None:
 
 # A script that swallows its cancellation is left behind after this long.
 _GRACE_S = 5.0
-# Not to spin when hardly any time is left on a clock that stands still.
+# This keeps the loop from spinning if hardly any time is left on a frozen clock.
 _SHORTEST_WAIT_S = 0.05
 # How much a script that asks the judge itself does at once under the semaphores it is given.
 _SCRIPT_PERMITS = 30
@@ -57,8 +57,8 @@ def load_script(path: Path) -> EvaluateAnswer:
     """Import a script.
 
     Raises:
-        EvalScriptError: it cannot be imported or has no proper ``evaluate_answer``; one line, with the
-            script's line where there is one.
+        EvalScriptError: it cannot be imported or has no proper ``evaluate_answer``; one line, with
+            the script's line where there is one.
     """
     try:
         if path.is_file():
@@ -143,7 +143,10 @@ async def script_result(
 
 
 def _undecided(result: Mapping[str, Any]) -> list[str]:
-    """Return the undecided nodes without children of a result; a script may return one of its own making."""
+    """Return the undecided nodes without children of a result.
+
+    A script may return one of its own making.
+    """
     named = result.get("undecided_leaves")
     if isinstance(named, list):
         return [str(name) for name in named]

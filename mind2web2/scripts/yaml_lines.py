@@ -45,7 +45,10 @@ class Problem:
 
 
 class YamlFileError(EvalScriptError):
-    """A file of an author's cannot be used; ``problems`` has all faults, the text the first of them."""
+    """A file of an author's cannot be used.
+
+    ``problems`` has all faults, the text the first of them.
+    """
 
     _MOST_SHOWN = 5
 
@@ -276,7 +279,7 @@ def _place_of(fault: Any, lines: Mapping[Place, int]) -> Place:
     # Any: the error dictionaries of pydantic.
     place: Place = ()
     for part in fault["loc"]:
-        # What is not in the file is the branch of a union.
+        # A part that the file does not have names the branch of a union.
         if (*place, part) in lines:
             place = (*place, part)
     if fault["type"] == "missing":

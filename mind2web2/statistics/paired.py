@@ -339,8 +339,8 @@ def _interval_of_equal(mean: float, tasks: int, limits: Limits) -> Interval | No
 def _mid_quantile(ordered: Sequence[tuple[float, int]]) -> float:
     """Return the lower end of the interval from the means of subsets and how often each occurs.
 
-    Those equal to the end count half, as in the mid-p-value, so that test and interval agree;
-    between two means it is interpolated (Ma, Genton and Parzen 2011).
+    Means equal to the end count half, as in the mid-p-value, so that test and interval agree.
+    Between two means it is interpolated (Ma, Genton and Parzen 2011).
     """
     # With the empty subset, as in the test.
     total = sum(count for _, count in ordered) + 1

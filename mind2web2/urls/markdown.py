@@ -138,7 +138,7 @@ _ALSO_FILE_SUFFIXES = _words("ai app cc do in md ml mov ms pl pm ps py rs sh so 
 # Package names read like hosts turned around (com.example.app), and "co.uk" is not yet a host.
 _NO_FIRST_LABELS = _words("com org net edu gov io co")
 _NO_HOSTS = _words("asp.net vb.net ado.net java.io java.net")
-# Not delegated, and the usual ending of hosts in examples.
+# Nobody can register this ending, and examples often use it.
 _RESERVED_TOP_LEVEL = "example"
 
 

@@ -20,8 +20,8 @@ _ESCAPED_BYTES = re.compile(r"((?:%[0-9A-Fa-f]{2})+)")
 # Printable ASCII but space, percent sign and backslash: nothing to make uniform.
 _ALREADY_UNIFORM = re.compile(r"[!-$&-\[\]-~]*+")
 
-# Encoded, these mean something else than bare (file-layouts.md); "%" is the escape character
-# itself.
+# These characters change their meaning when they are encoded (file-layouts.md); "%" is the escape
+# character itself.
 _RESERVED = "/?#&=+%"
 _CONTROLS = "".join(map(chr, (*range(0x20), *range(0x7F, 0xA0))))
 _SPACES = "".join(

@@ -1,11 +1,12 @@
-"""Whose code runs, and API misuse: names and calls of a script that the toolkit does not have.
+"""API misuse by a script: names and calls that the toolkit does not have; and whose code runs.
 
-Scripts often wrap their calls in ``try/except Exception``. An attribute that our objects lack, or a call that
-fits no signature, would become a failed check there, and so a wrong score. Each is reported at once, with the
-script's line, to the evaluation that the script belongs to; the answer then has no result.
+Scripts often wrap their calls in ``try/except Exception``. An attribute that our objects lack, or a
+call that fits no signature, would become a failed check there, and so a wrong score. Each is
+reported at once, with the script's line, to the evaluation that the script belongs to; the answer
+then has no result.
 
-Only a direct use in a script's code counts: ``hasattr`` and ``getattr`` with a default are legitimate.
-Imports are checked when a script is loaded (``scripts/toolkit_names.py``).
+Only a direct use in a script's code counts: ``hasattr`` and ``getattr`` with a default are
+legitimate. Imports are checked when a script is loaded (``scripts/toolkit_names.py``).
 """
 
 from __future__ import annotations
@@ -185,7 +186,10 @@ def script_reports(reports: ScriptReports) -> Iterator[None]:
 
 
 def report_misuse(problem: str) -> None:
-    """Raise ``EvalScriptError`` where a script of a run misuses the toolkit for certain; else do nothing."""
+    """Raise ``EvalScriptError`` where a script of a run misuses the toolkit for certain.
+
+    Else do nothing.
+    """
     if _reports.get() is not None:
         raise _report(_script_frame(sys._getframe(1)), problem)
 
@@ -259,14 +263,17 @@ def checked_methods(kind: Kind) -> Kind:
 
 
 def checked_call(function: Function) -> Function:
-    """Report calls that a function does not take; for an unknown keyword, name the nearest known one."""
+    """Report calls that a function does not take.
+
+    For an unknown keyword, name the nearest known one.
+    """
 
     @wraps(function)
     def checked(*arguments: Any, **keywords: Any) -> Any:
         try:
             return function(*arguments, **keywords)
         except TypeError as error:
-            # Raised by the call itself rather than by something that the function does.
+            # The call itself raised it rather than something that the function does.
             if error.__traceback__ is not None and error.__traceback__.tb_next is None:
                 _refuse_call(function, error)
             raise
@@ -329,7 +336,7 @@ def _refuse_call(function: Callable[..., Any], error: TypeError) -> NoReturn:
 def report_missing(owner: Any, name: str) -> None:
     """Report a name that one of our objects lacks, where a script uses it directly.
 
-    To be called by the ``__getattr__`` or ``__setattr__`` that the script's code has called.
+    The ``__getattr__`` or ``__setattr__`` that the script's code has called calls this.
     """
     frame = sys._getframe(2)
     kind = owner if isinstance(owner, type | ModuleType) else type(owner)
@@ -385,7 +392,7 @@ def _in_line(frame: FrameType | None) -> str:
 
 def _script_frame(frame: FrameType | None) -> FrameType | None:
     while frame is not None and not _is_script(frame):
-        # Code that started the event loop is no script.
+        # Code that started the event loop is not a script.
         frame = None if frame.f_code.co_filename == _EVENT_LOOP else frame.f_back
     return frame
 

@@ -53,8 +53,8 @@ _FEWEST_STREWN = 8
 _WIDEST_GAP = 40
 _SOFT_HYPHEN = "\u00ad"
 _BREAK = "\u200b"
-# Not NEL, which ends a line. The others are left of text in the wrong encoding, or are orders to a
-# terminal.
+# NEL is missing because it ends a line. The others remain from text in the wrong encoding, or
+# control a terminal.
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
 _CANDIDATE = re.compile(f"[{_INVISIBLE}{_COMBINING}]")
 _HIDDEN = re.compile(

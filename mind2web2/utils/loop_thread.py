@@ -27,7 +27,7 @@ class LoopThread:
 
     def start(self) -> None:
         """Start the thread."""
-        # Not before: the loop of a thread that never starts would stay open.
+        # The loop is made only now, because that of a thread that never starts would stay open.
         self._loop = asyncio.new_event_loop()
         self._loop.set_default_executor(self._threads)
         self.is_started = True

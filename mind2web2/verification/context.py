@@ -95,7 +95,10 @@ class EvaluationContext:
             report_misuse("needs cited pages: call initialize(..., global_cache=cache)")
 
     async def page(self, url: str, with_images: bool) -> PreparedPage:
-        """Return a page as the judge is to be shown it; ``CaptureError`` where it is unavailable."""
+        """Return a page as the judge is to be shown it.
+
+        ``CaptureError`` where it is unavailable.
+        """
         return await self.page_within(url, with_images, self.judge.image_limit)
 
     async def page_within(self, url: str, with_images: bool, limit: ImageLimit) -> PreparedPage:
@@ -119,7 +122,10 @@ class EvaluationContext:
             return page.within(limit) if with_images else page
 
     async def page_info(self, url: str) -> tuple[list[str], str]:
-        """Return a page's images as data URLs and its text. Raises CaptureError: it is unavailable."""
+        """Return a page's images as data URLs and its text.
+
+        Raises CaptureError: it is unavailable.
+        """
         if self.run is not None:
             return await self.run.page_info(url, self.given([url]))
         # All images, whatever the judge takes: they are the script's own affair.
@@ -182,7 +188,7 @@ class EvaluationContext:
         """Ask, showing less of the page where the judge takes no more.
 
         Args:
-            others_may_decide: a judgment that a replay lacks is no failure yet.
+            others_may_decide: a judgment that a replay lacks is not a failure yet.
             check: of a reply, where the template stands for a class of another process.
 
         Raises:
@@ -223,8 +229,8 @@ class EvaluationContext:
     def _recorded_limits(self, page: PreparedPage | None) -> list[ImageLimit]:
         """Return other limits within which the recorded run may have asked about a page.
 
-        It may have asked before or after it knew what the judge takes. The question says that no images are
-        shown also where the page has none.
+        It may have asked before or after it knew what the judge takes. The question says that no
+        images are shown also where the page has none.
         """
         if page is None or page.limit is None:
             return []

@@ -45,7 +45,7 @@ Template = TypeVar("Template", bound=BaseModel)
 log = logging.getLogger(__name__)
 
 
-# Of an extracted value in the log; the result has all of it.
+# The log shows this much of an extracted value; the result has all of it.
 _VALUE_CHARS = 2_000
 
 

@@ -18,8 +18,8 @@ from mind2web2.rubric.verdicts import (
 
 # How alike a passage must be to count as the quotation, in percent.
 _LIKENESS = 85
-# Compared with a quotation are passages that share a piece of this length with it; the limits bound
-# the time.
+# A passage is compared with a quotation if they share a piece of this length. The limits bound the
+# time.
 _PIECE_CHARS = 12
 _PLACES_OF_A_PIECE = 4
 _LONGEST_CHARS = 240
@@ -197,7 +197,10 @@ def _unfolded(text: str, span: _Span) -> _Span:
 
 
 def _place(text: str, folded: str, position: int) -> int:
-    """Return the place of a folded text's character in the text; of a space, that after the word."""
+    """Return the place of a folded text's character in the text.
+
+    A space has the place after the word.
+    """
     word_number = folded.count(" ", 0, position)
     within = position - (folded.rfind(" ", 0, position) + 1)
     word = next(islice(_WORD.finditer(text), word_number, None))

@@ -25,8 +25,8 @@ Template = TypeVar("Template", bound=BaseModel)
 def empty_instance(template: type[Template]) -> Template:
     """Return the template with nothing in it, built without validation (eval-scripts.md, ``extract``).
 
-    Defaults stand; required fields are ``None`` where optional, ``""`` for strings, empty for lists and
-    dicts, nested templates empty in turn, and ``None`` for types without an empty value.
+    Defaults stand; required fields are ``None`` where optional, ``""`` for strings, empty for lists
+    and dicts, nested templates empty in turn, and ``None`` for types without an empty value.
     """
     return template.model_construct(
         **{
@@ -156,7 +156,7 @@ def unread_instance(template: type[Template], on_read: Callable[[], NoReturn]) -
     looks = ("__getattribute__", "__setattr__", "__repr__", "__str__", "__eq__")
     copies = ("__iter__", "__copy__", "__deepcopy__")
     members = {**dict.fromkeys((*looks, *copies), read), "_unread": on_read}
-    # Not by pydantic, which would read the class.
+    # pydantic would read the class, so the type is made without it.
     kind = type.__new__(type(template), template.__name__, (template,), members)
     instance: Template = object.__new__(kind)
     return instance

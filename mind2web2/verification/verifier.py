@@ -79,8 +79,8 @@ class Verifier(ScriptAccess):
         """Judge a claim, write the verdict into ``node`` and return it (eval-scripts.md).
 
         Raises:
-            ValueError: ``num_trials`` is even, the node is its own prerequisite, or a blind question has no
-                sources.
+            ValueError: ``num_trials`` is even, the node is its own prerequisite, or a blind
+                question has no sources.
             JudgeError: the judge failed for good; the node stays undecided.
         """
         prerequisites = _nodes(extra_prerequisites)
@@ -141,14 +141,15 @@ class Verifier(ScriptAccess):
         except PageBugError as error:
             supported, evidence = self._error_evidence(verification, str(error))
         except Mind2Web2Error:
-            # The judge or the disk failed for good, which is no verdict.
+            # The judge or the disk failed for good, which is not a verdict.
             raise
         except MemoryError as error:
             # It says as little about the claim as a disk that fails.
             failure = MachineError(f"no memory was left to verify node '{verification.node_id}'")
             raise self._context.judge.fail(failure) from error
         except Exception as error:
-            # Of the sources, for instance, which are part of the question (scoring.md, "Verdicts").
+            # The sources may raise it, for instance. They are part of the question (scoring.md,
+            # "Verdicts").
             reason = f"{type(error).__name__}: {error}"
             supported, evidence = self._error_evidence(verification, reason)
         if isinstance(evidence, Undecided):
@@ -197,7 +198,10 @@ class Verifier(ScriptAccess):
                 )
 
     def _error_evidence(self, verification: Verification, reason: str) -> tuple[bool, Evidence]:
-        """Return the verdict of a leaf that an error costs, while it is handled; a later run judges again."""
+        """Return the verdict of a leaf that an error costs, while it is handled.
+
+        A later run judges again.
+        """
         self.logger.exception("verification failed with an error node=%s", verification.node_id)
         self._context.judge.note("doubts", f"{verification.node_id}: {reason}")
         return False, evidence_of(verification, "error", reason=reason)
@@ -212,7 +216,7 @@ class Verifier(ScriptAccess):
 
 def urls_of(sources: Sources) -> list[str]:
     """Return the URLs to check, in order: one a page, empty ones left out (eval-scripts.md, ``sources``)."""
-    # Templates may hold URLs of pydantic's own types, which are no strings.
+    # Templates may hold URLs of pydantic's own types, which are not strings.
     if isinstance(sources, list | tuple | set | frozenset) or (
         isinstance(sources, Iterable) and not isinstance(sources, str)
     ):

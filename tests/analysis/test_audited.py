@@ -85,7 +85,7 @@ def test_labels_of_all_leaves_give_the_score_by_people():
 
 
 def test_a_gate_decides_whether_leaves_behind_it_need_labels():
-    """Also where the judge failed it wrongly, and skipped them."""
+    """A gate that the judge failed wrongly, so that it skipped the leaves, decides as well."""
     gate = leaf("gate", passed=False, critical=True)
     own = answer([gate, skipped("deep", "gate"), skipped("wide", "gate")])
 
@@ -155,7 +155,10 @@ def test_the_judges_errors_are_shares_of_its_labelled_verdicts(answers):
     ],
 )
 def test_several_auditors(tmp_path, answers, given, passes):
-    """Most decided labels win, half a verdict where as many are against it; the alphabet plays no part."""
+    """Most decided labels win, half a verdict where as many are against it.
+
+    The alphabet plays no part.
+    """
     first = leaves_of(answers)[0]
     for name, verdict in zip("abc", given, strict=False):
         LabelFile(tmp_path, AGENT, name).append(first.name, first.seen_sha256, verdict)

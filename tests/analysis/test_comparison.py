@@ -112,7 +112,10 @@ def test_no_difference_at_any_task_has_an_exact_interval():
 
 @pytest.mark.parametrize("gained", [3, 4, 5, 6])
 def test_test_interval_and_what_is_clear_agree(gained):
-    """Five of thirty tasks gained: p is .03125, and the interval is above 0; with four it holds 0."""
+    """Five of thirty tasks gained: p is .03125, and the interval is above 0.
+
+    With four it holds 0.
+    """
     new = [0.0] * (30 - gained) + [1.0] * gained
     score = compared(("old", agent([0.0] * 30)), ("new", agent(new)))["metrics"]["avg_score"]
     assert score["clear"] is (score["p_value"] < 0.05) is (score["low"] > 0) is (gained > 4)
@@ -156,7 +159,6 @@ def test_all_against_none_is_clear():
 
 
 def test_unequal_chances_are_pointed_out():
-    """Pass@3 beside pass@1 is no comparison."""
     thrice = [answer for run in (1, 2, 3) for answer in agent([1.0] * 8, f"answer_{run}.md")]
     found = compared(("old", agent([0.0] * 8)), ("new", thrice))
     assert found["warnings"] == [
@@ -166,7 +168,7 @@ def test_unequal_chances_are_pointed_out():
 
 
 def test_agents_of_different_judges_are_pointed_out():
-    """Also where each has one."""
+    """Each agent has one judge here, but not the same."""
     found = compared(
         (
             "old",

@@ -100,7 +100,7 @@ def test_labels_that_measure_nothing_are_left_out(project):
 
 
 def test_labels_of_a_part_of_an_answer_are_left_out(project):
-    """They are no random choice of its leaves, and would measure a judge with a bias."""
+    """They are not a random choice of its leaves, and would measure a judge with a bias."""
     place, _ = project
     label(place, "ann", {"deep": "y", "froze": "n"})
     outcome, rows = exported()

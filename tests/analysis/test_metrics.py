@@ -19,7 +19,10 @@ def agent_metrics(*given):
 
 
 def answers(table, **fields):
-    """Return answers from ``{task: scores of answer_1, answer_2 ...}``; ``"-"`` leaves an answer out."""
+    """Return answers from ``{task: scores of answer_1, answer_2 ...}``.
+
+    ``"-"`` leaves an answer out.
+    """
     return [
         ScoredAnswer(task, f"answer_{k}.md", score, **fields)
         for task, scores in table.items()
@@ -69,7 +72,7 @@ def test_a_score_of_almost_1_is_a_success():
 
 
 def test_the_published_summary():
-    """Worked by hand: runs score 1.25/3 and 1.5/3, one of three tasks passes in each, two in any."""
+    """By hand: runs score 1.25/3 and 1.5/3; one of three tasks passes in each, two in any."""
     word_counts = iter([100, 200, 300, 401, 500, 600])
     scored = [
         ScoredAnswer(
@@ -304,7 +307,10 @@ def test_a_stray_answer_is_named_instead_of_all_tasks_without_it():
 
 
 def test_a_run_without_any_score_is_no_attempt():
-    """Pass@k claims no more attempts than were judged; with a task list the run counts, as zeros."""
+    """Pass@k claims no more attempts than were judged.
+
+    With a task list the run counts, as zeros.
+    """
     table = answers({"a": [1.0, None], "b": [0.0, None]})
     assert "pass_at_1" in agent_metrics("bot", table)
     counted = agent_metrics("bot", table, ["a", "b"])

@@ -45,7 +45,7 @@ async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaph
     return evaluator.get_summary()
 """
 PART = '"x", parent=root'
-# What is planted, in place of which line, and how it is named.
+# The planted line, the line that it replaces, and the name of the finding.
 FAULTS = {
     "a word of the question": (
         "FAULT",
@@ -172,7 +172,10 @@ REFUSING = (
 
 @pytest.mark.parametrize("names", ['{"Mill Museum"}', '{"Mill Museum".upper()}'])
 def test_code_that_refuses_values_is_met_or_named(tmp_path, names):
-    """Made-up values are tried that fit its constants; without any that fit, the verdict cannot be told."""
+    """Made-up values are tried that fit its constants.
+
+    Without any that fit, the verdict cannot be told.
+    """
     path = script(tmp_path, "FAULT", REFUSING)
     path.write_text(f"NAMES = {names}\n{path.read_text()}", encoding="utf-8")
     report = rehearse_task(plan(tmp_path, path))

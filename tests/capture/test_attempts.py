@@ -270,7 +270,7 @@ ARTICLE = (
 
 
 async def test_a_page_is_recorded_with_where_it_is(manager, site):
-    """Also for a bare domain; a client-side route is never taken for the address without it."""
+    """A bare domain is recorded too; a client-side route differs from the address without it."""
     plain = site.at("plain")
     for asked, final in (
         (f"{HOST}/teeth/plain", plain),

@@ -39,7 +39,7 @@ async def test_nothing_is_fetched(browser):
 
 
 async def test_a_module_of_another_site_runs(browser):
-    """Also where its response was stored without the header that lets other sites have it."""
+    """Its response may lack the header that lets other sites use it."""
     stored = {
         "https://ottermoss.example/": StoredResponse(
             b"<p id=a>Loading</p><script type=module src=https://cdn.example/m.js></script>",

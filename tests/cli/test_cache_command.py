@@ -264,7 +264,7 @@ def test_a_browser_of_ones_own(project, site, tmp_path):
 
 
 def test_links_that_only_a_judge_sees(project, site):
-    """Asked for once for each answer where a model is named; without a key there is a warning."""
+    """A named model is asked once for each answer; without a key there is a warning."""
     host = site.url.removeprefix("http://")
     project.answer("/lake", text=f"See the page called moon at {host.replace(':', ' port ')}.")
     project.store("/lake")

@@ -1,4 +1,4 @@
-"""What a caching run shows while it goes on."""
+"""The display of a caching run."""
 
 import asyncio
 import io

@@ -1,4 +1,4 @@
-"""What a user is told of a run's results."""
+"""The cautions that a user reads beside a run's results."""
 
 import pytest
 from result_parts import made_from, shown, vote
@@ -168,7 +168,10 @@ def test_quotations_that_are_not_found_are_counted():
     ],
 )
 def test_a_score_that_contradicts_its_status_is_reported(score, status, is_told):
-    """Both halves count as a script has left them (scoring.md); also behind the end of a sequence."""
+    """Both halves count as a script has left them (scoring.md).
+
+    Also behind the end of a sequence.
+    """
     for verdict in ({"score": score, "status": status}, behind(score, status)):
         result = claims([])
         leaves_of(result)[0].update(verdict)

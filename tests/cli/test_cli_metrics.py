@@ -395,7 +395,7 @@ def test_several_agents_as_json(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("as_json", [False, True])
 def test_a_task_list_counts_missing_tasks(results, as_json):
-    """As 0, by name, and with exit status 1; comments and empty lines are no tasks."""
+    """They count 0, are named, and give exit status 1; comments and empty lines do not count."""
     (results.parent / "tasks.txt").write_text("\ufeff# ours\na\n\n  c  \r\n", encoding="utf-8")
     run = call(
         main,

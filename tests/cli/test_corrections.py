@@ -102,7 +102,10 @@ def test_a_sample_says_nothing_about_answers_outside_of_it(project):
 )
 @pytest.mark.parametrize("size", ["24", "8"])
 def test_a_sample_ends_where_answers_are_judged_otherwise(project, change, cause, size):
-    """Also answers outside of it, for which it speaks; the same command renews it."""
+    """Answers outside the sample count too, because it stands for them.
+
+    The same command renews it.
+    """
     run(*STRONG, size)
     whole = f"corrected by strong on {size} of 24 answers"
     assert whole in score_line()
@@ -151,7 +154,7 @@ def test_a_sample_of_an_earlier_version_is_renewed(project):
 
 
 def test_a_sample_with_gaps_corrects_nothing(project):
-    """Records of earlier versions counted answers on which the judge failed, which are no random choice."""
+    """Records of earlier versions counted answers on which the judge failed, a choice not random."""
     run(*STRONG, "16")
     (path,) = (project / "rejudged").rglob("sample.json")
     record = json.loads(path.read_text(encoding="utf-8"))
@@ -161,7 +164,7 @@ def test_a_sample_with_gaps_corrects_nothing(project):
 
 
 def test_results_without_premises_are_not_alike(project):
-    """Two checksums that are missing are no equal ones."""
+    """Two missing checksums are not equal."""
     run(*STRONG, "24")
     for root in ("eval_results", "rejudged"):
         for path in (project / root).rglob(f"{HARD[0]}/*/results/*.json"):
@@ -231,7 +234,10 @@ def test_labels_of_single_leaves_count_for_agreement_alone(project):
 
 
 def test_a_corrected_score_says_what_would_change_it(project):
-    """How many answers halve its interval, and what wrong labels do; ``metrics --json`` has the same."""
+    """How many answers halve its interval, and what wrong labels do.
+
+    ``metrics --json`` has the same.
+    """
     label_whole(session_of(project), 14)
     text = " ".join(run("metrics", "bot").split())
     assert "To halve the interval for these tasks:" in text

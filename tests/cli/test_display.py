@@ -1,4 +1,4 @@
-"""What a run shows while it goes on."""
+"""The display of a run."""
 
 import asyncio
 import io
@@ -86,7 +86,7 @@ def test_the_totals_tell_elapsed_and_remaining_time():
 
 
 async def test_the_last_outcomes_are_printed_too():
-    """Also if the display had no time to look again."""
+    """They are printed even if the display had no time to look again."""
     output = io.StringIO()
     progress = progress_of()
     async with RunDisplay(Console(file=output, width=100), progress, RunUsage()):

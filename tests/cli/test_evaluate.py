@@ -316,7 +316,10 @@ def test_a_run_that_cannot_start(project, more, message):
 
 @pytest.mark.usefixtures("project")
 def test_an_agent_is_named_once(server):
-    """Twice the same will do, with the slash that a shell's completion adds; two different ones will not."""
+    """Twice the same will do, with the slash that a shell's completion adds.
+
+    Two different ones will not.
+    """
     url = f"--judge_base_url={server.base_url}"
     assert call(main, "evaluate", "bot/", url).returncode == 0
     assert call(main, "evaluate", "bot", "--agent_name", "bot", url).returncode == 0
@@ -409,7 +412,6 @@ def test_results_that_cannot_be_written(project, server, obstacle):
 
 @pytest.mark.parametrize("obstacle", ["eval_results", "eval_results/bot"])
 def test_replayed_results_that_cannot_be_written(project, server, obstacle):
-    """Likewise, as a replay has no store of its own to fail first."""
     assert evaluate(server).returncode == 0
     (project.results / FILE_NAME).rename(project.root / "kept.sqlite3")
     shutil.rmtree(project.root / "eval_results")

@@ -57,7 +57,7 @@ def test_an_exit_in_a_task_reaches_who_waits_for_it_only(ending):
 
 @pytest.mark.parametrize("ending", [SystemExit, KeyboardInterrupt])
 def test_an_exit_in_a_task_that_is_not_awaited_has_no_effect(ending):
-    """Also while the loop is closing."""
+    """The same holds while the loop is closing."""
 
     async def leave():
         raise ending
@@ -83,7 +83,10 @@ def test_an_exit_in_a_task_that_is_not_awaited_has_no_effect(ending):
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_stops_running_tasks(ending):
-    """Its cleanup runs, then ``KeyboardInterrupt`` comes out; SIGTERM does the same for that time."""
+    """Its cleanup runs, then ``KeyboardInterrupt`` comes out.
+
+    SIGTERM does the same for that time.
+    """
     before = signal.getsignal(signal.SIGTERM)
     steps = []
 

@@ -114,8 +114,8 @@ def test_an_evaluation_on_a_full_disk_goes_on_when_there_is_room(project, judge)
     assert "Traceback" not in run.stderr
     asked, kept = len(judge.requests), stored(project)
     assert 0 < kept < JUDGMENTS
-    # What was with the judge when the disk became full, two at a time, had nowhere to go, nor had
-    # the two replies that were to be written then.
+    # Two questions were with the judge when the disk became full, and two replies were to be
+    # written. None of the four could be stored.
     assert kept <= asked <= kept + 4
     assert " not stored, to be requested again: " in run.stdout
     run = run_command(*evaluation(judge)[1:], cwd=project.root)

@@ -1,11 +1,13 @@
-"""What the help shows first, and where the rest is."""
+"""What the help shows first, where the rest is, and that its sentences are whole."""
 
+import argparse
 import re
 
 import pytest
 from projects import call
 
-from mind2web2.cli import evaluate_main, main
+from mind2web2.cli import command_modules, evaluate_main, main
+from mind2web2.cli.options import CommandParser
 
 
 @pytest.mark.parametrize("words", [(), ("--help",)])
@@ -34,3 +36,34 @@ def test_a_command_with_few_options_shows_all_of_them():
 
 def test_run_eval_has_the_same_help():
     assert "--help all shows" in call(evaluate_main, "--help").stdout
+
+
+def test_the_help_has_no_run_of_spaces_inside_a_sentence():
+    helps = list(_parsers(CommandParser(prog="mind2web2")))
+    assert len(helps) > 30
+    for parser in helps:
+        texts = [action.help or "" for action in parser._actions]
+        paragraphs = re.findall(r"(?m)^[^ \n].*", parser.format_help().partition("arguments:")[0])
+        for text in (*texts, *paragraphs):
+            assert "  " not in text, (parser.prog, text)
+
+
+def test_each_argument_is_explained():
+    for parser in _parsers(CommandParser(prog="mind2web2")):
+        for action in parser._actions:
+            assert action.help or isinstance(action, argparse._SubParsersAction), (
+                parser.prog,
+                action.dest,
+            )
+
+
+def _parsers(together):
+    """Yield the parser of each command and of each of its actions."""
+    commands = together.add_subparsers()
+    for module in command_modules():
+        module.add_command(commands)
+    for parser in commands.choices.values():
+        yield parser
+        for action in parser._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                yield from action.choices.values()

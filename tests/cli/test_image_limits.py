@@ -53,7 +53,7 @@ def takes_side(side_px, message):
 
 
 def wants_strings(body):
-    """Refuse any content that is no string, as a text-only server does."""
+    """Refuse any content that is not a string, as a text-only server does."""
     is_string = all(isinstance(message["content"], str) for message in body["messages"])
     return None if is_string else status(400, "'messages.1.content' : value must be a string")
 
@@ -259,7 +259,6 @@ def test_the_settings_file_may_say_how_many(project, given, options, images):
 
 @pytest.mark.usefixtures("project")
 def test_both_options_are_too_many():
-    """They contradict each other, and none is no number of images."""
     both = evaluate("--max_images", "2", "--no_screenshots")
     assert both.returncode == 2 and "not allowed with" in both.stderr
     assert evaluate("--max_images", "0").returncode == 2

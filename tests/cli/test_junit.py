@@ -44,7 +44,10 @@ def metrics(evaluated, monkeypatch):
 
 
 def test_a_test_case_for_each_answer(metrics):
-    """Failures have the first failed claim, errors the reason; characters that XML lacks are replaced."""
+    """Failures have the first failed claim, errors the reason.
+
+    Characters that XML lacks are replaced.
+    """
     assert metrics("--junit", "out/junit.xml").returncode == 1
     [suite] = ElementTree.parse("out/junit.xml").getroot()
     assert {name: suite.get(name) for name in ("name", "tests", "failures", "errors")} == {
@@ -88,7 +91,7 @@ def test_a_task_list_chooses_the_test_cases(metrics):
     ],
 )
 def test_a_limit_has_its_own_exit_status(metrics, options, status):
-    """Compared with partial completion: 1/3 over three scored answers, 1/8 where missing ones count as 0."""
+    """Partial completion is 1/3 over three scored answers, 1/8 if missing ones count as 0."""
     run = metrics(*options)
     assert run.returncode == status
     assert (f"'{options[1]}' is not a score from 0 to 1" in run.stderr) == (status == 2)
@@ -96,7 +99,7 @@ def test_a_limit_has_its_own_exit_status(metrics, options, status):
 
 
 def test_an_agent_without_a_score_is_not_below_the_limit(tmp_path, monkeypatch):
-    """A failure of the evaluation is no score of 0: the status says that results are missing."""
+    """A failure of the evaluation does not score 0: the status says that results are missing."""
     monkeypatch.chdir(tmp_path)
     folder = Path("eval_results/bot/lake")
     folder.mkdir(parents=True)

@@ -53,7 +53,10 @@ def _project(tmp_path, monkeypatch):
 )
 @pytest.mark.parametrize("more", [[], ["--estimate"]])
 def test_an_option_without_effect_is_refused(given, message, more):
-    """Exit status 2 and one line with what to leave out or add; an estimate is of the same command."""
+    """Exit status 2 and one line with what to leave out or add.
+
+    An estimate is of the same command.
+    """
     run = call(evaluate_main, "--agent_name", "bot", *given, *more)
     assert (run.returncode, run.stdout, run.stderr.count("\n")) == (2, "", 1)
     assert message in run.stderr
@@ -119,7 +122,6 @@ def test_options_with_an_effect_are_accepted(given):
     ],
 )
 def test_an_option_of_caching_without_effect_is_refused(given, message):
-    """Likewise."""
     run = call(main, "cache", "bot", *given)
     assert (run.returncode, run.stdout, run.stderr.count("\n")) == (2, "", 1)
     assert message in run.stderr

@@ -154,7 +154,6 @@ def test_a_bad_value_is_reported_with_its_option(option, value, message):
     ],
 )
 def test_a_bad_value_of_the_cache_commands(words, message):
-    """Likewise."""
     run = call(batch_cache_main, "bot", *(["lake"] if words[0] != "two" else []), *words)
     assert (run.returncode, run.stdout) == (2, "")
     assert message in run.stderr.splitlines()[-1]
@@ -319,7 +318,7 @@ def test_good_values():
         (
             main,
             ["metrics", "--help"],
-            ["--task_list FILE", "--json", "what is missing counts as 0"],
+            ["--task_list FILE", "--json", "missing answers count as 0"],
         ),
         (main, ["judgments", "--help"], ["export", "import", "offline"]),
         (
@@ -327,7 +326,7 @@ def test_good_values():
             ["judgments", "export", "--help"],
             ["AGENT", "FILE", "--eval_results_root DIR"],
         ),
-        (main, ["judgments", "import", "--help"], ["those stored before stay"]),
+        (main, ["judgments", "import", "--help"], ["the agent's own, which stay"]),
     ],
 )
 def test_help_teaches(command, words, taught):

@@ -122,7 +122,7 @@ def assert_continued_without_a_request(project, server):
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
-def test_a_stopped_run_counts_no_result_whose_judgments_it_may_have_replaced(
+def test_a_stopped_run_skips_results_whose_judgments_it_may_have_replaced(
     project, server, judge, end
 ):
     """Until a run without ``--overwrite`` has judged these answers by the stored replies, for nothing."""

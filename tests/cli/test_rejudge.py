@@ -75,7 +75,10 @@ def rejudged(*words, status=0):
 
 
 def test_the_same_judge_is_asked_afresh(project):
-    """One leaf of four alternates; the results that count are left alone, and nothing is asked twice."""
+    """One leaf of four alternates.
+
+    The results that count are left alone, and nothing is asked twice.
+    """
     root, judge = project
     before = checksums(root / "eval_results")
     asked = len(judge.models)
@@ -93,7 +96,7 @@ def test_the_same_judge_is_asked_afresh(project):
         24,
         6,
     )
-    # Of three judgments of one leaf in four, two of three pairs differ.
+    # One leaf in four has three judgments, and two of their three pairs differ.
     assert repeated["flip_rate"]["value"] == pytest.approx(1 / 6, abs=1e-6)
     assert repeated["variance"]["between_judgments"] == pytest.approx(0.25**2 / 3, abs=1e-6)
     assert found["agreement"] is None

@@ -79,7 +79,7 @@ def test_a_price_from_the_file_keeps_a_budget(project, server):
 
 
 def test_the_file_may_limit_the_cost(project, server):
-    """The command line may raise the limit; what is no amount is refused."""
+    """The command line may raise the limit; a value that is not an amount is refused."""
     price = '[prices."local-judge"]\ninput = 1000\noutput = 1000\n'
     write(project, server, f"max_cost = 0.009\n{price}")
     stopped = call(evaluate_main, *RUN)
@@ -91,7 +91,10 @@ def test_the_file_may_limit_the_cost(project, server):
 
 
 def test_a_replay_takes_its_judge_from_the_store(project, server):
-    """A judge that the file names must not hide the stored one; nor is another provider's judge meant."""
+    """A judge that the file names must not hide the stored one.
+
+    Another provider's judge is not meant either.
+    """
     asked = call(evaluate_main, *RUN, "--judge_model", "m", "--judge_base_url", server.base_url)
     assert asked.returncode == 0
     write(project, server)

@@ -21,7 +21,10 @@ STRONG = ("rejudge", "bot", "--judge_model", "strong")
 
 @pytest.fixture(scope="module")
 def judged(tmp_path_factory):
-    """Return a folder with an agent's answers, and the models that were asked; the strong one passes less."""
+    """Return a folder with an agent's answers, and the models that were asked.
+
+    The strong one passes less.
+    """
     root = tmp_path_factory.mktemp("sampled")
     asked = []
 
@@ -40,7 +43,10 @@ def judged(tmp_path_factory):
 
 @pytest.fixture
 def project(judged, monkeypatch):
-    """Stand in the folder, without what other tests judged again; return it and the models that are asked."""
+    """Stand in the folder, without what other tests judged again.
+
+    Return it and the models that are asked.
+    """
     root, asked, base_url = judged
     stand_in(root, base_url, monkeypatch)
     asked.clear()
@@ -90,7 +96,10 @@ def test_auto_judges_until_the_interval_is_narrow(project):
 
 
 def test_metrics_and_compare_show_raw_and_corrected_scores(project):
-    """Labels of people count before the strong judge; the judge's error rates are compared by agent."""
+    """Labels of people count before the strong judge.
+
+    The judge's error rates are compared by agent.
+    """
     root, _ = project
     for folder in ("answers", "eval_results"):
         shutil.copytree(root / folder / "bot", root / folder / "twin", dirs_exist_ok=True)
@@ -159,7 +168,10 @@ def sample_record():
 
 
 def test_a_budget_ends_a_sample_at_a_part_of_its_order(project, monkeypatch):
-    """However many answers are judged at once; without the budget the same command asks for the rest."""
+    """However many answers are judged at once.
+
+    Without the budget the same command asks for the rest.
+    """
     _, asked = project
 
     def reply(body):
@@ -178,12 +190,15 @@ def test_a_budget_ends_a_sample_at_a_part_of_its_order(project, monkeypatch):
         assert found["cost_usd"] <= 0.11
         rest = json.loads(call(main, *words).stdout)["samples"]["bot"]
     assert rest["correction"]["sampled"] == 16
-    # What is stored is not asked again; the last replies of the budget may be lost.
+    # Stored questions are not asked again; the last replies of the budget may be lost.
     assert 16 * 4 * 2 <= len(asked) < 16 * 4 * 2 + 20
 
 
 def test_a_sample_on_which_the_judge_fails_corrects_nothing(project, monkeypatch):
-    """The answers that it judged are no random choice; the same command asks for the others again."""
+    """The answers that it judged are not a random choice.
+
+    The same command asks for the others again.
+    """
     _, asked = project
     is_broken = True
 
@@ -211,7 +226,10 @@ def test_a_sample_on_which_the_judge_fails_corrects_nothing(project, monkeypatch
 
 
 def test_a_size_after_auto_keeps_its_answers_and_its_least_reach(tmp_path, monkeypatch):
-    """A larger one as well; another seed draws a sample of its own, and outdated results end one."""
+    """A larger one as well.
+
+    Another seed draws a sample of its own, and outdated results end one.
+    """
 
     def reply(body):
         return {"reasoning": "read", "result": "Fact 0" not in prompt_text(body)}

@@ -44,7 +44,6 @@ def test_batch_answer_cache_takes_agent_and_task():
 
 
 def test_cache_all_answers_takes_an_agent_or_none():
-    """Likewise."""
     assert defaults_in(parsed(pages.add_agents_command, "bot")) == DEFAULTS
     assert parsed(pages.add_agents_command).agent is None
 
@@ -62,7 +61,7 @@ def test_cache_all_answers_takes_an_agent_or_none():
     ],
 )
 def test_the_flags_that_users_know(word):
-    """Spelled with underscores or hyphens."""
+    """The flags are spelled with underscores or hyphens."""
     assert isinstance(parsed(pages.add_task_command, "bot", "lake", word), argparse.Namespace)
 
 

@@ -17,7 +17,7 @@ from mind2web2.pages.cache_files import PageFiles
 
 AGENT, TASK = "bot", "task"
 OPTIONS = ("--allow_private_network",)
-# What differs between two captures of one page.
+# The fields that differ between two captures of one page.
 _CHANGING = ("captured_at", "timings_s")
 
 

@@ -1,4 +1,4 @@
-"""What the tests of faults share: commands that begin at once."""
+"""Fixtures of the tests of faults: commands that begin at once."""
 
 import pytest
 from faults.preloaded import Preloaded

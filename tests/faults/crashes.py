@@ -24,7 +24,7 @@ from servers.recorded_replies import RecordedReplies
 from mind2web2.judge.store import FILE_NAME
 from mind2web2.utils.files import is_leftover
 
-# What two evaluations of the same never share.
+# The fields that differ between two evaluations of the same answers.
 _OF_A_RUN = ("run",)
 _POLL_S = 0.002
 _AFTER_REQUEST_S = 0.2
@@ -69,7 +69,7 @@ class Moment:
 
 @dataclass(frozen=True)
 class Undisturbed:
-    """What an undisturbed evaluation gives."""
+    """The outcome of an undisturbed evaluation."""
 
     results: dict[str, Any]
     summaries: dict[str, Any]

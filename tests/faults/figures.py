@@ -1,4 +1,4 @@
-"""What a part of the fault suite hands to the report: how much was tried, and what went wrong."""
+"""The figures that each part of the fault suite reports: how much was tried, what went wrong."""
 
 import statistics
 from collections.abc import Iterable
@@ -7,18 +7,23 @@ from dataclasses import dataclass, field, fields
 
 @dataclass(frozen=True)
 class Figures:
-    """What one part of the fault suite tried and found.
+    """The trials and findings of one part of the fault suite.
 
     Args:
-        part: what was tried, as the report names it: ``"judge faults"``, ``"kill -9 of an evaluation"``.
+        part: what was tried, as the report names it: ``"judge faults"``, ``"kill -9 of an
+            evaluation"``.
         disturbances: schedules run, moments of a kill, rounds of several processes.
         answers: answers whose scores were compared with those of an undisturbed run.
         without_result: answers that the disturbance left without a result, named with a reason.
         wrong_scores: results that differ from an undisturbed run's in a node's score or status.
-        lost_judgments: replies of the judge that had been stored, or ought to have been, and were gone.
-        judged_twice: stored judgments that were asked again, and answers judged by two processes at once.
-        half_written_files: files that do not parse or are cut short, and locks or temporary files in the way.
-        hindrances: anything else that went wrong, a sentence each, with the seed or moment that repeats it.
+        lost_judgments: replies of the judge that had been stored, or ought to have been, and were
+            gone.
+        judged_twice: stored judgments that were asked again, and answers judged by two processes at
+            once.
+        half_written_files: files that do not parse or are cut short, and locks or temporary files
+            in the way.
+        hindrances: anything else that went wrong, a sentence each, with the seed or moment that
+            repeats it.
         recovery_s: how long each run took that completed what the disturbance had left undone.
     """
 

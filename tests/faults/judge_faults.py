@@ -48,7 +48,7 @@ MOST_REQUESTS = 3 * 2 * 3 * RETRY.tries
 
 @dataclass(frozen=True)
 class Bench:
-    """What all schedules of a process share.
+    """The parts that all schedules of a process share.
 
     Args:
         trees: of each answer where nothing is disturbed.
@@ -138,7 +138,7 @@ async def disturbed(schedule: Schedule, bench: Bench) -> Figures:
 
 @dataclass(frozen=True)
 class _Course:
-    """What was on disk after the schedule and after the recovery, and what either asked."""
+    """The files after the schedule and after the recovery, and the questions that either asked."""
 
     left: Traces
     completed: Traces

@@ -132,7 +132,7 @@ def serve() -> None:
         print(pid, file=answers, flush=True)
 
 
-# What commands and the scripts of an evaluation import late.
+# Modules that commands and the scripts of an evaluation import late.
 _LATE_MODULES = (
     *("anyio.from_thread", "filelock", "markdown_it", "openai"),
     *("mind2web2.capture.browser_manager", "mind2web2.capture.pdf"),

@@ -29,13 +29,16 @@ from servers.judge_server import JudgeServer
 _PAGES = 3
 _CLAIMS = 4
 _REQUESTS_AT_ONCE = 4
-# What a run by batch jobs takes, more or less.
+# The approximate duration of a run by batch jobs.
 _BATCH_S = 3.0
 _POLL_S = 0.002
 
 
 def evaluations(rounds: int, seed: int) -> Figures:
-    """Evaluate one agent by two processes at once; every other time one of them is killed and replaced."""
+    """Evaluate one agent by two processes at once.
+
+    Every other time one of them is killed and replaced.
+    """
     with evaluating() as run:
         return evaluated_twice(run, run.undisturbed(), rounds, seed)
 
@@ -73,7 +76,8 @@ def _evaluated_twice(
         while run.asked("first", "second") < kill_after and not first.ends_within(_POLL_S):
             pass
         first.kill()
-        # What was with the judge then, or on its way to the store, is asked once more.
+        # Questions with the judge at that time, and replies on their way to the store, are asked
+        # again.
         twice_at_most = 2 * _REQUESTS_AT_ONCE
     statuses = [process.status() for process in processes]
     is_killed = kill_after is not None and statuses[0] < 0
@@ -173,7 +177,10 @@ def _cached_and_evaluated(
 
 
 def batches(rounds: int, seed: int, opened: Preloaded | None = None) -> Figures:
-    """Evaluate by batch jobs with two processes at once; every other time the first is killed meanwhile."""
+    """Evaluate by batch jobs with two processes at once.
+
+    Every other time the first is killed meanwhile.
+    """
     chance = random.Random(seed)
     figures = []
     with (
@@ -220,7 +227,7 @@ def _batched_twice(
         seconds = time.monotonic() - started_s
         asked = list(server.asked)
     found = newest_results(project.root / "eval_results")
-    # Who comes second is told to wait, unless the first has ended by then.
+    # The second process is told to wait, unless the first has ended by then.
     is_as_expected = (
         last_status == 0 and set(statuses) <= {0, 2, -signal.SIGKILL} and len(found) == 1
     )

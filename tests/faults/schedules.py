@@ -1,4 +1,4 @@
-"""What goes wrong in a run, as a pure function of a seed."""
+"""The faults of a run, as a pure function of a seed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TURNS = 4
 
 @dataclass(frozen=True)
 class Schedule:
-    """What each request of a run meets; the same seed gives the same faults to the same questions.
+    """The fault of each request; the same seed gives the same faults to the same questions.
 
     Args:
         share: of the requests that go wrong.

@@ -1,4 +1,7 @@
-"""Ctrl-C in the middle of a run: once, it stops within two seconds and keeps everything; twice, at once."""
+"""Ctrl-C in the middle of a run: once, it stops within two seconds and keeps everything.
+
+Twice, at once.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ _BETWEEN_S = 0.1
 _INTERRUPTED = 130
 _STORED = "The lake is deep."
 _HELD = "The lake is wide."
-# What waits for the verdict is not done beside it.
+# Code behind the verdict does not run beside it.
 _BLOCKED = """
 if await evaluator.verify("The lake is deep.", evaluator.add_leaf("deep", "deep")):
     open("reached", "w").close()
@@ -34,11 +37,11 @@ if await evaluator.verify("The lake is deep.", evaluator.add_leaf("deep", "deep"
 
 @dataclass(frozen=True)
 class Scene:
-    """What a run is at when it is stopped.
+    """The activity of a run when it is stopped.
 
     Args:
-        body: of the script, which makes a file ``reached`` where it gets stuck; ``None`` for the judge or a
-            page to be stuck.
+        body: of the script, which makes a file ``reached`` where it gets stuck; ``None`` for the
+            judge or a page to be stuck.
         options: of the command.
     """
 

@@ -23,7 +23,7 @@ from mind2web2.llm_client.chat import ChatRequest
 from mind2web2.llm_client.retries import RetryPolicy
 from mind2web2.verification.messages import BinaryEvalResult
 
-# Of the two hundred that `make faults` runs.
+# `make faults` runs two hundred.
 SCHEDULES = 2
 RETRY = RetryPolicy(
     tries=3,
@@ -113,7 +113,7 @@ async def test_who_declines_has_said_nothing(judge, fault):
 
 @pytest.mark.parametrize("fault", sorted(PASSING - TOO_FAST - {Fault.RESET_AFTER}))
 async def test_retries_end(judge, fault):
-    """With an error that is no verdict, after the tries or the time of an outage, each of them counted."""
+    """After the tries or the time of an outage there is an error, which is not a verdict."""
     failure, visit, retries = await ask(
         judge, always(fault), replace(RETRY, tries=2, outage_wait_s=0.1)
     )

@@ -1,4 +1,4 @@
-"""What a run of the example has left on disk: scores, reasons, judgments, and files that are damaged."""
+"""The traces of a run of the example on disk: scores, reasons, judgments and damaged files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mind2web2.utils.files import is_leftover
 
 @dataclass(frozen=True)
 class Traces:
-    """What is on disk.
+    """The state on disk.
 
     Args:
         trees: of the answers in the tasks' ``summary.json``.

@@ -413,7 +413,7 @@ async def test_an_unfit_reply_is_not_used_by_the_next_run(batches):
 
 @pytest.mark.parametrize("is_confirmed", [True, False])
 async def test_overwriting_cancels_the_jobs_of_earlier_runs(batches, tmp_path, is_confirmed):
-    """Also a job that is not confirmed, which is searched for; their replies are not used."""
+    """A job without confirmation is searched for and cancelled too; no reply is used."""
     with BatchServer() as server:
         await stopped(batches, server, "a", "b")
         if not is_confirmed:
@@ -440,7 +440,7 @@ async def test_overwriting_cancels_through_an_outage(batches):
 
 
 async def test_overwriting_ignores_finished_jobs(batches, tmp_path):
-    """The provider refuses to cancel it, and that is no reason to keep its record."""
+    """The provider refuses to cancel it. Its record is deleted all the same."""
     with BatchServer() as server:
         await stopped(batches, server, "a")
         server.jobs[0].status, server.jobs[0].step = "completed", 3

@@ -165,7 +165,7 @@ async def test_refused_repairs_do_not_wait_for_each_other():
     assert [type(error) for error in errors] == [BudgetReachedError] * 2
 
 
-async def test_a_first_request_that_exceeds_the_whole_budget_is_refused_with_another_cure():
+async def test_a_first_request_above_the_whole_budget_has_its_own_message():
     """The same command would never get any further."""
     with pytest.raises(
         BudgetReachedError, match=r"more than all of max_cost 0\.001: give a higher one"

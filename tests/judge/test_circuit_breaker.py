@@ -1,4 +1,7 @@
-"""A run whose key is refused finds that out by few requests; one whose prompts are refused goes on."""
+"""A run whose key is refused finds that out by few requests.
+
+One whose prompts are refused goes on.
+"""
 
 import asyncio
 import re
@@ -38,7 +41,7 @@ REQUEST = ChatRequest("o4-mini", [], BinaryEvalResult)
 QUOTA = status(429, "You exceeded your current quota", code="insufficient_quota")
 BLOCKED = status(403, "request blocked by policy")
 AT_ONCE = 3
-# Of so many answers in a row each was denied a request: then no other is sent.
+# After so many answers in a row without any reply, no further request is sent.
 ENOUGH = 10
 
 
@@ -65,7 +68,10 @@ async def failure_of(run, number, words="", limit=None):
 
 
 async def asked(faults, budget=None):
-    """Ask for an answer for each of these, one after the other; return how many were sent and what failed."""
+    """Ask for an answer for each of these, one after the other.
+
+    Return how many were sent and what failed.
+    """
     with JudgeServer(faults=faults) as server:
         async with judge_at(server, budget) as run:
             errors = [

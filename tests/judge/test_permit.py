@@ -85,7 +85,7 @@ async def test_a_refused_request_leaves_the_limit_with_the_reason():
     assert places.events == ["place", None, "place", JudgeError]
 
 
-async def test_a_request_that_the_budget_refuses_waits_for_others_without_a_place():
+async def test_a_request_that_the_budget_refuses_waits_without_a_place():
     """Its error ends the answer's other questions, whose replies are paid for."""
     places, breaker = Noting(), CircuitBreaker()
     refusal = NotedReservation(places.events, BudgetReachedError("max_cost is reached"))

@@ -83,7 +83,10 @@ async def test_a_failed_judge_empties_the_queue():
     [(1, 2, 5, 5), (0, 2, 5, 2), (1, 3, 2, 3), (0, 9, 9, 6)],
 )
 def test_further_answers_start_while_requests_are_free(free, least, most, expected):
-    """The least number in any case, never more than the most; those that wait start as others end."""
+    """The least number in any case, never more than the most.
+
+    Waiting ones start as others end.
+    """
 
     async def six_answers():
         admission, running, most_at_once = (
@@ -121,7 +124,6 @@ def test_tasks_add_up():
 
 
 def test_one_unknown_price_makes_the_sum_unknown():
-    """Not too low."""
     usage = RunUsage()
     usage.of("lake").asked += Usage(cost_usd=None)
     usage.of("hill").asked += ONE

@@ -6,7 +6,7 @@ import pytest
 
 from mind2web2.judge.spec import JudgeSpec, keyed_part
 
-# What changes when and where a request is answered, and what is billed: nothing of the reply.
+# These change when and where a request is answered, and the bill, but not the reply.
 NEUTRAL = (
     *(
         "cache_salt",

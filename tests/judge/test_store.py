@@ -88,7 +88,7 @@ async def test_every_field_comes_back(path):
 
 
 async def test_each_endpoint_has_its_own_judgment(path):
-    """Asked for by endpoint it is that one's; asked for by key alone it is the newest."""
+    """A key with an endpoint gives that one's judgment; a key alone gives the newest."""
     old = judgment(endpoint="a", text="old", created="2025-01-01T00:00:00.000+00:00")
     new = judgment(endpoint="b", text="new", created="2026-01-01T00:00:00.000+00:00")
     with JudgmentStore(path) as store:

@@ -164,7 +164,7 @@ def test_a_store_in_use_is_read_as_it_is(filled):
     ],
 )
 def test_the_newest_judgment_of_the_very_judge_tells_how_it_is_served(filled, later, model):
-    """Not another server's, nor one with other parameters."""
+    """Judgments of another server, or with other parameters, do not count."""
     with JudgmentStore(filled) as store:
         store.add([served("later", **later)])
     assert latest_served_model(filled, JUDGE) == model

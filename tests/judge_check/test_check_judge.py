@@ -131,7 +131,10 @@ def test_scripted_judges(check):
 
 
 def test_a_check_is_stored_and_estimated(check, server, tmp_path):
-    """The estimate counts the requests that follow; the second check asks nothing; no agent gets results."""
+    """The estimate counts the requests that follow.
+
+    The second check asks nothing; no agent gets results.
+    """
     words = ("--judge_model", "right", "--sample", "20")
     estimate = figures(check(*words, "--estimate", "--json"))["right"]
     assert not (tmp_path / "eval_results").exists()
@@ -300,7 +303,7 @@ def test_results_name_the_last_check_of_their_judge(check, server, tmp_path):
 
 
 def test_a_check_belongs_to_all_parameters_of_its_judge():
-    """Also to those of --judge_extra_body that can change replies."""
+    """Parameters of --judge_extra_body that can change replies count too."""
     settings = JudgeSpec(
         "m",
         temperature=0.5,

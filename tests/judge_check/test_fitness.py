@@ -1,4 +1,4 @@
-"""A judge that is no better than guessing is named so: by its check, and wherever its scores are shown."""
+"""A judge that does not beat guessing is marked by its check and beside all its scores."""
 
 import pytest
 from projects import AGENT, call, entered

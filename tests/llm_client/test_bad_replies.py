@@ -97,7 +97,7 @@ async def ask(address, client_of, retry):
     ],
 )
 async def test_a_reply_that_will_not_change_is_asked_for_once(quick, client_of, answer, words):
-    """It is no outage and no verdict; one line names the address to check."""
+    """It is neither an outage nor a verdict; one line names the address to check."""
     with (
         LocalHttp(lambda _: answer) as server,
         pytest.raises(JudgeAccessError, match=words) as caught,

@@ -220,7 +220,7 @@ async def test_no_redirect_leaves_the_server(quick, client_of, code):
 
 
 async def test_a_name_of_any_script_is_the_server_itself(quick, monkeypatch):
-    """Compared as it is sent."""
+    """Names are compared in the form in which they are sent."""
     with JudgeServer("yes") as server:
         hosts = {"xn--bcher-kva.invalid": ("127.0.0.1", server.port)}
         async with http_proxy(hosts) as proxy:

@@ -318,7 +318,10 @@ async def test_a_wish_beyond_the_bound_fails_at_once(quick, is_a_date, caplog):
     ],
 )
 async def test_permanent_failures_are_not_retried(quick, fault, words):
-    """A wrong key, model or request or an empty account costs one request; the error names the cure."""
+    """A wrong key, model or request or an empty account costs one request.
+
+    The error names the cure.
+    """
     with JudgeServer(faults=[fault]) as server:
         text = await failure(server, quick, JudgeRequestError)
     assert len(server.requests) == 1
@@ -339,7 +342,10 @@ BAD_OUTPUTS = [
 
 @pytest.mark.parametrize("fault", BAD_OUTPUTS)
 async def test_invalid_output_is_repaired_and_then_requested_again(quick, fault):
-    """The repair shows the problem and the schema; the third and last request is the question alone."""
+    """The repair shows the problem and the schema.
+
+    The third and last request is the question alone.
+    """
     with JudgeServer(faults=[fault] * 5) as server:
         text = await failure(server, quick, JudgeOutputError)
     assert "was not the requested JSON (form 'Verdict'), 3 times: " in text
@@ -541,7 +547,7 @@ def test_an_address_that_is_none_is_refused(address):
 async def test_the_setting_to_correct_is_the_one_in_use(
     quick, monkeypatch, in_environment, given, status_code, named
 ):
-    """A variable that is not looked at is no cure."""
+    """The message does not name a variable that is not read."""
     with JudgeServer(faults=[faults.status(status_code, "no")]) as server:
         values = {"base_url": server.base_url, "api_key": "sk-mine"}
         for name in in_environment:

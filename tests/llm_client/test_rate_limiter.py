@@ -123,7 +123,7 @@ def test_what_the_headers_say_is_used_without_a_refusal(limits, at_once):
 
 
 @pytest.mark.parametrize("limit", [5, 20])
-def test_a_limit_below_the_first_window_costs_at_most_one_round_of_refusals(limit):
+def test_a_limit_below_the_first_window_costs_one_round_of_refusals(limit):
     """Nothing is known yet when the first requests go out; from then on the headers tell."""
     server = WindowedServer(requests=limit)
     took_s, _ = run(server, limit * 5)

@@ -29,7 +29,7 @@ from mind2web2.utils.retry_after import retry_after_s
     ],
 )
 def test_the_servers_wish_is_read(headers, expected_s):
-    """Seconds, milliseconds and dates are understood; anything else is no wish."""
+    """Seconds, milliseconds and dates are understood; anything else is ignored."""
     assert retry_after_s(headers) == expected_s
 
 
@@ -72,13 +72,16 @@ async def test_tries_are_bounded(quick):
 
 
 async def test_a_wish_beyond_the_bound_is_not_waited_for(quick):
-    """Asked to come back later than the policy allows, it gives up at once."""
+    """If the server asks to come back later than the policy allows, the client gives up at once."""
     failure = RequestFailedError("busy", status=429, retry_after_s=quick.total_s + 1)
     assert await failing_attempts(quick, failure) == 1
 
 
 def outage_of(seconds, failure, **policy):
-    """Let everything fail for some virtual seconds; return what becomes of ten requests, and the time."""
+    """Let everything fail for some virtual seconds.
+
+    Return what becomes of ten requests, and the time.
+    """
 
     async def send():
         if asyncio.get_running_loop().time() < seconds:
@@ -131,7 +134,7 @@ def test_few_questions_that_fail_are_no_outage():
 
 
 def test_a_request_that_breaks_a_server_fails_after_its_tries():
-    """The server serves others between: that is no outage."""
+    """The server serves others between, so it is not an outage."""
 
     async def main():
         limiter = RateLimiter()

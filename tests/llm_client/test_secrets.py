@@ -1,4 +1,4 @@
-"""What an address holds of passwords and keys stays out of messages, logs and records."""
+"""Passwords and keys in an address stay out of messages, logs and records."""
 
 import base64
 import html
@@ -46,7 +46,7 @@ def _environment(monkeypatch):
     monkeypatch.setenv("AWS_SECRET_KEY", KEY)
     monkeypatch.setenv("AWS_SESSION_TOKEN", SESSION_TOKEN)
     monkeypatch.setenv("AWS_REGION", "us-east-1")
-    # Of another scheme: it is not used.
+    # This proxy is for another scheme, so it is not used.
     monkeypatch.setenv("HTTPS_PROXY", "http://reader:proxy-password@127.0.0.1:9")
 
 
@@ -109,7 +109,7 @@ def refused(request):
 
 
 def no_completion(request):
-    """Reply with what is no reply."""
+    """Reply with something that is not a completion."""
     return Answer(repeated(request).encode())
 
 
@@ -126,7 +126,7 @@ def moved(request):
 
 
 def moved_nowhere(_):
-    """Redirect to what is no address."""
+    """Redirect to something that is not an address."""
     return Answer(b"", 307, {"Location": "http://pass!word@[/query-key"})
 
 

@@ -180,7 +180,7 @@ class Place(BaseModel):
 
 
 class Places(BaseModel):
-    """Nested, all optional."""
+    """Places within places, all optional."""
 
     places: list[Place] = []
     best: Place = Place()

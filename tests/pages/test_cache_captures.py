@@ -98,7 +98,7 @@ def test_a_failure_is_a_record_alone(cache):
 
 
 def test_a_page_had_at_last_replaces_the_failure(cache):
-    """Also under another spelling of its URL."""
+    """The page may have another spelling of the failure's URL."""
     cache.put_capture(captured(FAILED))
     cache.put_capture(captured(url="http://www.example.com/page"))
     assert cache.capture_record(URL).kind == "web"
@@ -141,9 +141,7 @@ def test_nothing_is_replaced_by_something_worse(cache, first, second, kept):
         (None, CLEAN, "second"),
     ],
 )
-def test_what_another_process_has_stored_meanwhile_stays_unless_it_is_worse(
-    cache, first, second, kept
-):
+def test_a_page_that_another_process_stored_stays_unless_it_is_worse(cache, first, second, kept):
     """Claims may rest on it by now."""
     if first is None:
         cache.put_web(URL, "first", jpeg())

@@ -104,7 +104,7 @@ async def run(cache, capturer, *tasks, **keywords):
 
 
 async def test_a_page_of_several_tasks_is_captured_once(cache):
-    """Stored in each task's folder, whatever its spelling there, by one browser."""
+    """One browser captures it, and each task's folder gets it, whatever its spelling there."""
     capturer = ScriptedCapturer()
     spelled = "http://www.a.example/1/"
     tasks, progress = await run(cache, capturer, citing("one", A, B), citing("two", spelled))

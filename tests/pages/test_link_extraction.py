@@ -26,7 +26,7 @@ class Asked:
 
 
 async def test_an_answer_is_asked_about_once(tmp_path):
-    """Also by later runs, as long as neither answer nor model changes."""
+    """Later runs do not ask again, as long as neither answer nor model changes."""
     asked = Asked()
     for _ in range(2):
         assert await LinkJudge(tmp_path / "kept", "model-1", asked).urls("answer") == URLS

@@ -254,7 +254,7 @@ async def test_spellings_of_a_page_share_what_is_prepared(cache):
 
 
 async def test_tasks_share_equal_copies_of_a_page(tmp_path):
-    """Also under another address; with other settings it is another thing to show."""
+    """The address may differ; other settings give another prepared page."""
     caches = [CountingCache(stored(tmp_path / name, depth="same", other="same")) for name in "ab"]
     library = PageLibrary()
     wishes = [page_request(cache, url) for cache in caches for url in (PAGE, OTHER)]

@@ -89,7 +89,7 @@ async def test_a_page_of_a_damaged_screenshot_alone_cannot_be_had(cache):
 
 
 async def test_a_missing_screenshot_is_noted(cache):
-    """Not so where none was asked for."""
+    """A question without pictures has no such note."""
     cache.put_web(PAGE, "text", None)
     assert (await PageLibrary().page(page_request(cache))).notes == ("no screenshot is stored",)
     assert (await PageLibrary().page(page_request(cache, with_images=False))).notes == ()

@@ -123,7 +123,7 @@ async def test_equal_requests_share_a_capture(cache):
 async def test_what_another_process_has_stored_meanwhile_stays(cache, own):
     """It is as good, and claims may rest on it by now.
 
-    What this run could not have is then there.
+    A page that this run could not capture is then stored.
     """
 
     def shot(url):
@@ -177,7 +177,7 @@ async def test_a_sound_page_of_another_agent_is_copied(tmp_path, days, task, is_
     ],
 )
 @pytest.mark.parametrize("is_allowed", [False, True])
-async def test_a_private_page_of_another_agent_is_copied_where_one_may_be_captured(
+async def test_a_private_page_of_another_agent_is_copied_if_allowed(
     tmp_path, cited, final, is_private, is_allowed
 ):
     """Without the permission, a capture would be refused.
@@ -370,7 +370,7 @@ async def test_a_cache_that_cannot_be_written(tmp_path):
 
 
 async def test_a_callers_browser_gets_a_record_too(cache):
-    """Looked at as far as its text goes."""
+    """The record rests on the text alone."""
 
     class Plain:
         async def capture_page(self, _url, _logger):

@@ -1,4 +1,4 @@
-"""What a page shares with a question."""
+"""The words that a page shares with a question."""
 
 from textwrap import wrap
 

@@ -188,7 +188,7 @@ def test_bounds_by_evidence(leaves, expected):
 
 
 def test_without_weak_verdicts_the_bounds_are_the_score():
-    """Also where a leaf was judged before its prerequisite failed."""
+    """One leaf was judged before its prerequisite failed."""
     for seed in range(150):
         rubric, draws = Rubric(seed), Random(-seed)
         result = rubric.result({name: draws.random() < 0.65 for name in rubric.leaves})

@@ -96,7 +96,7 @@ def test_versions_cover_everything_that_shapes_a_question():
 
 
 def test_a_judges_record_says_all_that_determines_its_replies():
-    """Also of the judge that is asked before it; parameters that change no reply are left out."""
+    """It names the judge that is asked first too, and leaves out parameters that change no reply."""
     first = JudgeSpec("small-1")
     settings = JudgeSpec(
         "judge-1",

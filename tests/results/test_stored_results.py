@@ -94,7 +94,7 @@ def test_a_result_is_the_newest_even_if_the_clock_was_ahead(tmp_path):
 
 
 def test_the_newest_stamp_counts(tmp_path):
-    """Not the order of writing, and no file of another kind."""
+    """Neither the order of writing nor files of other kinds count."""
     raw_result(tmp_path, "20250101_000001_answer_1.md.json", b'{"final_score": 1}')
     raw_result(tmp_path, "20250101_000000_answer_1.md.json", b'{"final_score": 0}')
     raw_result(tmp_path, "20260101_000000_answer_1.md.json.bak", b"{}")

@@ -169,7 +169,10 @@ async def test_a_result_without_its_checksum_is_evaluated_again(project):
 
 
 async def test_a_script_with_pages_of_its_own_is_run_again(project):
-    """Its pages cannot be compared; stored judgments are reused, and the same result is not written twice."""
+    """Its pages cannot be compared.
+
+    Stored judgments are reused, and the same result is not written twice.
+    """
     project.add_script_body(
         "from mind2web2 import CacheFileSys\n"
         f"own = CacheFileSys({str(project.root / 'own')!r})\n"
@@ -397,7 +400,7 @@ async def test_a_failed_judge_leaves_no_result_however_the_script_reacts(project
 
 
 async def test_content_that_is_declined_twice_is_listed(project):
-    """It is no failure: the claim is not supported, and the result says why."""
+    """It does not count as a failure: the claim is not supported, and the result says why."""
 
     def picky(claim):
         if claim == "The lake is 40 m deep.":
@@ -433,7 +436,10 @@ def damaged_screenshot(cache):
     ids=["screenshot", "PDF"],
 )
 async def test_a_damaged_page_costs_no_other_claim(project, store, score, outcome, words):
-    """Text is judged without its screenshot, and an unreadable PDF is unavailable; the evidence says why."""
+    """Text is judged without its screenshot, and an unreadable PDF is unavailable.
+
+    The evidence says why.
+    """
     store(project.cache())
     result = (await only(project)).result.document
     leaves = result["eval_breakdown"][0]["verification_tree"]["children"]

@@ -99,7 +99,7 @@ def test_it_takes_the_place_of_an_earlier_result(project):
 
 
 def test_the_agent_is_asked_again_on_demand(project):
-    """An empty file is no answer to keep, as an empty run is none."""
+    """Neither an empty file nor an empty run is an answer to keep."""
     by_file(project)
     words = (
         "--command",

@@ -36,7 +36,7 @@ from mind2web2.judge.transfer import read_judgments
 
 SCORES = read_json(REPOSITORY / "examples" / "expected_scores.json")
 ANSWERS = [(task, answer) for task, answers in SCORES.items() for answer in answers]
-# What three answers extract from one page is the same question.
+# Three answers extract from one page by the same question.
 QUESTION_COUNT, JUDGMENT_COUNT = 144, 142
 
 FAULTS = (
@@ -59,7 +59,10 @@ FAULTS = (
 
 
 class Reader(RecordedReplies):
-    """Says to each question what is recorded for it; an edited claim is answered like the original."""
+    """Says to each question what is recorded for it.
+
+    An edited claim is answered like the original.
+    """
 
     def __call__(self, body):
         """Return the recorded reply."""
@@ -339,7 +342,7 @@ def test_overwriting_asks_everything_again(again):
 
 
 def test_judgments_travel(again, tmp_path):
-    """Exported, replayed from the file, imported elsewhere, replayed from there."""
+    """They are exported, replayed from the file, imported elsewhere, and replayed from there."""
     results, _ = again
     exported, elsewhere = tmp_path / "example.jsonl", tmp_path / "elsewhere"
     run = call(main, "judgments", "export", "example", exported, "--eval_results_root", results)

@@ -114,7 +114,7 @@ async def test_a_refusal_before_an_outage_is_paid_for():
 
 
 async def test_the_requests_of_a_question_that_is_too_long_are_counted():
-    """Also those before the answer that it is too long, which is kept."""
+    """Requests before the server said that the question is too long are counted too."""
     with JudgeServer(faults=[status(503), context_too_long()]) as server:
         run = await asked(server, ContextTooLongError)
     assert asked_counts(run)[:2] == (1, 2)

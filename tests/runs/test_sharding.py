@@ -97,7 +97,10 @@ def result_names(root):
 
 
 def test_merged_shards_equal_one_whole_run(machines):
-    """In metrics, results, judgments and costs; the sources stay as they are, and a second merge is idle."""
+    """In metrics, results, judgments and costs.
+
+    The sources stay as they are, and a second merge is idle.
+    """
     before = files("1") | files("2") | files("3")
     run = merge(1, 2, 3)
     assert (run.returncode, run.stderr) == (0, "")
@@ -192,7 +195,10 @@ def changed(path, **fields):
 
 
 def test_different_results_of_one_answer_are_a_conflict(machines):
-    """Named with both places; the first stays. A later result of the same folder is none."""
+    """Both places are named, and the first stays.
+
+    A later result of the same folder does not conflict.
+    """
     shutil.copytree("w/eval_results", "other/eval_results")
     [path] = (machines / "other/eval_results/bot/dam/answer_1/results").iterdir()
     changed(path, final_score=0.25, time_seconds=9.0)

@@ -165,7 +165,7 @@ def test_a_script_that_exits_in_a_task_ends_nothing(project):
     ],
 )
 def test_a_judge_that_fails_gives_no_score(project, settings, fault, kind):
-    """It is no verdict, and neither is a budget that is spent."""
+    """A budget that is spent gives no score either."""
     with JudgeServer(faults=lambda _body: fault) as server:
         judge = Judge(MODEL, server.base_url, api_key="none", outage_wait_s=0.1)
         assert score_once(project, judge, **settings).kind == kind
@@ -359,7 +359,7 @@ def test_a_cost_limit_needs_a_price(project):
 
 
 def test_each_scorer_has_its_own_price(project):
-    """Also if another one of the same model is opened later."""
+    """Opening another scorer of the same model does not change the price of the first."""
     with JudgeServer(VERDICT, input_tokens=1000, output_tokens=500) as server:
         cheap = Judge("local-judge", server.base_url, api_key="none", price=(2.0, 4.0))
         dear = replace(cheap, price=(20.0, 40.0))
@@ -410,7 +410,7 @@ async def test_limits_hold_for_any_number_of_calls(project):
 
 
 def test_scores_are_had_with_and_without_loops_and_from_many_threads(project):
-    """Also from a thread in which a loop runs."""
+    """One of the threads runs a loop."""
     with scorer_of(project) as scorer:
 
         async def both():
@@ -514,9 +514,7 @@ def test_a_request_that_does_not_count_any_more_is_cancelled(project, caplog):
     assert not caplog.records
 
 
-def test_a_client_that_blocks_the_thread_does_not_keep_the_scorer_from_closing(
-    project, monkeypatch, caplog
-):
+def test_the_scorer_closes_while_a_client_blocks_its_thread(project, monkeypatch, caplog):
     """Its call has no score."""
     monkeypatch.setattr(scorer_module, "_CLOSE_GRACE_S", 0.05)
     begun, end = threading.Event(), threading.Event()
@@ -586,7 +584,7 @@ async def test_a_judge_is_named_as_in_evaluate(project):
     ],
 )
 def test_values_are_checked_as_those_of_options_are(judge, settings, message):
-    """An empty model would be the default one, and a budget that is no number none."""
+    """An empty model would mean the default one, and a budget that is not a number would mean none."""
     with pytest.raises(UsageError, match=message):
         Scorer(judge=Judge(**judge), **settings)
 

@@ -107,7 +107,6 @@ def test_a_server_with_a_token_has_any_name(project):
 
 
 def test_a_failure_of_the_harness_has_a_status_of_its_own(client):
-    """It is no score."""
     reply = client.post("/score", json={**CALL, "task": "broken"})
     assert (reply.status_code, reply.json()["kind"]) == (503, "script")
     assert "a bug" in reply.json()["reason"]

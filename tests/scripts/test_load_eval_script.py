@@ -106,7 +106,7 @@ def test_no_evaluate_answer(tmp_path, source):
     ],
 )
 def test_an_evaluate_answer_that_cannot_be_called(tmp_path, source, message):
-    """Not a coroutine function, or a parameter of the contract that cannot be given by name."""
+    """It is not a coroutine function, or a parameter of the contract cannot be given by name."""
     with pytest.raises(TypeError, match=message):
         load_eval_script(script(tmp_path, source))
 
@@ -143,7 +143,10 @@ def test_the_scripts_own_errors_come_through_with_its_path(tmp_path, source, err
     ],
 )
 async def test_scripts_are_read_as_python_reads_them(tmp_path, source):
-    """Byte order mark, coding line, line ends and future imports count; odd escapes do not disturb."""
+    """Byte order mark, coding line, line ends and future imports count.
+
+    Odd escapes do not disturb.
+    """
     function = load_eval_script(script(tmp_path, source, name="odd name.v2-final.py"))
     assert (await call(function))["final_score"] == "café"
 

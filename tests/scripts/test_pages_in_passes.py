@@ -1,4 +1,4 @@
-"""What a script sees and stores of its page cache is what program order shows, however it gets there."""
+"""A script sees and stores in its page cache the same as in program order."""
 
 import asyncio
 
@@ -57,7 +57,7 @@ async def outcome(folder, body, ahead):
         f"{VERIFY}look = cache.has\nseen = look('{PAGE}') is not None\n{SEEN}",
         f"{VERIFY}seen = '{PAGE}' in cache.get_all_urls() and cache.summary()['web_pages'] == 1\n{SEEN}",
         f"def text():\n    return cache.get_web('{PAGE}')[0]\n{VERIFY}seen = 'says' in text()\n{SEEN}",
-        # Captured by the first attempt, and not there yet in program order.
+        # The first attempt captured the page, which is missing at this point in program order.
         f"seen = cache.has('{PAGE}') is None\n{VERIFY}{AGAIN}{RUN_AGAIN}{SEEN}",
         f"seen = not cache.summary()['total_urls']\n{VERIFY}{AGAIN}{RUN_AGAIN}{SEEN}",
         # Captured ahead of time only.

@@ -100,7 +100,7 @@ TRUE, FALSE = (
     FOUR.replace("WANTED", "ALWAYSFALSE"),
 )
 GOOD = '    ev.add_custom_node({}, "good", "as in sequential execution", root, critical=True)\n'
-# What the script does, and its score.
+# The script's body and its score.
 CASES = {
     "first_block": (
         f"{FALSE}    free = not (first_block(None, [root]))\n"
@@ -194,7 +194,7 @@ EXTRACTS = """\
     first = await ev.extract("The first", Town, "first")
     second = await ev.extract("The second", Town, "second", source="https://www.example.org/page/1")
 """
-# What a script does while extractions are pending; each adds a leaf, so that its claims depend on
+# The script's body while extractions are pending; each adds a leaf, so that its claims depend on
 # them.
 WITH_EXTRACTIONS = {
     "extract_results": 'seen = [each["type"] for each in ev._extraction_results]\n'
@@ -237,7 +237,7 @@ WITH_EXTRACTIONS = {
     '    fourth = await ev.extract("The fourth", Town, "fourth")\n    statuses()\n'
     '    await ev.verify(f"{third.name} ALWAYSTRUE", ev.add_leaf("l", "l", root))\n'
     + GOOD.format("len(ev._extraction_results) == 4"),
-    # What becomes of a template after the call is of no account.
+    # Changes of a template after the call do not matter.
     "extract_rebuilt": """class Lake(BaseModel):
         \"\"\"A lake.\"\"\"
         depth: str = ""
@@ -382,7 +382,10 @@ def test_all_ways_give_the_same_tree_or_no_result(tmp_path_factory, others):
 
 
 def difference(name, result, expected, printed):
-    """Return what a script's result has otherwise than in program order; ``None`` if it is the same."""
+    """Return what a script's result has otherwise than in program order.
+
+    ``None`` if it is the same.
+    """
     if result is None:
         lines = printed.splitlines()
         line = next(line for line in lines if f"{name}/answer_1.md" in line)

@@ -41,7 +41,7 @@ root:
       sources: urls
 """
 
-# What is changed, into what, and the beginnings of what is said: line, field and cure.
+# The changed text, the new text, and the beginnings of the message: line, field and what to do.
 FAULTS = [
     (
         "critical: true",
@@ -605,7 +605,6 @@ WRONG_FILES = {
 
 @pytest.mark.parametrize("text", WRONG_FILES)
 def test_what_is_no_rubric_is_said_in_words_of_yaml(text):
-    """Not in those of the library that checks it."""
     with pytest.raises(YamlFileError) as raised:
         parsed_rubric(text.encode(), Path("lake.yaml"))
     assert WRONG_FILES[text] in str(raised.value)

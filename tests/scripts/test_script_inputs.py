@@ -80,7 +80,7 @@ LATER = f"({FOLDER}).with_name('later')"
 FACT = f"{FOLDER} / 'a.json'"
 A_JSON = put("facts/a.json")
 PARSED = "etree.parse(str(pathlib.Path(__file__).parent / 'facts/a.xml')).getroot().tag"
-# What precedes the claim, the claim, and a change that gives another claim.
+# The code before the claim, the claim, and a change that gives another claim.
 CHANGES = {
     "a helper": ("import common\n", "common.DEPTH", put("common.py")),
     "a helper's helper": ("import common\n", "common.DEPTH", put("depths.py")),

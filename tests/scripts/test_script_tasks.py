@@ -1,4 +1,4 @@
-"""What tasks raise that a script has started and never awaits."""
+"""Errors of tasks that a script starts and never awaits."""
 
 import asyncio
 import gc
@@ -94,7 +94,7 @@ async def test_the_failure_of_the_script_itself_is_none_of_them(tmp_path, end, r
 
 
 async def test_an_error_that_the_script_looks_at_is_its_own_affair(tmp_path):
-    """Awaited, gathered or asked for."""
+    """The script awaits or gathers the task, or asks for its exception."""
     body = (
         "tasks = [asyncio.create_task(bad(str(number))) for number in range(3)]\n"
         "await asyncio.wait(tasks)\n"

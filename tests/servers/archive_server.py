@@ -29,11 +29,11 @@ class ArchiveServer(LocalHttp):
         return found or Answer(status=404)
 
     def availability(self, query):
-        """Return the copy nearest to the timestamp, as the archive words it."""
+        """Return the copy nearest to the timestamp, or the newest, as the archive words it."""
         stamps = list(self.copies.get(query["url"], ()))
         if not stamps:
             return {"url": query["url"], "archived_snapshots": {}}
-        wanted = _moment(query["timestamp"])
+        wanted = _moment(query.get("timestamp", max(stamps)))
         nearest = min(stamps, key=lambda stamp: abs(_moment(stamp) - wanted))
         url = f"{self.url}/web/{nearest}/{query['url']}"
         closest = {"status": "200", "available": True, "url": url, "timestamp": nearest}

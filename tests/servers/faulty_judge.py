@@ -4,8 +4,8 @@ with FaultyJudge(RecordedReplies()) as judge:
     visit = judge.expect("key-1", plan)
     client = LLMClient("openai", is_async=True, base_url=judge.base_url, api_key="key-1")
 
-Each key has a plan and a count of its own, so that a request of one run that arrives late is not counted with
-the next run's.
+Each key has a plan and a count of its own, so that a request of one run that arrives late is not
+counted with the next run's.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from servers.recorded_replies import Question, RecordedReplies, question_in
 _BETWEEN_PIECES_S = 0.004
 _BETWEEN_BLANKS_S = 0.02
 
-# What a request gets, by its number from 0, what it asks, and how often that has been asked before.
+# The fault of a request, by its number from 0, its question, and how often that was asked before.
 Plan = Callable[[int, Question, int], Fault | None]
 
 
@@ -51,7 +51,7 @@ def key_refused(_number: int, _question: Question, _asked_before: int) -> Fault:
 
 @dataclass
 class Visit:
-    """What one key is to get, and what it has asked and got.
+    """The faults planned for one key, with its requests and replies.
 
     Args:
         asked: how often each question.
@@ -82,7 +82,8 @@ class FaultyJudge:
 
     Args:
         replies: what a healthy judge says.
-        of_unknown: said where nothing is recorded, as when a claim is judged that would have been skipped.
+        of_unknown: said where nothing is recorded, as when a claim is judged that would have been
+            skipped.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Everything that can be wrong with a reply to a chat completion.
 
-Whatever a faulty reply still holds of an answer is the opposite of the true one: who reads it where nothing
-is to be read gets a score wrong, and a test sees it.
+Whatever a faulty reply still holds of an answer is the opposite of the true one: who reads it where
+nothing is to be read gets a score wrong, and a test sees it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PIECES = 5
 
 
 class Fault(StrEnum):
-    """What a request gets in place of a proper reply."""
+    """A fault that a request gets in place of a proper reply."""
 
     TOO_FAST = "429"
     TOO_FAST_SECONDS = "429, retry-after in seconds"
@@ -64,9 +64,9 @@ class Fault(StrEnum):
 # A model that declines twice is taken at its word (eval-scripts.md), so that no schedule may do it
 # by chance.
 DECLINES = frozenset({Fault.CONTENT_FILTER, Fault.AZURE_FILTER, Fault.REFUSAL})
-# Who meets one of these has to wait for a time limit.
+# These end only by the client's time limit.
 HANGS = frozenset({Fault.SILENCE, Fault.SILENCE_WITHIN, Fault.ENDLESS_DRIP})
-# Who meets one of these has to slow down.
+# These ask the client to slow down.
 TOO_FAST = frozenset(
     {
         Fault.TOO_FAST,
@@ -102,7 +102,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class Words:
-    """What a healthy judge says to a request, and the opposite."""
+    """The reply of a healthy judge to a request, and the opposite."""
 
     model: str
     true: str

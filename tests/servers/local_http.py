@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked."""
+    """A request as it arrived."""
 
     method: str
     path: str
@@ -25,7 +25,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """What is answered; ``promised_bytes`` above the body's length cuts the answer short."""
+    """A response; ``promised_bytes`` above the body's length cuts it short."""
 
     body: bytes = b""
     status: int = 200

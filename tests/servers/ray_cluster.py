@@ -56,7 +56,7 @@ class RayCluster:
         self._cluster: Any = None
 
     def __enter__(self) -> Self:
-        # Not at the top: every process that collects the tests would load it.
+        # At the top, every process that collects the tests would load it.
         from ray.cluster_utils import Cluster
 
         self._cluster = _started(lambda: Cluster(initialize_head=True, head_node_args=self._node()))

@@ -1,4 +1,4 @@
-"""What the example's answer key says to each question, for judges on loopback to say the same."""
+"""The replies of the example's answer key, for judges on loopback."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ _NO = '{"reasoning": "not recorded", "result": false, "quote": ""}'
 
 
 class Question(NamedTuple):
-    """What a request asks; trials of one vote and repairs ask the same."""
+    """The question of a request; trials of one vote and repairs ask the same."""
 
     claim: str | None
     page: str | None

@@ -52,7 +52,7 @@ def test_scores_that_are_all_alike_leave_room_for_others(size, exact_scores, low
 
 
 def test_tasks_that_are_all_alike_leave_room_for_others_at_large():
-    """Also where the better judge scored every answer, so that nothing is open for these tasks."""
+    """The better judge scored every answer, so that nothing is open for these tasks."""
     found, _ = correct_by_answers([JudgedTwice(f"task_{n}", 1.0, 1.0) for n in range(40)])
     assert found.these_tasks.low == 1
     assert found.tasks_at_large.low == pytest.approx(0.05 ** (1 / 40))

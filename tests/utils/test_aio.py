@@ -205,7 +205,7 @@ async def test_rounds_without_work_do_not_count():
 
 
 def test_each_loop_has_its_own_turns():
-    """Also after one has ended in the middle of a round."""
+    """A loop may have ended in the middle of a round."""
     for _ in range(2):
         asyncio.run(asyncio.wait_for(loop_turn(), 60))
 
@@ -261,7 +261,7 @@ def test_the_collector_is_left_as_it_was():
 
 
 def test_nothing_is_collected_while_libraries_load():
-    """Also where it is nested, or was off before."""
+    """The pauses may be nested, and the collector may have been off before."""
     with pause_gc():
         with pause_gc():
             assert not gc.isenabled()

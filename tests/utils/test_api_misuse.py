@@ -7,7 +7,7 @@ from projects import ClaimJudge, Project, evaluate
 
 from mind2web2.utils.api_misuse import syntax_tree
 
-# What a script does in line 24, and what its answer's reason says of it.
+# Line 24 of a script, and the reason that its answer gets.
 MISUSES = {
     "evaluator.scroe()": "uses Evaluator.scroe in line 24, which the toolkit does not have: "
     "did you mean 'score'?",
@@ -59,8 +59,7 @@ MISUSES = {
     "len([evaluator.verify('c', leaf)])": "calls Evaluator.verify in line 24 without await",
     "CacheFileSys()": "calls CacheFileSys.__init__ in line 24",
 }
-# What costs no result: probes, mistakes in a script's own things, exceptions that the interface
-# promises.
+# These cost no result: probes, mistakes in a script's own things, exceptions of the interface.
 OWN_MATTERS = (
     "hasattr(evaluator, 'scroe')",
     "getattr(leaf, 'weight', 1)",
@@ -158,7 +157,7 @@ async def test_a_scripts_own_mistakes_stay_its_own(tmp_path):
 
 
 async def test_a_missing_import_is_named_with_its_line(tmp_path):
-    """Also where nothing catches it, and without any path of the machine."""
+    """It is named even if nothing catches it, and without any path of the machine."""
     project = Project(tmp_path)
     project.add_answer()
     project.add_raw_script("import asyncio\nfrom mind2web2.evaluator import Evaluater\n")

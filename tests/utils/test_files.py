@@ -138,7 +138,7 @@ def test_companions_go_before_the_first_file_changes(tmp_path):
 
 @pytest.mark.parametrize("has_links", [True, False])
 def test_a_new_file_takes_no_other_ones_place(tmp_path, monkeypatch, has_links):
-    """Also where the file system has no links; nothing is left behind."""
+    """This holds for file systems without links too; nothing is left behind."""
 
     def no_link(*_):
         raise OSError(errno.EPERM, "no links here")

@@ -53,7 +53,7 @@ async def test_what_the_function_raises_is_raised_here(function, argument, error
 
 
 async def test_work_that_reads_the_input_meets_its_end():
-    """Not the pipe for calls, on which it would wait."""
+    """It does not read the pipe for calls, on which it would wait."""
     assert await run_in_worker(os.read, 0, 1, timeout_s=60) == b""
 
 

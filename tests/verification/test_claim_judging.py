@@ -189,7 +189,7 @@ async def test_a_replay_finds_the_support_wherever_it_is(tmp_path):
 
 @pytest.mark.parametrize("names", ["ab", "a"])
 async def test_a_replay_without_a_supporting_page_needs_them_all(names, tmp_path):
-    """A judgment that is missing is no verdict, so the answer has no result."""
+    """A missing judgment is not a verdict, so the answer has no result."""
     cache = stored(tmp_path, a="a", b="b")
     with JudgmentStore(None) as store:
         run = CachingJudge(SETTINGS, ClientProvider(SlowJudge()), store)

@@ -23,7 +23,7 @@ LOGGER = logging.getLogger("script")
 
 
 class Town(BaseModel):
-    """What a script extracts."""
+    """The template that a script extracts."""
 
     name: str | None = None
 

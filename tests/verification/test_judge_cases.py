@@ -27,7 +27,10 @@ def test_there_are_cases_of_every_kind_half_of_the_claims_false():
 
 
 def test_cases_lead_to_prompts_that_show_all_they_need():
-    """Task, page or answer, and the question; no block more, so that nothing can be copied from it."""
+    """Task, page or answer, and the question.
+
+    No block more, so that nothing can be copied from it.
+    """
     for case in CASES:
         check_prompt(case)
 
@@ -50,7 +53,7 @@ def check_prompt(case):
         assert shown.text.endswith(f"\n{question}")
         assert not case.quote or find_quote(case.quote, quotable(ANSWER, page)).match == "found"
     else:
-        # What is right has to fit the form.
+        # The right reply has to fit the form.
         assert (
             case.template.model_validate(case.expected, strict=True).model_dump() == case.expected
         )

@@ -42,7 +42,8 @@ def question(messages):
             "Does the page support this claim?",
         ),
         (verification_messages, None, "task|answer", "claim", "Is this claim correct?"),
-        # Not the answer: a model that finds a login form on the page would copy from it.
+        # The answer is left out, because a model that finds a login form on the page would copy
+        # from it.
         (
             extraction_messages,
             page(),
@@ -60,7 +61,10 @@ def question(messages):
     ],
 )
 def test_the_order_is_instructions_task_answer_page_images_claim(ask, shown, names, last, asked):
-    """Blocks stand from what most questions share to what only this one has; the question ends it."""
+    """Blocks stand from what most questions share to what only this one has.
+
+    The question ends it.
+    """
     system, user = ask("the task", "the answer", shown, "the claim", "be kind")
     name = "verify" if last == "claim" else "extract"
     assert system == {"role": "system", "content": instructions(name)}

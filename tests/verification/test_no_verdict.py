@@ -1,4 +1,4 @@
-"""What is no verdict: a judge too slow for a script's patience, a machine that fails, work left behind."""
+"""These are not verdicts: a judge slower than a script's time limit, a failing machine, open work."""
 
 import asyncio
 
@@ -45,7 +45,6 @@ async def test_a_verification_that_the_script_stopped_waiting_for_has_no_score()
 
 
 async def test_an_extraction_that_the_script_stopped_waiting_for_has_no_score():
-    """Likewise."""
     evaluator = started(SilentJudge())
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(evaluator.extract("names", Named, "names"), 0.01)

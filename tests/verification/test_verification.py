@@ -28,7 +28,7 @@ def asked(judge):
     return [question.blocks.get("page address") for question in judge.questions]
 
 
-# What is written into the leaf
+# Fields of the leaf
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from mind2web2.judge.protocol import Rejection
 
 
 class Town(BaseModel):
-    """What a script extracts."""
+    """The template that a script extracts."""
 
     name: str | None = None
 

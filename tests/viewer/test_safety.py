@@ -174,7 +174,7 @@ def test_key_of_this_session_counts_beside_an_old_cookie(homes):
     assert ask(address, "/?token=wrong", old)[0] == 403
 
 
-def test_viewer_for_other_machines_has_this_machines_names_and_no_extension(results):
+def test_a_viewer_for_other_machines_has_this_machines_names(results):
     """The extension has no key, so that any machine could send pages in its name."""
     extension = {"origin": "chrome-extension://abcdefgh"}
     with served(Catalog(results.paths), host="0.0.0.0") as address:

@@ -259,7 +259,7 @@ class ProxySession:
             await asyncio.wait(self._tunnels)
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        # Not left to the server, which would neither await nor cancel the task.
+        # The server would neither await nor cancel the task, so it is kept here.
         task = asyncio.create_task(self._serve(reader, writer))
         self._tunnels.add(task)
         task.add_done_callback(self._tunnels.discard)

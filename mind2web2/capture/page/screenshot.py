@@ -197,7 +197,7 @@ async def _running_clock(session: CDPSession) -> AsyncIterator[None]:
     """
     await send(session, "Emulation.setVirtualTimePolicy", **_RUN_CLOCK)
     yield
-    # Not where the screenshot failed: a page that does not answer would not answer this either.
+    # This is skipped if the screenshot failed: such a page would not answer this either.
     await send(session, "Emulation.setVirtualTimePolicy", policy="pause")
 
 

@@ -8,37 +8,40 @@ from mind2web2.cli.options import Subcommands, add_folder_options, add_task_opti
 from mind2web2.cli.task_options import DATASET, add_task_list, add_tasks_root
 
 GET = """\
-Download task lists to tasks/ and eval scripts to eval_scripts/VERSION/ from a Hugging Face dataset. What is
-complete is not downloaded again, and files that you changed are not replaced.
+Download the benchmark from its Hugging Face dataset: task lists to tasks/, and eval scripts to
+eval_scripts/VERSION/. Complete files are not downloaded again, and files that you changed are not replaced.
 
-  mind2web2 get                       the newest state of osunlp/Mind2Web-2
-  mind2web2 get --revision COMMIT     the state of a commit, branch or tag
+  mind2web2 get                       download the newest state of osunlp/Mind2Web-2
+  mind2web2 get --revision COMMIT     download the state of a commit, branch or tag
 
-The dataset is gated: accept its conditions on its page, then set HF_TOKEN or log in with the hf command.
+The dataset is gated. Accept its conditions on its page, then set HF_TOKEN or log in with the hf command.
 HF_ENDPOINT names another server with the same API.
 """
 TASKS = """\
-List the tasks of tasks/*.csv and eval_scripts/: where each is listed, its eval script, and its question.
+List the tasks in tasks/*.csv and eval_scripts/, each with the list that has it, its eval script and its
+question.
 
-  mind2web2 tasks                     one line each
-  mind2web2 tasks --task_id ID        with the whole question
+  mind2web2 tasks                     list all tasks
+  mind2web2 tasks --task_id ID        show one task with its whole question
 """
 IMPORT = """\
-Store answers from a file: JSON lines or CSV with task_id (or question) and answer, and optionally run,
-seconds, cost_usd and status (answered, empty, error, out_of_budget). Nothing is stored unless the
-whole file is right.
+Store answers from a file of JSON lines or CSV. Each row has task_id (or question) and answer, and optionally
+run, seconds, cost_usd and status (answered, empty, error, out_of_budget). If any row has an error, nothing is
+stored.
 
   mind2web2 answers import my_agent answers.jsonl
 """
 VALIDATE = """\
-Check an agent's answers: a folder for each task, answers in UTF-8, meta files that can be read. Warnings name
-missing and empty runs, answers without a URL, and stray files. The exit status is 1 where there is an error.
+Check the files of an agent's answers. There should be a folder for each task, with answers in UTF-8 and meta
+files that can be read. Warnings name missing and empty runs, answers without a URL, and stray files. The exit
+status is 1 if there is an error.
 
   mind2web2 validate my_agent --task_list tasks/test_set.csv --num_runs 3
 """
 SUBMIT = """\
-Pack answers, pages, newest results and judgments of an agent into one ZIP file with a manifest of checksums.
-With a task list and three runs it prints the entry for the leaderboard. Answers with errors are not packed.
+Pack an agent's answers, pages, newest results and judgments into one ZIP file with a manifest of checksums.
+With a task list and three runs, the command also prints the entry for the leaderboard. It leaves out answers
+with errors.
 
   mind2web2 submit my_agent --task_list tasks/test_set.csv -o my_agent.zip
 """
@@ -53,18 +56,20 @@ def add_command(commands: Subcommands) -> None:
 
 def _add_tasks(commands: Subcommands) -> None:
     get = commands.add_parser("get", help="download tasks and eval scripts", description=GET)
-    get.add_argument("--dataset", metavar="NAME", default=DATASET, help="default: %(default)s")
+    get.add_argument(
+        "--dataset", metavar="NAME", default=DATASET, help="the dataset (default: %(default)s)"
+    )
     get.add_argument(
         "--revision",
         metavar="R",
         default="main",
-        help="commit, branch or tag (default: main)",
+        help="the commit, branch or tag (default: main)",
     )
     get.add_argument("--overwrite", action="store_true", help="also replace files that you changed")
-    tasks = commands.add_parser("tasks", help="list the tasks that are there", description=TASKS)
+    tasks = commands.add_parser("tasks", help="list the tasks", description=TASKS)
     add_task_option(tasks, "all")
     add_task_list(tasks)
-    tasks.add_argument("--json", action="store_true", help="print them as JSON")
+    tasks.add_argument("--json", action="store_true", help="print the tasks as JSON")
     for parser in (get, tasks):
         add_tasks_root(parser)
         add_folder_options(parser, "eval_scripts_root")
@@ -73,15 +78,16 @@ def _add_tasks(commands: Subcommands) -> None:
 
 
 def _add_answers(commands: Subcommands) -> None:
-    answers = commands.add_parser("answers", help="import answers from a file")
+    about = "Import answers that were made elsewhere."
+    answers = commands.add_parser("answers", help="import answers from a file", description=about)
     actions = answers.add_subparsers(title="actions", required=True, metavar="ACTION")
     take = actions.add_parser("import", help="store answers from a file", description=IMPORT)
-    take.add_argument("agent", metavar="AGENT")
-    take.add_argument("file", metavar="FILE", type=Path)
+    take.add_argument("agent", metavar="AGENT", help="the agent, a folder under answers/")
+    take.add_argument("file", metavar="FILE", type=Path, help="a .jsonl or .csv file")
     take.add_argument(
         "--overwrite",
         action="store_true",
-        help="replace other answers to the same tasks and runs",
+        help="replace answers that the same tasks and runs already have",
     )
     add_task_list(take)
     add_tasks_root(take)
@@ -91,22 +97,24 @@ def _add_answers(commands: Subcommands) -> None:
 
 def _add_submission(commands: Subcommands) -> None:
     validate = commands.add_parser(
-        "validate", help="check an agent's answers", description=VALIDATE
+        "validate", help="check the files of an agent's answers", description=VALIDATE
     )
     submit = commands.add_parser(
         "submit", help="pack an agent's answers and results", description=SUBMIT
     )
     for parser in (validate, submit):
-        parser.add_argument("agent", metavar="AGENT", help="a folder under answers/")
-        add_task_list(parser, "the expected tasks", "the agent's")
+        parser.add_argument("agent", metavar="AGENT", help="the agent, a folder under answers/")
+        add_task_list(parser, "the expected tasks", "those that the agent has answered")
         parser.add_argument(
             "--num_runs",
             metavar="N",
             type=positive_int,
             default=3,
-            help="answers to each task (default: 3)",
+            help="the number of answers to each task (default: 3)",
         )
-    submit.add_argument("-o", "--output", metavar="FILE", type=Path, help="default: AGENT.zip")
+    submit.add_argument(
+        "-o", "--output", metavar="FILE", type=Path, help="the file to write (default: AGENT.zip)"
+    )
     add_folder_options(validate, "answer_folder")
     add_folder_options(
         submit, "answer_folder", "eval_scripts_root", "eval_results_root", "cache_root"

@@ -19,17 +19,18 @@ from mind2web2.runs.settings import JUDGE_SETTINGS, SETTINGS
 from mind2web2.utils.entry_points import load_parts
 
 DESCRIPTION = """\
-Find out how often a judge is right, before a run is paid for: a labelled set of claims and extractions about
-invented pages is put to it, with the prompts, pages and votes of an evaluation. Half of the claims are false
-and differ from a true one in one detail.
+Find out how often a judge is right, before you pay for a run. The command asks it about a labelled set of
+claims and extractions on invented pages, with the prompts and votes of an evaluation. Half of the claims are
+false and differ from a true one in one detail.
 
-  mind2web2 check-judge --estimate
-  mind2web2 check-judge --judge_model gpt-5-mini
-  mind2web2 check-judge --judge_model gpt-5-mini --judge_model o4-mini     two judges, compared
-  mind2web2 check-judge --sample 60                                        cheaper, less certain
+  mind2web2 check-judge --estimate                     print first what it will cost, and ask nothing
+  mind2web2 check-judge --judge_model gpt-5-mini       check one judge
+  mind2web2 check-judge --judge_model gpt-5-mini --judge_model o4-mini
+                                                       compare two judges
+  mind2web2 check-judge --sample 60                    ask less: cheaper, and less certain
 
-Replies are stored, so that the same check is free the next time. Exit status: 0 every case has a reply,
-1 some have none because the judge failed, 2 the check could not start, 5 where --fail_under applies.
+Replies are stored, so the same check is free the next time. Exit status: 0 every case has a reply, 1 some
+have none because the judge failed, 2 the check could not start, 5 --fail_under or --fail_if_changed applies.
 """
 
 
@@ -46,19 +47,20 @@ def add_command(commands: Subcommands) -> None:
         metavar="N",
         type=_odd,
         default=3,
-        help="votes on a claim at most, an odd number; a vote ends as soon as it is settled (default: 3)",
+        help="at most N votes on a claim, an odd number; voting stops once the outcome is "
+        "certain (default: 3)",
     )
     add(
         "--sample",
         metavar="N",
         type=positive_int,
-        help="N cases only, of all categories",
+        help="ask only N cases, from all categories",
     )
     add(
         "--category",
         metavar="NAME",
         action="append",
-        help="the cases of this category only; may be repeated; results name no such check",
+        help="ask only the cases of this category; may be repeated. This check is not recorded in results",
     )
     for part in load_parts("judge_checks").values():
         part.add_options(parser)
@@ -74,7 +76,7 @@ def add_command(commands: Subcommands) -> None:
         "--fail_under",
         metavar="SHARE",
         type=_share,
-        help="exit with 5 where a judge is right on less than this share of the cases, such as 0.9",
+        help="exit with status 5 if a judge is right on less than this share of the cases, such as 0.9",
     )
     group = parser.add_argument_group("judge")
     group.add_argument(

@@ -9,20 +9,20 @@ from mind2web2.runs.setting import Setting
 from mind2web2.runs.settings import all_settings
 
 _DESCRIPTION = """\
-Judge an agent's answers: run each task's eval script, check every claim against the cited pages, score
-the rubric trees, and show the scores with the agent's metrics.
+Judge an agent's answers. The command runs each task's eval script, checks every claim against the cited
+pages, scores the rubric tree, and shows the scores and the agent's metrics.
 
   {command}                    judge with OpenAI's o4-mini (OPENAI_API_KEY)
   {command} --estimate         print first what that will cost, and ask nothing
   {command} --max_cost 20      stop asking when the run has cost $20
-  {command} --batch            for half the price, if it may take a day
-  {command} --task_id TASK     one task only; may be repeated
+  {command} --batch            pay half the price, if it may take a day
+  {command} --task_id TASK     judge one task only; may be repeated
   {command} --judge_base_url http://localhost:8000/v1 --judge_model NAME
-  {indent}                    a server of your own
+  {indent}                    judge with your own server
   {command} --llm_provider replay
   {indent}                    score again from stored judgments, offline
 
-The same command continues a run that was stopped: results that are up to date are reused, and so is every
+If a run was stopped, the same command continues it: it reuses every result that is up to date, and every
 stored judgment. Exit status: 0 every selected answer has a result, 1 some have none, 2 the run could not
 start.
 """
@@ -51,7 +51,10 @@ def add_command(commands: Subcommands) -> None:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of both spellings of the command."""
     parser.add_argument(
-        "agent", nargs="?", metavar="AGENT", help="the agent; the same as --agent_name"
+        "agent",
+        nargs="?",
+        metavar="AGENT",
+        help="the agent, a folder under answers/; the same as --agent_name",
     )
     add_settings(parser, evaluation_settings())
     parser.set_defaults(run="mind2web2.cli.evaluate")

@@ -7,11 +7,11 @@ from pathlib import Path
 from mind2web2.cli.options import Subcommands
 
 DESCRIPTION = """\
-Write an example project and evaluate it: three answers to each of three tasks about an invented town, with
-their cited pages and the judge's replies. It needs no key, no browser and no network.
+Write an example project and evaluate it, without a key, a browser or a network. It has three tasks about an
+invented town, three answers to each, the cited pages, and the judge's stored replies.
 
-  mind2web2 example               into the folder example/
-  mind2web2 example FOLDER
+  mind2web2 example               write it into the folder example/
+  mind2web2 example FOLDER        write it into another folder
 """
 
 
@@ -22,5 +22,12 @@ def add_command(commands: Subcommands) -> None:
         help="write an example project and evaluate it",
         description=DESCRIPTION,
     )
-    parser.add_argument("folder", nargs="?", metavar="FOLDER", type=Path, default=Path("example"))
+    parser.add_argument(
+        "folder",
+        nargs="?",
+        metavar="FOLDER",
+        type=Path,
+        default=Path("example"),
+        help="where to write it (default: example/)",
+    )
     parser.set_defaults(run="mind2web2.cli.example")

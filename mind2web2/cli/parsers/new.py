@@ -7,11 +7,11 @@ from pathlib import Path
 from mind2web2.cli.options import Subcommands, add_settings
 
 DESCRIPTION = """\
-Write a task of your own: a rubric file, and one perfect answer, which pass their rehearsal
-(docs/your-own-benchmark.md). Then change them step by step, and rehearse after each.
+Write a new task to start from: a rubric file and one perfect answer, which pass their rehearsal. Then change
+them step by step, and rehearse after each step. docs/your-own-benchmark.md leads you through it.
 
-  mind2web2 new my_task                    eval_scripts/own/my_task.yaml, rehearsals/my_task/perfect.md
-  mind2web2 new my_task --python           the same as an eval script
+  mind2web2 new my_task              write eval_scripts/own/my_task.yaml and rehearsals/my_task/perfect.md
+  mind2web2 new my_task --python     write an eval script instead of the rubric file
 """
 
 
@@ -22,26 +22,26 @@ def add_command(commands: Subcommands) -> None:
     add(
         "task",
         metavar="TASK",
-        help="its id: the file's name, and a folder under answers/AGENT/",
+        help="the task's id: its file has this name, and so has its folder under answers/AGENT/",
     )
     add(
         "--question",
         metavar="TEXT",
-        help="the question to agents (default: the example's)",
+        help="the question that agents are asked (default: the example's)",
     )
-    add("--python", action="store_true", help="an eval script instead of a rubric file")
+    add("--python", action="store_true", help="write an eval script instead of a rubric file")
     add(
         "--version",
         metavar="V",
         default="own",
-        help="folder under eval_scripts/ (default: %(default)s)",
+        help="the folder under eval_scripts/ (default: %(default)s)",
     )
     add(
         "--cases",
         metavar="DIR",
         type=Path,
         default=Path("rehearsals"),
-        help="the cases (default: %(default)s/)",
+        help="the folder of cases (default: %(default)s/)",
     )
     add_settings(parser, ["eval_scripts_root"])
     parser.set_defaults(run="mind2web2.cli.new")

@@ -23,18 +23,19 @@ from mind2web2.runs.settings import SETTINGS, all_settings
 from mind2web2.utils.values import date_utc
 
 CACHE = """\
-Find every page that an agent's answers cite and store it as a judge needs it: text and screenshot, or PDF.
+Find every page that an agent's answers cite, and store it as the judge needs it: its text and screenshot, or
+the PDF.
 
-  mind2web2 cache my_agent                       all pages that are not cached yet
-  mind2web2 cache my_agent --task_id TASK        those of one task; may be repeated
+  mind2web2 cache my_agent                       store all pages that are not cached yet
+  mind2web2 cache my_agent --task_id TASK        store the pages of one task; may be repeated
   mind2web2 cache my_agent --only failed         try failed pages again
   mind2web2 cache my_agent --only suspect --cdp_url http://127.0.0.1:9222
                                                  capture pages that look wrong again, through your own
                                                  Chrome, started with --remote-debugging-port=9222
 
-The same command continues where it stopped: it captures only missing pages. Exit status: 0 every cited page
-is cached, 1 some are unavailable or an answer could not be read, 2 the run could not start. If a model could
-not be asked for links (a server that is down), a line says so; the exit status does not.
+If the command was stopped, the same command captures the missing pages. Exit status: 0 every cited page is
+cached, 1 some are unavailable or an answer could not be read, 2 the run could not start. If a model could not
+be asked for links, the command says so, and its exit status stays the same.
 """
 
 
@@ -78,33 +79,33 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     pages.add_argument(
         "--only",
         choices=("failed", "suspect"),
-        help="only pages that failed before, or only cached ones that look wrong; a cached page is replaced "
-        "only by one that is as good",
+        help="capture only pages that failed before, or only cached pages that look wrong. A cached page is "
+        "replaced only by one that is as good",
     )
     pages.add_argument(
         "--older_than",
         metavar="DATE",
         type=date_utc,
         dest="before",
-        help="missing pages, and again those captured before this day (UTC), such as 2026-01-31; a cached "
-        "page is replaced only by one that is as good",
+        help="also capture pages again that were captured before this day (UTC), such as "
+        "2026-01-31. A cached page is replaced only by one that is as good",
     )
     pages.add_argument(
         "--overwrite",
         action="store_true",
-        help="all pages again, in the same way",
+        help="capture all pages again. A cached page is replaced only by one that is as good",
     )
     parser.add_argument(
         "--archive",
         action="store_true",
-        help="take the Internet Archive's copy of each page that is unavailable or looks wrong: the one "
-        "nearest to the date of the answer",
+        help="take the Internet Archive's copy of each page that is unavailable or looks wrong, "
+        "from the date nearest to the answer's",
     )
     parser.add_argument(
         "--archive_url",
         metavar="URL",
         type=web_address,
-        help="another archive that has the Internet Archive's availability API (default: https://archive.org)",
+        help="the archive, with the Internet Archive's availability API (default: https://archive.org)",
     )
     add_settings(parser, ["keep_apart"])
     add_folder_options(parser, "answer_folder", "cache_root")
@@ -116,13 +117,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def _add_link_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
         "links written as plain words",
-        "are found by a model, if one of these options or mind2web2.toml names it; normal links are found "
-        "without",
+        "A model finds them, if one of these options or mind2web2.toml names it. Normal links need no "
+        "model.",
     )
     group.add_argument(
         "--no_llm",
         action="store_true",
-        help="ask no model, whatever mind2web2.toml names",
+        help="ask no model, even if mind2web2.toml names one",
     )
     names = [
         "llm_provider",
@@ -133,10 +134,12 @@ def _add_link_options(parser: argparse.ArgumentParser) -> None:
         "judge_extra_body",
     ]
     changed = (
-        asking_providers("ask this provider's model; keys as for mind2web2 evaluate"),
+        asking_providers(
+            "the provider of this model, with the same keys as for mind2web2 evaluate"
+        ),
         replace(
             SETTINGS["judge_model"],
-            help="ask this model",
+            help="the model to ask for links",
             default_text=DEFAULT_JUDGE_MODEL,
         ),
     )
@@ -150,25 +153,25 @@ def _add_browser_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         type=positive_int,
         default=5,
-        help="pages at once (default: 5)",
+        help="capture at most N pages at once (default: 5)",
     )
     group.add_argument(
         "--max_retries",
         metavar="N",
         type=count,
         default=1,
-        help="of a page whose failure may be temporary (default: 1)",
+        help="retry a page at most N times if its failure may be temporary (default: 1)",
     )
     group.add_argument(
         "--overall_timeout",
         metavar="S",
         type=positive_seconds,
         default=120.0,
-        help="seconds for a page, its retries included (default: 120)",
+        help="seconds for one page, with its retries (default: 120)",
     )
     window = {
-        "--headless": Flag(False, "without a window (the default)"),
-        "--headed": Flag(True, "with a window"),
+        "--headless": Flag(False, "use a browser without a window (the default)"),
+        "--headed": Flag(True, "use a browser with a window"),
     }
     names = [
         *("headed", "cdp_url", "proxy", "storage_state"),
@@ -181,15 +184,17 @@ def _add_browser_options(parser: argparse.ArgumentParser) -> None:
 
 
 PAGES = """\
-Store the pages that an agent saw, instead of capturing them.
+Store the pages that an agent saw, instead of capturing them. The command fetches nothing from the network. It
+stores a page for each task whose answers cite it.
 
   mind2web2 pages import my_agent pages.jsonl        one page a line: url, text or html, screenshot, ...
-  mind2web2 pages import my_agent crawl.warc.gz      pages of a crawler
-  mind2web2 pages import my_agent page.mhtml         a page saved by Chrome
+  mind2web2 pages import my_agent crawl.warc.gz      the pages of a crawler
+  mind2web2 pages import my_agent page.mhtml         a page that Chrome has saved
   mind2web2 pages import my_agent paper.pdf --url https://example.org/paper.pdf
+                                                     one PDF file
 
-Nothing is fetched from the network. A page goes to the tasks whose answers cite it. Exit status of import: 0
-something was stored, 1 nothing was, 2 the file has errors, which are listed, and nothing was stored.
+Exit status: 0 something was stored, 1 nothing was stored, 2 the file has errors, which are listed, and
+nothing was stored.
 """
 
 
@@ -197,20 +202,20 @@ def _add_pages(commands: Subcommands) -> None:
     parser = commands.add_parser("pages", help="import pages", description=PAGES)
     actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
     about = "store the pages of a file"
-    importing = actions.add_parser("import", help=about, description=about)
+    importing = actions.add_parser("import", help=about, description=PAGES)
     importing.add_argument("agent", metavar="AGENT", help="the agent, a folder under answers/")
     importing.add_argument(
         "file",
         metavar="FILE",
         type=Path,
-        help=".jsonl, or a file of a plugin such as .warc.gz, .mhtml or .pdf",
+        help="a .jsonl, .warc.gz, .mhtml or .pdf file, or one that another plugin reads",
     )
     add_task_option(importing, default="those whose answers cite the page")
     importing.add_argument(
         "--url",
         metavar="URL",
         type=web_address,
-        help="of the page in a .pdf or .mhtml file",
+        help="the address of the page in a .pdf or .mhtml file",
     )
     add_folder_options(importing, "answer_folder", "cache_root")
     importing.set_defaults(run="mind2web2.cli.pages")

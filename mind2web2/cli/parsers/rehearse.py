@@ -10,29 +10,31 @@ from mind2web2.cli.options import (
     Subcommands,
     add_settings,
     asking_providers,
+    cost_for_good,
     positive_seconds,
 )
 from mind2web2.runs.settings import JUDGE_SETTINGS, SETTINGS
 
 DESCRIPTION = """\
-Find out whether a rubric gives a right answer 1 and a wrong one 0: no key, no pages, seconds
-(docs/rehearsals.md). The verdict is sound, faulty, or cannot tell.
+Find out whether a rubric gives 1 to a right answer and 0 to a wrong one. It takes seconds, and needs no key
+and no pages (docs/rehearsals.md). The verdict is sound, faulty, or cannot tell.
 
-  mind2web2 rehearse                       a table of all tasks, with what an answer costs
-  mind2web2 rehearse TASK                  the verdict, and up to five causes; -v for all
+  mind2web2 rehearse                       show a table of all tasks, with what an answer costs
+  mind2web2 rehearse TASK                  show the verdict and up to five causes; with -v, all of them
   mind2web2 rehearse TASK --write_cases    write variants of rehearsals/TASK/perfect.md
-  mind2web2 rehearse --strict              exit status 1 unless all tasks are sound
-  mind2web2 rehearse --no_run FILE         read the text only, for editors and CI
-  mind2web2 rehearse TASK --judge_model M --pages cache/my_agent    the cases by a real judge
+  mind2web2 rehearse --strict              exit with status 1 unless all tasks are sound
+  mind2web2 rehearse --no_run FILE         only read the file, for editors and CI
+  mind2web2 rehearse TASK --judge_model M --pages cache/my_agent
+                                           have a real judge decide the cases
 """
 _CHANGED = (
     asking_providers(),
     replace(
         SETTINGS["judge_model"],
-        help="judge the cases by this model",
-        default_text="by policy",
+        help="judge the cases with this model",
+        default_text="no model; made-up verdicts",
     ),
-    replace(SETTINGS["max_cost"], help="stop asking at this cost, for good"),
+    cost_for_good(),
 )
 
 
@@ -46,49 +48,50 @@ def add_command(commands: Subcommands) -> None:
         "tasks",
         metavar="TASK",
         nargs="*",
-        help="task ids, or files of tasks (default: all, as a table)",
+        help="the tasks, by id or file (default: all, as a table)",
     )
     add(
         "--cases",
         metavar="DIR",
         type=Path,
-        help="the cases, a folder a task (default: rehearsals/)",
+        help="the cases, with a folder for each task (default: rehearsals/)",
     )
     add("-v", "--verbose", action="store_true", help="show all findings and cases")
-    add("--no_run", action="store_true", help="read scripts and rubric files, and run none")
+    add("--no_run", action="store_true", help="only read scripts and rubric files, and run none")
     add(
         "--write_cases",
         action="store_true",
-        help="write the variants of perfect.md that are not there, once it scores 1",
+        help="write the missing variants of perfect.md, if it scores 1",
     )
     add(
         "--timeout",
         metavar="S",
         type=positive_seconds,
         default=10.0,
-        help="seconds that a script has for one made-up answer (default: %(default)g)",
+        help="seconds that a script may take for one made-up answer (default: %(default)g)",
     )
     add(
         "--strict",
-        # Not the setting of this name, by which a script's mistakes leave no score.
+        # The setting named ``strict`` is another one: it withholds scores for a script's mistakes.
         dest="fails_unless_sound",
         action="store_true",
-        help="exit status 1 unless each task is sound; without it, only where one fails to run",
+        help="exit with status 1 unless every task is sound (default: only if one fails to run)",
     )
-    add("--junit", metavar="FILE", type=Path, help="write the findings as JUnit XML")
+    add("--junit", metavar="FILE", type=Path, help="also write the findings as JUnit XML")
     add("--json", action="store_true", help="print everything as JSON")
-    judge = parser.add_argument_group("a real judge, for the cases")
+    judge = parser.add_argument_group("cases with a real judge")
     judge.add_argument(
         "--pages",
         metavar="DIR",
         type=Path,
-        help="the cached pages, a folder a task: cache/AGENT",
+        help="the cached pages, one folder a task, such as cache/AGENT",
     )
     judge.add_argument(
         "--missing_pages",
         choices=("no_score", "unavailable", "capture"),
         default="no_score",
-        help="a page that is not there: no score (default), unavailable (claims on it fail), or capture it",
+        help="what to do if a page is not there: give no_score (the default), treat it as unavailable "
+        "(claims on it fail), or capture it",
     )
     add_settings(parser, ["allow_private_network"], group=judge)
     settings = ("eval_scripts_root", "eval_version", *JUDGE_SETTINGS, "max_cost")

@@ -10,6 +10,7 @@ from mind2web2.cli.options import (
     Subcommands,
     add_json_option,
     add_settings,
+    asking_providers,
     positive_int,
     share,
 )
@@ -21,19 +22,18 @@ from mind2web2.runs.settings import (
 )
 
 DESCRIPTION = """\
-Judge the answers of agents again, as often as --times says, each time with fresh judgments, and show how far
-scores and leaves vary. The results that count stay as they are: judgments and results go to
-rejudged/JUDGE/1/, /2/ and so on. Pages come from the cache alone, so that nothing but the judge varies.
+Judge the answers again with fresh judgments, and show how far scores and leaves vary. The results that count
+stay as they are: the new ones go to rejudged/JUDGE/1/, /2/ and so on. Pages come only from the cache, so that
+nothing varies but the judge.
 
-  mind2web2 rejudge my_agent                  three times by the judge of its results: how far it varies
+  mind2web2 rejudge my_agent                  judge three times with the same judge: how far does it vary?
   mind2web2 rejudge my_agent --estimate       print first what one time will cost
   mind2web2 rejudge my_agent other --judge_model gpt-5-mini
-                                              once by another judge: agreement, and the ranking of the agents
+                                              judge once with another judge: do both agree, and rank alike?
   mind2web2 rejudge my_agent --judge_model STRONG --sample 60
-                                              60 random answers by a better judge: the corrected score
+                                              have a better judge correct the score by 60 random answers
 
-The same command continues where it was stopped, and reuses what was judged before. Exit status: 0, or 1 where
-an answer has no result.
+If the command was stopped, the same command continues. Exit status: 0, or 1 if an answer has no result.
 """
 
 
@@ -54,24 +54,30 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         "--times",
         metavar="N",
         type=positive_int,
-        help="how often (default: 3 by the judge of the results, once by another one)",
+        help="how often to judge (default: 3 with the judge of the results, 1 with another one)",
     )
     parser.add_argument(
         "--rejudged_root",
         metavar="DIR",
         type=Path,
         default=Path("rejudged"),
-        help="where judgments and results go (default: rejudged/)",
+        help="the new judgments and results (default: rejudged/)",
     )
     add_json_option(parser)
     _add_sample_options(parser)
     names = ["eval_version", "task_ids", *FOLDER_NAMES, *judging_settings(), "quiet"]
-    tasks = replace(SETTINGS["task_ids"], default_text="all that have results")
+    changed = [
+        replace(SETTINGS["task_ids"], default_text="all that have results"),
+        # Both values are refused with a message of their own.
+        replace(asking_providers(), parse=SETTINGS["llm_provider"].parse),
+        replace(SETTINGS["judgments"], help=argparse.SUPPRESS, default_text=""),
+        replace(SETTINGS["judge_model"], default_text="the judge of the results"),
+    ]
     add_settings(
         parser,
         names,
         base=RunSettings(no_capture=True, no_barred=True),
-        changed=[tasks],
+        changed=changed,
     )
 
 
@@ -81,8 +87,8 @@ def _add_sample_options(parser: argparse.ArgumentParser) -> None:
         "--sample",
         metavar="N",
         type=_size,
-        help="judge only N random answers, tasks in turn, by the judge named with --judge_model, and correct "
-        "the score of the results by them; auto judges until the interval reaches no farther than --target",
+        help="judge only N random answers, tasks in turn, with the judge of --judge_model, and correct the "
+        "score by them; auto goes on until the interval is as narrow as --target",
     )
     parser.add_argument(
         "--target",
@@ -95,7 +101,7 @@ def _add_sample_options(parser: argparse.ArgumentParser) -> None:
         "--seed",
         type=int,
         default=0,
-        help="of the sample; another one draws another sample (default: 0)",
+        help="the seed of the sample; another seed draws another sample (default: 0)",
     )
 
 

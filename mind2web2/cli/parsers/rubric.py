@@ -7,10 +7,10 @@ from pathlib import Path
 from mind2web2.cli.options import Subcommands
 
 DESCRIPTION = """\
-Work with rubric files: tasks in YAML, as eval_scripts/VERSION/TASK.yaml (docs/rubric-files.md).
+Work with rubric files, the tasks in YAML at eval_scripts/VERSION/TASK.yaml (docs/rubric-files.md).
 
   mind2web2 rubric show FILE              print the tree and what each leaf asks
-  mind2web2 rubric script FILE -o F.py    write the equal eval script, to go on in Python
+  mind2web2 rubric script FILE -o F.py    write an equal eval script, to go on in Python
 """
 
 
@@ -21,10 +21,12 @@ def add_command(commands: Subcommands) -> None:
     )
     kinds = rubric.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for name, promise in (
-        ("show", "print the tree"),
-        ("script", "write the equal eval script"),
+        ("show", "print the tree and what each leaf asks"),
+        ("script", "write an equal eval script"),
     ):
-        parser = kinds.add_parser(name, help=promise)
+        parser = kinds.add_parser(
+            name, help=promise, description=f"{promise[0].upper()}{promise[1:]}."
+        )
         parser.add_argument("file", metavar="FILE", type=Path, help="a rubric file")
         if name != "show":
             parser.add_argument(
@@ -32,6 +34,6 @@ def add_command(commands: Subcommands) -> None:
                 "--output",
                 metavar="FILE",
                 type=Path,
-                help="default: standard output",
+                help="the script to write (default: standard output)",
             )
         parser.set_defaults(run=f"mind2web2.cli.rubric:run_{name}")

@@ -9,7 +9,8 @@ from mind2web2.cli.options import (
     SCORING_DEFAULTS,
     Subcommands,
     add_settings,
-    asking_providers,
+    asking_judge,
+    cost_for_good,
     port_number,
     positive_seconds,
 )
@@ -30,16 +31,16 @@ _SETTINGS = (
     "strict",
 )
 _CHANGED = (
-    asking_providers(),
+    *asking_judge(),
     replace(
         SETTINGS["judgments"],
-        help="keep the judge's replies there",
+        help="keep the judge's replies in this file",
         metavar="FILE",
         parse=values.local_path,
         default_text="in memory",
     ),
-    replace(SETTINGS["max_concurrent_answers"], help="answers at once"),
-    replace(SETTINGS["max_cost"], help="stop asking at this cost, for good"),
+    replace(SETTINGS["max_concurrent_answers"], help="judge at most N answers at once"),
+    cost_for_good(),
 )
 DESCRIPTION = """\
 Score single answers over HTTP until Ctrl-C, for training runs and other programs.
@@ -47,9 +48,9 @@ Score single answers over HTTP until Ctrl-C, for training runs and other program
   mind2web2 serve --pages cache/my_agent --port 8080
   curl localhost:8080/score --json '{"task": "TASK", "answer": "..."}'
 
-Replies: 200 with the score, the tree and the evidence; 503 with kind and reason where judge, script, page or
-budget failed, which says nothing about the answer; 400 for bad input. Also POST /scores, GET /health and
-GET /metrics (Prometheus).
+Status 200 comes with the score, the tree and the evidence. Status 503 means that judge, script, page or
+budget failed, with the reason; it says nothing about the answer. Status 400 means bad input. There are also
+POST /scores, GET /health and GET /metrics (Prometheus).
 """
 
 
@@ -59,33 +60,33 @@ def add_command(commands: Subcommands) -> None:
         "serve", help="score single answers over HTTP", description=DESCRIPTION
     )
     add = parser.add_argument
-    add("--port", type=port_number, default=0, help="default: a free one")
+    add("--port", type=port_number, default=0, help="the port to listen at (default: a free one)")
     add(
         "--host",
         default="127.0.0.1",
-        help="the address to listen at (default: %(default)s, reachable from this machine only); another "
-        "one needs a token in MIND2WEB2_TOKEN",
+        help="the address to listen at (default: %(default)s, which only this machine reaches). Any other "
+        "address needs a token in MIND2WEB2_TOKEN",
     )
     add(
         "--stop_timeout",
         metavar="S",
         type=positive_seconds,
         default=30.0,
-        help="seconds for the calls in flight after Ctrl-C or SIGTERM (default: 30)",
+        help="seconds to finish open calls after Ctrl-C or SIGTERM (default: 30)",
     )
     pages = parser.add_argument_group("pages")
     pages.add_argument(
         "--pages",
         metavar="DIR",
         type=Path,
-        help="the cached pages, with a folder for each task: cache/AGENT",
+        help="the cached pages, one folder a task, such as cache/AGENT",
     )
     pages.add_argument(
         "--missing_pages",
         choices=("no_score", "unavailable", "capture"),
         default="no_score",
-        help="a cited page that is not there: no score (default), unavailable (claims on it fail), or "
-        "capture it",
+        help="what to do if a cited page is not there: give no_score (the default), treat it as unavailable "
+        "(claims on it fail), or capture it",
     )
     add_settings(parser, ["allow_private_network"], group=pages)
     add_settings(parser, _SETTINGS, base=SCORING_DEFAULTS, changed=_CHANGED)

@@ -7,11 +7,13 @@ from pathlib import Path
 from mind2web2.cli.options import Subcommands, add_folder_options, file_or_database
 
 JUDGMENTS = """\
-Every judge reply is kept in eval_results/AGENT/judgments.sqlite3. An exported file lets anybody score the
-same answers again, offline: run_eval.py --agent_name AGENT --llm_provider replay --judgments FILE
+Export or import an agent's judgments. All replies of the judge are in eval_results/AGENT/judgments.sqlite3.
+With an exported file, anybody can score the same answers again, offline.
 
-  mind2web2 judgments export my_agent my_agent.jsonl
-  mind2web2 judgments import my_agent my_agent.jsonl
+  mind2web2 judgments export my_agent my_agent.jsonl      write the file
+  mind2web2 judgments import my_agent my_agent.jsonl      add the file's judgments to the agent's own
+  mind2web2 evaluate my_agent --llm_provider replay --judgments my_agent.jsonl
+                                                          score again from the file
 """
 
 
@@ -23,18 +25,20 @@ def add_command(commands: Subcommands) -> None:
     )
     actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
     for name, summary in (
-        ("export", "write the agent's judgments to a .jsonl file"),
+        ("export", "write the agent's judgments into a .jsonl file"),
         (
             "import",
-            "add the judgments of a file or database to the agent's; those stored before stay",
+            "add judgments from a file or database to the agent's own, which stay",
         ),
     ):
-        action = actions.add_parser(name, help=summary, description=summary)
+        action = actions.add_parser(
+            name, help=summary, description=f"{summary[0].upper()}{summary[1:]}."
+        )
         action.add_argument(
             "agent", metavar="AGENT", help="the agent, a folder under eval_results/"
         )
         if name == "export":
-            action.add_argument("file", metavar="FILE", type=Path, help="a .jsonl file")
+            action.add_argument("file", metavar="FILE", type=Path, help="the .jsonl file to write")
         else:
             action.add_argument(
                 "file",
@@ -47,14 +51,14 @@ def add_command(commands: Subcommands) -> None:
 
 
 MERGE = """\
-Bring result folders together: results, judgments and costs of all their agents. The sources are only read;
-the same command again changes nothing, and continues a merge that was killed.
+Bring the results of several machines together, with the judgments and costs of all their agents. The sources
+stay as they are. If a merge was stopped, the same command continues it.
 
-  mind2web2 evaluate my_agent --shard 1/2      on one machine, --shard 2/2 on another
+  mind2web2 evaluate my_agent --shard 1/2      on one machine, and --shard 2/2 on another
   mind2web2 merge machine_1/eval_results machine_2/eval_results --into eval_results
 
-Two different results of one answer, other judges and other scripts are named as conflicts, and never
-resolved silently. Exit status: 0, or 1 where there are conflicts.
+If an answer has two different results, or judges or scripts differ, the command names the conflict and
+resolves nothing. Exit status: 0, or 1 if there are conflicts.
 """
 
 
@@ -67,13 +71,13 @@ def _add_merge(commands: Subcommands) -> None:
         metavar="FOLDER",
         nargs="+",
         type=Path,
-        help="the eval_results/ of a machine",
+        help="the eval_results/ of one machine",
     )
     parser.add_argument(
         "--into",
         metavar="DIR",
         type=Path,
         required=True,
-        help="the eval_results/ that takes them all",
+        help="the eval_results/ to bring them into",
     )
     parser.set_defaults(run="mind2web2.cli.results.merge")

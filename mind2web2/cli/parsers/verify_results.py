@@ -15,19 +15,19 @@ from mind2web2.runs.settings import SETTINGS
 from mind2web2.utils.values import local_path
 
 DESCRIPTION = """\
-Check an agent's results: run every script again in a temporary folder, from the stored judgments, and print
-the leaves that differ. Answer, script, helper files, pages and questions are compared as well, and so are the
-metrics. No judge is asked, and none of your files changes.
+Check that an agent's results are correct and up to date. The command runs every script again from the stored
+judgments, in a temporary folder, and prints the leaves that differ. It also compares answers, scripts, helper
+files, pages, questions and metrics. It asks no judge and changes none of your files.
 
-  mind2web2 verify-results my_agent                   all results
-  mind2web2 verify-results my_agent another           those of several agents
-  mind2web2 verify-results my_agent --task_id TASK    those of one task; may be repeated
+  mind2web2 verify-results my_agent                   check all results
+  mind2web2 verify-results my_agent another           check several agents
+  mind2web2 verify-results my_agent --task_id TASK    check one task; may be repeated
 
-  wrong      a result that was changed or damaged, or that its script and judgments do not give
-  stale      what the result was made from has changed since, or may have changed
-  missing    an answer without a score, or a file that is needed to run its script again
+  wrong      the result was changed or damaged, or its script and judgments give another one
+  stale      the answer, script or pages behind the result have changed since, or may have changed
+  missing    an answer has no score, or a file that its script needs is gone
 
-Checksums show accidents; they do not show a record that was forged as a whole, judgments included.
+The command notices accidents. It cannot notice a record that somebody forged as a whole, with its judgments.
 Exit status: 0 everything is correct and up to date, 1 something is wrong, 2 nothing could be checked,
 3 nothing is wrong, but something is stale or missing.
 """
@@ -37,7 +37,7 @@ def add_command(commands: Subcommands) -> None:
     """Add ``verify-results`` to ``mind2web2``."""
     parser = commands.add_parser(
         "verify-results",
-        help="check that every score is correct and up to date",
+        help="check that all scores are correct and up to date",
         description=DESCRIPTION,
     )
     parser.add_argument(
@@ -46,10 +46,10 @@ def add_command(commands: Subcommands) -> None:
         nargs="+",
         help="the agents, folders under eval_results/",
     )
-    add_task_option(parser, "all, with the agent's own summary")
+    add_task_option(parser, "all, and the agent's summary")
     judgments = replace(
         SETTINGS["judgments"],
-        help="a judgments.sqlite3 or exported .jsonl file with the votes",
+        help="the file of judgments, a judgments.sqlite3 or an exported .jsonl file",
         parse=local_path,
         metavar="FILE",
         group="",

@@ -15,19 +15,21 @@ from mind2web2.cli.options import (
 
 VIEW = """\
 Look at results in the browser: scores by task and run, rubric trees, and each claim beside the page that
-the judge saw. A local web server shows them, to this machine alone, until Ctrl-C.
+the judge saw. A local web server shows them to this machine only, until you press Ctrl-C.
 
-  mind2web2 view                      all agents that have results
-  mind2web2 view my_agent other       these agents, side by side
+  mind2web2 view                      show all agents that have results
+  mind2web2 view my_agent other       show these agents side by side
   mind2web2 view my_agent --audit NAME
                                       check the judge: label claims without seeing its verdicts
   mind2web2 view my_agent --audit NAME --second
-                                      then look again at those where you and the judge differ
+                                      then look again at the leaves where you and the judge differ
 """
 REPORT = """\
-Write the same views into one HTML file, which opens from disk without a server or a network.
+Write the results into one HTML file, with the views of mind2web2 view. It opens from disk, without a server
+or a network.
 
-  mind2web2 report my_agent -o report.html
+  mind2web2 report my_agent -o report.html                 one agent
+  mind2web2 report my_agent other -o report.html           several agents, side by side
   mind2web2 report my_agent -o report.html --no_pages      without texts and pictures of cited pages
 """
 
@@ -35,20 +37,29 @@ Write the same views into one HTML file, which opens from disk without a server 
 def add_command(commands: Subcommands) -> None:
     """Add ``view`` and ``report`` to ``mind2web2``."""
     view = commands.add_parser("view", help="look at results in the browser", description=VIEW)
-    view.add_argument("agents", metavar="AGENT", nargs="*", help="default: all that have results")
-    view.add_argument("--port", type=port_number, default=0, help="default: a free one")
+    view.add_argument(
+        "agents",
+        metavar="AGENT",
+        nargs="*",
+        help="the agents, folders under eval_results/ (default: all that have results)",
+    )
+    view.add_argument(
+        "--port", type=port_number, default=0, help="the port to listen at (default: a free one)"
+    )
     view.add_argument(
         "--host",
         default="127.0.0.1",
-        help="the address to listen at (default: %(default)s, reachable from this machine only)",
+        help="the address to listen at (default: %(default)s, which only this machine reaches)",
     )
     view.add_argument(
-        "--no_browser", action="store_true", help="print the address, and open nothing"
+        "--no_browser", action="store_true", help="print the address, and do not open a browser"
     )
     report = commands.add_parser(
         "report", help="write results into one HTML file", description=REPORT
     )
-    report.add_argument("agents", metavar="AGENT", nargs="+")
+    report.add_argument(
+        "agents", metavar="AGENT", nargs="+", help="the agents, folders under eval_results/"
+    )
     report.add_argument(
         "-o",
         "--output",
@@ -70,36 +81,38 @@ def add_command(commands: Subcommands) -> None:
     report.add_argument(
         "--redact_tasks",
         action="store_true",
-        help="leave out the texts of tasks (gated benchmarks)",
+        help="leave out the questions of tasks, as for gated benchmarks",
     )
     view.add_argument(
         "--audit",
         metavar="NAME",
-        help="label the claims of whole answers, drawn at random, without the judge's verdicts, as NAME",
+        help="label the claims of whole random answers as NAME, without seeing the judge's verdicts",
     )
     view.add_argument(
         "--second",
         action="store_true",
-        help="label again, beside the judge's reasons, only the leaves at which NAME's blind label and the "
-        "judge differ; kept apart from the blind labels",
+        help="with --audit, label once more the leaves where NAME and the judge differ, beside the judge's "
+        "reasons. These labels are stored apart from the blind ones",
     )
     view.add_argument(
         "--label_differences",
         metavar="NAME",
-        help="in Compare, label the leaves on which two agents or judges differ, as NAME; these labels count "
-        "for agreement alone",
+        help="label as NAME, in the view Compare, the leaves where two agents or judges differ. These labels "
+        "count only for agreement",
     )
     for parser in (view, report):
         add_correction_roots(parser)
     pages = view.add_argument_group("pages that are captured again")
-    pages.add_argument("--reviewer", metavar="NAME", help="who decides (default: your user name)")
+    pages.add_argument(
+        "--reviewer", metavar="NAME", help="who decides about them (default: your user name)"
+    )
     add_settings(view, ["cdp_url", "allow_private_network"], group=pages)
     report.add_argument(
         "--tasks",
         metavar="ID",
         nargs="+",
         default=[],
-        help="only these tasks (as --task_id, repeated)",
+        help="only these tasks; the same as --task_id, repeated",
     )
     for parser in (view, report):
         add_task_option(parser, default="all that have results")

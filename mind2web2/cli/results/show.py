@@ -171,7 +171,7 @@ class _AnswerPage:
         self._paths = paths_of(settings, agent_name)
         self._agent_name = agent_name
         self._answer = answer
-        # What the judge was shown of each page, by address in the order of the tree.
+        # The part of each page that the judge saw, by address in the order of the tree.
         self._pages: dict[str, PageCheck] = {}
 
     def print(self, *, has_passed: bool) -> None:

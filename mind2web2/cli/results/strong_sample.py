@@ -94,8 +94,8 @@ class StrongSample:
     def parts(self, start: int, size: int, has_budget: bool) -> list[int]:
         """Return the sizes by which the sample grows to ``size``.
 
-        What a budget leaves out of a part is not random, as long answers are judged last: the sample then
-        ends before that part.
+        If a budget cuts a part short, the rest is not random, because long answers are judged last.
+        The sample then ends before that part.
         """
         if not has_budget:
             return [size]
@@ -132,7 +132,10 @@ def strong_sample(
     work: Sequence[TaskWork],
     sampling: Sampling,
 ) -> StrongSample:
-    """Return the sample of an agent. Raises UsageError: it is larger than there are answers with a score."""
+    """Return the sample of an agent.
+
+    Raises UsageError: it is larger than there are answers with a score.
+    """
     names = [(task.task_id, one.name.removesuffix(".md")) for task in work for one in task.answers]
     if isinstance(sampling.size, int) and sampling.size > len(names):
         raise UsageError(
@@ -149,7 +152,8 @@ class JudgedSample:
     Args:
         status: the exit status.
         size: the answers in the sample, each with a score by the strong judge.
-        failed: the answers on which the strong judge failed: no random choice, so that the rest is no sample.
+        failed: the answers on which the strong judge failed: no random choice, so that the rest is
+            no sample.
     """
 
     status: int
@@ -165,8 +169,8 @@ def judge_sample(
     """Judge the answers of a sample and write its record.
 
     Args:
-        judge: judges work, and returns an exit status and whether the budget ended it; what was judged
-            before costs nothing.
+        judge: judges work, and returns an exit status and whether the budget ended it; what was
+            judged before costs nothing.
     """
     earlier = _earlier_record(sample)
     asked = 0 if earlier is None else earlier.size
@@ -205,8 +209,9 @@ def _earlier_record(sample: StrongSample) -> SampleRecord | None:
 def _write_record(sample: StrongSample, earlier: SampleRecord | None, asked: int) -> int:
     """Write the record and return the size of the sample.
 
-    It has all answers that were asked, or else those of the earlier sample, if they all have a result. It has
-    no part between: the answers before the first failure are no random choice either.
+    It has all answers that were asked, or else those of the earlier sample, if they all have a
+    result. It never has a part of them, because the answers before the first failure are not a
+    random choice.
     """
     sampling = sample.sampling
     target = sampling.target if sampling.size == AUTO else None
@@ -235,7 +240,10 @@ def _answers(sample: StrongSample) -> list[AuditedAnswer]:
 
 
 def correction(sample: StrongSample) -> Correction | NoCorrection | None:
-    """Return the corrected score or why there is none; ``None`` where no answer is in the sample."""
+    """Return the corrected score or why there is none.
+
+    ``None`` where no answer is in the sample.
+    """
     return correction_by_sample(_answers(sample), sample.folder, sample.agent)
 
 
@@ -266,7 +274,8 @@ class NoSampleFigures(BaseModel):
     """There is no corrected score.
 
     Args:
-        reason: a budget that ended before the first part, answers without a result, or results out of date.
+        reason: a budget that ended before the first part, answers without a result, or results out
+            of date.
     """
 
     model_config = ConfigDict(frozen=True)

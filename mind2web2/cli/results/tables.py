@@ -405,7 +405,7 @@ def _print_power(console: Console, pair: Pair, tasks: int) -> None:
 
 
 def _for_observed(pair: Pair, power: Power, tasks: int) -> str:
-    # Of a difference that is shown, the power for its size says nothing.
+    # If a difference is clear already, the power for its size says nothing.
     if power.tasks_needed is None or pair.clear:
         return ""
     if power.tasks_needed <= tasks:

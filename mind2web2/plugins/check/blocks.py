@@ -19,19 +19,21 @@ _RULE = re.compile(r"\s{0,3}(?:(?:-\s*){3,}|(?:\*\s*){3,}|(?:_\s*){3,})$")
 _FENCE = re.compile(r"\s*(?:>\s*)*(`{3,}|~{3,}|\$\$|\\\[\s*$)")
 _DELIMITER_ROW = re.compile(r"\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?\s*$")
 _PREFIX = re.compile(r"\s*(?:>\s?)*\s*")
-_ITEM = re.compile(r"(?:[-*+•·‣◦–]|(\d{1,3})\\?[.)、]|\(?[a-z]\))\s+(?=\S)")
+_ITEM = re.compile(r"(?:[-*+•·‣◦–]|(\d{1,4})\\?[.)、]|\(?[a-z]\))\s+(?=\S)")
 _LABELS = re.compile(
-    r"(?:\\?\[\^?[^\[\]\s]{1,40}?\\?\]:|(?:(?:\\?\[\d{1,3}\\?\]|【\d{1,3}】)\s*)+)"
+    r"(?:\\?\[\^?[^\[\]\s]{1,40}?\\?\]:|(?:(?:\\?\[\d{1,4}\\?\]|【\d{1,4}】)\s*)+)"
 )
 _ADDRESS = re.compile(r"https?:|www\.|\bdoi\b|\b10\.\d{4}", re.IGNORECASE)
 _ENDS_IN_ADDRESS = re.compile(r"(?:https?://|www\.|\b10\.\d{4,9}/)\S+$", re.IGNORECASE)
-_LABELLED_ADDRESS = re.compile(r"\\?\[\d{1,3}\\?\]:?[^\[\]\n]{0,150}?https?://\S+")
+_LABELLED_ADDRESS = re.compile(r"\\?\[\d{1,4}\\?\]:?[^\[\]\n]{0,150}?https?://\S+")
 _LIST_NAME = re.compile(r"[^\[\].!?\n]{1,40}[:：]")
 _AUTHOR_LINE = re.compile(r"[^\W\d_][^()\n]{2,150}\((?:1[5-9]|20)\d\d[a-z]?\)")
 BOLD_LINE = re.compile(r"(\*\*|__)(?!\s)[^\n]+?\1:?$")
 _HARD_BREAK = re.compile(r"(?: {2,}|\\|<br\s*/?>)$")
 _SENTENCE_END = re.compile(r"[.!?。！？:：;,，、]\W*$")
 _MAX_SHORT_LINE = 50
+# A higher number begins an item only behind the one before it.
+_MOST_ANYWHERE = 999
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,7 @@ class _Cutter:
         self._lines = list(_lines(text))
         self._open: Block | None = None
         self._last_line = ""
+        self._last_number = 0
         self._tables = 0
 
     def blocks(self) -> Iterator[Block]:
@@ -180,7 +183,7 @@ class _Cutter:
         assert prefix is not None, "the pattern matches every string"
         content = line.text[prefix.end() :].rstrip()
         start = line.start + prefix.end()
-        if item := _ITEM.match(content):
+        if item := self._item(content):
             yield from self._closed()
             self._open = Block(
                 "item", start + item.end(), start + len(content), number=item[1] or ""
@@ -191,6 +194,17 @@ class _Cutter:
         else:
             self._open = replace(self._open, end=start + len(content))
         self._last_line = line.text
+
+    def _item(self, content: str) -> re.Match[str] | None:
+        """Return the beginning of a list's item; a year that begins a line is not one."""
+        item = _ITEM.match(content)
+        if item is None or item[1] is None:
+            return item
+        number = int(item[1])
+        if number > _MOST_ANYWHERE and number != self._last_number + 1:
+            return None
+        self._last_number = number
+        return item
 
     def _starts_anew(self, line: str, content: str) -> bool:
         before = self._last_line

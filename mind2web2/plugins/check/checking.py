@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -31,8 +30,7 @@ from mind2web2.plugins.check.outputs import (
     write_hints,
     write_output,
 )
-from mind2web2.plugins.check.question import VARIABLE
-from mind2web2.plugins.check.scoring import SCRIPTS, TASK
+from mind2web2.plugins.check.scoring import SCRIPT, SCRIPTS, TASK, script_with
 from mind2web2.plugins.check.sources import Capturing, SourcePage, source_page
 from mind2web2.plugins.check.statements import ReadReport, read_report
 from mind2web2.results.answers import select_work
@@ -57,30 +55,34 @@ class Check:
 
     Args:
         folder: has the report as an answer, its pages and results.
+        question: the one that the report answers, if the command names it.
     """
 
     name: str
     text: str
     read: ReadReport
     folder: Path
+    question: str = ""
 
     @classmethod
-    def of(cls, report: str, checks: Path) -> Check:
+    def of(cls, report: str, checks: Path, question: str = "") -> Check:
         """Read a report."""
         name = report_name(report)
         text = report_text(report)
-        return cls(name, text, read_report(text), checks / name)
+        return cls(name, text, read_report(text), checks / name, question)
 
     @property
     def paths(self) -> PathConfig:
         """Return the folders of the project."""
-        return PathConfig(self.folder).apply_overrides(eval_scripts_root=SCRIPTS)
+        scripts = self.folder / "eval_scripts" if self.question else SCRIPTS
+        return PathConfig(self.folder).apply_overrides(eval_scripts_root=scripts)
 
     def write(self) -> None:
-        """Write the report as the answer that is evaluated."""
-        path = self.paths.answers_root / self.name / TASK / f"{ANSWER}.md"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, self.text)
+        """Write the report as the answer that is evaluated, and the script if it has a question."""
+        _write(self.paths.answers_root / self.name / TASK / f"{ANSWER}.md", self.text)
+        if self.question:
+            script = self.paths.eval_scripts_root / SCRIPT.version / SCRIPT.path.name
+            _write(script, script_with(self.question))
 
     def settings(self, settings: RunSettings) -> RunSettings:
         """Return the settings of the evaluation."""
@@ -135,16 +137,13 @@ def earlier_findings(name: str, checks: Path) -> CheckedReport | None:
 def run(options: argparse.Namespace) -> int:
     """Check the reports and return the exit status."""
     bounds = [Bound.read(text) for text in options.fail_under]
-    checks = [Check.of(report, options.checks) for report in options.reports]
+    question = options.question or ""
+    checks = [Check.of(report, options.checks, question) for report in options.reports]
     if options.list:
         for check in checks:
             print(check.read.model_dump_json(indent=2))  # noqa: T201
         return 0
-    given = settings_of(options, is_announced=True)
-    with _question_set(options.question):
-        if options.question:
-            given = replace(given, script_env=(*given.script_env, VARIABLE))
-        return _status_of(options, checks, given, bounds)
+    return _status_of(options, checks, settings_of(options, is_announced=True), bounds)
 
 
 def _status_of(
@@ -164,24 +163,16 @@ def _status_of(
         has_key=has_key,
         archive_url=options.archive_url,
         uses_archive=options.archive,
+        email=options.open_copies,
         outputs=options.output,
         bounds=bounds,
     )
     return max(command.status(check) for check in checks)
 
 
-@contextmanager
-def _question_set(question: str | None) -> Iterator[None]:
-    """Hand the question on to the eval script, which reads it from the environment."""
-    earlier = os.environ.get(VARIABLE)
-    if question:
-        os.environ[VARIABLE] = question
-    try:
-        yield
-    finally:
-        os.environ.pop(VARIABLE, None)
-        if earlier is not None:
-            os.environ[VARIABLE] = earlier
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, text)
 
 
 @dataclass(frozen=True)
@@ -192,6 +183,7 @@ class _Command:
     has_key: bool
     archive_url: str
     uses_archive: bool
+    email: str
     outputs: Sequence[Path]
     bounds: Sequence[Bound]
 
@@ -209,7 +201,7 @@ class _Command:
         async def captured() -> int:
             async with CrawlDisplay(self.console, progress):
                 capturing = Capturing(
-                    settings, check.cache, TASK, self.archive_url, self.uses_archive
+                    settings, check.cache, TASK, self.archive_url, self.uses_archive, self.email
                 )
                 await capturing.capture(check.sources, _moment(settings), progress)
             return 0

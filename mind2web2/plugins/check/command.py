@@ -91,6 +91,13 @@ def add_command(commands: Subcommands) -> None:
         "availability API (default: %(default)s)",
     )
     parser.add_argument(
+        "--open_copies",
+        metavar="EMAIL",
+        default="",
+        help="ask Unpaywall for an open copy of each paper that is unavailable or walled; its terms ask for "
+        "your e-mail address",
+    )
+    parser.add_argument(
         "--checks",
         metavar="DIR",
         type=Path,

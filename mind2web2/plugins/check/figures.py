@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from mind2web2.errors import UsageError
 from mind2web2.plugins.check.verdicts import StatementVerdict
 from mind2web2.statistics.uncertainty import wilson
+from mind2web2.utils.text import percent_within
 
 FigureName = Literal[
     "precision",
@@ -35,6 +36,12 @@ class Figure(BaseModel):
     low: float | None = None
     high: float | None = None
     of: int | None = None
+
+    def __str__(self) -> str:
+        """Return ``60% (44% to 75%) of 40`` for a share, and the number for a count."""
+        if self.of is None:
+            return f"{self.value:g}"
+        return f"{percent_within(self.value, self.low, self.high)} of {self.of}"
 
 
 def _share(hits: int, of: int) -> Figure | None:
@@ -122,5 +129,5 @@ class Bound:
         if figure is None:
             return f"{self.name} cannot be computed: no claim has a page that was read"
         if figure.value < self.least:
-            return f"{self.name} is {figure.value:.3f}, below {self.least:g}"
+            return f"{self.name} is {figure.value:.1%}, below {self.least:.1%}"
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from pydantic import BaseModel
 
@@ -13,6 +13,16 @@ from mind2web2.results.result_file import ResultFile
 
 # As the capture words them: the name does not exist.
 _NEVER_RESOLVED = "there is no host"
+
+_LABELS: Mapping[FigureName, str] = {
+    "precision": "Citation precision: supported claims, of those whose page was read",
+    "coverage": "Coverage: claims with a source, of those that need one",
+    "contradicted": "Contradicted claims, of those whose page was read",
+    "unavailable": "Sources whose page was unavailable",
+    "effective_citations": "Effective citations (supported statements and addresses)",
+    "fact_accuracy_paper": "FACT citation accuracy, as its paper defines it",
+    "fact_accuracy_code": "FACT citation accuracy, as its code computes it",
+}
 
 
 class CheckedReport(BaseModel):
@@ -35,6 +45,12 @@ class CheckedReport(BaseModel):
     precision_without: Figure | None = None
     retracted: list[str] = []
     judge: str | None = None
+
+    def figure_rows(self) -> Iterator[tuple[str, str]]:
+        """Yield each figure with its label, as text."""
+        for name, label in _LABELS.items():
+            figure = self.figures.get(name)
+            yield label, "-" if figure is None else str(figure)
 
     def name_stand_ins(self, stand_ins: Mapping[str, str]) -> None:
         """Name the copy or landing page that was read in place of a source."""

@@ -1,4 +1,7 @@
-"""A report's text, from markdown, HTML, DOCX, PDF or standard input; other forms become markdown."""
+"""A report's text, from markdown, HTML, DOCX, PDF or standard input.
+
+Other forms become markdown.
+"""
 
 from __future__ import annotations
 
@@ -140,7 +143,7 @@ class _Writer:
         }
 
     def pieces(self) -> Iterator[str]:
-        # What is left to write: an element, or a text that follows one.
+        # The pieces left to write are elements and the texts that follow them.
         stack: list[HtmlElement | str] = [self._root]
         while stack:
             entry = stack.pop()

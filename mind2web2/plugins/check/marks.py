@@ -11,7 +11,7 @@ from mind2web2.plugins.check.blocks import Block
 from mind2web2.plugins.check.references import Entry, SourceLists
 from mind2web2.plugins.check.words import COUNTING, NUMBERED, NUMBERING, SOURCE_WORD
 
-_RANGE = r"\d{1,3}(?:\s*(?:[,;，、&]|[-–—−‑]|\b(?:to|and)\b)\s*\d{1,3})*"
+_RANGE = r"\d{1,4}(?:\s*(?:[,;，、&]|[-–—−‑]|\b(?:to|and)\b)\s*\d{1,4})*"
 # Programs write these for their readers; a copy of the text has no addresses for them.
 _LOST = re.compile(
     r"\ue200[a-z_]*cite[^\ue201\n]{0,400}\ue201"
@@ -84,6 +84,7 @@ _INDEXED = re.compile(r"(?:^|[^\w.’'\s]|(?<!\d)\s)[a-zA-Z]$|_$")
 # "Their outer layer 8" has a mark, "in layer 8" has not.
 _IS_DESCRIBED = re.compile(r"\b(?:an?|the|its|their|this|our)\s+(?:[\w-]+\s+){1,3}$")
 _INTERVAL = re.compile(r"(?:interval|range|within|∈|\bci:?|=)\s*$", re.IGNORECASE)
+_MOST_DIGITS = 3
 _UNIT = re.compile(r"(?:\b[^\W\d_]{1,2}|\d|[μµΩ°%])\Z")
 
 
@@ -177,10 +178,13 @@ class CitationFinder:
         if not self._is_free(address.start, address.start + 1):
             return None
         if address.is_picture:
-            # It cites nothing and is no word of a sentence.
+            # A picture does not cite anything, and is not a word of a sentence.
             self._take(address.start, address.end)
             return Citation(address.start, address.end)
         number = _NUMBERED_NAME.fullmatch(address.name or "")
+        if number and any(map(_is_long, _expanded(number[1]))):
+            # Most are years, which are words of the sentence.
+            number = None
         if not address.url:
             # A link within the text: its number is looked up in the lists.
             if number is None:
@@ -244,7 +248,9 @@ class CitationFinder:
         listed = [self._lists.has(number) for number in wanted]
         is_index = match[0][0] == "[" and _INDEXED.search(before)
         is_double = before.endswith("[") and self._text[match.end() : match.end() + 1] == "]"
-        if is_index or (is_double and not all(listed)) or (wanted[0] == "0" and not all(listed)):
+        # A year or a code has four digits as well.
+        is_doubtful = is_double or wanted[0] == "0" or any(map(_is_long, wanted))
+        if is_index or (is_doubtful and not all(listed)):
             return True
         if len(wanted) == 1:
             return False
@@ -402,7 +408,7 @@ def _with_ranges_between(citations: Sequence[Citation], finder: CitationFinder) 
         is_range = (
             before is not None
             and re.fullmatch(r"\s*[–—-]\s*", finder.between(before, citation))
-            and all(re.fullmatch(r"\W*\d{1,3}\W*", each.mark) for each in (before, citation))
+            and all(re.fullmatch(r"\W*\d{1,4}\W*", each.mark) for each in (before, citation))
         )
         if before is not None and is_range and not citation.missing:
             found.append(finder.cited_range(before, citation))
@@ -428,6 +434,11 @@ def _expanded(numbers: str) -> list[str]:
         else:
             expanded += map(str, range(first, last + 1))
     return list(dict.fromkeys(expanded))
+
+
+def _is_long(number: str) -> bool:
+    """Tell whether a number has so many digits that it is rather a year than a mark."""
+    return len(number) > _MOST_DIGITS
 
 
 def _cells(text: str, row: Block) -> Iterator[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""What a check prints and writes: lines, JSON and JUnit."""
+"""The outputs of a check: printed lines, JSON and JUnit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from rich.console import Console
 
 from mind2web2.cli.console import line
 from mind2web2.errors import ResultWriteError, UsageError
-from mind2web2.plugins.check.figures import Figure
 from mind2web2.plugins.check.findings import CheckedReport
 from mind2web2.plugins.check.hints import Hint
 from mind2web2.plugins.check.page import report_page
@@ -21,15 +20,6 @@ from mind2web2.utils.files import write_whole
 from mind2web2.utils.junit import JUnitCase, JUnitSuite, junit_xml
 from mind2web2.utils.text import counted
 
-_NAMES = {
-    "precision": "Citation precision: supported of the claims whose page was read",
-    "coverage": "Coverage: claims with a source of those that need one",
-    "contradicted": "Contradicted claims of those whose page was read",
-    "unavailable": "Sources whose page was unavailable",
-    "effective_citations": "Effective citations (supported statements and addresses)",
-    "fact_accuracy_paper": "FACT citation accuracy, as its paper defines it",
-    "fact_accuracy_code": "FACT citation accuracy, as its code computes it",
-}
 _MOST_LISTED = 10
 
 
@@ -72,24 +62,14 @@ def _figure_lines(found: CheckedReport) -> Iterator[str]:
     counts = Counter(claim.verdict for claim in claims)
     verdicts = ", ".join(f"{number} {verdict}" for verdict, number in counts.most_common())
     yield f"{found.name}: {counted(len(claims), 'claim')}" + (f": {verdicts}." if verdicts else ".")
-    for name, label in _NAMES.items():
-        figure = found.figures.get(name)  # type: ignore[call-overload] # its keys are these names
-        yield f"{label}: {_figure_text(figure)}"
-
-
-def _figure_text(figure: Figure | None) -> str:
-    if figure is None:
-        return "-"
-    if figure.low is None or figure.high is None:
-        return f"{figure.value:g}"
-    return f"{figure.value:.3f} ({figure.low:.3f} to {figure.high:.3f}, of {figure.of})"
+    for label, figure in found.figure_rows():
+        yield f"{label}: {figure}"
 
 
 def _citation_lines(found: CheckedReport) -> Iterator[str]:
     if found.contaminated:
-        without = _figure_text(found.precision_without)
         yield f"Sources about a benchmark: {_listed(found.contaminated)}"
-        yield f"Citation precision without them: {without}"
+        yield f"Citation precision without them: {found.precision_without or '-'}"
     if found.retracted:
         yield f"Sources that say that they were retracted: {_listed(found.retracted)}"
     if found.invented:

@@ -36,7 +36,12 @@ def report_page(found: CheckedReport, text: str, evidence: str = "") -> str:
         position = statement.end
     pieces.append(html.escape(text[position:]))
     # "<" cannot end the script element early.
-    report = {**found.model_dump(mode="json"), "evidence": evidence}
+    report = {
+        **found.model_dump(mode="json"),
+        "evidence": evidence,
+        "figure_rows": list(found.figure_rows()),
+        "figure_without": str(found.precision_without or "-"),
+    }
     findings = json.dumps(report).replace("<", "\\u003c")
     page = _TEMPLATE.read_text(encoding="utf-8")
     page = page.replace("{{name}}", html.escape(found.name))

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import re
 
 from mind2web2.plugins.check.blocks import blocks_of
 
-# Its value, if it is set, is the question: the command hands --question on to the eval script.
-VARIABLE = "MIND2WEB2_CHECK_QUESTION"
 _LABEL = re.compile(r"\W*(?:question|query|prompt|task|问题|問題)\W*[:：]\W*", re.IGNORECASE)
 _ASKED = re.compile(r"[^.!?。！？]{1,400}[?？]")
 _MAX_CHARS = 4000
 
 
 def question_of(report: str) -> str:
-    """Return the question of ``--question``, or else a report's title and the first question in it."""
-    if given := os.environ.get(VARIABLE):
-        return given
+    """Return a report's title and the first question in it."""
     start = report[:_MAX_CHARS]
     blocks = blocks_of(start)
     texts = [start[block.start : block.end] for block in blocks]

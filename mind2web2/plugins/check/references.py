@@ -29,7 +29,7 @@ _LABELS = re.compile(
     r"(?:\*\*|</sup>)?:?)+"
 )
 _LABEL = re.compile(rf"{_BRACKETED}|【(\d{{1,3}})】|([¹²³⁰⁴-⁹]+)")
-_NUMBER_CELL = re.compile(r"\W*(\d{1,3})\W*\|")
+_NUMBER_CELL = re.compile(r"\W*(\d{1,4})\W*\|")
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 _DEFINITION = re.compile(r"\\?\[\^?[^\[\]\s^]{1,40}?\^?\\?\]:")
 _ADDRESS_WORD = re.compile(
@@ -119,6 +119,8 @@ class _Finder:
         self._blocks = blocks
         self._addresses = addresses
         self._in_list: set[int] = set()
+        # By the heading's level: no list of sources begins before this block.
+        self._empty_until: dict[int, int] = {}
         self._by_block = _addresses_by_block(blocks, addresses)
 
     @property
@@ -146,20 +148,24 @@ class _Finder:
         if len(content) > 100 or block.kind not in ("heading", "paragraph"):
             return []
         level = block.level or PLAIN_HEADING
-        below = list(range(index + 1, len(self._blocks)))
+        below = range(index + 1, len(self._blocks))
         if _HEADING.fullmatch(content):
-            section = list(takewhile(lambda at: not self._ends(at, level), below))
-            return (
-                section
-                if any(self._by_block[at] for at in section)
-                or any(self._labels(at) for at in section)
-                else []
-            )
+            return self._named_section(below, level)
         if block.kind == "heading" and _LOOSE_HEADING.fullmatch(content.strip("#* ")):
             section = list(takewhile(lambda at: not self._is_new_part(at, level), below))
             items = [at for at in section if self._blocks[at].kind == "item"]
             listed = [at for at in section if self._is_listed_address(at)]
             return section if items and 2 * len(listed) >= len(items) else []
+        return []
+
+    def _named_section(self, below: range, level: int) -> list[int]:
+        """Return the blocks of the section that begins there, if one of them is an entry."""
+        if below.start <= self._empty_until.get(level, 0):
+            return []
+        section = list(takewhile(lambda at: not self._ends(at, level), below))
+        if any(self._by_block[at] or self._labels(at) for at in section):
+            return section
+        self._empty_until[level] = below.start + len(section)
         return []
 
     def _is_new_part(self, index: int, level: int) -> bool:
@@ -175,7 +181,7 @@ class _Finder:
         return self._is_new_part(index, level) or self._is_prose(index)
 
     def _is_prose(self, index: int) -> bool:
-        """Tell whether a paragraph is no entry: no address, no label, no year, but sentences."""
+        """Tell whether a paragraph is prose: it has sentences, but no address, label or year."""
         block = self._blocks[index]
         if block.kind != "paragraph" or self._by_block[index] or self._labels(index):
             return False
@@ -273,7 +279,10 @@ class _Finder:
         return (number,) if number else ()
 
     def _addresses_of_entry(self, index: int) -> tuple[str, ...]:
-        """Return the addresses that an entry names; beside a full one neither hosts nor identifiers count."""
+        """Return the addresses that an entry names.
+
+        Beside a full one neither hosts nor identifiers count.
+        """
         urls = [each.url for each in self._by_block[index] if each.url and not each.is_picture]
         full = [url for url in urls if url.lower().startswith("http")]
         return tuple(dict.fromkeys(full or urls))

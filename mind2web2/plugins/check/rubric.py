@@ -42,8 +42,13 @@ async def check_report(
     semaphore: Any,
     logger: logging.Logger,
     model: str,
+    question: str,
 ) -> dict[str, Any]:
-    """Split a report into claims, verify each on each page that it cites, and return the summary."""
+    """Split a report into claims, verify each on each page that it cites, and return the summary.
+
+    Args:
+        question: the one that the report answers; empty if it is to be found in the report.
+    """
     report = read_report(answer)
     evaluator = Evaluator()
     root = evaluator.initialize(
@@ -60,7 +65,7 @@ async def check_report(
         default_model=model,
     )
     # Pages that have the question are flagged by the root's description.
-    root.desc = question_of(answer) or _TASK
+    root.desc = question or question_of(answer) or _TASK
 
     async def split(chunk: Chunk) -> list[StatementClaims]:
         extractor, _ = create_evaluator(

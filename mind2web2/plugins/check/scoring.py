@@ -1,4 +1,4 @@
-"""What ``Scorer.check`` and the viewer need: the eval script of checks, and how its result is read."""
+"""The eval script of checks and the reader of its result, for ``Scorer.check`` and the viewer."""
 
 from __future__ import annotations
 
@@ -15,6 +15,12 @@ from mind2web2.utils.path_config import ScriptFile
 TASK = "report"
 SCRIPTS = Path(__file__).parent / "eval_scripts"
 SCRIPT = ScriptFile(SCRIPTS / "check" / f"{TASK}.py", "check")
+
+
+def script_with(question: str) -> str:
+    """Return the text of the script for a report whose question is known."""
+    text = SCRIPT.path.read_text(encoding="utf-8")
+    return text.replace('QUESTION = ""', f"QUESTION = {question!r}")
 
 
 def findings(report: str, result: ResultFile) -> CheckedReport:

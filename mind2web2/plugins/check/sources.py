@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from urllib.parse import quote, urlencode
 
 from mind2web2.capture.browser_manager import BatchBrowserManager
 from mind2web2.capture.models import CapturedPage, CaptureRecord
@@ -18,6 +20,7 @@ from mind2web2.pages.crawl import (
     AgentCache,
     Archive,
     CrawlProgress,
+    PageCapturer,
     TaskCitations,
     crawl,
 )
@@ -25,6 +28,7 @@ from mind2web2.plugins.check.rubric import page_address
 from mind2web2.plugins.check.verdicts import UNREADABLE
 from mind2web2.runs.capturing import capture_settings
 from mind2web2.runs.settings import RunSettings
+from mind2web2.utils.json_fields import mapping
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +38,9 @@ _FORM_OF_PAPER = re.compile(
     r"(?:\.pdf|[./](?:full|pdf|epdf|abstract|fulltext|meta|pdfdirect|full-text|html))+$",
     re.IGNORECASE,
 )
-_LANDING_PAGE = "the page itself could not be read; its DOI's landing page is shown"
+_NOT_READ = "the page itself could not be read"
+_LANDING_PAGE = f"{_NOT_READ}; its DOI's landing page is shown"
+_OPEN_COPY = f"{_NOT_READ}; an open copy of the paper is shown"
 _PAGES_AT_ONCE = 5
 _RETRIES = 1
 _RETRACTED = re.compile(
@@ -50,7 +56,7 @@ class SourcePage:
     Args:
         problem: why it could not be read, in words that begin with ``dead``, ``walled`` or ``invented``.
         read_at: the address whose page was read.
-        is_stand_in: an archive's copy or a DOI's landing page was read.
+        is_stand_in: an archive's copy, an open copy or a DOI's landing page was read.
         content: a digest; equal for sources that have the same page.
     """
 
@@ -75,7 +81,9 @@ class Capturing:
     Args:
         archive_url: an archive with the Internet Archive's availability API.
         uses_archive: its copy is read where a page is unavailable or walled.
+        email: for Unpaywall, which is asked for open copies of papers; empty if it is not to be asked.
         doi_url: leads to the landing page of each DOI.
+        unpaywall_url: says where an open copy of a DOI's paper is.
     """
 
     settings: RunSettings
@@ -83,7 +91,9 @@ class Capturing:
     task_id: str
     archive_url: str
     uses_archive: bool = False
+    email: str = ""
     doi_url: str = "https://doi.org"
+    unpaywall_url: str = "https://api.unpaywall.org/v2"
 
     @property
     def pages(self) -> CacheFileSys:
@@ -104,7 +114,7 @@ class Capturing:
         citations = TaskCitations(self.task_id, {"report": addresses})
         archive = Archive(self.archive_url, {}) if self.uses_archive else None
         await crawl([citations], self.cache, self._browser, progress, archive=archive)
-        await self._from_landing_pages(addresses)
+        await self._from_stand_ins(addresses)
 
     def _browser(self) -> BatchBrowserManager:
         settings = capture_settings(self.settings)
@@ -126,29 +136,54 @@ class Capturing:
 
             await asyncio.gather(*map(copied, missing))
 
-    async def _from_landing_pages(self, addresses: Sequence[str]) -> None:
-        """Read the DOI's landing page where a page is walled or was not there."""
-        wanted = {url: landing for url in addresses if (landing := self._landing_page(url))}
-        if not wanted:
+    async def _from_stand_ins(self, addresses: Sequence[str]) -> None:
+        """Read an open copy or the landing page where the page of a DOI is walled or was not there."""
+        unread = {url: doi for url in addresses if (doi := _doi_of(url)) and self._is_unread(url)}
+        if not unread:
             return
         async with self._browser() as browser:
-            for url, landing in wanted.items():
-                page = await browser.capture(landing, log)
-                if page.record.kind is None or page.record.is_suspect:
-                    continue
-                note = f"{_LANDING_PAGE}: {landing}"
-                record = page.record.model_copy(
-                    update={"requested_url": url, "notes": (*page.record.notes, note)}
-                )
-                put = self.pages.put_capture
-                await asyncio.to_thread(put, replace(page, record=record), url=url)
+            for url, doi in unread.items():
+                async for note, address in self._stand_ins(url, doi, browser):
+                    page = await browser.capture(address, log)
+                    if page.record.kind is not None and not page.record.is_suspect:
+                        await asyncio.to_thread(self._put_stand_in, url, page, f"{note}: {address}")
+                        break
 
-    def _landing_page(self, url: str) -> str | None:
-        doi = _DOI.search(url)
-        if doi is None or "doi.org/" in url or source_page(self.pages, url).problem is None:
+    def _is_unread(self, url: str) -> bool:
+        return source_page(self.pages, url).problem is not None
+
+    async def _stand_ins(
+        self, url: str, doi: str, browser: PageCapturer
+    ) -> AsyncIterator[tuple[str, str]]:
+        """Yield notes and addresses of pages that may stand in for that of a DOI, the best one first."""
+        copy = await self._open_copy(doi, browser) if self.email else None
+        if copy is not None:
+            yield _OPEN_COPY, copy
+        if "doi.org/" not in url:
+            yield _LANDING_PAGE, f"{self.doi_url}/{doi}"
+
+    async def _open_copy(self, doi: str, browser: PageCapturer) -> str | None:
+        query = urlencode({"email": self.email})
+        reply = await browser.capture(f"{self.unpaywall_url}/{quote(doi)}?{query}", log)
+        try:
+            found = mapping(json.loads(reply.text or ""))
+        except ValueError:
+            reason = reply.record.failure or f"HTTP status {reply.record.status}, and no JSON"
+            log.warning("Unpaywall could not be asked for %s: %s", doi, reason)
             return None
-        name = _FORM_OF_PAPER.sub("", doi[0].rstrip("/."))
-        return f"{self.doi_url}/{name}"
+        address = mapping(found.get("best_oa_location")).get("url")
+        return str(address) if address else None
+
+    def _put_stand_in(self, url: str, page: CapturedPage, note: str) -> None:
+        notes = (*page.record.notes, note)
+        record = page.record.model_copy(update={"requested_url": url, "notes": notes})
+        self.pages.put_capture(replace(page, record=record), url=url)
+
+
+def _doi_of(url: str) -> str | None:
+    """Return the DOI in an address, without the publisher's form of the paper."""
+    doi = _DOI.search(url)
+    return None if doi is None else _FORM_OF_PAPER.sub("", doi[0].rstrip("/."))
 
 
 def _not_captured(url: str) -> CapturedPage:
@@ -177,7 +212,7 @@ def source_page(pages: CacheFileSys, source: str) -> SourcePage:
 
 
 def _is_stand_in(record: CaptureRecord) -> bool:
-    has_note = any(note.startswith(_LANDING_PAGE) for note in record.notes)
+    has_note = any(note.startswith(_NOT_READ) for note in record.notes)
     return has_note or record.archived_from is not None
 
 

@@ -370,7 +370,7 @@ def _without_run(content: str) -> str:
 
 
 def _shadow(text: str, citations: Iterable[Citation]) -> str:
-    """Return a text of the same length in which citations are no words."""
+    """Return a text of the same length in which citations do not count as words."""
     pieces, position = [], 0
     for citation in citations:
         if citation.start < position:

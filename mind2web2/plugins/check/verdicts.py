@@ -1,4 +1,4 @@
-"""What a check found: the verdict on each claim and source, read from the run's result."""
+"""The verdicts of a check on each claim and source, read from the run's result."""
 
 from __future__ import annotations
 

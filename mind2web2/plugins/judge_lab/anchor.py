@@ -213,15 +213,13 @@ class AnchorCheck:
         parser.add_argument(
             "--anchor",
             action="store_true",
-            help=(
-                "ask 60 cases again, whatever is stored, and compare with the last and the first "
-                "time"
-            ),
+            help="ask 60 cases again without stored replies, and compare with the last and the first "
+            "time",
         )
         parser.add_argument(
             "--fail_if_changed",
             action="store_true",
-            help="with --anchor: exit with 5 where a judge's replies have changed beyond chance",
+            help="with --anchor, exit with status 5 if a judge's replies have changed beyond chance",
         )
 
     def cases(self, options: argparse.Namespace) -> OtherCases | None:

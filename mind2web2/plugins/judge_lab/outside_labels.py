@@ -290,8 +290,9 @@ class LabelsCheck:
         parser.add_argument(
             "--labels",
             metavar="FILE",
-            help="labels in place of the set: JSON lines with claim, label and text, url or image; or "
-            "attributionbench:FILE, aggrefact:FILE, memerag:FILE; results name no such check",
+            help="use these labels instead of the set: JSON lines with claim, label and text, "
+            "url or image; or attributionbench:FILE, aggrefact:FILE, memerag:FILE. This check is "
+            "not recorded in results",
         )
 
     def cases(self, options: argparse.Namespace) -> OtherCases | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mind2web2.cli.options import Subcommands, add_settings
+from mind2web2.cli.options import Subcommands, add_settings, asking_judge, cost_for_good
 from mind2web2.runs.settings import JUDGE_SETTINGS
 
 _DESCRIPTION = """\
@@ -36,5 +36,5 @@ def add_command(commands: Subcommands) -> None:
         default=Path("checks"),
         help="where earlier checks are kept (default: %(default)s)",
     )
-    add_settings(parser, SETTINGS)
+    add_settings(parser, SETTINGS, changed=[*asking_judge(), cost_for_good()])
     parser.set_defaults(run="mind2web2.plugins.mcp.server")

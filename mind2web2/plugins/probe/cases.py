@@ -15,7 +15,7 @@ from mind2web2.pages.prepared_page import PageSettings
 from mind2web2.plugins.probe.passages import JudgedPage
 from mind2web2.results.result_file import ResultFile
 from mind2web2.results.stored_results import latest_results
-from mind2web2.rubric.verdicts import BlindQuestion, PageCheck, Quote
+from mind2web2.rubric.verdicts import BlindQuestion, PageCheck, Quote, Vote
 from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.utils.files import read_regular_file
 
@@ -53,6 +53,19 @@ class PassedClaim:
 
 
 @dataclass(frozen=True)
+class PassedClaims:
+    """The claims of an agent that passed on a page.
+
+    Args:
+        quoted: those that passed by a quotation from the page's text.
+        others: how many others there are: a screenshot or the address decided, or the judge quoted nothing.
+    """
+
+    quoted: list[PassedClaim]
+    others: int
+
+
+@dataclass(frozen=True)
 class Case:
     """A passed claim with the page and the answer that it is asked with again."""
 
@@ -63,51 +76,61 @@ class Case:
 
 def passed_claims(
     eval_results_root: Path, agent_name: str, task_ids: Sequence[str] = ()
-) -> list[PassedClaim]:
-    """Return the claims of an agent's newest results that passed by a quotation found on a page."""
-    return [
-        claim
-        for task_id, answer_name, loaded in latest_results(eval_results_root, agent_name)
-        if not task_ids or task_id in task_ids
-        for claim in _claims_of(task_id, answer_name, loaded.content)
-    ]
+) -> PassedClaims:
+    """Return the claims of an agent's newest results that passed on a page."""
+    quoted: list[PassedClaim] = []
+    others = 0
+    for task_id, answer_name, loaded in latest_results(eval_results_root, agent_name):
+        if task_ids and task_id not in task_ids:
+            continue
+        for root, leaf in _passed_leaves(loaded.content):
+            claims = list(_claims_of(task_id, answer_name, root, leaf))
+            quoted += claims
+            others += not claims
+    return PassedClaims(quoted, others)
 
 
-def _claims_of(task_id: str, answer_name: str, result: ResultFile) -> Iterator[PassedClaim]:
+def _passed_leaves(result: ResultFile) -> Iterator[tuple[WrittenNode, WrittenNode]]:
+    """Yield each leaf that passed on a page, behind the root of its tree."""
     for root in result.trees:
         for leaf in root.leaves():
-            if leaf.is_passed and leaf.evidence is not None:
-                for check in leaf.evidence.pages:
-                    yield from _claim_on(task_id, answer_name, root, leaf, check)
+            if leaf.is_passed and leaf.evidence is not None and leaf.evidence.pages:
+                yield root, leaf
 
 
-def _claim_on(
-    task_id: str,
-    answer_name: str,
-    root: WrittenNode,
-    leaf: WrittenNode,
-    check: PageCheck,
+def _claims_of(
+    task_id: str, answer_name: str, root: WrittenNode, leaf: WrittenNode
 ) -> Iterator[PassedClaim]:
-    """Yield the claim if this page supports it by a passage that was found."""
+    """Yield the leaf's claim on each page that supports it by a passage that was found."""
     evidence = leaf.evidence
-    if check.outcome != "supported" or evidence is None or evidence.claim is None:
+    if evidence is None or evidence.claim is None:
         return
+    for check in evidence.pages:
+        vote = _quoting_vote(check)
+        if vote is not None and vote.quote is not None:
+            yield PassedClaim(
+                task_id=task_id,
+                answer_name=answer_name,
+                leaf=leaf.id,
+                question=root.desc,
+                claim=evidence.claim,
+                instruction=evidence.additional_instruction,
+                url=check.url,
+                page_sha256=None if check.page is None else check.page.sha256,
+                quote=vote.quote,
+                reason=vote.reasoning,
+                blind=evidence.blind,
+            )
+
+
+def _quoting_vote(check: PageCheck) -> Vote | None:
+    """Return the first vote that passes the claim by a passage of the page."""
+    if check.outcome != "supported":
+        return None
     for vote in check.votes:
         if vote.supported and vote.quote is not None and vote.quote.source == "page":
-            yield PassedClaim(
-                task_id,
-                answer_name,
-                leaf.id,
-                root.desc,
-                evidence.claim,
-                evidence.additional_instruction,
-                check.url,
-                None if check.page is None else check.page.sha256,
-                vote.quote,
-                vote.reasoning,
-                evidence.blind,
-            )
-            return
+            return vote
+    return None
 
 
 class CaseReader:

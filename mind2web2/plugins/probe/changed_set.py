@@ -26,7 +26,7 @@ class ChangedSet:
         parser.add_argument(
             "--changed_pages",
             action="store_true",
-            help="in place of the set, its true claims on pages where the fact was changed as by probe",
+            help="ask the set's true claims on pages whose facts were changed, as probe changes them",
         )
 
     def cases(self, options: argparse.Namespace) -> OtherCases | None:

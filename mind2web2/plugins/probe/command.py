@@ -20,11 +20,12 @@ _DESCRIPTION = """\
 Would the judge have noticed? Take claims that passed, change the fact on the cited page that supports each
 one, and ask the judge again. A verdict that stays did not come from the page. You need no labels.
 
-  mind2web2 probe my_agent --estimate
-  mind2web2 probe my_agent                                  200 probes by the judge of the results
-  mind2web2 probe my_agent --judge_model o4-mini --judge_model gpt-5-mini      two judges, compared
-  mind2web2 probe my_agent -o survivors.html                the verdicts that stayed, page beside page
-  mind2web2 probe my_agent --sample auto --target .03       until the interval is narrow enough
+  mind2web2 probe my_agent --estimate                       print first what it will cost, and ask nothing
+  mind2web2 probe my_agent                                  make 200 probes with the judge of the results
+  mind2web2 probe my_agent --judge_model o4-mini --judge_model gpt-5-mini
+                                                            compare two judges
+  mind2web2 probe my_agent -o survivors.html                show the verdicts that stayed, page beside page
+  mind2web2 probe my_agent --sample auto --target .03       go on until the interval is narrow enough
 
 Results and scores do not change. Replies are stored in probes/, so the same command costs nothing again.
 """
@@ -34,7 +35,7 @@ def add_command(commands: Subcommands) -> None:
     """Add ``probe`` to ``mind2web2``."""
     parser = commands.add_parser(
         "probe",
-        help="find out whether the judge notices changed facts on your pages",
+        help="find out whether the judge notices changed facts on pages",
         description=_DESCRIPTION,
     )
     add = parser.add_argument
@@ -57,7 +58,7 @@ def add_command(commands: Subcommands) -> None:
         "--seed",
         type=int,
         default=0,
-        help="another seed makes other probes (default: 0)",
+        help="the seed of the sample; another seed makes other probes (default: 0)",
     )
     add(
         "--survivors",

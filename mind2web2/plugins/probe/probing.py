@@ -13,43 +13,33 @@ from random import Random
 
 from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TextColumn
-from rich.table import Table
 
-from mind2web2.analysis.changed_pages import OtherReply, Share
+from mind2web2.analysis.changed_pages import Share
 from mind2web2.cli.console import line, plain_console
 from mind2web2.cli.event_loop import run_to_exit
 from mind2web2.cli.options import given_settings
 from mind2web2.cli.settings_file import with_file
 from mind2web2.errors import UsageError
 from mind2web2.judge.store import FILE_NAME
-from mind2web2.judge.tokens import text_tokens
-from mind2web2.llm_client.chat import Usage
-from mind2web2.llm_client.prices import total_price_usd
 from mind2web2.pages.library import PageLibrary
 from mind2web2.plugins.probe import AUTO
 from mind2web2.plugins.probe.asking import Draft, Probe, Reply, ask_probes
-from mind2web2.plugins.probe.cases import CaseReader, PassedClaim, passed_claims
-from mind2web2.plugins.probe.report import (
-    PROBES_FOLDER,
-    ProbeReport,
-    compared,
-    probe_report,
-)
+from mind2web2.plugins.probe.cases import CaseReader, PassedClaims, passed_claims
+from mind2web2.plugins.probe.estimate import estimate_lines
+from mind2web2.plugins.probe.outputs import print_report
+from mind2web2.plugins.probe.report import PROBES_FOLDER, compared, probe_report
 from mind2web2.plugins.probe.survivors_page import survivors_page
 from mind2web2.results.stored_results import latest_results
 from mind2web2.runs.paths import paths_of
 from mind2web2.runs.session import open_run
 from mind2web2.runs.settings import RunSettings
-from mind2web2.utils.dollars import dollars
 from mind2web2.utils.files import write_whole
 from mind2web2.utils.path_config import PathConfig
-from mind2web2.utils.text import counted, percent
+from mind2web2.utils.text import counted
 
 _AUTO_STEP = 60
 # With --sample auto.
 MOST_PROBES = 2_000
-_OUTPUT_TOKENS = 300
-_SURVIVORS_SHOWN = 5
 _STOPPED = "Stopped. Every reply so far is kept: the same command continues from here."
 
 
@@ -102,7 +92,7 @@ class _Plan:
         claims = passed_claims(
             self.paths.eval_results_root, self.agent, self.judges[0].task_ids or ()
         )
-        Random(self.seed).shuffle(claims)
+        Random(self.seed).shuffle(claims.quoted)
         reader = CaseReader(
             self.paths.cache_root / self.agent,
             self.paths.answers_root / self.agent,
@@ -119,13 +109,11 @@ class _Plan:
 class _Drafting:
     """Reads as many claims and pages as a number of probes needs."""
 
-    def __init__(
-        self, agent: str, claims: Sequence[PassedClaim], reader: CaseReader, draft: Draft
-    ) -> None:
+    def __init__(self, agent: str, claims: PassedClaims, reader: CaseReader, draft: Draft) -> None:
+        self.claims = claims
         self.draft = draft
         self._agent = agent
-        self._claims = claims
-        self._unread = iter(claims)
+        self._unread = iter(claims.quoted)
         self._reader = reader
 
     async def first(self, count: int) -> list[Probe]:
@@ -144,30 +132,24 @@ class _Drafting:
         while is_more and len(self.draft.probes) < count:
             is_more = await asyncio.to_thread(self.draft.add_further)
         if not self.draft.probes:
+            claims = counted(len(self.claims.quoted), "claim")
             raise UsageError(
-                f"nothing to probe: of {counted(len(self._claims), 'claim')} of {self._agent} that passed "
-                "by a quotation from a page, none has a page on which its fact can be changed"
+                f"nothing to probe: of {claims} of {self._agent} that passed by a quotation from a page, "
+                "none has a page on which its fact can be changed"
             )
         return self.draft.first(count)
 
 
 async def _estimated(plan: _Plan, console: Console) -> int:
-    probes = await plan.drafting().first(
-        plan.sample if isinstance(plan.sample, int) else MOST_PROBES
-    )
-    tokens = sum(
-        text_tokens(probe.change.text) + text_tokens(probe.case.answer) + _OUTPUT_TOKENS
-        for probe in probes
-    )
-    usages = [Usage(tokens, output_tokens=_OUTPUT_TOKENS * len(probes))]
+    drafting = plan.drafting()
+    wanted = plan.sample if isinstance(plan.sample, int) else MOST_PROBES
+    probes = await drafting.first(wanted)
     for settings in plan.judges:
-        cost = total_price_usd(usages, settings.model)
-        price = "price unknown" if cost is None else f"about {dollars(cost)}"
-        line(
-            console,
-            f"{settings.model}: {counted(len(probes), 'request')} with controls, about {tokens:,} tokens "
-            f"in, {price}, without discounts for repeated text. Nothing was asked.",
-        )
+        for text in estimate_lines(probes, settings.model, plan.target):
+            line(console, text)
+    if len(drafting.draft.probes) < wanted:
+        line(console, f"The results have {counted(len(drafting.draft.probes), 'probe')} at most.")
+    line(console, "Nothing was asked.")
     return 0
 
 
@@ -189,7 +171,7 @@ async def _probed(plan: _Plan, console: Console, options: argparse.Namespace) ->
         sys.stdout.write(f"[{','.join(report.model_dump_json() for report in reports)}]\n")
     else:
         for report in reports:
-            _print_report(console, report, plan, shows_all=options.survivors)
+            print_report(console, report, drafting.claims.others, shows_all=options.survivors)
         for other, replies in zip(reports[1:], replies_of[1:], strict=True):
             line(console, compared(reports[0].judge, replies_of[0], other.judge, replies))
     return 1 if any(report.failed for report in reports) else 0
@@ -236,63 +218,3 @@ def _progress(console: Console, probes: int) -> Iterator[Callable[[], object]]:
     ) as bar:
         task = bar.add_task("", total=probes)
         yield lambda: bar.advance(task)
-
-
-def _print_report(console: Console, report: ProbeReport, plan: _Plan, *, shows_all: bool) -> None:
-    line(
-        console,
-        f"{report.judge} on {plan.agent}: {counted(report.probes, 'probe')} "
-        f"of {counted(report.claims, 'claim')}",
-    )
-    table = Table("change", "probes", "noticed", "95% interval")
-    for kind, share in report.by_kind.items():
-        table.add_row(kind, str(share.count), _percent(share.value), _interval(share))
-    table.add_row(
-        "all",
-        str(report.noticed.count),
-        _percent(report.noticed.value),
-        _interval(report.noticed),
-    )
-    console.print(table)
-    line(
-        console,
-        f"The judge would pass {_percent(report.false_passes.value)} of claims that a page does not support "
-        f"(95% interval {_interval(report.false_passes)}), if it reads other pages as it read these.",
-    )
-    line(
-        console,
-        f"Controls, where the verdict must stay: {_percent(report.false_alarms.value)} of "
-        f"{report.false_alarms.count} changed.",
-    )
-    if report.failed:
-        line(
-            console,
-            f"{counted(report.failed, 'probe')} failed; the same command asks only for these.",
-        )
-    shown = report.survivors if shows_all else report.survivors[:_SURVIVORS_SHOWN]
-    for survivor in shown:
-        _print_survivor(console, survivor)
-    if len(report.survivors) > len(shown):
-        line(
-            console,
-            f"{len(report.survivors) - len(shown)} more verdicts stayed: --survivors prints all.",
-        )
-
-
-def _print_survivor(console: Console, survivor: OtherReply) -> None:
-    line(console, "")
-    line(console, f"Not read from the page: {survivor.place} ({survivor.kind})")
-    line(console, f"  claim:      {survivor.claim}")
-    line(console, f"  page was:   {survivor.page_before}")
-    line(console, f"  page is:    {survivor.page_after}")
-    line(console, f"  the judge:  {survivor.reason_after}")
-
-
-def _percent(value: float | None) -> str:
-    return "-" if value is None else percent(value)
-
-
-def _interval(share: Share) -> str:
-    if share.low is None or share.high is None:
-        return "too few pages"
-    return f"{percent(share.low)} to {percent(share.high)}"

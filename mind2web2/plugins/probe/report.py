@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import logging
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -21,6 +22,8 @@ log = logging.getLogger(__name__)
 
 # Characters of the page on either side of a change that readers see.
 _CONTEXT_CHARS = 160
+_CUT_WORD_BEFORE = re.compile(r"^\S{1,30}(?=\s)")
+_CUT_WORD_BEHIND = re.compile(r"(?<=\s)\S{1,30}$")
 PROBES_FOLDER = "probes"
 REPORT_NAME = "probe.json"
 
@@ -162,8 +165,11 @@ def _survivor(reply: Reply) -> OtherReply:
 
 
 def _around(text: str, start: int, end: int) -> Excerpt:
-    return Excerpt(
-        before=text[max(0, start - _CONTEXT_CHARS) : start],
-        changed=text[start:end],
-        after=text[end : end + _CONTEXT_CHARS],
-    )
+    """Return a passage with whole words around it."""
+    before = text[max(0, start - _CONTEXT_CHARS) : start]
+    after = text[end : end + _CONTEXT_CHARS]
+    if start > _CONTEXT_CHARS:
+        before = _CUT_WORD_BEFORE.sub("", before)
+    if end + _CONTEXT_CHARS < len(text):
+        after = _CUT_WORD_BEHIND.sub("", after)
+    return Excerpt(before=before, changed=text[start:end], after=after)

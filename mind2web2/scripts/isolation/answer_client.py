@@ -105,7 +105,7 @@ Judged = tuple[bool, Evidence]
 Filled = tuple[str | None, ExtractionRecord]
 # A page's images, as data URLs, and its text.
 PageInfo = tuple[list[str], str]
-# What the run replies to a script.
+# The types of the run's replies to a script.
 REPLIES = (ChatReply, Filled, ImageLimit, Judged, PageInfo, SentLedger, str | None)
 
 
@@ -193,7 +193,8 @@ class AnswerClient(AsyncCalls):
     """The client that one answer's script receives: the run's judge, whatever model the script names.
 
     Args:
-        voters: the judges that vote on claims, in the order in which they are asked; the last decides.
+        voters: the judges that vote on claims, in the order in which they are asked; the last
+            decides.
         skips: what a replayed run has recorded about skipped verifications.
         decides: of two judges, the one that decides; this is then the first.
     """
@@ -357,7 +358,7 @@ class AnswerClient(AsyncCalls):
             return True, Undecided()
         if questions.ends_at_stand_ins:
             questions.end()
-        # What is passed on in the place of the verdict tells by itself when it is looked at.
+        # The object in the place of the verdict reports by itself that somebody reads it.
         verdict: Any = unread_verdict(questions.end)
         return verdict, Undecided(on_read=questions.end)
 
@@ -405,7 +406,10 @@ class AnswerClient(AsyncCalls):
             questions.end()
 
     async def page_info(self, url: str, given: Given) -> PageInfo:
-        """Return a page's images as data URLs and its text. Raises CaptureError: it is unavailable."""
+        """Return a page's images as data URLs and its text.
+
+        Raises CaptureError: it is unavailable.
+        """
         found = await self._reply("page_info", PageInfo, url=url, given=self._given(given))
         if isinstance(found, UnknownReply):
             self._end_unless_shown()
@@ -469,7 +473,7 @@ class AnswerClient(AsyncCalls):
             number = self._templates.number(template_class)
             return await self.questions.reply(question, kind, arguments, number)
         except (TypeError, ValueError, RecursionError) as error:
-            # What the script gives cannot be sent.
+            # The script's values cannot be sent.
             raise self.fail(unexpected(error)) from error
 
     def _with_value(self, reply: ChatReply, request: ChatRequest, name: str | None) -> ChatReply:

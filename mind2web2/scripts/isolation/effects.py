@@ -1,7 +1,7 @@
-"""Threads, programs, connections and files of a script, seen in its process by audit hooks.
+"""The effects of a script beside its questions, and the files that it reads while it is loaded.
 
-A script that changes anything outside its process is not run again: all of it would happen again. One that
-reads a file while it is loaded has to be loaded again when the file changes.
+A script that starts threads or programs, opens connections or writes files is not run again: all of
+it would happen again. If a file changes that it has read while it was loaded, it is loaded again.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Processes for scripts: a fork server with the package loaded, and the run's use of it.
 
-The fork server forks a process for each script in milliseconds. It runs no script itself, and has no API
-keys, threads or event loop. Each script's process has a *liveness socket*: the fork server reports on it how
-the process ended, or why it could not be forked; once the run closes its end, or dies, the fork server kills
-the process.
+The fork server forks a process for each script in milliseconds. It runs no script itself, and has
+no API keys, threads or event loop. Each script's process has a *liveness socket*: the fork server
+reports on it how the process ended, or why it could not be forked; once the run closes its end, or
+dies, the fork server kills the process.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MAX_FILE_BYTES = 1024**3
 _CPU_GRACE_S = 5
 # A script that fills memory as fast as the machine can takes some 100 MB more in between.
 _CHECK_EVERY_S = 0.05
-# Memory that is no copy of a file: the process's own, shared memory, swapped out memory.
+# Memory that does not copy a file: the process's own, shared memory, swapped out memory.
 _COUNTED = ("RssAnon:", "RssShmem:", "VmSwap:")
 # Far more than this process ever opens; the system's own limit may be astronomic.
 _MOST_FILES = 65_536
@@ -47,7 +47,7 @@ _MOST_FILES = 65_536
 FDS_PER_START = 3
 # A request for a process: its memory limit in bytes.
 START = struct.Struct(">Q")
-# Reported with the end of a process that exceeded its memory limit.
+# The reason that is reported if a process exceeded its memory limit.
 TOO_LARGE = "memory"
 
 
@@ -56,8 +56,8 @@ class ScriptLimits:
     """Limits for one answer's evaluation; a process that exceeds one is killed.
 
     Args:
-        memory_bytes: of the process, on Linux. Allocations do not fail at the limit: a script might catch the
-            error and return another score.
+        memory_bytes: of the process, on Linux. Allocations do not fail at the limit: a script might
+            catch the error and return another score.
         processor_s: seconds of processor time.
         block_s: a script that blocks the event loop for so long is interrupted.
     """
@@ -178,7 +178,7 @@ class ForkLoop:
             self._run_script(connection_fd)
             exit_status = 0
         finally:
-            # Not sys.exit, which waits for threads that a script started.
+            # sys.exit would wait for threads that a script started.
             os._exit(exit_status)
 
     def _note_unwanted(self, child: _Child) -> None:
@@ -231,7 +231,10 @@ class ForkLoop:
 
 
 def _memory_taken(pid: int) -> int:
-    """Return how many bytes of memory a process takes; 0 where it has ended, or without Linux's /proc."""
+    """Return how many bytes of memory a process takes.
+
+    0 where it has ended, or without Linux's /proc.
+    """
     try:
         lines = Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines()
     except OSError:

@@ -1,6 +1,7 @@
 """Both ends of the connection between a run and the process of a script.
 
-Messages are JSON. The run validates what it receives by the annotations of the method that serves it.
+Messages are JSON. The run validates what it receives by the annotations of the method that serves
+it.
 """
 
 from __future__ import annotations
@@ -28,16 +29,16 @@ from mind2web2.errors import EvalScriptError, MachineError, Mind2Web2Error
 from mind2web2.judge.session import STOPPED
 from mind2web2.scripts.inputs import ClockReading
 
-# Of a message to the run: thirty screenshots, or a tree of a hundred thousand nodes.
+# The limit for a message to the run: thirty screenshots, or a tree of a hundred thousand nodes.
 MAX_MESSAGE_BYTES = 64 * 1024**2
-# Of questions that are not answered yet, each with this much for its task; and of replies that a
-# script's process does not read.
+# The limit for questions without a reply yet, each with ``_TASK_BYTES`` for its task, and for
+# replies that a script's process does not read.
 MAX_WAITING_BYTES = 1_000_000_000
 _TASK_BYTES = 10_000
 _STREAM_BYTES = 1024**2
 # Of an error's text, and of a validation error in a judge's reply.
 MAX_REASON_CHARS = 20_000
-# Of a script's failure, which a table shows, and of the name of its class.
+# The limits for a script's failure, which a table shows, and for the name of its class.
 _MAX_FAILURE_CHARS = 2_000
 _MAX_NAME_CHARS = 100
 # The package's log, and the beginning of its loggers' names.
@@ -53,7 +54,8 @@ class Message:
     """One message.
 
     Args:
-        content: arguments of a question or note; the value or ``Failure`` that replies to a question.
+        content: arguments of a question or note; the value or ``Failure`` that replies to a
+            question.
         name: of the method that serves a question or note.
         number: of the question that is asked, replied to or cancelled.
     """
@@ -79,7 +81,8 @@ class Failure:
     def of_script(self) -> EvalScriptError:
         """Return the error that it is in the run, whatever name the script's process sends.
 
-        A failure of the judge, the disk or the machine is noted where it happens, which is in the run.
+        A failure of the judge, the disk or the machine is noted where it happens, which is in the
+        run.
         """
         text = self.text[:_MAX_FAILURE_CHARS]
         if self._ours() is not None:
@@ -105,7 +108,8 @@ class Question:
     Args:
         key: a hash of the rest; equal questions have one reply.
         name: of the method of the run that answers it.
-        template: the number of the script's class that a judge's reply is to fill; no part of the key.
+        template: the number of the script's class that a judge's reply is to fill; no part of the
+            key.
     """
 
     key: str
@@ -128,8 +132,9 @@ class Done:
 
     Args:
         used: the keys of the questions whose replies the script has got, in the order of use.
-        is_open: the script has got stand-ins: the rest is no result.
-        first_open: the key of the first question without a reply, which the script asks in any case.
+        is_open: the script has got stand-ins, so the rest is not a result.
+        first_open: the key of the first question without a reply, which the script asks in any
+            case.
         program_order: why the script has to run in program order; ``None`` if it need not.
         missing: the questions without a reply that the pass went on without.
         notes: those of a pass, which count only if it is the result.
@@ -257,7 +262,10 @@ class _End(ABC):
         """Return the error that the other end's failure is here."""
 
     async def ask(self, name: str, kind: Any, **arguments: Any) -> Any:
-        """Return the reply to a question. Raises Exception: the error that the other end replied with."""
+        """Return the reply to a question.
+
+        Raises Exception: the error that the other end replied with.
+        """
         number = next(self._numbers)
         reply = self._waiting[number] = asyncio.get_running_loop().create_future()
         try:
@@ -283,8 +291,8 @@ class _End(ABC):
 class RpcClient(_End):
     """The script's end of the connection to the run.
 
-    ``note`` returns once the message is sent. It may be called from any thread, and the message reaches the
-    run even if the process crashes right afterwards.
+    ``note`` returns once the message is sent. It may be called from any thread, and the message
+    reaches the run even if the process crashes right afterwards.
     """
 
     def __init__(self, fd: int) -> None:
@@ -326,7 +334,10 @@ class RpcClient(_End):
         loop.add_reader(self._fd, take)
 
     def ask_now(self, name: str, kind: Any, **arguments: Any) -> Any:
-        """Return what ``ask`` does to code that cannot await, in any thread; call after ``listen``."""
+        """Return what ``ask`` does to code that cannot await, in any thread.
+
+        Call after ``listen``.
+        """
         loop, thread, take = self._listening
         if threading.get_ident() != thread:
             return asyncio.run_coroutine_threadsafe(
@@ -440,7 +451,7 @@ class RpcConnection(_End):
                     self.take_reply(message)
                 case "cancel":
                     if task := self._questions.get(message.number):
-                        # Whether that is a failure, the script's process says.
+                        # The script's process says if that is a failure.
                         task.cancel(STOPPED)
                 case "ask":
                     self._begin(message, len(content) + _TASK_BYTES, service)

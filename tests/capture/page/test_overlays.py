@@ -139,7 +139,7 @@ async def test_a_page_behind_its_banner_is_no_wall(page, content):
 async def test_dialogs_are_closed_and_their_text_is_kept(page):
     """A dialog over the page is closed by its own button.
 
-    What it said is read at the page's end.
+    Its text is read at the page's end.
     """
     html = (
         f"{ARTICLE}<div role=dialog aria-modal=true id=d style='{COVER}'><button aria-label=Close"

@@ -208,7 +208,7 @@ async def test_a_page_within_the_limit_is_not_called_cut(page):
 
 
 async def test_password_fields_are_counted(page):
-    """Also those in frames."""
+    """Fields in frames are counted too."""
     await page.set_content(
         "<!doctype html><title> A \n title</title><form><input type=password><input></form>"
         "<iframe srcdoc='<input type=PASSWORD>'></iframe>"

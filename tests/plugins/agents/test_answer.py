@@ -94,7 +94,7 @@ def test_standard_output_is_the_answer_where_no_file_is_named(folder):
 
 
 def test_a_function_answers(folder):
-    """Called with the question alone, in a process of its own."""
+    """It is called with the question alone, in a process of its own."""
     (folder / "my_agent.py").write_text(
         "async def ask(question):\n    return {'answer': question.upper(), 'cost_usd': 0.25}\n"
     )

@@ -139,7 +139,6 @@ def test_an_mhtml_file_of_thousands_of_parts_is_read_at_once(tmp_path):
 
 @pytest.mark.usefixtures("project")
 def test_an_mhtml_file_nested_without_end_is_one_line(tmp_path):
-    """Not a traceback."""
     nested = "".join(
         f"Content-Type: multipart/mixed; boundary=b{n}\n\n--b{n}\n" for n in range(3000)
     )

@@ -7,10 +7,11 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from checked_reports import PAGES, REPORT, judged, page
+from checked_reports import OLD_PAGE, PAGES, REPORT, judged, page
 from projects import KEY_VARIABLES, call
+from servers.archive_server import ArchiveServer
 from servers.judge_server import JudgeServer
-from servers.local_http import LocalHttp
+from servers.local_http import Answer, LocalHttp
 
 from mind2web2.cli import main
 
@@ -43,15 +44,19 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
         pytest.MonkeyPatch.context() as patch,
         JudgeServer(reply=judged) as server,
         LocalHttp(page) as site,
+        ArchiveServer({}) as archive,
     ):
+        copy = Answer(f"<p>{OLD_PAGE}</p>".encode(), headers={"Content-Type": "text/html"})
+        archive.copies[f"{site.url}/old"] = {"20200101000000": copy}
         for name in KEY_VARIABLES:
             patch.delenv(name, raising=False)
         project = Project(tmp_path_factory.mktemp("project"), server, REPORT.format(site.url))
         project.enter(patch)
-        assert len(json.loads(project.check("--list"))["statements"]) == 7
+        assert len(json.loads(project.check("--list"))["statements"]) == 8
         assert (server.requests, Path("checks").exists()) == ([], False)
         outputs = [word for end in ("json", "xml", "html") for word in ("-o", f"found.{end}")]
-        yield replace(project, first=project.check(*outputs))
+        from_archive = ("--archive", "--archive_url", archive.url)
+        yield replace(project, first=project.check(*outputs, *from_archive))
 
 
 @pytest.fixture
@@ -65,23 +70,30 @@ def test_each_claim_has_a_verdict() -> None:
     found = json.loads(Path("found.json").read_text())
     assert [each["verdict"] for each in found["statements"]] == [
         *("supported", "contradicted", "not there", "supported"),
-        *("page unavailable", "no source given", "page unavailable"),
+        *("page unavailable", "no source given", "page unavailable", "supported"),
     ]
-    assert found["figures"]["precision"]["value"] == 0.5
-    assert found["figures"]["coverage"]["value"] == pytest.approx(6 / 7)
-    assert found["figures"]["effective_citations"]["value"] == 2
+    assert found["figures"]["precision"]["value"] == 0.6
+    assert found["figures"]["coverage"]["value"] == pytest.approx(7 / 8)
+    assert found["figures"]["effective_citations"]["value"] == 3
     assert found["invented"] == ["https://no-such-host.invalid/a"]
     suite = ElementTree.parse("found.xml").getroot()[0]
     counts = (suite.get("tests"), suite.get("failures"), suite.get("errors"))
-    assert counts == ("6", "2", "2")
+    assert counts == ("7", "2", "2")
     assert 'class="contradicted"' in Path("found.html").read_text()
+
+
+def test_an_archive_has_the_copy_of_a_page_that_is_gone(project: Project) -> None:
+    found = json.loads(Path("found.json").read_text())
+    (source,) = found["statements"][-1]["claims"][0]["sources"]
+    assert source["page"].endswith(f"/web/20200101000000id_/{source['source']}")
+    assert source["page"] in project.first
 
 
 def test_a_replay_needs_no_judge_and_fails_below_a_bound(project: Project) -> None:
     asked = len(project.judge.requests)
     bound = ("--fail_under", "precision=.9")
     lines = project.check("--llm_provider", "replay", *bound, status=1).splitlines()
-    assert lines[-1] == "Failed: precision is 0.500, below 0.9"
+    assert lines[-1] == "Failed: precision is 60.0%, below 90.0%"
     assert lines[-9:-1] == project.first.splitlines()[-11:-3]
     assert len(project.judge.requests) == asked
 
@@ -92,8 +104,8 @@ def test_the_same_command_asks_nothing_and_flags_pages_with_the_question(project
     flagged = json.loads(Path("flagged.json").read_text())
     assert len(project.judge.requests) == asked
     assert [url.rsplit("/")[-1] for url in flagged["contaminated"]] == ["dam"]
-    assert flagged["precision_without"]["of"] == 1
-    assert "Citation precision without them: 0.000" in printed
+    assert flagged["precision_without"]["of"] == 2
+    assert "Citation precision without them: 50%" in printed
 
 
 def test_without_a_key_the_command_prints_hints(
@@ -110,7 +122,7 @@ def test_without_a_key_the_command_prints_hints(
     hints = json.loads(Path("hints.json").read_text())
     assert [(each["kind"], each["statement"], each["detail"].split(":")[0]) for each in hints] == [
         *(("dead source", None, "dead"), ("invented address", None, "invented")),
-        *(("date not on the page", 1, "1940"), ("no source", 5, ""), ("no source", 7, "")),
+        *(("date not on the page", 1, "1940"), ("no source", 5, ""), ("no source", 8, "")),
     ]
     assert len(project.judge.requests) == asked
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from mind2web2.plugins.check.question import VARIABLE, question_of
+from mind2web2.plugins.check.question import question_of
+from mind2web2.plugins.check.scoring import script_with
 
 
 @pytest.mark.parametrize(
@@ -21,6 +22,7 @@ def test_the_question_is_in_the_report(report: str, expected: str) -> None:
     assert question_of(report) == expected
 
 
-def test_the_question_of_the_command_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, "Which?")
-    assert question_of("# Dams") == "Which?"
+def test_the_script_has_the_question_of_the_command() -> None:
+    variables: dict[str, object] = {}
+    exec(script_with('Which "dam"?\n\\'), variables)
+    assert variables["QUESTION"] == 'Which "dam"?\n\\'

@@ -1,5 +1,6 @@
 """The pages that stand in for walled, dead and changed ones."""
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,10 +17,15 @@ HTML = {"Content-Type": "text/html"}
 PAGES = {
     "/doi/10.1000/dam": "The landing page says that the dam is 221 m high.",
     "/now": "The page of today says that the dam is closed.",
+    "/open": "The open copy says that the dam is old.",
 }
+OPEN_DOI = "10.1000/mill"
 
 
 def answer(request: Request) -> Answer:
+    if request.path == f"/unpaywall/{OPEN_DOI}" and request.query == {"email": "me@a.example"}:
+        found = {"best_oa_location": {"url": f"http://{request.headers['Host']}/open"}}
+        return Answer(json.dumps(found).encode(), headers={"Content-Type": "application/json"})
     text = PAGES.get(request.path)
     status = 200 if text else 403
     return Answer(f"<title>A page</title><p>{text or 'Forbidden'}</p>".encode(), status, HTML)
@@ -31,9 +37,9 @@ def copy(text: str) -> Answer:
 
 async def test_landing_pages_and_copies_stand_in_and_are_named(tmp_path: Path) -> None:
     with LocalHttp(answer) as site, ArchiveServer({}) as archive:
-        paper, now, gone = (
-            f"{site.url}{path}" for path in ("/10.1000/dam/full.pdf", "/now", "/gone")
-        )
+        paths = ("/10.1000/dam/full.pdf", "/now", "/gone", f"/{OPEN_DOI}")
+        sources = [f"{site.url}{path}" for path in paths]
+        _, now, gone, _ = sources
         archive.copies[now] = {
             "20200101000000": copy("In 2020 the page said that the dam was open.")
         }
@@ -45,19 +51,19 @@ async def test_landing_pages_and_copies_stand_in_and_are_named(tmp_path: Path) -
             RunSettings(allow_private_network=True),
             *(cache, TASK, archive.url),
             uses_archive=True,
+            email="me@a.example",
             doi_url=f"{site.url}/doi",
+            unpaywall_url=f"{site.url}/unpaywall",
         )
         moment = datetime(2020, 2, 1, tzinfo=UTC)
-        await capturing.capture([paper, now, gone], moment, CrawlProgress())
-        found = [source_page(capturing.pages, url) for url in (paper, now, gone)]
-    assert [
-        ("landing page" in found[0].text),
-        "2020" in found[1].text,
-        "Eels" in found[2].text,
-    ] == [True] * 3
+        await capturing.capture(sources, moment, CrawlProgress())
+        found = [source_page(capturing.pages, url) for url in sources]
+    words = ("landing page", "2020", "Eels", "open copy")
+    assert all(word in page.text for word, page in zip(words, found, strict=True))
     assert all(page.is_stand_in and page.problem is None for page in found)
     assert found[0].read_at.endswith("/doi/10.1000/dam")
     assert "/web/20200101000000" in found[1].read_at
+    assert found[3].read_at.endswith("/open")
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Which statements a report makes and what each cites; the reports are invented."""
 
+import time
+
 import pytest
 
 from mind2web2.plugins.check.statements import ReadReport, read_report
@@ -287,6 +289,24 @@ def test_sources_that_are_only_listed_are_uncited() -> None:
 def test_other_languages(text: str, expected: list[list[str]]) -> None:
     sources = [sources for _, sources in pairs(read_report(text))]
     assert [each for each in sources if each] == [each for each in expected if each]
+
+
+def test_marks_of_four_digits_need_an_entry() -> None:
+    entries = "\n".join(f"{number}. https://n{number}.example/a" for number in range(1, 1003))
+    report = read_report(
+        f"It is old [1001]. It broke [999-1001] in [1953].\n1936. It held.\n\n## References\n{entries}"
+    )
+    assert pairs(report)[:2] == [
+        ("It is old [1001].", ["n1001"]),
+        ("It broke [999-1001] in [1953].", ["n999", "n1000", "n1001"]),
+    ]
+    assert report.unresolved == []
+
+
+def test_many_headings_of_lists_are_read_in_linear_time() -> None:
+    began = time.process_time()
+    read_report("Sources\n\n" * 5000)
+    assert time.process_time() - began < 5
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def log(root, tmp_path_factory):
 
 def read_log(path):
     """Return the content of a log."""
-    # Not at the top: every process that collects the tests would load it, for two seconds.
+    # At the top, every process that collects the tests would load it, for two seconds.
     from inspect_ai.log import read_eval_log
 
     return read_eval_log(str(path))

@@ -359,7 +359,7 @@ async def test_a_server_may_list_the_model_under_its_alias(start, client_of):
 
 
 async def test_a_pool_is_asked_for_no_other_model(start, client_of):
-    """Also where its servers take any name."""
+    """This holds even if its servers accept any name."""
     server = start("yes")
     with pytest.raises(JudgeUnusableError, match="the judge pool serves judge-1, not judge-2"):
         await client_of(server).chat(ChatRequest("judge-2", MESSAGES))

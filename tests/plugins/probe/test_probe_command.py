@@ -104,6 +104,8 @@ def test_a_sample_ends_where_the_interval_is_narrow_enough(example):
     assert first["probes"] <= second["probes"]
     controls = second["false_alarms"]["count"] - first["false_alarms"]["count"]
     assert further == second["probes"] - first["probes"] + controls
+    # Their text is changed as that of other pages.
+    assert any(".pdf" in each["url"] for each in second["survivors"])
 
 
 def test_two_judges_are_compared_on_the_same_probes(example):
@@ -130,7 +132,9 @@ def test_an_estimate_asks_nothing(example):
     with JudgeServer() as server:
         outcome = probe(example, server, "--estimate")
         assert server.requests == []
-    assert "Nothing was asked." in outcome.stdout
+    lines = outcome.stdout.splitlines()
+    assert "3 points to either side takes about 258 requests" in lines[1]
+    assert (lines[-2], lines[-1]) == ("The results have 77 probes at most.", "Nothing was asked.")
 
 
 def test_an_agent_without_results_is_named(example):
@@ -147,3 +151,4 @@ def test_verdicts_that_stayed_are_shown_page_beside_page(example):
     assert page.count("<article>") == 5
     assert "&lt;b&gt;sure" in page
     assert "Not read from the page:" in outcome.stdout
+    assert "Left out: 0 claims that passed without a quotation" in outcome.stdout

@@ -111,7 +111,7 @@ async def test_a_killed_fork_server_costs_no_answer(project, homes):
 
 
 async def test_a_judge_that_fails_while_the_fork_server_dies_is_the_reason(project, homes):
-    """Not the end of the fork server."""
+    """The end of the fork server is not the reason."""
 
     def kill_and_fail(_claim):
         for pid in processes_of(project)[:0:-1]:
@@ -251,7 +251,7 @@ def test_a_fork_server_that_was_not_needed_is_killed(server):
 
 
 async def test_a_connection_that_wrote_its_last_bytes_while_it_closed_is_dropped():
-    """Its transport has no loop any more, and leaving is no error."""
+    """Its transport has no loop any more, and leaving it succeeds."""
     ours, theirs = socket.socketpair()
     sent = bytes(8 * 1024**2)
     with theirs:

@@ -145,7 +145,10 @@ def asked(name, *arguments):
     ],
 )
 async def test_a_question_that_fails_in_the_run_is_no_verdict(project, line, reason):
-    """Even if the script catches the error; the answer's log has the traceback of an unforeseen one."""
+    """Even if the script catches the error.
+
+    The answer's log has the traceback of an unforeseen one.
+    """
     body = f"try:\n{indent(line, '    ')}\nexcept Exception: pass"
     forged, other = await outcomes_of(project, body)
     assert (forged.result, forged.reason) == (None, reason)
@@ -244,7 +247,7 @@ async def test_an_odd_record_of_a_script_costs_nothing(project, lines):
 
 
 async def test_the_fields_of_a_record_are_its_own(project, capfd):
-    """Extras that have the names of such fields are left out, and a text is no format."""
+    """Extras with the names of such fields are left out, and a text is not used as a format."""
     extra = {"args": "x", "exc_info": "x", "levelname": "FATAL", "metres": "80"}
     record = {**RECORD, "name": "n", "text": "%0900000000d", "extra": extra}
     body = f"run.note('log', to='answer', record={record!r})"

@@ -1,4 +1,4 @@
-"""What a script's process gets: ``script_memory``, ``--script_env``, and a number of its own."""
+"""The settings of a script's process: ``script_memory``, ``--script_env``, its own number."""
 
 import os
 import subprocess
@@ -49,7 +49,7 @@ def seen_by(project, server, *more):
 
 
 def test_each_script_runs_in_a_process_of_its_own(project, own_pid):
-    """Also in an evaluation from Python."""
+    """The evaluation is called from Python."""
     with JudgeServer() as server:
         pids = [seen_by(project, server)["pid"] for _ in range(2)]
     assert len({own_pid, *pids}) == 3

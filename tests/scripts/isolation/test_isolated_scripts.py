@@ -177,7 +177,10 @@ TOO_MUCH = "script lake.py took more than 150 MB of memory (script_memory in min
     ids=["used", "used, whatever it catches", "reserved", "of threads"],
 )
 async def test_a_script_that_uses_too_much_memory_has_no_result(project, body, score, reason):
-    """Nothing is refused, which it might catch: no score rests on our limit. Unused memory does not count."""
+    """Nothing is refused, which it might catch: no score rests on our limit.
+
+    Unused memory does not count.
+    """
     broken, other = await outcomes_of(project, body, SMALL)
     assert (broken.score if broken.result else None, broken.reason) == (score, reason)
     assert (other.score, other.reason) == (1.0, None)
@@ -236,7 +239,7 @@ async def test_what_a_script_leaves_running_does_not_matter(project, body):
 
 
 async def test_processes_that_a_script_leaves_running_are_ended(project):
-    """Also one whose parent is gone."""
+    """A process whose parent is gone is ended too."""
     pids = project.root / "pids"
     broken, other = await outcomes_of(
         project,
@@ -258,7 +261,7 @@ def alive(pids):
 
 
 async def test_what_a_script_prints_goes_to_its_log(project, capfd):
-    """Also what its own processes print; neither our output nor the result suffers."""
+    """The output of its own processes goes there too; neither our output nor the result suffers."""
     body = (
         "import os, sys\n"
         "print('deep', 'water', end='', flush=False)\n"
@@ -315,7 +318,10 @@ def read_json_line(line):
 
 
 async def test_no_secret_is_inherited(project, monkeypatch):
-    """Neither by the environment nor by an open file; the process starts with three and its connection."""
+    """Neither by the environment nor by an open file.
+
+    The process starts with three and its connection.
+    """
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
     monkeypatch.setenv("MY_TOKEN", "sk-very-secret")
     monkeypatch.setenv("HTTPS_PROXY", "http://me:sk-very-secret@proxy.example")

@@ -345,7 +345,7 @@ async def test_a_script_is_asked_in_between(script):
 
 
 async def test_a_failure_in_between_is_the_scripts(script):
-    """It is no failure of the judge, whose name it may have."""
+    """Its name may be that of a failure of the judge."""
     end, _, _, _ = script
     end.ask(1, "check", text="?")
     asked = await end.reply()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import re
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from itertools import count
@@ -186,30 +186,25 @@ def _group(template: type[BaseModel], above: Path, place: _Place, choices: Choic
 
 def _single(shape: FieldShape, is_list: bool, place: _Place, choices: Choices) -> Any:
     given = choices.values.get((place.extraction, shape.path)) or choices.kinds.get(shape.kind)
-    value = given[place.index % len(given)] if given else None
-    if value is None:
-        value = _value(shape, place)
     if not is_list:
-        return value
-    # One address is enough; other lists of plain values have as many as lists of groups.
+        return _value(shape, place, given)
     number = choices.counts.get((place.extraction, shape.path))
-    if given and number is None and shape.kind != "address":
-        return [each for each in given if each is not None]
-    if shape.kind == "address" or not isinstance(value, str):
-        return [value]
-    places = [
-        _Place(place.extraction, place.order, each) for each in range(number or choices.count)
-    ]
-    return [_value(shape, each) for each in places]
+    if number is None:
+        if given and shape.kind != "address":
+            return [each for each in given if each is not None]
+        # One address is enough; other lists of texts have as many as lists of groups.
+        number = choices.count if shape.kind == "text" else 1
+    places = [_Place(place.extraction, place.order, place.index + each) for each in range(number)]
+    return [_value(shape, each, given) for each in places]
 
 
-def _value(shape: FieldShape, place: _Place) -> Any:
-    if shape.kind == "choice":
-        return shape.choices[0]
-    if shape.kind == "flag":
-        return True
-    if shape.kind == "other":
-        return {}
+def _value(shape: FieldShape, place: _Place, given: Sequence[Any] | None) -> Any:
+    chosen = given[place.index % len(given)] if given else None
+    if chosen is not None:
+        return chosen
+    fixed: dict[Kind, Any] = {"flag": True, "other": {}}
+    if shape.choices or shape.kind in fixed:
+        return shape.choices[0] if shape.choices else fixed[shape.kind]
     name = shape.name.lower()
     if shape.kind == "number":
         return next((number for hint, number in _NUMBERS if hint in name), 3) + place.index

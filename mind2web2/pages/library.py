@@ -305,6 +305,12 @@ class RunCache(PageCache, Protocol):
     page_limit: Limit | None
     captures: SharedCaptures | None
 
+    def note_shown(self, url: str, sha256: str | None) -> None:
+        """Note the digest of a page as the judge was shown it."""
+
+    def note_captured(self, url: str) -> None:
+        """Let the script see a page that its verdicts or values rest on."""
+
 
 def run_cache(cache: PageCache | None) -> RunCache | None:
     """Return a cache as one of a run, ``None`` for a cache of a script's own."""

@@ -20,7 +20,7 @@ from mind2web2.judge.protocol import Judge
 from mind2web2.judge.session import STOPPED
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.rubric.verdicts import is_score
-from mind2web2.scripts.limits import LogLimit, ScriptBlockedError, ScriptStops
+from mind2web2.scripts.limits import ScriptBlockedError, ScriptStops
 from mind2web2.scripts.load import EvaluateAnswer, check_toolkit_names, load_eval_script
 from mind2web2.utils.api_misuse import ScriptReports, is_installed, script_reports
 
@@ -192,9 +192,6 @@ async def run_script(
         EvalScriptError: it raised, did not return in time, or returned what is not a result.
         JudgeError: a judge failure that the script let through.
     """
-    limit = LogLimit(stops)
-    for handler in logger.handlers[:1]:
-        handler.addFilter(limit)
     log_unseen_errors(log)
     task = asyncio.ensure_future(_contained(evaluate, path))
     timed_out = False
@@ -205,8 +202,6 @@ async def run_script(
             await _stop(task, path, logger)
         if task.done() and not task.cancelled():
             task.exception()  # retrieved: the script's own failure is reported below
-        for handler in logger.handlers:
-            handler.removeFilter(limit)
     if timed_out and timeout_s is not None:
         raise out_of_time(path, timeout_s)
     if task.cancelled():

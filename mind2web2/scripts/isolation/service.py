@@ -50,7 +50,6 @@ from mind2web2.scripts.isolation.rpc import (
 )
 from mind2web2.scripts.run import ScriptCall
 from mind2web2.verification.claims import ClaimJudging
-from mind2web2.verification.config import config_with
 from mind2web2.verification.context import EvaluationContext
 from mind2web2.verification.extraction import filled
 from mind2web2.verification.messages import OWN_TEMPLATES
@@ -222,8 +221,8 @@ class RunService:
             capture=cache.captures,
             llm_limit=nullcontext(),
             page_limit=cache.page_limit or nullcontext(),
-            config=config_with(given.evaluator_config),
             logger=self.logger,
+            settings=given.evaluator_config,
             votes=self.votes,
         )
 

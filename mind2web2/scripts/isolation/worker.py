@@ -303,7 +303,7 @@ class ScriptHome:
         task_cache, pages = CacheFileSys(job.cache_dir), RunPages(client)
         pages.set_stored_at_first(task_cache, job.stored_at_first)
         cache = AnswerCache(task_cache, pages, asyncio.Semaphore(_OWN_CAPTURES), captures)
-        logger = _logger(job, client)
+        logger = _logger(job, client, self._stops)
         log_unseen_errors(logger)
 
         async def ask_run(request: ServiceRequest, _ask: AskService) -> Any:
@@ -352,7 +352,7 @@ def _open_files() -> int:
     return len(os.listdir("/dev/fd"))  # noqa: PTH208 (numbers, not paths)
 
 
-def _logger(job: PassJob, client: RpcClient) -> logging.Logger:
+def _logger(job: PassJob, client: RpcClient, stops: ScriptStops) -> logging.Logger:
     """Return the answer's logger; records of the package are sent to the run as well."""
     package = logging.getLogger(PACKAGE)
     package.setLevel(job.package_level)
@@ -362,7 +362,7 @@ def _logger(job: PassJob, client: RpcClient) -> logging.Logger:
     logger = logging.Manager(logging.RootLogger(logging.DEBUG)).getLogger(job.logger_name)
     logger.propagate = False
     logger.setLevel(logging.DEBUG)
-    logger.addHandler(RelayHandler(client.note, "answer"))
+    logger.addHandler(RelayHandler(client.note, "answer", stops))
     return logger
 
 

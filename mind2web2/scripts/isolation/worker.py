@@ -230,8 +230,7 @@ class ScriptHome:
             return EvalScriptError(
                 f"script {path.name} was changed just now: run the same command again"
             )
-        source = path.read_bytes()
-        self._tells_stand_ins = tells_stand_ins(source, path)
+        self._tells_stand_ins = tells_stand_ins(path)
         return evaluate
 
     def run(self, connection_fd: int) -> None:

@@ -20,6 +20,7 @@ from mind2web2.errors import (
 )
 from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.caching import CachingJudge
+from mind2web2.judge.protocol import JudgeLedger
 from mind2web2.judge.store import CheckRecord
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.captures import SharedCaptures
@@ -495,50 +496,49 @@ async def run_script_on_answer(
         raise EvalScriptError(
             f"the eval script makes mistakes (--strict): {'; '.join(script_faults)}"
         )
-    pages, listing = await asyncio.to_thread(lambda: (cache.pages_used(), cache.listing_used()))
-    others = await asyncio.to_thread(lambda: ResultFile.of(summary).other_pages(pages))
-    services = tuple({answer.key: answer for answer in ledger.services}.values())
-    made_from = provenance.model_copy(
-        update={
-            "pages": pages,
-            "refused_pages": _refused_pages(pages, run.captures),
-            "refused_downloads": tuple(sorted(set(ledger.refused_downloads))),
-            "other_pages": others,
-            "listing_sha256": listing,
-            "served": served_by(ledger.served) + served_by(ledger.first_served, is_first=True),
-            "inputs": provenance.inputs.model_copy(
-                update={
-                    "variables": tuple(run.isolation.variables),
-                    "services": services,
-                    "clock": clock if _depends_on(clock, job.script_path) else None,
-                    "as_of": run.as_of.isoformat()
-                    if isinstance(run.as_of, datetime)
-                    else run.as_of,
-                }
-            ),
-            "replayed_from": run.judge.settings.replayed_from,
-        }
-    )
+    evaluated = _Evaluated(ResultFile.of(summary), ledger, clock, cache, provenance, started)
+    return await asyncio.to_thread(_completed, job, run, text, evaluated)
+
+
+@dataclass(frozen=True)
+class _Evaluated:
+    """A script's result with all that is known of its making.
+
+    Args:
+        started: when the evaluation began, by the monotonic clock.
+    """
+
+    summary: ResultFile
+    ledger: JudgeLedger
+    clock: ClockReading | None
+    cache: AnswerCache
+    provenance: Provenance
+    started: float
+
+
+def _completed(job: AnswerSetting, run: RunParts, text: str, evaluated: _Evaluated) -> ResultFile:
+    """Return the complete result; reads files."""
+    ledger, summary = evaluated.ledger, evaluated.summary
+    pages = evaluated.cache.pages_used()
+    barred = _barred(job, run, text, pages, _question(summary))
     making = ResultMaking(
         agent_name=job.agent_name,
         answer_name=job.answer.name,
         judge_model=run.judge.settings.model,
         task_id=job.task_id,
         time_seconds=job.answer.time_s,
-        provenance=made_from,
+        provenance=_made_from(job, run, evaluated, pages),
         judge_usage=JudgeUsage.of(ledger),
         doubts=tuple(sorted(ledger.doubts)),
         ignored_arguments=tuple(sorted(set(ledger.ignored_arguments))),
-        script_faults=tuple(script_faults),
-        answer_flags=tuple(await asyncio.to_thread(flags_of, text)),
-        barred=await asyncio.to_thread(
-            _barred, job, run, text, pages, _question(ResultFile.of(summary))
-        ),
+        script_faults=tuple(dict.fromkeys(ledger.script_faults)),
+        answer_flags=tuple(flags_of(text)),
+        barred=barred,
         run=RunRecord(
             version=__version__,
             tree_format=TREE_FORMAT,
             created=datetime.now(UTC).isoformat(timespec="seconds"),
-            seconds=round(time.monotonic() - started, 3),
+            seconds=round(time.monotonic() - evaluated.started, 3),
             judge_requests=ledger.usage.requests,
             judge_retries=ledger.usage.requests - ledger.usage.judgments,
             judged_from=ledger.first_created,
@@ -546,7 +546,32 @@ async def run_script_on_answer(
             judge_check=run.judge_check,
         ),
     )
-    return await asyncio.to_thread(ResultFile.of_summary, summary, making)
+    return summary.completed(making)
+
+
+def _made_from(
+    job: AnswerSetting, run: RunParts, evaluated: _Evaluated, pages: Mapping[str, str | None]
+) -> Provenance:
+    """Return what a result was made from."""
+    ledger, clock, as_of = evaluated.ledger, evaluated.clock, run.as_of
+    inputs = {
+        "variables": tuple(run.isolation.variables),
+        "services": tuple({answer.key: answer for answer in ledger.services}.values()),
+        "clock": clock if _depends_on(clock, job.script_path) else None,
+        "as_of": as_of.isoformat() if isinstance(as_of, datetime) else as_of,
+    }
+    return evaluated.provenance.model_copy(
+        update={
+            "pages": pages,
+            "refused_pages": _refused_pages(pages, run.captures),
+            "refused_downloads": tuple(sorted(set(ledger.refused_downloads))),
+            "other_pages": evaluated.summary.other_pages(pages),
+            "listing_sha256": evaluated.cache.listing_used(),
+            "served": served_by(ledger.served) + served_by(ledger.first_served, is_first=True),
+            "inputs": evaluated.provenance.inputs.model_copy(update=inputs),
+            "replayed_from": run.judge.settings.replayed_from,
+        }
+    )
 
 
 def _depends_on(clock: ClockReading | None, script_path: Path) -> bool:

@@ -285,8 +285,8 @@ class ScriptHome:
             sys.stdout.flush()
         questions = judge.questions
         if isinstance(questions, PassQuestions) and questions.is_open:
-            done = questions.open_end()
-        elif client.held is not None:
+            questions.end()
+        if client.held is not None:
             done = replace(done, notes=client.held)
         # After the last message, the run may end the process at any moment.
         try:

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from measuring import title
 
-from mind2web2.judge.batch_state import BatchFolder, Collector
 from mind2web2.llm_client.transport import JsonBody
+from mind2web2.plugins.batch.state import BatchFolder, Collector
 from mind2web2.prompts import HashedText
 
 QUESTIONS = 300

@@ -130,7 +130,7 @@ def rehearse_task(plan: RehearsalPlan) -> TaskRehearsal:
         plan.surroundings.take_over()
     try:
         remarks = remarks_on(plan.script)
-        unread = next((str(each) for each in remarks if each.rule.is_error), None)
+        unread = next((str(each) for each in remarks if each.is_error), None)
         if unread is not None:
             return TaskRehearsal(plan.task_id, "faulty", findings=_of(remarks), error=unread)
         if not plan.runs:
@@ -175,7 +175,9 @@ class _Rehearsal:
         refusal = refusal_of(right, run)
         found = [] if run.error is not None else await findings_of(variants)
         found += [refusal] if refusal is not None else []
-        found += _of(self._remarks_beside(found, variants))
+        # A full rehearsal shows what texts only suggest.
+        is_told = found or variants.is_full
+        found += _of([each for each in self._remarks if each.is_certain or not is_told])
         reason = "" if variants.is_full or refusal is not None else self._reason(run)
         verdict: Verdict = "cannot tell" if reason else "sound"
         report = TaskRehearsal(
@@ -212,12 +214,6 @@ class _Rehearsal:
             answer, run = await fitted(self._script, answer, run, constants)
         answer.truth = truth_of(run, answer)
         return answer, run
-
-    def _remarks_beside(self, found: list[Finding], variants: Variants) -> list[Remark]:
-        """Return the remarks that the runs do not make; a full rehearsal shows what texts only suggest."""
-        kinds = {each.kind for each in found}
-        remarks = [each for each in self._remarks if each.rule.is_certain or not variants.is_full]
-        return [each for each in remarks if each.rule.kind not in kinds]
 
     def _perfect_case(self) -> Case | None:
         try:

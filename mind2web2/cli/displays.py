@@ -6,10 +6,8 @@ import asyncio
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
-from datetime import datetime
 from types import TracebackType
 from typing import Self
 
@@ -20,19 +18,15 @@ from rich.table import Table
 from rich.text import Text
 
 from mind2web2.cli.console import line
-from mind2web2.judge.batch_endpoints import JobProgress
 from mind2web2.judge.usage import RunUsage
 from mind2web2.pages.crawl import CrawlProgress, PageOutcome
 from mind2web2.runs.answer import AnswerOutcome
+from mind2web2.runs.delivery import Sender
 from mind2web2.runs.run import ProgressFile, RunProgress, RunState
 from mind2web2.utils.dollars import dollars
 from mind2web2.utils.text import counted, number
 
 _KEEP_EVERY_S = 1.0
-MAY_STOP = (
-    "A batch may take up to a day. This command may be stopped at any time (Ctrl-C): the provider continues "
-    "with batches, and the same command fetches their results."
-)
 _REFRESH_S = 0.25
 # Off a terminal, a line with the totals this often.
 _TOTALS_EVERY_S = 30.0
@@ -127,7 +121,7 @@ class LiveDisplay(ABC):
 
 
 class RunDisplay(LiveDisplay):
-    """Shows finished answers, the judge's use, and the batch jobs of a run that has some."""
+    """Shows finished answers, the judge's use, and what a plugin sends."""
 
     def __init__(
         self,
@@ -135,13 +129,12 @@ class RunDisplay(LiveDisplay):
         progress: RunProgress,
         usage: RunUsage,
         file: ProgressFile | None = None,
-        jobs: Sequence[JobProgress] = (),
+        sender: Sender | None = None,
         *,
         is_quiet: bool = False,
     ) -> None:
         super().__init__(console, is_quiet=is_quiet)
-        self._jobs = jobs
-        self._printed_jobs: dict[int, str] = {}
+        self._sender = sender
         self._progress = progress
         self._usage = usage
         self._file = file
@@ -151,8 +144,9 @@ class RunDisplay(LiveDisplay):
         self._first_with: dict[str, str] = {}
 
     def news(self) -> Iterator[str]:
-        """Yield a line for each answer, for each that another process judges, and for each batch job."""
-        yield from self._job_news()
+        """Yield a line for each answer, for each that another process judges, and for what a plugin sends."""
+        if self._sender is not None:
+            yield from self._sender.news(is_live=self.is_live)
         for name in self._progress.waiting.keys() - self._shown_waiting:
             self._shown_waiting.add(name)
             yield f"{name}.md: another process is judging it; waiting until that is done"
@@ -173,11 +167,12 @@ class RunDisplay(LiveDisplay):
             *(f"{name} (another process)" for name in progress.waiting),
         ]
         more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+        sent = () if self._sender is None else self._sender.state()
         return Group(
             _progress_bar(done, total, "answers", *parts),
             Text(totals_text(self._usage)),
             Text(", ".join(names[:_NAMES_SHOWN]) + more, style="dim"),
-            *(Text(_job_text(job)) for job in self._jobs if not job.is_over),
+            *(Text(text) for text in sent),
         )
 
     async def keep(self, state: RunState) -> None:
@@ -188,21 +183,6 @@ class RunDisplay(LiveDisplay):
     def totals_line(self) -> str:
         """Return the judge's use so far, and the time."""
         return f"{self._count()} so far: {totals_text(self._usage)}; {self._time_text()}"
-
-    def _job_news(self) -> Iterator[str]:
-        """Yield a line for each job when it is sent and when it is over, off a terminal also in between."""
-        for job in self._jobs:
-            if job.status == "uploading":
-                continue
-            if not self._printed_jobs:
-                yield MAY_STOP
-            if job.number not in self._printed_jobs:
-                self._printed_jobs[job.number] = _job_text(replace(job, done=0, is_over=False))
-                yield f"batch {job.number}: {counted(job.total, 'request')}, {_submission(job)}"
-            text = _job_text(job)
-            if text != self._printed_jobs[job.number] and (job.is_over or not self.is_live):
-                self._printed_jobs[job.number] = text
-                yield text
 
     def _time_text(self) -> str:
         judged = sum(not outcome.reused for outcome in self._progress.outcomes)
@@ -235,17 +215,6 @@ def _progress_bar(done: int, total: int, noun: str, *parts: str) -> RenderableTy
         *parts,
     )
     return bar
-
-
-def _job_text(job: JobProgress) -> str:
-    if job.is_over:
-        return f"batch {job.number}: {job.status}, {job.done} of {counted(job.total, 'reply')}"
-    return f"batch {job.number}: {job.done} of {job.total} done, {_submission(job)}"
-
-
-def _submission(job: JobProgress) -> str:
-    earlier = " by an earlier run" if job.is_resumed else ""
-    return f"submitted {datetime.fromtimestamp(job.submitted_s).astimezone():%H:%M}{earlier}"
 
 
 def totals_text(usage: RunUsage) -> str:

@@ -28,16 +28,14 @@ from mind2web2.cli.suggestions import (
     suggested_command,
     suggested_forgetting,
 )
-from mind2web2.errors import ResultWriteError, UsageError
+from mind2web2.errors import ResultWriteError
 from mind2web2.hooks import Elsewhere, Listeners, engine_named, listeners_opened
-from mind2web2.judge.batch_state import BatchFolder
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.other_agents import stores_of_others
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.usage import RunUsage
 from mind2web2.judge_check.fitness import failure
-from mind2web2.llm_client.settings import endpoint_of
 from mind2web2.pages.other_agents import PagesOfOthers
 from mind2web2.results.agent_summary import AgentSummary
 from mind2web2.results.answers import RunFolders, TaskWork
@@ -61,8 +59,9 @@ from mind2web2.runs.run import (
     evaluate_work,
     uncached_pages,
 )
-from mind2web2.runs.session import BATCHES, NO_LIMIT, OwnParts, Session, budget_of, open_run
+from mind2web2.runs.session import NO_LIMIT, OwnParts, Session, budget_of, open_run
 from mind2web2.runs.settings import RunSettings
+from mind2web2.utils.entry_points import load_parts
 from mind2web2.utils.garbage_collection import gc_frozen
 from mind2web2.utils.logging_setup import LogFile
 from mind2web2.utils.path_config import PathConfig
@@ -200,9 +199,9 @@ async def _run_session_and_report(run: _Run) -> list[AnswerOutcome]:
 
 def _display(run: _Run, session: Session) -> RunDisplay:
     file = ProgressFile(run.folders.agent_results / PROGRESS_NAME)
-    jobs = session.batches[-1].progress if session.batches else ()
     usage = session.judge.usage
-    return RunDisplay(run.console, run.progress, usage, file, jobs, is_quiet=run.settings.quiet)
+    sender = session.sender
+    return RunDisplay(run.console, run.progress, usage, file, sender, is_quiet=run.settings.quiet)
 
 
 async def _run_session_with_display(
@@ -348,20 +347,17 @@ def _summed_up(run: _Run) -> AgentSummary | None:
 
 
 async def _print_beforehand(run: _Run, store: JudgmentStore) -> None:
-    """Print which batches are open, which scripts have changed, and how many pages are not cached."""
+    """Print what plugins say, which scripts have changed, and how many pages are not cached."""
     settings, folders = run.settings, run.folders
     if settings.shard is not None:
         here = sum(len(task.answers) for task in run.work)
         run.print(
             f"Shard {settings.shard}: {counted(here, 'answer')}; the others are judged elsewhere."
         )
-    is_direct = not settings.is_replay and not settings.batch
-    if (
-        is_direct
-        and (folders.agent_results / BATCHES).is_dir()
-        and (text := await _open_batch_text(run, store))
-    ):
-        run.print(text)
+    if not settings.is_replay and settings.delivery is None:
+        for plugin in load_parts("deliveries").values():
+            if warning := await plugin.left_open(settings, folders.agent_results, store):
+                run.print(warning)
     root = folders.eval_results_root
     if changed := await asyncio.to_thread(changed_scripts, root, folders.agent_name, run.work):
         run.print(f"Eval script changed since the last result: {', '.join(changed)}.")
@@ -372,26 +368,6 @@ async def _print_beforehand(run: _Run, store: JudgmentStore) -> None:
             cause = " (--no_capture)" if settings.no_capture else "; replay does not capture pages"
             then = f"their claims fail{cause}"
         run.print(f"Cited pages that are not cached yet: {total}; {then}.")
-
-
-async def _open_batch_text(run: _Run, store: JudgmentStore) -> str | None:
-    """Return a warning where batches of this judge's server are open, which this run does not fetch."""
-    endpoint = endpoint_of(run.settings.llm_provider, run.settings.judge_server())
-    try:
-        records = await asyncio.to_thread(BatchFolder(run.folders.agent_results / BATCHES).records)
-    except UsageError as error:
-        return f"Batches of an earlier run may be open: {error}."
-    keys = [key for record in records if record.endpoint == endpoint for key in record.questions]
-    missing = [key for key in keys if await store.get(key, endpoint) is None]
-    if not missing:
-        return None
-    without = " and without --overwrite" if run.settings.overwrite else ""
-    return (
-        f"Warning: an earlier run with --batch left {counted(len(missing), 'request')} in "
-        "batches that are open and "
-        "paid for. This run asks those that it needs again, and pays for them again; the same command "
-        f"with --batch{without} fetches their results."
-    )
 
 
 @contextmanager

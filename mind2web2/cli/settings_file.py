@@ -101,7 +101,7 @@ def _applicable(given: JsonObject, settings: RunSettings, takes: frozenset[str])
     )
     if settings.is_replay or is_other_judge:
         closed |= {name for name, setting in file_settings().items() if setting.group == "judge"}
-    if settings.is_replay or settings.batch:
+    if settings.is_replay or settings.delivery is not None:
         closed.add("max_llm_requests")
     if "judge_cascade" in given and "judge_cascade" not in takes:
         # A command that asks one judge asks the strong one.

@@ -107,7 +107,7 @@ class CachingJudge:
         self._observer = observer
         self._store = store
         self._overwrite = overwrite
-        self._breaker = CircuitBreaker(one_by_one=not settings.batch)
+        self._breaker = CircuitBreaker(one_by_one=not settings.delivery.is_collected)
         # Before the first request of a run; stored judgments need no server.
         self._checking, self._is_checked = asyncio.Lock(), False
         self._unreachable: JudgeUnusableError | None = None
@@ -223,7 +223,7 @@ class CachingJudge:
         """Send requests again although the judge was unreachable or has rejected requests."""
         if self.first is not None:
             self.first.try_again()
-        self._breaker = CircuitBreaker(one_by_one=not self.settings.batch)
+        self._breaker = CircuitBreaker(one_by_one=not self.settings.delivery.is_collected)
         self._unreachable, self._is_checked = None, False
 
     async def write_rest(self) -> None:
@@ -306,7 +306,7 @@ class CachingJudge:
             raise
         finally:
             sent_ns = request.sent.first_sent_ns
-            # A client that does not count its requests, such as a batch's, has sent one that is
+            # A client that does not count its requests, such as a foreign one, has sent one that is
             # answered.
             if sent_ns is not None or judgment is not None:
                 self._observer(
@@ -366,7 +366,7 @@ class CachingJudge:
             cache_write_tokens=reply.usage.cache_write_tokens,
             output_tokens=reply.usage.output_tokens,
             attempts=reply.attempts,
-            batch=self.settings.batch or None,
+            batch=self.settings.delivery.is_collected or None,
             cost_usd=cost_usd,
             seconds=round(time.monotonic() - started, 3),
             purpose=subject.purpose,
@@ -415,7 +415,8 @@ class CachingJudge:
         # A foreign client reports only the sum.
         usages = sent.replies or [reply.usage]
         settings = self.settings
-        cost_usd = total_price_usd(usages, settings.model, in_batch=settings.batch, own=self.price)
+        share = settings.delivery.price_share
+        cost_usd = total_price_usd(usages, settings.model, share=share, own=self.price)
         self.usage.of(task_id).asked += replace(
             reply.usage,
             judgments=judgments,

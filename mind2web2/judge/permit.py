@@ -45,7 +45,7 @@ class CircuitBreaker:
     Until a reply comes, requests then go one at a time, so that a wrong model costs few of them.
 
     Args:
-        one_by_one: ``False`` for batch jobs, as each request would wait for a job of its own.
+        one_by_one: ``False`` where questions are sent together and replies take hours.
 
     Attributes:
         reason: why the circuit is open, ``None`` while requests are sent.

@@ -10,6 +10,7 @@ from typing import Any
 
 from mind2web2.errors import UsageError
 from mind2web2.judge.cascade import JudgeCascade
+from mind2web2.judge.delivery import DIRECT, Delivery
 from mind2web2.judge.store import JudgeIdentity, JudgmentSource
 from mind2web2.llm_client.chat import ImageLimit
 from mind2web2.llm_client.own_price import OwnPrice
@@ -48,7 +49,7 @@ class JudgeSpec:
             a ``Scorer`` calls it in its thread.
         price: dollars per million tokens of input, of output, and (if it differs) of cached input,
             for a model whose price neither the price list nor ``mind2web2.toml`` has.
-        batch: requests go out in batch jobs, at a lower price.
+        delivery: how questions reach it, which a run's settings say.
         replayed_endpoint: for a replay, the server whose judgments count; ``None`` takes any
             server's.
         replayed_from: for a replay, the file of its judgments.
@@ -72,7 +73,7 @@ class JudgeSpec:
     outage_wait_s: float = 120.0
     client: Any = None  # any object with async_response
     price: OwnPrice | tuple[float, float] | tuple[float, float, float] | None = None
-    batch: bool = False
+    delivery: Delivery = DIRECT
     replayed_endpoint: str | None = None
     replayed_from: JudgmentSource | None = None
     image_limits: tuple[ImageLimit, ...] = ()
@@ -136,7 +137,7 @@ class JudgeSpec:
             max_images=self.max_images,
             outage_wait_s=self.outage_wait_s,
             client=self.client if server is None else None,
-            batch=self.batch,
+            delivery=self.delivery,
         )
         return replace(self, first=first)
 

@@ -89,6 +89,11 @@ class Judgment(BaseModel):
     trial: int = 1
     reused_from: str | None = None
 
+    @property
+    def price_share(self) -> float:
+        """Return which share of the list price its requests cost."""
+        return _BATCH_PRICE_SHARE if self.batch else 1.0
+
 
 class ServiceAnswer(BaseModel):
     """A script's request to a map or paper service, with the key and checksum of the stored answer."""
@@ -253,6 +258,8 @@ def refuse_programs(connection: sqlite3.Connection) -> None:
 
 
 FILE_NAME = "judgments.sqlite3"
+# Of the list price, at OpenAI and at Azure.
+_BATCH_PRICE_SHARE = 0.5
 # Replies of a model that tell what its next ones may cost.
 _LATEST = 20
 # Long enough for any other process to finish a write; writes take well under a millisecond.

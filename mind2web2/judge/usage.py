@@ -99,7 +99,5 @@ def usage_of(judgment: Judgment, price: OwnPrice | None = None) -> Usage:
     tokens = tokens_of(judgment)
     cost_usd = judgment.cost_usd
     if cost_usd is None:
-        cost_usd = total_price_usd(
-            [tokens], judgment.model, in_batch=bool(judgment.batch), own=price
-        )
+        cost_usd = total_price_usd([tokens], judgment.model, share=judgment.price_share, own=price)
     return replace(tokens, judgments=1, requests=judgment.attempts, cost_usd=cost_usd)

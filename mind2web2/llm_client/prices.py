@@ -15,9 +15,6 @@ from typing import NamedTuple
 from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.own_price import OwnPrice
 
-# The share of the usual price at OpenAI and at Azure.
-BATCH_PRICE_SHARE = 0.5
-
 # Below every model's surcharge for long prompts, so that totals of many requests are priced as
 # such.
 _SAMPLE_TOKENS = 1000
@@ -93,13 +90,16 @@ def total_price_usd(
     usages: Iterable[Usage],
     model_name: str,
     *,
-    in_batch: bool = False,
+    share: float = 1.0,
     own: OwnPrice | None = None,
 ) -> float | None:
-    """Return dollars for several requests, each at its price, or ``None`` for an unknown model."""
+    """Return dollars for several requests, each at its price, or ``None`` for an unknown model.
+
+    Args:
+        share: of the list price, less than 1 where the provider gives a discount.
+    """
     prices = [price_usd(usage, model_name, own) for usage in usages]
     known = [price for price in prices if price is not None]
-    share = BATCH_PRICE_SHARE if in_batch else 1.0
     if len(known) == len(prices):
         return sum(known) * share
     return None

@@ -22,7 +22,7 @@ from mind2web2.judge.store import FILE_NAME, extra_body_column
 from mind2web2.judge.tokens import PART_SIZE_PX, text_tokens
 from mind2web2.judge.transfer import judgments_named, reading
 from mind2web2.llm_client.chat import Usage
-from mind2web2.llm_client.prices import BATCH_PRICE_SHARE, image_tokens, price_usd
+from mind2web2.llm_client.prices import image_tokens, price_usd
 from mind2web2.pages.citations import cited_urls
 from mind2web2.results.answers import AnswerJob, RunFolders, TaskWork, read_answer
 from mind2web2.results.freshness import Conditions, held_result, why_judged_again
@@ -313,11 +313,10 @@ class _Estimator:
         tokens_out = max(usage.output_tokens, requests * least_output)
         one_request = Usage(*(round(count / requests) for count in (tokens_in, cached, tokens_out)))
         price = price_usd(one_request, model)
-        share = BATCH_PRICE_SHARE if self._run.judge.batch else 1.0
         if price is None:
             cost_usd = float("nan")
         else:
-            cost_usd = requests * price * share
+            cost_usd = requests * price * self._run.judge.delivery.price_share
         return Amounts(requests, tokens_in, cached, tokens_out, cost_usd)
 
     @cached_property

@@ -9,14 +9,12 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from importlib import import_module
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
 
 from mind2web2.errors import JudgmentStoreError, UsageError
 from mind2web2.judge.admission import Admission, DualSemaphore
-from mind2web2.judge.budget import BATCH_CAUTION, Budget
+from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.other_agents import SharingJudgmentStore
 from mind2web2.judge.protocol import QuestionObserver
@@ -26,7 +24,6 @@ from mind2web2.judge.store import CheckRecord, JudgmentStore, last_check
 from mind2web2.judge.transfer import open_for_replay
 from mind2web2.llm_client.base_client import LLMClient
 from mind2web2.llm_client.chat import ChatProvider
-from mind2web2.llm_client.prices import BATCH_PRICE_SHARE
 from mind2web2.llm_client.retries import RetryPolicy
 from mind2web2.pages.captures import OpenBrowser, SharedCaptures
 from mind2web2.pages.citations import BarredList, default_barred
@@ -36,6 +33,7 @@ from mind2web2.pages.run_browser import run_browser
 from mind2web2.runs.answer import RunParts
 from mind2web2.runs.capturing import capture_settings, network_of
 from mind2web2.runs.concurrency import Concurrency
+from mind2web2.runs.delivery import Sender, chosen_plugin, delivery_of
 from mind2web2.runs.replay import replayed_judge
 from mind2web2.runs.settings import RunSettings
 from mind2web2.scripts.isolation.processes import DEFAULT_MEMORY_BYTES, ScriptLimits
@@ -44,15 +42,6 @@ from mind2web2.scripts.limits import LONGEST_BLOCK_S
 from mind2web2.utils.entry_points import load_part, removed_plugin
 from mind2web2.utils.machine import memory_bytes
 
-if TYPE_CHECKING:
-    from mind2web2.judge.batch_jobs import BatchClient, BatchJobs
-
-# Only runs with batches load this module.
-_BATCHES_MODULE = "mind2web2.runs.batches"
-# The folder beside an agent's judgments that keeps the state of its batches.
-BATCHES = "batches"
-# Within it, that of the first of two judges: a job has one model.
-_OF_FIRST = "first"
 # Stands for no limit.
 NO_LIMIT = 1_000_000
 # Answers at once, at least and at most; a quarter of the machine's memory is for them.
@@ -63,7 +52,6 @@ _ANSWER_BYTES = 64 * 1024**2
 _MOST_OF_NO_FILE = 20_000
 
 
-JudgeClient: TypeAlias = "LLMClient | BatchClient"
 # The hook ``stores``, by the scheme of ``--judgments URL``: takes the agent's own file and the URL.
 StoreOpener = Callable[[Path, str], SharedStore]
 CapturesMaker = Callable[[OpenBrowser, PagesOfOthers | None], SharedCaptures]
@@ -105,16 +93,16 @@ class Session:
 
     Args:
         parts: what its answers share.
-        clients: of the judges that the session has opened, the deciding one last; ``batches``
-            likewise.
+        clients: of the judges that the session has opened, the deciding one last.
+        sender: of a plugin that sends the questions.
         problems: failures of its end, one line each.
     """
 
     settings: RunSettings
     parts: RunParts
     store: JudgmentStore
-    clients: Sequence[JudgeClient]
-    batches: Sequence[BatchJobs]
+    clients: Sequence[ChatProvider]
+    sender: Sender | None = None
     problems: list[str] = field(default_factory=list)
 
     @property
@@ -124,10 +112,10 @@ class Session:
 
     @asynccontextmanager
     async def at_work(self) -> AsyncIterator[Concurrency]:
-        """Open what answers need while they are evaluated: batches and browser."""
+        """Open what answers need while they are evaluated: a plugin's sender, and the browser."""
         async with AsyncExitStack() as stack:
-            for jobs in self.batches:
-                await stack.enter_async_context(jobs)
+            if self.sender is not None:
+                await stack.enter_async_context(self.sender)
             if self.parts.captures is not None:
                 await stack.enter_async_context(self.parts.captures)
             yield concurrency_of(self.settings, self.parts.limits)
@@ -158,16 +146,15 @@ async def open_run(
         else:
             named = (own.judge or judge_spec(settings)).priced(settings.prices)
         specs = named.in_turn()
-        batches = _jobs_of(settings, judgments, specs, store) if settings.batch else []
+        sender = _sender(settings, judgments, specs, store)
         budget = own.budget or budget_of(settings, named)
         if budget is not None:
             budget.learn_stored(store.latest_usages(named.model), named.model)
             for spec in specs[:-1]:
                 budget.add_model(spec.model, spec.own_price)
-        clients: list[JudgeClient] = []
+        clients: Sequence[ChatProvider] = ()
         if own.provider is None and not settings.is_replay:
-            pairs = zip_longest(specs, batches)
-            clients = [judge_client(spec, jobs) for spec, jobs in pairs]
+            clients = [judge_client(spec) for spec in specs] if sender is None else sender.clients()
         judge: CachingJudge | None = None
         for spec, client in zip_longest(specs, clients):
             judge = CachingJudge(
@@ -182,12 +169,13 @@ async def open_run(
         assert judge is not None, "at least one judge decides"
         checks = (last_check(root, judge.identity) for root in check_roots)
         check = own.judge_check or next((found for found in checks if found is not None), None)
+        clock = time.monotonic if sender is None else sender.worked_s
         session = Session(
             settings,
-            run_parts(settings, judge, own, _clock(batches), check),
+            run_parts(settings, judge, own, clock, check),
             store,
             clients,
-            batches,
+            sender,
         )
         try:
             yield session
@@ -261,16 +249,14 @@ def judge_spec(settings: RunSettings) -> JudgeSpec:
         extra_body=settings.judge_extra_body,
         votes=settings.votes,
         outage_wait_s=settings.judge_outage_wait,
-        batch=settings.batch,
+        delivery=delivery_of(settings),
     )
     cascade = settings.judge_cascade
     return judge if cascade is None else judge.preceded_by(cascade)
 
 
-def judge_client(judge: JudgeSpec, batches: BatchJobs | None = None) -> JudgeClient:
+def judge_client(judge: JudgeSpec) -> LLMClient:
     """Return the client of a judge."""
-    if batches is not None:
-        return batches.client()
     return LLMClient(
         judge.provider,
         is_async=True,
@@ -280,41 +266,17 @@ def judge_client(judge: JudgeSpec, batches: BatchJobs | None = None) -> JudgeCli
     )
 
 
-def _jobs_of(
+def _sender(
     settings: RunSettings,
     judgments: Path | None,
-    specs: Sequence[JudgeSpec],
+    judges: Sequence[JudgeSpec],
     store: JudgmentStore,
-) -> list[BatchJobs]:
-    """Return the batch jobs of each judge; one list shows those of all."""
-    folders = [*[_OF_FIRST] * (len(specs) - 1), ""]
-    batches = [
-        _batch_jobs(settings, judgments, spec.model, store, folder)
-        for spec, folder in zip(specs, folders, strict=True)
-    ]
-    for jobs in batches:
-        jobs.progress = batches[-1].progress
-    return batches
-
-
-def _clock(batches: Sequence[BatchJobs]) -> Callable[[], float]:
-    """Return what tells the seconds of a script that count: those in which no question waits for a job."""
-    # Time in which two judges wait together is left out twice, in favour of the script.
-    others = len(batches) - 1
-    return lambda: sum(jobs.worked_s() for jobs in batches) - others * time.monotonic()
-
-
-def _batch_jobs(
-    settings: RunSettings,
-    judgments: Path | None,
-    model: str,
-    store: JudgmentStore,
-    folder_name: str = "",
-) -> BatchJobs:
-    assert judgments is not None, "batches keep their state beside a file"
-    folder = judgments.parent / BATCHES / folder_name
-    jobs: BatchJobs = import_module(_BATCHES_MODULE).batch_jobs(settings, folder, model, store)
-    return jobs
+) -> Sender | None:
+    plugin = chosen_plugin(settings)
+    if plugin is None:
+        return None
+    assert judgments is not None, "a sender keeps its state beside a file"
+    return plugin.sender(settings, judges, judgments.parent, store)
 
 
 def budget_of(settings: RunSettings, judge: JudgeSpec | None = None) -> Budget | None:
@@ -326,10 +288,7 @@ def budget_of(settings: RunSettings, judge: JudgeSpec | None = None) -> Budget |
     if settings.max_cost is None or settings.is_replay:
         return None
     judge = judge or judge_spec(settings).priced(settings.prices)
-    if not judge.batch:
-        return Budget(settings.max_cost, judge.model, price=judge.own_price)
-    share, caution = BATCH_PRICE_SHARE, BATCH_CAUTION
-    return Budget(settings.max_cost, judge.model, share, caution, price=judge.own_price)
+    return Budget(settings.max_cost, judge.model, judge.delivery, judge.own_price)
 
 
 def run_parts(
@@ -371,7 +330,8 @@ def replaying_judge(named: JudgeSpec, store: JudgmentStore) -> CachingJudge:
 
 
 def _limits(settings: RunSettings) -> DualSemaphore:
-    requests = nullcontext() if settings.batch else asyncio.Semaphore(settings.max_llm_requests)
+    is_collected = delivery_of(settings).is_collected
+    requests = nullcontext() if is_collected else asyncio.Semaphore(settings.max_llm_requests)
     return DualSemaphore(asyncio.Semaphore(settings.max_webpage_retrieval), requests)
 
 
@@ -420,8 +380,8 @@ def concurrency_of(settings: RunSettings, limits: DualSemaphore) -> Concurrency:
     tasks = settings.max_concurrent_tasks
     answers = settings.max_concurrent_answers
     bounds = tasks or NO_LIMIT, answers or NO_LIMIT
-    # In a batch most answers wait for the provider.
-    if settings.batch or (tasks and answers):
+    # Where questions are collected, most answers wait for the provider.
+    if delivery_of(settings).is_collected or (tasks and answers):
         return Concurrency(*bounds)
     least = max(_LEAST_ANSWERS, tasks or 0, answers or 0)
     # A replay waits for no judge, and a budget must not be spread over answers that it leaves

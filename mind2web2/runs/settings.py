@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 _Kind = TypeVar("_Kind")
 
 JUDGE_PROVIDERS = ("openai", "azure_openai")
-BATCH_PROVIDERS = ("openai", "azure_openai")
 REPLAY = "replay"
 PLAIN = "plain"
 # The settings that name the judge; of the servers, only the command line's count if it has one.
@@ -481,8 +480,7 @@ class RunSettings:
             parse=values.positive_int,
             metavar="N",
             group=_LIMITS,
-            default_text="as many as keep the judge busy, within a quarter of the memory; with "
-            "--batch, all",
+            default_text="as many as keep the judge busy, within a quarter of the memory",
             in_file=_COUNT_IN_FILE,
         ),
     )
@@ -529,7 +527,7 @@ class RunSettings:
             parse=values.one_of(("nothing", "values", "gates")),
             metavar="HOW",
             group=_LIMITS,
-            default_text="values; with --batch, gates",
+            default_text="values",
             see="cost-and-speed.md#time",
         ),
     )
@@ -558,25 +556,6 @@ class RunSettings:
         ),
     )
 
-    batch: bool = flag(
-        "ask through the provider's batch endpoints (openai, azure_openai) at half the price. "
-        "Each round of questions may take up to a day; if you stop the command, the same command "
-        "continues. --answer_timeout does not count the time spent waiting for batches, and "
-        "--max_llm_requests does not apply",
-        group=_COSTS,
-        is_common=True,
-    )
-    batch_poll: float | None = setting(
-        None,
-        Setting(
-            "with --batch, seconds until a batch is first checked; later checks are up to 60 "
-            "seconds apart",
-            parse=values.positive_seconds,
-            metavar="S",
-            group=_COSTS,
-            default_text="5",
-        ),
-    )
     estimate: bool = flag(
         "print how many judge requests, tokens and dollars this command would take, and how many "
         "cited pages are not cached. It asks and writes nothing, and needs no key. A script "
@@ -784,9 +763,16 @@ class RunSettings:
         return self.judgments is not None and "://" in self.judgments
 
     @property
+    def delivery(self) -> str | None:
+        """Return the setting by which a plugin sends the judge's questions in its own way."""
+        declared = all_settings()
+        names = [name for name in hook_names("deliveries") if name in declared]
+        return next((name for name in names if self.value(name)), None)
+
+    @property
     def goes_ahead(self) -> Literal["nothing", "values", "gates"]:
         """Return how far scripts go on while replies are missing."""
-        return self.ahead or ("gates" if self.batch else "values")
+        return self.ahead or ("values" if self.delivery is None else "gates")
 
     @property
     def captures_pages(self) -> bool:
@@ -889,7 +875,6 @@ def judging_settings() -> list[str]:
 def conflicts(settings: RunSettings) -> Iterator[str]:
     """Yield what contradicts what, each in one line with the option to leave out or to add."""
     yield from _judge_conflicts(settings)
-    yield from _batch_conflicts(settings)
     yield from _capture_conflicts(settings)
     yield from _script_conflicts(settings)
     if settings.barred is not None and settings.no_barred:
@@ -929,26 +914,6 @@ def _cascade_conflicts(settings: RunSettings) -> Iterator[str]:
             "the servers of a pool serve one model: write the first judge with its own, as in "
             f"--judge_cascade {cascade.first}@http://localhost:8000/v1,{cascade.strong}"
         )
-    if cascade.server is not None and settings.batch:
-        yield "--batch asks the batch endpoints of one provider: write the first judge without a server"
-
-
-def _batch_conflicts(settings: RunSettings) -> Iterator[str]:
-    if not settings.batch:
-        if settings.batch_poll is not None:
-            yield "--batch_poll goes with --batch"
-        return
-    if settings.is_shared:
-        yield "--batch keeps its own record of requests: leave --judgments out"
-    if settings.names_a_pool:
-        yield "--batch asks the batch endpoints of one provider: leave the judge pool out"
-    if settings.llm_provider not in BATCH_PROVIDERS:
-        yield (
-            f"--batch goes with --llm_provider {' or '.join(BATCH_PROVIDERS)}, not {settings.llm_provider}: "
-            "evaluate without --batch"
-        )
-    if "max_llm_requests" in settings.given:
-        yield "--max_llm_requests does not limit a batch: leave it out with --batch"
 
 
 def _browser_conflicts(settings: RunSettings) -> Iterator[str]:

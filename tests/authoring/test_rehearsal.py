@@ -63,12 +63,6 @@ FAULTS = {
         f'evaluator.add_leaf("unjudged", {PART})',
         ("never judged", "unjudged"),
     ),
-    "a condition twice": (
-        "FAULT",
-        f'evaluator.add_custom_node(museums[0].year, "one", {PART})\n'
-        f'    evaluator.add_custom_node(museums[0].year, "two", {PART})',
-        ("text", "R303"),
-    ),
     "a claim twice": (
         "FAULT",
         f'leaf = evaluator.add_leaf("again", {PART})\n'

@@ -48,19 +48,10 @@ GATE = 'evaluator.add_custom_node(bool(lake.name and lake.urls), "given", "A lak
 PLANTED = [
     ("R101", LEAF, LEAF + ")"),
     ("R102", "return evaluator.get_summary()", "return evaluatr.get_summary()"),
-    ("R201", ", sources=lake.urls", ""),
-    ("R201", "sources=lake.urls", "sources=[]"),
     ("R202", "lake.name and lake.urls", "lake.name"),
-    ("R203", "sources=lake.urls", "sources=None"),
-    ("R303", GATE, GATE + "\n    " + GATE.replace('"given"', '"given_too"')),
-    ("R303", VERIFY, VERIFY + "\n    " + VERIFY),
-    ("R304", LEAF, LEAF.replace('"depth"', '"given"')),
     ("R305", LEAF, LEAF + '\n    evaluator.add_leaf("area", "The area is right")'),
 ]
 LEFT_ALONE = [
-    ("R201", ", sources=lake.urls", ", sources=lake.urls or None"),
-    ("R201", VERIFY, 'await evaluator.verify(f"{lake.depth} is within 3-5", leaf)'),
-    ("R201", VERIFY, 'await evaluator.verify(f"The answer says {lake.depth}.", leaf)'),
     ("R202", GATE, "if lake.urls:\n        logger.info('cited')"),
     (
         "R202",
@@ -68,23 +59,10 @@ LEFT_ALONE = [
         "hosts = [url for url in lake.urls]\n    fit = any(hosts)\n    "
         + GATE.replace("lake.urls", "fit"),
     ),
-    (
-        "R304",
-        LEAF,
-        f"if lake.depth:\n        {LEAF}\n    else:\n        {LEAF}",
-    ),
     ("R305", LEAF, LEAF + '\n    evaluator.add_leaf("area", "d", status="failed")'),
 ]
 PLANTED_IN_RUBRICS = [
     ("R101", "sources: lake.urls", "sources: lake.pages", 13),
-    ("R201", "sources: lake.urls", "sources: answer", 13),
-    ("R203", "sources: lake.urls", "sources: answer", 7),
-    (
-        "R303",
-        "lake.urls]}",
-        "lake.urls]}\n    - {id: b, desc: d, present: [lake.name, lake.urls]}",
-        10,
-    ),
 ]
 
 
@@ -107,31 +85,31 @@ def test_sound_texts_have_no_remark(remarks):
 @pytest.mark.parametrize(("rule", "old", "new"), PLANTED)
 def test_a_planted_fault_is_found(remarks, rule, old, new):
     assert old in SCRIPT
-    assert rule in {each.number for each in remarks(SCRIPT.replace(old, new))}
+    assert rule in {each.rule for each in remarks(SCRIPT.replace(old, new))}
 
 
 @pytest.mark.parametrize(("rule", "old", "new"), LEFT_ALONE)
 def test_what_only_looks_like_a_fault_is_left_alone(remarks, rule, old, new):
     assert old in SCRIPT
-    assert rule not in {each.number for each in remarks(SCRIPT.replace(old, new))}
+    assert rule not in {each.rule for each in remarks(SCRIPT.replace(old, new))}
 
 
 @pytest.mark.parametrize(("rule", "old", "new", "line"), PLANTED_IN_RUBRICS)
 def test_a_planted_fault_of_a_rubric_file_is_found(remarks, rule, old, new, line):
     found = remarks(RUBRIC.replace(old, new), "lake.yaml")
-    assert (rule, line) in {(each.number, each.line) for each in found}
+    assert (rule, line) in {(each.rule, each.line) for each in found}
 
 
 def test_every_rule_has_a_planted_fault():
     assert {rule for rule, *_ in PLANTED} == RULES.keys()
 
 
-@pytest.mark.parametrize("comment", ["# lint: ignore[R201, R304]", "# rehearse: ignore"])
+@pytest.mark.parametrize("comment", ["# lint: ignore[R202, R305]", "# rehearse: ignore"])
 def test_comments_leave_remarks_out(remarks, comment):
-    text = SCRIPT.replace(", sources=lake.urls)", ")")
-    assert "R201" in {each.number for each in remarks(text)}
+    text = SCRIPT.replace("lake.name and lake.urls", "lake.name")
+    assert "R202" in {each.rule for each in remarks(text)}
     above = text.replace("    await evaluator.ver", f"    {comment}\n    await evaluator.ver")
-    assert "R201" not in {each.number for each in remarks(above)}
+    assert "R202" not in {each.rule for each in remarks(above)}
 
 
 @pytest.mark.parametrize(
@@ -146,4 +124,4 @@ def test_comments_leave_remarks_out(remarks, comment):
 def test_no_script_stops_it(tmp_path, content):
     path = tmp_path / "odd.py"
     path.write_bytes(content)
-    assert all(each.number in RULES for each in remarks_on(path))
+    assert all(each.rule in RULES for each in remarks_on(path))

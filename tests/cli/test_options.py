@@ -269,7 +269,7 @@ def test_good_values():
             ["--help"],
             [
                 f"python run_eval.py --agent_name my_agent {option} "
-                for option in ("--estimate", "--max_cost 20", "--batch")
+                for option in ("--estimate", "--max_cost 20")
             ],
         ),
         (
@@ -280,7 +280,6 @@ def test_good_values():
                 for option in (
                     "--estimate",
                     "--max_cost 20",
-                    "--batch",
                     "--task_id TASK",
                 )
             ],

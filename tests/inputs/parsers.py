@@ -36,7 +36,6 @@ from mind2web2.capture.page.documents import (
 )
 from mind2web2.capture.pdf import RenderSettings, render_pages
 from mind2web2.errors import Mind2Web2Error
-from mind2web2.judge.batch_state import BatchFolder, result_line
 from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import Judgment, JudgmentStore
 from mind2web2.judge.transfer import open_for_replay
@@ -53,6 +52,7 @@ from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.citations import cited_urls, listed_urls
 from mind2web2.pages.crawl import AgentCache, TaskCitations
 from mind2web2.plugins.anthropic import claude
+from mind2web2.plugins.batch.state import BatchFolder, result_line
 from mind2web2.results.answers import answer_files, read_answer
 from mind2web2.runs.estimate import stored_judgments, task_results
 from mind2web2.urls.markdown import regex_find_urls

@@ -13,8 +13,9 @@ from servers.judge_server import JudgeServer, status
 
 from mind2web2.errors import BudgetReachedError, UsageError
 from mind2web2.judge.answer_judge import AnswerJudge
-from mind2web2.judge.budget import BATCH_CAUTION, Budget
+from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import CachingJudge
+from mind2web2.judge.delivery import Delivery
 from mind2web2.judge.permit import AnswerLimits, Permit
 from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.spec import JudgeSpec
@@ -23,7 +24,7 @@ from mind2web2.judge.tokens import PART_SIZE_PX, request_tokens, text_tokens
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Usage
 from mind2web2.llm_client.failures import RequestFailedError
-from mind2web2.llm_client.prices import BATCH_PRICE_SHARE, image_tokens, price_usd
+from mind2web2.llm_client.prices import image_tokens, price_usd
 
 MODEL = "gpt-4o"
 # $2.50 for the tokens in, $10 for those out, per million.
@@ -186,12 +187,11 @@ async def test_until_replies_are_in_estimates_are_distrusted():
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def test_in_batches_a_budget_of_twice_the_estimate_takes_one_round():
+async def test_collected_questions_within_half_a_budget_go_out_in_one_round():
     """The rest would wait for the first job, up to a day."""
-    one_usd = (
-        price_usd(Usage(request_tokens(question()), output_tokens=1000), MODEL) * BATCH_PRICE_SHARE
-    )
-    budget = Budget(2.01 * 50 * one_usd, MODEL, BATCH_PRICE_SHARE, BATCH_CAUTION)
+    half = Delivery(price_share=0.5, caution=2.0, is_collected=True)
+    one_usd = price_usd(Usage(request_tokens(question()), output_tokens=1000), MODEL) / 2
+    budget = Budget(2.01 * 50 * one_usd, MODEL, half)
     tasks = await started(*(reserved(budget) for _ in range(50)))
     assert all(task.done() for task in tasks)
 

@@ -14,7 +14,6 @@ from servers.local_http import Answer, LocalHttp
 
 from mind2web2.cli.suggestions import caching_command, suggested_check
 from mind2web2.errors import JudgeError, UsageError
-from mind2web2.judge.batch_endpoints import batch_endpoints
 from mind2web2.judge.cascade import JudgeCascade
 from mind2web2.llm_client.base_client import (
     AsyncAzureOpenAIClient,
@@ -26,6 +25,7 @@ from mind2web2.llm_client.failures import RequestFailedError, start_of
 from mind2web2.llm_client.openai_protocol import openai_connection
 from mind2web2.llm_client.settings import check_address
 from mind2web2.llm_client.structured_output import InvalidOutputError
+from mind2web2.plugins.batch.endpoints import batch_endpoints
 from mind2web2.runs.settings import RunSettings
 
 QUESTION = ChatRequest(model="m", messages=[{"role": "user", "content": "q"}])

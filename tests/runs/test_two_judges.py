@@ -12,9 +12,9 @@ from servers.judge_server import JudgeServer, prompt_text, status
 from mind2web2 import Judge, Scorer
 from mind2web2.cli import evaluate_main, main
 from mind2web2.errors import UsageError
-from mind2web2.judge import batch_endpoints
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.voting import CASCADE_RULE
+from mind2web2.plugins.batch import sender
 from mind2web2.results.stored_results import latest_result
 
 CHEAP, STRONG = "gpt-4o-mini", "gpt-4o"
@@ -324,8 +324,8 @@ def test_an_estimate_knows_both_judges():
 
 def test_batches_have_one_model_each(project, monkeypatch):
     """As a provider demands; a direct run afterwards asks nothing."""
-    quickly = partial(batch_endpoints.BatchPace, pause_s=0.1)
-    monkeypatch.setattr(batch_endpoints, "BatchPace", quickly)
+    quickly = partial(sender.BatchPace, pause_s=0.1)
+    monkeypatch.setattr(sender, "BatchPace", quickly)
     with BatchServer(TwoJudges()) as server:
         output = judged(server, "--batch", "--batch_poll", "0.01")
         models = [{each["body"]["model"] for each in job.requests} for job in server.jobs]

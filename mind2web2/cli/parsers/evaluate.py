@@ -15,7 +15,6 @@ pages, scores the rubric tree, and shows the scores and the agent's metrics.
   {command}                    judge with OpenAI's o4-mini (OPENAI_API_KEY)
   {command} --estimate         print first what that will cost, and ask nothing
   {command} --max_cost 20      stop asking when the run has cost $20
-  {command} --batch            pay half the price, if it may take a day
   {command} --task_id TASK     judge one task only; may be repeated
   {command} --judge_base_url http://localhost:8000/v1 --judge_model NAME
   {indent}                    judge with your own server

@@ -41,8 +41,8 @@ def engine_conflicts(settings: RunSettings) -> Iterator[str]:
     """Yield what an evaluation on a cluster cannot have."""
     if settings.is_replay:
         yield "a replay asks no judge, and reads a file of this machine: leave --engine ray out"
-    for name in ("batch", "self_debug", "headed", "cdp_url", "shard"):
-        if settings.value(name):
+    for name in (settings.delivery, "self_debug", "headed", "cdp_url", "shard"):
+        if name is not None and settings.value(name):
             yield f"--{name} belongs to one machine: leave it out with --engine ray"
     if not settings.is_shared:
         yield "the nodes of a cluster share judgments: add --judgments postgresql://HOST/DATABASE"

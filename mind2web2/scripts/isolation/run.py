@@ -138,7 +138,10 @@ async def isolated_result(
     )
     async with answer_processes(isolation.homes, home_job, job, answers, logger) as starter:
         passes = ScriptPasses(
-            answers, starter.run, run.ahead, waits_for_all=run.judge.settings.batch
+            answers,
+            starter.run,
+            run.ahead,
+            waits_for_all=run.judge.settings.delivery.is_collected,
         )
         done = await done_in_time(passes, starter, call, isolation.limits, run.timeout_s, run.clock)
     cache.note_lookups(done.looked_up, done.captured, is_listed=done.is_listed)

@@ -3,8 +3,8 @@
 import asyncio
 import tracemalloc
 
-from mind2web2.judge.batch_state import BatchFolder, Collector, line_frame
 from mind2web2.llm_client.transport import JsonBody
+from mind2web2.plugins.batch.state import BatchFolder, Collector, line_frame
 from mind2web2.prompts import HashedText
 
 PAGE = HashedText("data:image/jpeg;base64," + "A" * 1_000_000).prepare()

@@ -17,7 +17,6 @@ from urllib.parse import quote
 from pydantic import BaseModel, ValidationError
 
 from mind2web2.errors import UsageError
-from mind2web2.judge.batch_state import BatchError, BatchFolder, JobInput, JobRecord
 from mind2web2.llm_client.failures import RequestFailedError, start_of
 from mind2web2.llm_client.http_pool import (
     MOST_REPLY_BYTES,
@@ -32,6 +31,7 @@ from mind2web2.llm_client.openai_protocol import (
 )
 from mind2web2.llm_client.retries import SECOND_CONNECTION_S, RetryPolicy
 from mind2web2.llm_client.transport import ReplyPart
+from mind2web2.plugins.batch.state import BatchError, BatchFolder, JobInput, JobRecord
 from mind2web2.utils.json_fields import JsonObject
 
 log = logging.getLogger(__name__)

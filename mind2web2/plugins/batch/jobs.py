@@ -17,14 +17,21 @@ from typing import Any, Self
 from uuid import uuid4
 
 from mind2web2.errors import JudgeError, JudgeUnavailableError
-from mind2web2.judge.batch_endpoints import (
+from mind2web2.judge.session import unexpected
+from mind2web2.llm_client.chat import Limit
+from mind2web2.llm_client.failures import RequestFailedError, judge_error, one_line
+from mind2web2.llm_client.openai_protocol import OpenAITransport, request_body
+from mind2web2.llm_client.provider import AsyncProviderClient
+from mind2web2.llm_client.retries import Attempts, RetryPolicy
+from mind2web2.llm_client.transport import Completion, JsonBody, WireRequest
+from mind2web2.plugins.batch.endpoints import (
     BatchEndpoints,
     BatchPace,
     BatchReport,
     BatchTransfer,
     JobProgress,
 )
-from mind2web2.judge.batch_state import (
+from mind2web2.plugins.batch.state import (
     BatchFolder,
     Collector,
     IsAtWork,
@@ -35,13 +42,6 @@ from mind2web2.judge.batch_state import (
     ResultLine,
     WaitingReplies,
 )
-from mind2web2.judge.session import unexpected
-from mind2web2.llm_client.chat import Limit
-from mind2web2.llm_client.failures import RequestFailedError, judge_error, one_line
-from mind2web2.llm_client.openai_protocol import OpenAITransport, request_body
-from mind2web2.llm_client.provider import AsyncProviderClient
-from mind2web2.llm_client.retries import Attempts, RetryPolicy
-from mind2web2.llm_client.transport import Completion, JsonBody, WireRequest
 
 log = logging.getLogger(__name__)
 

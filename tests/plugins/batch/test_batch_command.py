@@ -20,8 +20,8 @@ from servers.judge_server import JudgeServer, prompt_text, status
 from servers.recorded_replies import RecordedReplies
 
 from mind2web2.cli import evaluate_main
-from mind2web2.judge import batch_endpoints
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.plugins.batch import sender
 
 CLAIMS = {name: (f"The lake is {name}.", None) for name in ("deep", "cold", "wide")}
 IN_TWO_ROUNDS = """
@@ -37,8 +37,8 @@ QUICKLY = ("--batch", "--batch_poll", "0.01", "--no_capture")
 @pytest.fixture(autouse=True)
 def _quick_pace(monkeypatch):
     """Send a job soon after the last question, instead of a second or more later."""
-    quickly = partial(batch_endpoints.BatchPace, pause_s=0.1)
-    monkeypatch.setattr(batch_endpoints, "BatchPace", quickly)
+    quickly = partial(sender.BatchPace, pause_s=0.1)
+    monkeypatch.setattr(sender, "BatchPace", quickly)
 
 
 @pytest.fixture

@@ -24,13 +24,13 @@ from mind2web2.errors import (
     JudgeUnavailableError,
     UsageError,
 )
-from mind2web2.judge.batch_endpoints import BatchPace, BatchTransfer, batch_endpoints
-from mind2web2.judge.batch_jobs import BatchClient, BatchJobs
-from mind2web2.judge.batch_state import BatchFolder
 from mind2web2.judge.store import judgment_key
 from mind2web2.llm_client.base_client import AsyncOpenAIClient
 from mind2web2.llm_client.chat import ChatRequest, Usage
 from mind2web2.llm_client.failures import RequestFailedError
+from mind2web2.plugins.batch.endpoints import BatchPace, BatchTransfer, batch_endpoints
+from mind2web2.plugins.batch.jobs import BatchClient, BatchJobs
+from mind2web2.plugins.batch.state import BatchFolder
 
 PACE = BatchPace(pause_s=0.05, first_poll_s=0.005, longest_poll_s=0.02, retry=QUICK_RETRY)
 

@@ -162,7 +162,9 @@ def _load_all() -> None:
     for name in _PRELOADED:
         import_module(name)
     prepare(HomeJob, PassJob, Reply, *REPLIES)
-    address_flags("")  # compiles the signs, which takes a third of a short script's time
+    # Each pass would otherwise compile the signs and load the codec.
+    address_flags("")
+    b"".decode("utf-8-sig")
     # time_machine loads pytest where it is installed, which takes longer than all the rest.
     sys.modules.setdefault("pytest", None)  # type: ignore[arg-type]  # as the import system has it
     import_module("time_machine")

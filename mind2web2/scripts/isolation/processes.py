@@ -491,7 +491,7 @@ class ScriptProcess:
                 self.liveness.shutdown(socket.SHUT_WR)
             if not await self._has_reported(reports, _END_TIMEOUT_S):
                 log.warning("a script's process does not end")
-        return ProcessEnd.reported(reports)
+        return ProcessEnd.reported(bytes(reports))
 
     async def _has_reported(self, reports: bytearray, timeout_s: float) -> bool:
         """Collect reports until the process has ended, or who forked it."""

@@ -19,7 +19,6 @@ from mind2web2.errors import (
 from mind2web2.judge.protocol import Noted
 from mind2web2.judge.session import STOPPED
 from mind2web2.llm_client.chat import ReplyCheck
-from mind2web2.llm_client.failures import one_line
 from mind2web2.scripts.isolation.answer_client import SentLedger
 from mind2web2.scripts.isolation.homes import ScriptHome, ScriptHomes
 from mind2web2.scripts.isolation.log_records import SentRecord
@@ -43,8 +42,9 @@ from mind2web2.scripts.isolation.rpc import (
     served,
     take_note,
 )
+from mind2web2.scripts.isolation.service import RunAnswers, unforeseen
 from mind2web2.scripts.isolation.worker import HomeJob, PassJob
-from mind2web2.scripts.passes import ScriptAnswers, ScriptPasses
+from mind2web2.scripts.passes import ScriptPasses
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class PassService:
     """Serves the process of one pass: its ``served`` methods are what the process may ask and note."""
 
     passes: ScriptPasses
-    answers: ScriptAnswers
+    answers: RunAnswers
     logger: logging.Logger
     connection: RpcConnection
 
@@ -81,9 +81,7 @@ class PassService:
 
     def failure_of(self, question: str, error: Exception) -> Mind2Web2Error:
         """Return the failure that an unforeseen error is: it costs the answer its result."""
-        self.logger.error("the run failed at %r", question, exc_info=error)
-        text = f"the run failed at {question!r}: {type(error).__name__}: {error}"
-        return self.answers.judge.fail(MachineError(one_line(text)))
+        return self.answers.judge.fail(unforeseen(question, error, self.logger))
 
     @served
     async def reply(self, question: Question) -> object:
@@ -176,7 +174,7 @@ class AnswerProcesses:
         self,
         home: ScriptHome,
         job: PassJob,
-        answers: ScriptAnswers,
+        answers: RunAnswers,
         limits: ScriptLimits,
         logger: logging.Logger,
     ) -> None:
@@ -299,7 +297,7 @@ async def answer_processes(
     homes: ScriptHomes,
     home_job: HomeJob,
     job: PassJob,
-    answers: ScriptAnswers,
+    answers: RunAnswers,
     logger: logging.Logger,
 ) -> AsyncIterator[AnswerProcesses]:
     """Load a script, yield what starts its passes, and end them all.

@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, NoReturn, Protocol
+from typing import Any, Literal, NoReturn
 
 from mind2web2.errors import CaptureError, PageBugError
 from mind2web2.scripts.isolation.rpc import (
@@ -43,23 +43,6 @@ class UnknownReply:
 UNKNOWN = UnknownReply()
 
 
-class Questions(Protocol):
-    """Where the questions of a script go."""
-
-    async def reply(
-        self, name: str, kind: Any, arguments: dict[str, Any], template: int | None
-    ) -> Any:
-        """Return the reply to a question as an object of ``kind``, ``UNKNOWN`` where there is none yet.
-
-        Args:
-            template: the number of the script's class that a judge's reply is to fill.
-
-        Raises:
-            Exception: the error that the run replied with.
-            TypeError, ValueError, RecursionError: the arguments cannot be sent.
-        """
-
-
 class WaitingQuestions:
     """Asks the run and waits for each reply, in program order."""
 
@@ -71,7 +54,15 @@ class WaitingQuestions:
     async def reply(
         self, name: str, kind: Any, arguments: dict[str, Any], template: int | None
     ) -> Any:
-        """Return the reply to a question."""
+        """Return the reply to a question as an object of ``kind``.
+
+        Args:
+            template: the number of the script's class that a judge's reply is to fill.
+
+        Raises:
+            Exception: the error that the run replied with.
+            TypeError, ValueError, RecursionError: the arguments cannot be sent.
+        """
         question, _ = asked(name, arguments, template, self._counts)
         try:
             return await self._client.ask("reply", kind, question=question)

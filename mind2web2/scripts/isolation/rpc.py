@@ -14,7 +14,6 @@ import signal
 import socket
 import struct
 import threading
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -246,20 +245,21 @@ def _not_interrupted() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-class _End(ABC):
-    """An end of the connection that asks questions and matches the replies by number."""
+class _End:
+    """An end of the connection that asks questions and matches the replies by number.
 
-    def __init__(self) -> None:
+    Args:
+        error_of: returns the error that the other end's failure is here.
+    """
+
+    def __init__(self, error_of: Callable[[Failure], Exception]) -> None:
+        self._error_of = error_of
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Any]] = {}
 
-    @abstractmethod
     def send(self, message: Message) -> None:
         """Send a message. Raises Exception: it cannot be sent."""
-
-    @abstractmethod
-    def error_of(self, failure: Failure) -> Exception:
-        """Return the error that the other end's failure is here."""
+        raise NotImplementedError
 
     async def ask(self, name: str, kind: Any, **arguments: Any) -> Any:
         """Return the reply to a question.
@@ -283,7 +283,7 @@ class _End(ABC):
         if reply is None or reply.done():
             return
         if message.kind == "failure":
-            reply.set_exception(self.error_of(validated(Failure, message.content)))
+            reply.set_exception(self._error_of(validated(Failure, message.content)))
         else:
             reply.set_result(message.content)
 
@@ -296,7 +296,7 @@ class RpcClient(_End):
     """
 
     def __init__(self, fd: int) -> None:
-        super().__init__()
+        super().__init__(Failure.of_run)
         self._fd = fd
         self._connection = Connection(fd)
         self._sending = threading.Lock()
@@ -304,10 +304,6 @@ class RpcClient(_End):
         self.held: list[Message] | None = None
         self._listening: tuple[asyncio.AbstractEventLoop, int, Callable[[], None]]
         os.register_at_fork(after_in_child=self._close_in_fork)
-
-    def error_of(self, failure: Failure) -> Exception:
-        """Return the run's error."""
-        return failure.of_run()
 
     def receive(self) -> Message:
         """Wait for a message."""
@@ -404,7 +400,7 @@ class RpcConnection(_End):
     """The run's end of the connection to one script's process."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        super().__init__()
+        super().__init__(Failure.of_script)
         self._reader = reader
         self._writer = writer
         self._questions: dict[int, asyncio.Task[None]] = {}
@@ -414,10 +410,6 @@ class RpcConnection(_End):
     async def open(cls, end: socket.socket) -> RpcConnection:
         """Return the connection by our end of a pair of sockets."""
         return cls(*await asyncio.open_connection(sock=end, limit=_STREAM_BYTES))
-
-    def error_of(self, failure: Failure) -> Exception:
-        """Return the script's error."""
-        return failure.of_script()
 
     def send(self, message: Message) -> None:
         """Queue a message; the event loop sends it."""

@@ -10,9 +10,9 @@ from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.prices import price_usd
 from mind2web2.results.answers import RunFolders, TaskWork
 from mind2web2.results.freshness import Conditions, newest_judge
-from mind2web2.results.provenance import JudgeRecord
 from mind2web2.runs.estimate import PlannedRun, Range, RunEstimate, basis_text, estimate_run, total
-from mind2web2.runs.session import judge_spec, script_variables
+from mind2web2.runs.named_judge import judge_spec
+from mind2web2.runs.session import script_variables
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.dollars import dollars, dollars_as_given
 from mind2web2.utils.path_config import PathConfig
@@ -65,10 +65,7 @@ def _planned(settings: RunSettings, folders: RunFolders, work: Sequence[TaskWork
     endpoint = judge.endpoint
     newest = newest_judge(folders.eval_results_root, folders.agent_name)
     conditions = Conditions(
-        judge=JudgeRecord.of(
-            judge,
-            endpoint or ("" if newest is None else newest.endpoint),
-        ),
+        judge=judge.record(endpoint or ("" if newest is None else newest.endpoint)),
         with_captures=not settings.no_capture,
         with_private_network=settings.allow_private_network,
         strict=settings.strict,
@@ -95,8 +92,7 @@ def _estimate_cells(ranges: Sequence[Range], answers: int) -> tuple[str, ...]:
 
 def _without_price(run: PlannedRun) -> Iterator[str]:
     """Yield the models of the run's judges whose prices are not known."""
-    first = run.judge.preceding
-    models = [run.judge.model] if first is None else [first.model, run.judge.model]
+    models = (judge.model for judge in run.judge.judges)
     return (model for model in models if price_usd(Usage(1, 0, 1), model) is None)
 
 
@@ -112,12 +108,9 @@ def _estimate_lines(
     selected = sum(len(task.answers) for task in run.work)
     reused = selected - len(ranges) - len(estimate.unscored)
     yield f"Answers to evaluate: {len(ranges)} of {selected}; {reused} have a result that is up to date."
-    first = run.judge.preceding
-    if first is None:
-        then = ""
-    else:
-        then = f", after {first.model}"
-    yield f"Judge: {run.judge.model} ({run.endpoint or run.judge.provider}){then}."
+    *others, own = run.judge.judges
+    then = "".join(f", after {other.model}" for other in others)
+    yield f"Judge: {own.model} ({run.endpoint or run.judge.provider}){then}."
     basis = f", based on {_basis(ranges)}" if expected.requests else ""
     requests = _between(*(f"{round(part.requests):,}" for part in (low, expected, high)))
     yield f"Judge requests: {requests}{basis}."

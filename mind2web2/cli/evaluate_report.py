@@ -14,7 +14,6 @@ from mind2web2.cli.results.tables import print_metrics
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.usage import RunUsage, TaskUsage
-from mind2web2.judge.voting import CASCADE_RULE
 from mind2web2.llm_client.chat import Usage
 from mind2web2.results.agent_summary import AgentSummary
 from mind2web2.results.answers import RunFolders, TaskWork
@@ -95,7 +94,7 @@ def print_run(console: Console, run: RunReport) -> None:
         print_spent_for_nothing(console, judge.spent_for_nothing)
     line(
         console,
-        f"{_judges_text(judge)}. {totals_text(judge.usage)}.",
+        f"{judge.in_words()}. {totals_text(judge.usage)}.",
     )
     if judge.budget is not None:
         line(console, budget_text(judge.budget, run.is_overwriting))
@@ -156,14 +155,6 @@ def print_usage(console: Console, usage: RunUsage) -> None:
         amounts = ", ".join(f"{column} {cell}" for column, cell in cells)
         line(console, f"Judge use: {amounts}")
     print_unreported(console, usage)
-
-
-def _judges_text(judge: CachingJudge) -> str:
-    own = f"{judge.settings.model} ({judge.endpoint})"
-    if judge.first is None:
-        return f"Judge: {own}"
-    first = f"{judge.first.settings.model} ({judge.first.endpoint})"
-    return f"Judges: {first}, and {own} for its {CASCADE_RULE}"
 
 
 def print_spent_for_nothing(console: Console, usage: Usage) -> None:

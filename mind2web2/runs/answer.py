@@ -31,7 +31,7 @@ from mind2web2.results.answers import AnswerJob, AnswerSetting, read_answer
 from mind2web2.results.caution_facts import CautionFacts
 from mind2web2.results.freshness import Conditions, held_result, moment_of, provenance_now
 from mind2web2.results.overwriting import list_overwritten
-from mind2web2.results.provenance import JudgeRecord, Provenance, served_by
+from mind2web2.results.provenance import Provenance, served_by
 from mind2web2.results.result_file import (
     Barred,
     BarredSource,
@@ -156,11 +156,7 @@ class RunParts:
     def conditions(self) -> Conditions:
         """Return the settings that decide whether earlier results still hold."""
         return Conditions(
-            judge=JudgeRecord.of(
-                self.judge.settings,
-                self.judge.endpoint,
-                None if self.judge.first is None else self.judge.first.endpoint,
-            ),
+            judge=self.judge.record,
             with_captures=self.captures is not None,
             with_private_network=self.with_private_network,
             strict=self.strict,

@@ -16,15 +16,14 @@ from typing import Any
 from mind2web2.capture.models import NetworkSettings
 from mind2web2.errors import EvalScriptError, JudgeError, MachineError
 from mind2web2.judge.admission import DualSemaphore
-from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
+from mind2web2.judge.composed import judge_of_answer
 from mind2web2.judge.protocol import JudgeLedger
 from mind2web2.llm_client.own_price import OwnPrice
 from mind2web2.llm_client.prices import own_prices
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.scripts.aliases import own_script_aliases
 from mind2web2.scripts.inputs import ClockReading
-from mind2web2.scripts.isolation.answer_client import Voter
 from mind2web2.scripts.isolation.homes import ScriptHomes, script_homes
 from mind2web2.scripts.isolation.pass_process import AnswerProcesses, answer_processes
 from mind2web2.scripts.isolation.processes import (
@@ -87,8 +86,7 @@ class RunSide:
 
 def prices_of(judge: CachingJudge) -> dict[str, OwnPrice]:
     """Return the run's own prices of its judges, by model."""
-    specs = judge.settings.in_turn()
-    prices = ((spec.model, spec.own_price) for spec in specs)
+    prices = ((spec.model, spec.own_price) for spec in judge.settings.judges)
     return {model: price for model, price in prices if price is not None}
 
 
@@ -111,16 +109,14 @@ async def isolated_result(
         MachineError: no process can be started.
     """
     allow_deep_trees()
-    judge = AnswerJudge(run.judge, task_id, call.answer_name, run.limits.llm)
+    judge = judge_of_answer(run.judge, task_id, call.answer_name, run.limits.llm)
     answers = RunAnswers(judge, run.judge, call, task_id, cache, logger)
     job = PassJob(
         call=call,
         ahead=None,
         moment=datetime.now(UTC),
-        voters=[
-            Voter(spec.model, spec.max_images, spec.image_limits)
-            for spec in run.judge.settings.in_turn()
-        ],
+        voters=[spec.voter for spec in run.judge.settings.judges],
+        composition=run.judge.settings.composition,
         endpoint=run.judge.endpoint,
         cache_dir=cache.task_cache.task_dir,
         logger_name=logger.name,

@@ -30,7 +30,6 @@ from mind2web2.judge.services import ServiceAnswers
 from mind2web2.judge.usage import usage_of
 from mind2web2.llm_client.async_calls import REFUSED_PARAMETERS
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, ReplyCheck
-from mind2web2.llm_client.failures import one_line
 from mind2web2.llm_client.messages import checked_messages
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.prepared_page import PreparedPage
@@ -50,6 +49,7 @@ from mind2web2.scripts.isolation.rpc import (
     served_method,
 )
 from mind2web2.scripts.run import ScriptCall
+from mind2web2.utils.shown_text import one_line
 from mind2web2.verification.claims import ClaimJudging
 from mind2web2.verification.context import EvaluationContext
 from mind2web2.verification.extraction import filled

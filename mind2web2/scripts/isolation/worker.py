@@ -31,6 +31,7 @@ from mind2web2.capture.models import NetworkSettings
 from mind2web2.errors import EvalScriptError, MachineError, Mind2Web2Error
 from mind2web2.judge.judgment import RecordedSkip
 from mind2web2.judge.service_request import AskService, ServiceRequest
+from mind2web2.judge.spec import Voter
 from mind2web2.llm_client.own_price import OwnPrice
 from mind2web2.llm_client.prices import set_own_prices
 from mind2web2.pages.answer_cache import AnswerCache
@@ -41,7 +42,7 @@ from mind2web2.pages.page_cache import PageCache
 from mind2web2.prompts import address_flags
 from mind2web2.scripts.aliases import set_script_aliases
 from mind2web2.scripts.clock import ScriptClock
-from mind2web2.scripts.isolation.answer_client import REPLIES, AnswerClient, Voter
+from mind2web2.scripts.isolation.answer_client import REPLIES, AnswerClient
 from mind2web2.scripts.isolation.effects import ReadFiles, watch_effects
 from mind2web2.scripts.isolation.log_records import RelayHandler
 from mind2web2.scripts.isolation.pass_loop import PassLoop
@@ -121,6 +122,7 @@ class PassJob:
 
     Args:
         ahead: how far the script goes on with stand-ins; ``None`` for program order.
+        composition: of several judges (``JudgeSpec.composition``).
         known: the replies so far, as JSON, by the keys of their questions.
         has_all_replies: the run replies to each question at once; a pass waits for that.
         moment: where the clock stands still, unless it stands at ``HomeJob.as_of``.
@@ -135,6 +137,7 @@ class PassJob:
     ahead: Ahead | None
     moment: datetime
     voters: list[Voter]
+    composition: str | None
     endpoint: str
     cache_dir: Path
     logger_name: str
@@ -249,6 +252,7 @@ class ScriptHome:
             job.call.answer,
             job.skips,
             self._stops,
+            composition=job.composition,
         )
         if job.ahead is None:
             self._job.limits.apply_to_this_process()

@@ -73,8 +73,8 @@ def openai_connection(
     service = checked_service(provider.provider, address, {key.name: key.value})
     if not key.value and str(urlsplit(provider.default).hostname) in address.value:
         raise UsageError(
-            f"no judge key: set {key_name} (or, for a server that needs none, give --judge_base_url or "
-            f"set {provider.address_name})"
+            f"no judge key: set {key_name}. If your server needs no key, give --judge_base_url or "
+            f"set {provider.address_name}"
         )
     accounts = {name: variable(name) for name in _ACCOUNT_HEADERS.values()}
     check_keys(accounts)

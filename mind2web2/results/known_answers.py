@@ -127,7 +127,7 @@ def results_dir_of(folder: Path, answer_name: str) -> Path:
     return answer_results_dir(folder.parent.parent, folder.parent.name, folder.name, answer_name)
 
 
-def with_given(answers: list[ScoredAnswer], folder: Path) -> list[ScoredAnswer]:
+def with_file_facts(answers: list[ScoredAnswer], folder: Path) -> list[ScoredAnswer]:
     """Return answers with the length and the time that their results lack and their files have.
 
     Answers without a result, and runs that failed, have neither.
@@ -138,12 +138,12 @@ def with_given(answers: list[ScoredAnswer], folder: Path) -> list[ScoredAnswer]:
     return [
         answer
         if answer.reason or (answer.word_count is not None and answer.time_s is not None)
-        else _with_given(answer, folder / answer.task_id / answer.answer_name)
+        else _with_file_facts(answer, folder / answer.task_id / answer.answer_name)
         for answer in answers
     ]
 
 
-def _with_given(answer: ScoredAnswer, path: Path) -> ScoredAnswer:
+def _with_file_facts(answer: ScoredAnswer, path: Path) -> ScoredAnswer:
     words, time_s = answer.word_count, answer.time_s
     return replace(
         answer,

@@ -31,7 +31,7 @@ from mind2web2.results.answers import (
     read_answer,
 )
 from mind2web2.results.freshness import NO_PROVENANCE, FilesNow
-from mind2web2.results.known_answers import agent_answers, task_answers, with_given
+from mind2web2.results.known_answers import agent_answers, task_answers
 from mind2web2.results.provenance import JudgeRecord, Provenance
 from mind2web2.results.result_file import ResultFile
 from mind2web2.results.stored_results import (
@@ -424,8 +424,7 @@ def summaries_checked(paths: PathConfig, agent_name: str, task_id: str | None) -
     content = mapping(_read(path))
     of = read_leniently(_SummaryTasks, content)
     tasks = of.tasks if of.missing_counted_as_zero else None
-    answers = with_given(agent_answers(root, agent_name), paths.answers_root / agent_name)
-    metrics = agent_metrics(agent_name, answers, tasks).as_json()
+    metrics = agent_metrics(agent_name, agent_answers(root, agent_name), tasks).as_json()
     derived = {name: value for name, value in metrics.items() if name != "warnings"}
     _compare_summary(check, path, content, derived, folder.glob("*/*/results/*.md.json"))
     merged = root / ALL_RESULTS_NAME

@@ -171,7 +171,8 @@ def _agent(order: _Order, name: str) -> _Agent:
         raise UsageError(f"the results of {name} were judged by a pool: give --judge_pool FILE")
     if own.is_replay:
         raise UsageError(
-            "a replay asks no judge: name one with --judge_model, and --llm_provider or --judge_base_url"
+            "a replay asks no judge: name the judge with --judge_model, and --llm_provider or "
+            "--judge_base_url"
         )
     own = prepared(own)
     counted = Judging.read(paths.eval_results_root, name)
@@ -185,7 +186,7 @@ def _agent(order: _Order, name: str) -> _Agent:
     ]
     work = [task for task in work if task.answers]
     if not work:
-        raise UsageError(f"no answer of {name} that is there has a score: evaluate it first")
+        raise UsageError(f"no answer of {name} has a score: evaluate it first")
     record = judge_spec(own).record()
     # Folders of earlier versions are continued: what they did not know is not in their names.
     unnamed = {"votes"} if record.votes == "always" else set()
@@ -288,7 +289,7 @@ def _judge_once(agent: _Agent, number: int, work: Sequence[TaskWork], purse: _Pu
         purse.left = round(purse.left - budget.spent_usd, 6)
         if budget.is_reached or purse.left <= 0:
             purse.is_empty = True
-            line(plain_console(), "--max_cost is reached: the same command continues.")
+            line(plain_console(), "--max_cost is reached. The same command continues.")
     return ended
 
 
@@ -353,7 +354,7 @@ def _print_estimates(agents: Sequence[_Agent]) -> int:
     for agent in agents:
         # By the results that count: what was judged again before is not asked again.
         settings = replace(agent.settings, overwrite=True)
-        line(plain_console(), f"{agent.name}: one of {counted(agent.times, 'judgment')}:")
+        line(plain_console(), f"{agent.name}: each of {counted(agent.times, 'judgment')} takes:")
         print_estimate(settings, agent.name, paths_of(settings, agent.name), agent.work)
     return 0
 

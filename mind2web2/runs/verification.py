@@ -19,6 +19,7 @@ from mind2web2.analysis.metrics import agent_metrics
 from mind2web2.analysis.summaries import ALL_RESULTS_NAME
 from mind2web2.errors import Mind2Web2Error, UsageError
 from mind2web2.judge.admission import DualSemaphore
+from mind2web2.judge.spec import JudgeRecord
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.transfer import copied_store, open_for_replay
 from mind2web2.pages.cache import CacheFileSys
@@ -32,7 +33,7 @@ from mind2web2.results.answers import (
 )
 from mind2web2.results.freshness import NO_PROVENANCE, FilesNow
 from mind2web2.results.known_answers import agent_answers, task_answers
-from mind2web2.results.provenance import JudgeRecord, Provenance
+from mind2web2.results.provenance import Provenance
 from mind2web2.results.result_file import ResultFile
 from mind2web2.results.stored_results import (
     LoadedResult,

@@ -260,9 +260,7 @@ async def reuse_or_evaluate(job: AnswerJob, run: RunParts) -> AnswerOutcome | No
                     earlier, changed = await _with_same_services(before, run)
                 if earlier is None:
                     return await _judged_outcome(job, run, before.text, newest, changed)
-                earlier = await asyncio.to_thread(
-                    _brought_up_to_date, earlier, job, run, before.text
-                )
+                earlier = await asyncio.to_thread(_bring_up_to_date, earlier, job, run, before.text)
         elif before.has_lock:
             await _clear_left_lock(job.folder)
         return AnswerOutcome(job.task_id, job.answer.name, earlier.content, None, reused=True)
@@ -516,7 +514,7 @@ def _completed(job: AnswerSetting, run: RunParts, text: str, evaluated: _Evaluat
     """Return the complete result; reads files."""
     ledger, summary = evaluated.ledger, evaluated.summary
     pages = evaluated.cache.pages_used()
-    barred = _barred(job, run, text, pages, _question(summary))
+    barred = _barred_sources(job, run, text, pages, _question(summary))
     making = ResultMaking(
         agent_name=job.agent_name,
         answer_name=job.answer.name,

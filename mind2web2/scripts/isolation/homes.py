@@ -21,7 +21,7 @@ from mind2web2.scripts.isolation.processes import (
     ScriptProcess,
     fork_server,
 )
-from mind2web2.scripts.isolation.rpc import Message, decoded, encoded, encoded_value
+from mind2web2.scripts.isolation.rpc import Message, decode, encode, encode_value
 from mind2web2.scripts.isolation.worker import HomeJob
 
 # For the fork server to load the package, and for the script. One that takes longer is loaded by each
@@ -115,7 +115,7 @@ class ScriptHomes:
                     home.process.close()
                 return
             idle = [key for key, each in self._homes.items() if not each.users]
-            for key in idle[: max(len(idle) - _MOST_IDLE, 0)]:
+            for key in idle[: max(len(idle) - _MAX_IDLE_HOMES, 0)]:
                 self._homes.pop(key).process.close()
                 self._loading.pop(key, None)
 

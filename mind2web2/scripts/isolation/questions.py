@@ -117,7 +117,7 @@ class PassQuestions:
             return self._asked_now(question, kind)
         if content is None:
             return self.open()
-        reply: Reply = validated(Reply, json.loads(content))
+        reply: Reply = validate(Reply, json.loads(content))
         if reply.failure is not None and reply.failure.name not in PAGE_ERRORS:
             return self._fail_question(question.key, reply)
         self.used.append(question.key)

@@ -283,7 +283,7 @@ class _End:
         if reply is None or reply.done():
             return
         if message.kind == "failure":
-            reply.set_exception(self._error_of(validated(Failure, message.content)))
+            reply.set_exception(self._error_of(validate(Failure, message.content)))
         else:
             reply.set_result(message.content)
 

@@ -216,7 +216,7 @@ async def _ended_in_time(
     return task.done()
 
 
-async def _finished(task: asyncio.Task[Any]) -> None:
+async def _finish(task: asyncio.Task[Any]) -> None:
     task.cancel()
     await asyncio.wait({task})
     if not task.cancelled():

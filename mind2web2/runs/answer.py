@@ -314,7 +314,7 @@ async def _with_same_services(
     made_from = None if earlier is None else earlier.content.provenance
     if earlier is None or made_from is None or not made_from.inputs.services:
         return earlier, before.changed
-    answers = await run.judge.services.changed(made_from.inputs.services)
+    answers = await run.judge.services.describe_changes(made_from.inputs.services)
     if not answers:
         return earlier, before.changed
     changed = "; ".join(answers)

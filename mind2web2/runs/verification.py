@@ -249,7 +249,7 @@ async def _compare_all(
                         all_parts[key] = _parts(made_from, store, library, limits)
                     setting = _setting(paths, agent_name, check, pages_of(str(check.task_id)))
                     text = read_answer(setting.answer.path)
-                    time = ScriptTime.recorded(made_from)
+                    time = ScriptTime.of_result(made_from)
                     again = await run_script_on_answer(
                         setting, all_parts[key], text, _unread_log, time
                     )

@@ -241,7 +241,7 @@ class EvaluationContext:
         """
         if page is None or page.limit is None:
             return []
-        merged = accumulate(self.judge.recorded_limits, ImageLimit.merged)
+        merged = accumulate(self.judge.recorded_limits, ImageLimit.merge)
         return [limit for limit in dict.fromkeys(merged) if limit != page.limit]
 
     async def _less(

@@ -126,8 +126,8 @@ class ScriptHomes:
                 home.process.close()
             self._homes.clear()
 
-    def _loaded(self, job: HomeJob) -> ScriptHome:
-        home = self._started(job) or self._started(replace(job, is_loaded_late=True))
+    def _load(self, job: HomeJob) -> ScriptHome:
+        home = self._start(job) or self._start(replace(job, is_loaded_late=True))
         if home is None:
             raise OSError("the process that loads it does not answer")
         return home

@@ -242,7 +242,7 @@ class AnswerProcesses:
         """Serve a pass; ``None`` where it ends, or has to be ended, without a word."""
         try:
             async with asyncio.timeout(min(_PASS_TIMEOUT_S, self._limits.block_s)):
-                done = await service.connection.served(service)
+                done = await service.connection.serve(service)
             for note in [] if done is None else done.notes:
                 take_note(service, note)
         except Exception as error:
@@ -276,7 +276,7 @@ async def _check_replies(
     service: PassService, works: Sequence[asyncio.Task[None]], ends: ExitStack
 ) -> None:
     """Let the templates of an ended pass check the replies to its questions."""
-    serving = asyncio.create_task(service.connection.served(service))
+    serving = asyncio.create_task(service.connection.serve(service))
     left: set[asyncio.Task[Any]] = set(works)
     with ends:
         try:

@@ -146,11 +146,12 @@ def test_without_plugins_the_commands_name_them(without, missing, tmp_path):
     listed = run("mind2web2", "plugins")
     assert (listed.returncode, listed.stderr) == (0, "")
     helped = run("mind2web2", "--help").stdout
+    fields = {part.name for part in OWN_PARTS if part.hook == "compositions"}
     plugin_of = {
         name: plugin
         for plugin in missing
         for name in NAMES[plugin]
-        if "://" not in name and not name.startswith(".")
+        if "://" not in name and not name.startswith(".") and name not in fields
     }
     (tmp_path / "run_commands.py").write_text(RUN_COMMANDS)
     outcomes = run("run_commands", json.dumps([words_with(name) for name in plugin_of]))
@@ -162,6 +163,19 @@ def test_without_plugins_the_commands_name_them(without, missing, tmp_path):
         assert (status, said.count("\n")) == (2, 1), name
         assert f"needs the plugin {plugin}" in said
         assert re.search(rf"(?m)^ *(mind2web2 )?{name}(?![\w-])", helped) is None
+
+
+def test_a_stored_judge_names_the_plugin_that_it_needs(without, tmp_path):
+    """A result of two judges cannot be checked without the plugin that has their rule."""
+    run = without("cascade")
+    (tmp_path / "project" / "read.py").write_text(
+        "from mind2web2.judge.spec import JudgeRecord\n"
+        "JudgeRecord(provider='openai', endpoint='', model='a', first_model='b').as_replay()\n"
+    )
+    outcome = run("read")
+    assert outcome.stderr.splitlines()[-1].endswith(
+        "a judge of several models needs the plugin cascade"
+    )
 
 
 # The contract tests of what the package does; others are about its text, documents and the wheel.

@@ -536,8 +536,7 @@ def test_a_run_says_which_scripts_changed_since_the_last_result(example, monkeyp
     ) as file:
         file.write("# newer\n")
     words = ["--agent_name", "example", "--llm_provider", "replay", "--task_id", "library_facts"]
-    said = "These eval scripts changed since their last result: library_facts.
-"
+    said = "These eval scripts changed since their last result: library_facts.\n"
     assert [said in call(evaluate_main, *words).stdout for _ in range(2)] == [
         True,
         False,

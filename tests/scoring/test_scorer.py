@@ -77,7 +77,10 @@ async def test_the_example_has_the_scores_of_evaluate():
         assert outcome.tree["score"] == outcome.score
         assert outcome.cost_usd > 0
         assert {evidence["decided_by"] for evidence in outcome.evidence.values()} <= {
-            *("judge", "page", "prerequisite", "script")
+            "judge",
+            "page",
+            "prerequisite",
+            "script",
         }
     assert scorer.usage.asked.judgments == len(server.calls)
     assert scorer.counts.scores == len(expected)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from mind2web2.cli.console import line, plain_console, print_amounts
+from mind2web2.cli.displays import uncached_text
 from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.prices import price_usd
 from mind2web2.results.answers import RunFolders, TaskWork
@@ -37,10 +38,10 @@ def print_estimate(
     if settings.is_replay:
         line(
             console,
-            "A replay answers from stored judgments: it asks nothing and costs nothing.",
+            "A replay judges from stored judgments. It asks nothing and costs nothing.",
         )
         return 0
-    run = _planned(
+    run = _plan_run(
         settings,
         RunFolders(agent_name, paths.cache_root, paths.eval_results_root),
         work,
@@ -53,13 +54,13 @@ def print_estimate(
     }
     if rows:
         print_amounts(console, "Estimate", "task", _ESTIMATE_COLUMNS, rows)
-    for text in _estimate_lines(run, estimate, settings.max_cost):
+    for text in _estimate_lines(run, estimate, settings):
         line(console, text)
     line(console, "Nothing was asked or written.")
     return 0
 
 
-def _planned(settings: RunSettings, folders: RunFolders, work: Sequence[TaskWork]) -> PlannedRun:
+def _plan_run(settings: RunSettings, folders: RunFolders, work: Sequence[TaskWork]) -> PlannedRun:
 
     judge = judge_spec(settings)
     endpoint = judge.endpoint
@@ -96,10 +97,7 @@ def _without_price(run: PlannedRun) -> Iterator[str]:
     return (model for model in models if price_usd(Usage(1, 0, 1), model) is None)
 
 
-def _estimate_lines(
-    run: PlannedRun, estimate: RunEstimate, max_cost: float | None
-) -> Iterator[str]:
-
+def _estimate_lines(run: PlannedRun, estimate: RunEstimate, settings: RunSettings) -> Iterator[str]:
     without = [found for own in estimate.ranges.values() for found in own]
     ranges = _as_planned(run, without)
     low = total(found.low for found in ranges)
@@ -120,22 +118,23 @@ def _estimate_lines(
     )
     if math.isnan(expected.cost_usd):
         unpriced = ", ".join(_without_price(run))
-        yield f"Dollars: not known, as there is no price for {unpriced}: mind2web2.toml may give it."
+        yield (
+            f"Dollars: unknown, because mind2web2 has no price for {unpriced}. You can write it "
+            "into mind2web2.toml."
+        )
     else:
         yield f"Dollars: {_between(*(dollars(part.cost_usd) for part in (low, expected, high)))}."
     if expected.requests:
         yield _lookahead_line(run, without)
-    captures = run.conditions.with_captures
-    then = "captured when a claim needs them" if captures else "their claims fail (--no_capture)"
-    pages = estimate.uncached_pages
-    yield f"Cited pages that are not cached yet: {pages}{f'; {then}' if pages else ''}."
+    yield uncached_text(estimate.uncached_pages, settings)
     for name, why in estimate.unscored.items():
         yield f"Not estimated: {name}: {why}"
     for task in run.work:
         for answer_name, why in task.failed_runs.items():
-            yield f"Score 0 without a question: {task.task_id}/{answer_name}: {why}"
+            yield f"Score 0, without asking the judge: {task.task_id}/{answer_name}: {why}"
     if run.endpoint is None:
-        yield "The judge's address is not set: results of any server count as valid."
+        yield "The judge's address is not set, so results of any server count as valid."
+    max_cost = settings.max_cost
     if max_cost is not None and expected.cost_usd > 0:
         verdict = "will probably not cover the run: it stops there"
         if not run.overwrite:
@@ -154,12 +153,12 @@ def _lookahead_line(run: PlannedRun, without: Sequence[Range]) -> str:
     off = total(found.expected for found in without)
     gates = total(found.with_lookahead().expected for found in without)
     prices = [
-        f"{way} probably {counted(round(amounts.requests), 'request')}"
+        f"{way}, probably {counted(round(amounts.requests), 'request')}"
         + ("" if math.isnan(amounts.cost_usd) else f", {dollars(amounts.cost_usd)}")
         for way, amounts in (("values", off), ("gates", gates))
     ]
     planned = "gates" if run.looks_ahead else "values"
-    return f"By --ahead (this command: {planned}): {'; '.join(prices)}."
+    return f"With --ahead {' and '.join(prices)} (this command: {planned})."
 
 
 def _between(low: str, expected: str, high: str) -> str:

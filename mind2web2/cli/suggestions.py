@@ -92,7 +92,10 @@ def suggested_forgetting(settings: RunSettings, agent_name: str, task_ids: Itera
     folders = ", ".join(str(root / task_id) for task_id in task_ids)
     words = [word for task_id in task_ids for word in ("--forget", task_id)]
     command = suggested_command(settings, "metrics", agent_name, *words)
-    return f"tasks without answers, whose stored results still count: {folders}; to delete them: {command}"
+    return (
+        f"these tasks have no answers, but their stored results still count: {folders}. To "
+        f"delete the results: {command}"
+    )
 
 
 def caching_command(agent_name: str, settings: RunSettings, *more: str) -> str:

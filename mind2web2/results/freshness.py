@@ -18,6 +18,7 @@ from pathlib import Path
 
 from mind2web2 import __version__
 from mind2web2.errors import AnswerError, Mind2Web2Error, UsageError
+from mind2web2.judge.spec import JudgeRecord
 from mind2web2.pages.answer_cache import listing_sha256
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.results.answers import (
@@ -29,7 +30,7 @@ from mind2web2.results.answers import (
     select_answers,
 )
 from mind2web2.results.dataset_record import dataset_commit
-from mind2web2.results.provenance import JudgeRecord, Provenance
+from mind2web2.results.provenance import Provenance
 from mind2web2.results.scored_answer import ScoredAnswer
 from mind2web2.results.settings_digest import library_versions, settings_sha256
 from mind2web2.results.stored_results import (
@@ -191,7 +192,8 @@ def _page_changes(made_from: Provenance, pages: CacheFileSys) -> Iterator[str]:
         elif now != was:
             changes["changed" if was else "cached since"].append(url)
     for change, urls in changes.items():
-        yield f"page{'s' * (len(urls) > 1)} {change}: {name_list(urls)}"
+        noun = "pages" if len(urls) > 1 else "page"
+        yield f"{noun} {change}: {name_list(urls)}"
     listed = made_from.listing_sha256
     if listed is not None and listing_sha256(pages) != listed:
         yield "the list of cached pages changed"

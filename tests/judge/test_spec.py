@@ -4,39 +4,39 @@ import json
 
 import pytest
 
-from mind2web2.judge.spec import JudgeSpec, keyed_part
+from mind2web2.judge.spec import keyed_part
 
 # These change when and where a request is answered, and the bill, but not the reply.
 NEUTRAL = (
-    *(
-        "cache_salt",
-        "metadata",
-        "priority",
-        "prompt_cache_key",
-        "prompt_cache_retention",
-        "request_id",
-    ),
-    *("safety_identifier", "service_tier", "store", "user"),
+    "cache_salt",
+    "metadata",
+    "priority",
+    "prompt_cache_key",
+    "prompt_cache_retention",
+    "request_id",
+    "safety_identifier",
+    "service_tier",
+    "store",
+    "user",
 )
 KEYED = (
-    *(
-        "seed",
-        "top_p",
-        "top_k",
-        "min_p",
-        "max_tokens",
-        "max_completion_tokens",
-        "stop",
-        "logit_bias",
-    ),
-    *(
-        "frequency_penalty",
-        "presence_penalty",
-        "verbosity",
-        "chat_template_kwargs",
-        "guided_json",
-    ),
-    *("thinking", "modalities", "reasoning", "an_unknown_one"),
+    "seed",
+    "top_p",
+    "top_k",
+    "min_p",
+    "max_tokens",
+    "max_completion_tokens",
+    "stop",
+    "logit_bias",
+    "frequency_penalty",
+    "presence_penalty",
+    "verbosity",
+    "chat_template_kwargs",
+    "guided_json",
+    "thinking",
+    "modalities",
+    "reasoning",
+    "an_unknown_one",
 )
 
 
@@ -56,11 +56,3 @@ def test_the_form_of_the_keyed_part_is_fixed():
     """Keys of stored judgments hold it."""
     given = '{"top_k": 1, "user": "x", "chat_template_kwargs": {"b": true, "a": 2}}'
     assert keyed_part(json.loads(given)) == '{"chat_template_kwargs":{"a":2,"b":true},"top_k":1}'
-
-
-def test_a_key_goes_to_no_other_server():
-    """It belongs to the strong judge's."""
-    here = JudgeSpec("m", "http://a/v1", api_key="key", first="cheap").preceding
-    there = JudgeSpec("m", "http://a/v1", api_key="key", first="cheap@http://b/v1").preceding
-    assert (here.base_url, here.api_key) == ("http://a/v1", "key")
-    assert (there.base_url, there.api_key) == ("http://b/v1", None)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from random import Random
 
 from mind2web2.plugins.probe.claim_facts import page_facts
-from mind2web2.plugins.probe.edits import Change, Edit, edited
+from mind2web2.plugins.probe.edits import Change, Edit, apply_edits
 from mind2web2.plugins.probe.passages import JudgedPage, content_words
-from mind2web2.plugins.probe.value_changes import other_number, written_like
+from mind2web2.plugins.probe.value_changes import other_number, write_like
 from mind2web2.utils.facts import facts_in
 
 # An unrelated fact stands at least this far from the quotation.
@@ -22,7 +22,7 @@ def reword(page: JudgedPage, random: Random) -> Change | None:
         return None
     opening = random.choice(("Note: ", "For the record: ", "In short: "))
     start = quoted[0].start
-    return edited("reworded", page, [Edit(start, start, opening)])
+    return apply_edits("reworded", page, [Edit(start, start, opening)])
 
 
 def change_unrelated(page: JudgedPage, random: Random) -> Change | None:
@@ -40,10 +40,10 @@ def change_unrelated(page: JudgedPage, random: Random) -> Change | None:
         if content_words(around) & page.claim_words:
             continue
         new_value = other_number(fact.value, claim_values, random)
-        return edited(
+        return apply_edits(
             "unrelated fact",
             page,
-            [Edit(fact.start, fact.end, written_like(fact.text, new_value))],
+            [Edit(fact.start, fact.end, write_like(fact.text, new_value))],
         )
     return None
 
@@ -54,4 +54,4 @@ def change_white_space(page: JudgedPage, random: Random) -> Change | None:  # no
     if not quoted:
         return None
     start, end = quoted[0].start, quoted[-1].end
-    return edited("white space", page, [Edit(start, start, "\n\n"), Edit(end, end, "\n\n")])
+    return apply_edits("white space", page, [Edit(start, start, "\n\n"), Edit(end, end, "\n\n")])

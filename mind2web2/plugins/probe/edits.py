@@ -56,7 +56,7 @@ class Edit:
     new: str
 
 
-def edited(kind: Kind, page: JudgedPage, edits: Iterable[Edit]) -> Change:
+def apply_edits(kind: Kind, page: JudgedPage, edits: Iterable[Edit]) -> Change:
     """Return the page with the edits, which do not overlap."""
     pieces: list[str] = []
     places: list[tuple[int, int]] = []

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from random import Random
 
 from mind2web2.plugins.probe.claim_facts import page_facts, quoted_facts
-from mind2web2.plugins.probe.edits import Change, Discarded, Edit, edited
+from mind2web2.plugins.probe.edits import Change, Discarded, Edit, apply_edits
 from mind2web2.plugins.probe.passages import (
     JudgedPage,
     Sentence,
@@ -42,7 +42,7 @@ def change_negation(page: JudgedPage, random: Random) -> Change | Discarded | No
         if edit is None:
             return Discarded("negation", "another sentence about it cannot be negated")
         edits.append(edit)
-    return edited("negation", page, edits)
+    return apply_edits("negation", page, edits)
 
 
 def _negation(page: JudgedPage, sentence: Sentence) -> Edit | None:
@@ -63,7 +63,7 @@ def _negation(page: JudgedPage, sentence: Sentence) -> Edit | None:
     is_subject_alone = len(shared) == 1 and shared[0].kind == "name"
     if shared and not is_subject_alone and sentence.start + shared[-1].start < verb_end:
         return None
-    return _negated(matches[0])
+    return _negate(matches[0])
 
 
 def _may_support(page: JudgedPage, sentence: Sentence) -> bool:
@@ -86,7 +86,7 @@ def _claim_values(page: JudgedPage) -> set[str]:
     return {fact.value for fact in facts}
 
 
-def _negated(match: re.Match[str]) -> Edit:
+def _negate(match: re.Match[str]) -> Edit:
     verb, negation = match[1], match[2]
     if negation:
         return Edit(*match.span(), verb)
@@ -146,7 +146,7 @@ def change_comparison(page: JudgedPage, random: Random) -> Change | Discarded | 
     others = [each for each in page.supporting if not page.is_quoted(each)]
     if any(word not in _sentence(page, each) for each in others):
         return Discarded("comparison", "another sentence says it in other words")
-    return edited("comparison", page, edits)
+    return apply_edits("comparison", page, edits)
 
 
 def _is_beside_claim(page: JudgedPage, sentence: Sentence, word: re.Match[str]) -> bool:
@@ -169,7 +169,7 @@ def remove_passage(page: JudgedPage, random: Random) -> Change | Discarded | Non
     edits = [Edit(each.start, each.end, "") for each in page.supporting]
     if not edits:
         return None
-    change = edited("passage", page, edits)
+    change = apply_edits("passage", page, edits)
     values = _claim_values(page)
     facts = (*page_facts(page.text, "number"), *page_facts(page.text, "date"))
     elsewhere = [

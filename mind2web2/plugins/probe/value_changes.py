@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
 from mind2web2.plugins.probe.claim_facts import page_facts, quoted_facts, says
-from mind2web2.plugins.probe.edits import Change, Discarded, Edit, Kind, edited
+from mind2web2.plugins.probe.edits import Change, Discarded, Edit, Kind, apply_edits
 from mind2web2.plugins.probe.passages import JudgedPage, content_words
 from mind2web2.utils.facts import NUMBER_WORDS, Fact, facts_in
 
@@ -67,7 +67,7 @@ def _changed_number(page: JudgedPage, fact: Fact, random: Random) -> Change | Di
         return Discarded("number", "the page has the number everywhere")
     known = {each.value for each in (*on_page, *facts_in(page.claim))}
     new_value = other_number(fact.value, known, random)
-    edits = [Edit(each.start, each.end, written_like(each.text, new_value)) for each in places]
+    edits = [Edit(each.start, each.end, write_like(each.text, new_value)) for each in places]
     return _unless_supported("number", page, edits, fact)
 
 
@@ -92,7 +92,7 @@ def other_number(value: str, known: set[str], random: Random) -> str:
 _WORDS_OF_NUMBERS = {str(number): word for word, number in NUMBER_WORDS.items()}
 
 
-def written_like(written: str, value: str) -> str:
+def write_like(written: str, value: str) -> str:
     """Write a number as another one is written: in words, or with the same mark between thousands."""
     if written.isalpha():
         word: str = _WORDS_OF_NUMBERS.get(value, value)
@@ -190,7 +190,7 @@ def _changed_name(page: JudgedPage, fact: Fact, random: Random) -> Change | Disc
     edits = _name_edits(page.text, {fact.text: " ".join(new_words)} | alone)
     if len(edits) > MAX_PLACES:
         return Discarded("name", "the page has the name everywhere")
-    change = edited("name", page, edits)
+    change = apply_edits("name", page, edits)
     rest = _without(change)
     if any(word.casefold() in rest for word in own_words):
         return Discarded("name", "the page still has a part of the name")
@@ -237,7 +237,7 @@ def _unless_supported(
     kind: Kind, page: JudgedPage, edits: Sequence[Edit], fact: Fact
 ) -> Change | Discarded:
     """Return the changed page, unless it has the fact's value somewhere else."""
-    change = edited(kind, page, edits)
+    change = apply_edits(kind, page, edits)
     if any(each.value == fact.value for each in facts_in(_near(change))):
         return Discarded(kind, "the changed page still has the value")
     return change

@@ -20,6 +20,7 @@ from servers.object_store import BUCKET, object_store
 
 from mind2web2.cli import main
 from mind2web2.plugins.cluster import bucket
+from mind2web2.utils.retry import Tries
 
 CLAIMS = {
     "deep": ("The lake is deep.", "https://lake.example/deep"),
@@ -158,7 +159,7 @@ def test_another_machine_verifies_the_results(project, store, server, tmp_path, 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another_machine"))
     run = call(main, "verify-results", "bot", "--judgments", "j.jsonl", *own_roots)
     assert (run.returncode, run.stderr) == (0, "")
-    assert "Answers: 2; correct and up to date: 2" in run.stdout
+    assert "2 answers: 2 correct and up to date" in run.stdout
 
 
 def test_pages_that_only_a_script_reads_are_verified(
@@ -188,7 +189,7 @@ def test_pages_that_only_a_script_reads_are_verified(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another_machine"))
     run = call(main, "verify-results", "bot", "--judgments", "j.jsonl", *own_roots)
     assert (run.returncode, run.stderr) == (0, "")
-    assert "Answers: 2; correct and up to date: 2" in run.stdout
+    assert "2 answers: 2 correct and up to date" in run.stdout
     assert "file is gone" not in caplog.text
 
 
@@ -204,7 +205,7 @@ def test_every_tenth_request_fails(project, store, server):
 
 def test_the_next_command_publishes_after_an_outage(project, store, server, monkeypatch):
     """It asks nothing again."""
-    monkeypatch.setattr(bucket, "_MAX_TRIES", 1)
+    monkeypatch.setattr(bucket, "_TRIES", Tries(1, first_wait_s=0))
     monkeypatch.setattr(bucket, "_MAX_RETRIES", 0)
     upload(store, project, "outage")
     with store.failing(

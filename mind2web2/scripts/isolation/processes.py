@@ -275,28 +275,27 @@ def _keep_only(connection_fd: int, output_fd: int) -> None:
 # A list of names to keep rather than of secrets to drop: a key may have any name.
 _KEPT = frozenset(
     {
-        *(
-            "PATH",
-            "HOME",
-            "USER",
-            "LOGNAME",
-            "SHELL",
-            "LANG",
-            "LANGUAGE",
-            "TZ",
-            "TMPDIR",
-            "TEMP",
-            "TMP",
-        ),
-        *(
-            "SSL_CERT_FILE",
-            "SSL_CERT_DIR",
-            "REQUESTS_CA_BUNDLE",
-            "CURL_CA_BUNDLE",
-            "NO_PROXY",
-            "no_proxy",
-        ),
-        *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "VIRTUAL_ENV", "PYTHONUTF8"),
+        "PATH",
+        "HOME",
+        "USER",
+        "LOGNAME",
+        "SHELL",
+        "LANG",
+        "LANGUAGE",
+        "TZ",
+        "TMPDIR",
+        "TEMP",
+        "TMP",
+        "SSL_CERT_FILE",
+        "SSL_CERT_DIR",
+        "REQUESTS_CA_BUNDLE",
+        "CURL_CA_BUNDLE",
+        "NO_PROXY",
+        "no_proxy",
+        "LD_LIBRARY_PATH",
+        "DYLD_LIBRARY_PATH",
+        "VIRTUAL_ENV",
+        "PYTHONUTF8",
     }
 )
 # Locale settings, and those by which coverage is measured in processes that a test starts.
@@ -498,7 +497,9 @@ async def script_process(
 async def _started(
     server: ProcessStarter, memory_bytes: int, exits: AsyncExitStack
 ) -> ScriptProcess:
-    ours, theirs = zip(*(socket.socketpair() for _ in range(FDS_PER_START)), strict=True)
+    pairs = [socket.socketpair() for _ in range(FDS_PER_START)]
+    ours = [own for own, _ in pairs]
+    theirs = [other for _, other in pairs]
     # Closing a socket that its stream has closed does nothing.
     for end in ours:
         exits.callback(end.close)

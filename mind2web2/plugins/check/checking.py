@@ -18,7 +18,8 @@ from mind2web2.cli.evaluate import prepared
 from mind2web2.cli.evaluate_run import run_evaluation
 from mind2web2.cli.event_loop import run_to_exit
 from mind2web2.cli.settings_file import settings_of
-from mind2web2.pages.crawl import AgentCache, CrawlProgress
+from mind2web2.pages.cited_pages import AgentCache
+from mind2web2.pages.crawl import CrawlProgress
 from mind2web2.plugins.check.figures import Bound
 from mind2web2.plugins.check.findings import CheckedReport, checked_report
 from mind2web2.plugins.check.hints import hints_of

@@ -34,7 +34,7 @@ from mind2web2.utils.text import counted
 def run_get(options: argparse.Namespace) -> int:
     """Download and return the exit status."""
     if re.fullmatch(r"[\w-][\w.-]*/[\w-][\w.-]*", options.dataset, re.ASCII) is None:
-        raise UsageError(f"--dataset {options.dataset!r} is no name such as {DATASET}")
+        raise UsageError(f"--dataset {options.dataset} is not a name such as {DATASET}")
     console = plain_console()
 
     def show(done: int, total: int) -> None:
@@ -116,7 +116,8 @@ def run_submit(options: argparse.Namespace) -> int:
     settings = settings_of(options)
     if isinstance(settings.cache_root, str):
         raise UsageError(
-            f"submit packs folders: copy {settings.cache_root} to a disk, and name that"
+            f"submit packs folders of this machine: copy {settings.cache_root} to a disk, and "
+            "name that folder"
         )
     tasks, findings = _validated(settings, options.agent, options.num_runs)
     console = plain_console()
@@ -134,7 +135,7 @@ def run_submit(options: argparse.Namespace) -> int:
     line(console, f"{counted(packed.files, 'file')} packed into {output}")
     line(
         console,
-        f"No leaderboard entry: {why_not}" if entry is None else json.dumps(entry),
+        f"There is no entry for the leaderboard: {why_not}" if entry is None else json.dumps(entry),
     )
     return 0
 

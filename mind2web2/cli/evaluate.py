@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
     # Captures fill a new folder; without them, a typing error would fail every claim.
     root, captures = paths.cache_root, settings.captures_pages
     if settings.cache_root is not None and not root.is_dir() and (root.exists() or not captures):
-        raise UsageError(f"--cache_root {root} is no folder: name the one with the cached pages")
+        raise UsageError(f"--cache_root {root} is not a folder: name the one with the cached pages")
     if isinstance(settings.cache_root, str) and not captures and not (root / agent_name).is_dir():
         raise UsageError(
             f"--cache_root {settings.cache_root} has no pages of {agent_name}: check the URL"
@@ -66,8 +66,9 @@ def _agent_name(*given: str | None) -> str:
     names = [name for name in given if name]
     if not names:
         raise UsageError(
-            "which agent? Name a folder under answers/: --agent_name NAME, or mind2web2 evaluate AGENT"
+            "name the agent to evaluate, a folder under answers/: mind2web2 evaluate AGENT, or "
+            "--agent_name NAME"
         )
     if len(set(names)) > 1:
-        raise UsageError(f"which agent? Both {' and '.join(names)} are named")
+        raise UsageError(f"name one agent, not {' and '.join(names)}")
     return names[0].rstrip("/")  # which a shell's completion adds

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from mind2web2.analysis.summaries import merge_all_results, summarised_answers
 from mind2web2.cli.console import ConsoleHandler, line, plain_console
-from mind2web2.cli.displays import RunDisplay
+from mind2web2.cli.displays import RunDisplay, uncached_text
 from mind2web2.cli.evaluate_report import (
     OVERWRITE_CONTINUED,
     RunReport,
@@ -90,7 +90,7 @@ class _Run:
         """Print how far the run has come, and write state that is only in memory."""
         done = sum(outcome.has_result for outcome in self.progress.outcomes)
         total = sum(len(task.answers) for task in self.work)
-        then = "so far is kept: the same command continues from here."
+        then = "so far is kept. The same command continues from here."
         if self.settings.overwrite:
             then = f"so far is kept. {OVERWRITE_CONTINUED}"
         self.print(f"Stopped. {done} of {counted(total, 'answer')} done, and every judgment {then}")
@@ -261,7 +261,7 @@ def _report(
     judge_check = session.parts.judge_check
     problems = [*run.progress.problems, *_forgettable(run, summary)]
     if judge_check is None and judge.usage.total().asked.judgments:
-        run.print(f"How often is this judge right? {suggested_check(run.checked)}")
+        run.print(f"To see how often this judge is right: {suggested_check(run.checked)}")
     elif judge_check is not None and (failed := failure(judge_check)):
         problems.insert(0, failed)
     report = RunReport(
@@ -312,7 +312,7 @@ def _print_reused(run: _Run, outcomes: Sequence[AnswerOutcome]) -> None:
         found = latest_result(folder) if outcome.reused else None
         if found is not None:
             name = f"{outcome.task_id}/{outcome.answer_name}"
-            run.print(f"{name}: reused, the script did not run; stored values:")
+            run.print(f"{name}: reused, so its script did not run. These values are stored:")
             for text in stored_values(found.content):
                 run.print(f"  {text}")
 
@@ -352,7 +352,7 @@ async def _print_beforehand(run: _Run, store: JudgmentStore) -> None:
     if settings.shard is not None:
         here = sum(len(task.answers) for task in run.work)
         run.print(
-            f"Shard {settings.shard}: {counted(here, 'answer')}; the others are judged elsewhere."
+            f"Shard {settings.shard}: {counted(here, 'answer')}. Other machines judge the rest."
         )
     if not settings.is_replay and settings.delivery is None:
         for plugin in load_parts("deliveries").values():
@@ -360,14 +360,10 @@ async def _print_beforehand(run: _Run, store: JudgmentStore) -> None:
                 run.print(warning)
     root = folders.eval_results_root
     if changed := await asyncio.to_thread(changed_scripts, root, folders.agent_name, run.work):
-        run.print(f"Eval script changed since the last result: {', '.join(changed)}.")
+        run.print(f"These eval scripts changed since their last result: {', '.join(changed)}.")
     counts = [await asyncio.to_thread(uncached_pages, folders, task.task_id) for task in run.work]
     if total := sum(counts):
-        then = "captured when a claim needs them"
-        if not settings.captures_pages:
-            cause = " (--no_capture)" if settings.no_capture else "; replay does not capture pages"
-            then = f"their claims fail{cause}"
-        run.print(f"Cited pages that are not cached yet: {total}; {then}.")
+        run.print(uncached_text(total, settings))
 
 
 @contextmanager

@@ -37,9 +37,9 @@ def run(options: argparse.Namespace) -> int:
     for task_id, urls in outcome.stored.items():
         print(f"{task_id}: {counted(len(urls), 'page')} imported")  # noqa: T201
     for url in outcome.kept:
-        print(f"kept, the stored page looks better: {url}")  # noqa: T201
+        print(f"not stored, because the stored page looks better: {url}")  # noqa: T201
     for url in outcome.uncited:
-        print(f"left out, no answer cites it (--task_id ID stores it in a task): {url}")  # noqa: T201
+        print(f"not stored, because no answer cites it (--task_id ID stores it for a task): {url}")  # noqa: T201
     print(f"Imported {counted(stored, 'page')} from {options.file}.")  # noqa: T201
     return 0 if stored else 1
 

@@ -18,9 +18,9 @@ from pydantic import ValidationError
 from mind2web2.errors import JudgmentStoreError
 from mind2web2.judge.judgment import JudgeIdentity, Judgment, RecordedSkip, gate_key, problem_of
 from mind2web2.llm_client.chat import ImageLimit, Usage
-from mind2web2.llm_client.failures import one_line
 from mind2web2.utils.aio import ThreadQueue
 from mind2web2.utils.mounts import network_file_system
+from mind2web2.utils.shown_text import one_line
 
 log = logging.getLogger(__name__)
 

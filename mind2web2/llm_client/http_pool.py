@@ -16,16 +16,13 @@ from urllib.request import getproxies, getproxies_environment, proxy_bypass
 
 from mind2web2 import __version__
 from mind2web2.errors import UsageError
-from mind2web2.llm_client.failures import (
-    RequestFailedError,
-    allowances_in,
-    failure_from_body,
-    one_line,
-)
+from mind2web2.llm_client.allowances import allowances_in
+from mind2web2.llm_client.failures import RequestFailedError, failure_from_body
 from mind2web2.llm_client.settings import public_address
 from mind2web2.llm_client.transport import JsonBody
 from mind2web2.urls.no_proxy import is_reached_without_proxy
 from mind2web2.utils.retry_after import retry_after_s
+from mind2web2.utils.shown_text import one_line
 
 if TYPE_CHECKING:
     import ssl

@@ -36,12 +36,8 @@ from mind2web2.llm_client.chat import (
     Slowdown,
     Usage,
 )
-from mind2web2.llm_client.failures import (
-    BODY_TOO_LARGE,
-    RequestFailedError,
-    judge_error,
-    one_line,
-)
+from mind2web2.llm_client.failures import BODY_TOO_LARGE, RequestFailedError
+from mind2web2.llm_client.judge_errors import judge_error
 from mind2web2.llm_client.messages import (
     checked_messages,
     image_urls,
@@ -72,6 +68,7 @@ from mind2web2.llm_client.transport import (
 )
 from mind2web2.utils.loop_turns import loop_turn
 from mind2web2.utils.near_names import did_you_mean
+from mind2web2.utils.shown_text import one_line
 
 log = logging.getLogger(__name__)
 

@@ -19,8 +19,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
+from mind2web2.llm_client.allowances import Allowance, Allowances
 from mind2web2.llm_client.chat import Slowdown
-from mind2web2.llm_client.failures import Allowance, Allowances, RequestFailedError
+from mind2web2.llm_client.failures import RequestFailedError
 from mind2web2.llm_client.transport import Completion
 
 log = logging.getLogger(__name__)

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from mind2web2.llm_client.allowances import NOTHING_SAID, Allowances
 from mind2web2.llm_client.chat import (
     CheckedMessage,
     ImagePart,
@@ -19,7 +20,7 @@ from mind2web2.llm_client.chat import (
     TextPart,
     Usage,
 )
-from mind2web2.llm_client.failures import NOTHING_SAID, Allowances, Service
+from mind2web2.llm_client.judge_errors import Service
 from mind2web2.prompts import HashedText
 
 JsonSchema = dict[str, Any]

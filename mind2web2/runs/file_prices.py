@@ -25,7 +25,8 @@ def file_content(path: Path) -> JsonObject:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise UsageError(f"cannot read {FILE_NAME}: {reason}") from error
+        hint = "; texts need quotes" if isinstance(error, tomllib.TOMLDecodeError) else ""
+        raise UsageError(f"cannot read {FILE_NAME}: {reason}{hint}") from error
 
 
 def file_prices() -> dict[str, OwnPrice]:

@@ -234,6 +234,12 @@ class _BlankCache:
         """Return none."""
         return []
 
+    def note_shown(self, url: str, sha256: str | None) -> None:
+        """Note nothing."""
+
+    def note_captured(self, url: str) -> None:
+        """Note nothing."""
+
 
 @dataclass
 class PolicyScript:

@@ -210,12 +210,14 @@ def create_evaluator(
             capture=captures,
             llm_limit=llm_limit,
             page_limit=page_limit,
-            config=config or EvaluatorConfig(),
             logger=logger or log,
+            settings=settings.page_settings(),
+            config=settings,
             run=run,
         )
 
     captures = _captures(of_run, browser_manager)
+    settings = config or EvaluatorConfig()
     run = None
     # Pages of a cache or browser of the script's own are in its process alone.
     has_pages = global_cache is not None

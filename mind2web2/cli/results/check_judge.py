@@ -62,7 +62,7 @@ _BELOW = 5
 _SILENT = logging.getLogger("mind2web2.estimated")
 _SILENT.disabled = True
 _OUTPUT_TOKENS = 400
-_STOPPED = "Stopped. Every reply so far is kept: the same command continues from here."
+_STOPPED = "Stopped. Every reply so far is kept. The same command continues from here."
 
 
 def run(options: argparse.Namespace) -> int:
@@ -223,7 +223,8 @@ async def _estimated(check: _Check) -> int:
         if own["to_capture"]:
             line(
                 console,
-                f"{own['to_capture']:,} of the cases cite pages that are captured first and are not counted.",
+                f"{own['to_capture']:,} of the cases cite pages that a check captures first, so "
+                "they are not counted here.",
             )
     line(console, "Nothing was asked.")
     return 0
@@ -310,7 +311,8 @@ def _print_text(
     if ceiling is not None:
         line(
             console,
-            f"Annotators agree with the others on {percent(ceiling)}: no judge can be shown better.",
+            f"Annotators agree with each other on {percent(ceiling)}, so no judge can be shown to "
+            "be better than that.",
         )
     for comparison in compared:
         _print_comparison(console, comparison)
@@ -348,7 +350,7 @@ def _below(found: Sequence[Quality], least: float | None) -> list[str]:
     for each in found:
         share = each.overall.accuracy.value
         if least is not None and share is not None and share < least:
-            below.append(f"{each.check.name} {share:.3g}")
+            below.append(f"{each.check.name} {percent(share)}")
     return below
 
 
@@ -435,7 +437,8 @@ def _print_quality(console: Console, found: Quality) -> None:
     if found.weak:
         line(
             console,
-            f"* more errors than in the other categories, beyond chance: {', '.join(found.weak)}.",
+            "* more errors than chance explains, compared with the other categories: "
+            f"{', '.join(found.weak)}.",
         )
     if found.leaning is not None:
         line(console, f"The judge {found.leaning} (p = {found.lean_p:.2g}).")
@@ -446,8 +449,8 @@ def _print_quality(console: Console, found: Quality) -> None:
         )
     line(
         console,
-        f"Invalid replies: {check.repairs} asked again, {found.invalid} never valid. "
-        f"Declined: {found.declined}.",
+        f"Invalid replies: {check.repairs} asked again, {found.invalid} never valid. Refused: "
+        f"{found.declined}.",
     )
     for outcome in found.wrong[:_WRONG_SHOWN]:
         case, right, given = (
@@ -456,7 +459,7 @@ def _print_quality(console: Console, found: Quality) -> None:
         )
         line(
             console,
-            f"Wrong: {case.id}: {case.question} Right is {right}, given was {given}.",
+            f"Wrong: {case.id}: {case.question} Expected: {right}. Judge said: {given}.",
         )
     if len(found.wrong) > _WRONG_SHOWN:
         line(
@@ -466,15 +469,16 @@ def _print_quality(console: Console, found: Quality) -> None:
     for reason, count in found.failures.most_common():
         line(
             console,
-            f"No reply, which counts neither way: {counted(count, 'case')}: {reason}",
+            f"No reply, so not counted: {counted(count, 'case')}: {reason}",
         )
     used = check.usage.asked + check.usage.reused
     reused = check.usage.reused.judgments
     cost = "price unknown" if used.cost_usd is None else dollars(used.cost_usd)
     line(
         console,
-        f"{counted(used.judgments, 'judgment')}, {used.input_tokens:,} tokens in, {used.output_tokens:,} "
-        f"out, {cost}; {reused:,} of them were stored and are free now. Took {duration_text(check.seconds)}.",
+        f"{counted(used.judgments, 'judgment')}, {used.input_tokens:,} tokens in, "
+        f"{used.output_tokens:,} out, {cost}. {reused:,} of them were stored and cost nothing "
+        f"now. Took {duration_text(check.seconds)}.",
     )
 
 

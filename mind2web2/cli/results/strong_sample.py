@@ -319,8 +319,9 @@ def sample_lines(agent: str, found: Figures) -> Iterator[str]:
     if found.without_result:
         failed = counted(found.without_result, "answer")
         yield (
-            f"{agent}: {found.judge} failed on {failed} of the sample, and the others are no random choice: "
-            "they do not correct the score. The same command asks for the failed ones again."
+            f"{agent}: {found.judge} failed on {failed} of the sample. The rest is not a random "
+            "choice, so it does not correct the score. The same command asks for the failed ones "
+            "again."
         )
     if isinstance(found, NoSampleFigures):
         yield f"{agent}: no corrected score: {found.reason}."
@@ -333,10 +334,13 @@ def sample_lines(agent: str, found: Figures) -> Iterator[str]:
         f"{_price(found)}; weight of the results' judge {corrected.weight_of_judge:.2f}."
     )
     if found.more_wanted:
-        yield f"{agent}: for +-{found.target:g} judge {found.more_wanted} more."
+        yield (
+            f"{agent}: for an interval of {100 * found.target:g} points to either side, judge "
+            f"{counted(found.more_wanted, 'more answer')}."
+        )
     yield (
-        f"{agent}: the results pass wrongly {_share(found.wrong_passes)} of their passes and fail wrongly "
-        f"{_share(found.wrong_failures)} of their failures, by {found.judge}."
+        f"{agent}: according to {found.judge}, {_share(found.wrong_passes)} of the passes are "
+        f"wrong, and {_share(found.wrong_failures)} of the failures."
     )
 
 

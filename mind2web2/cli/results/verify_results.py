@@ -17,7 +17,7 @@ from mind2web2.runs.settings import RunSettings
 from mind2web2.runs.verification import KINDS, Check, Finding, summaries_checked, verified
 from mind2web2.utils.names import check_name, name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
-from mind2web2.utils.text import number
+from mind2web2.utils.text import counted, number
 
 _WRONG, _OUTDATED = 1, 3
 
@@ -74,7 +74,7 @@ def _tasks(paths: PathConfig, agent_name: str, task_ids: Sequence[str] | None) -
     if not wanted <= known or not known:
         lacking = name_list(wanted - known) if wanted else "any task"
         raise UsageError(
-            f"no answers or results of agent {agent_name} to {lacking}: there is {name_list(known)}"
+            f"no answers or results of agent {agent_name} to {lacking}. Found: {name_list(known)}"
         )
     return sorted(wanted, key=natural_key)
 
@@ -104,8 +104,8 @@ def _print(settings: RunSettings, agent: _Checked) -> None:
         line(console, f"{finding.kind.capitalize()}: {name_list(places)}: {text}")
     states = [_state(check) for check in answers]
     counts = [f"{states.count(kind)} {kind}" for kind in KINDS if kind in states]
-    correct = f"correct and up to date: {states.count('ok')}"
-    line(console, "; ".join([f"Answers: {len(states)}", correct, *counts]))
+    correct = f"{states.count('ok')} correct and up to date"
+    line(console, f"{counted(len(states), 'answer')}: {', '.join([correct, *counts])}")
     if any(check.findings for check in (*answers, *summaries)):
         line(console, _advice(settings, agent_name, answers))
 

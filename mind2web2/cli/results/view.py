@@ -71,7 +71,8 @@ def run_view(options: argparse.Namespace) -> int:
     line(console, f"Open {address}")
     line(
         console,
-        "The address holds the key of this session: keep it to yourself. Ctrl-C ends the viewer.",
+        "The address contains the key of this session, so keep it to yourself. Ctrl-C ends the "
+        "viewer.",
     )
     # Where the output is a pipe, the address is wanted now.
     console.file.flush()
@@ -103,8 +104,8 @@ def run_report(options: argparse.Namespace) -> int:
     if size > LARGE_FILE_BYTES:
         line(
             console,
-            "Warning: browsers open a file of this size slowly, or not at all; leave pages out with "
-            "--no_pages, or choose tasks with --tasks",
+            "Warning: browsers open a file of this size slowly, or not at all. Leave pages out "
+            "with --no_pages, or choose tasks with --tasks",
         )
     return 0
 
@@ -121,7 +122,7 @@ def _audited(catalog: Catalog) -> str:
     """Return the agent of an audit."""
     agents = catalog.agents()
     if len(agents) != 1:
-        raise UsageError(f"an audit is of one agent: {program()} view AGENT --audit NAME")
+        raise UsageError(f"an audit is about one agent: {program()} view AGENT --audit NAME")
     return agents[0]
 
 

@@ -18,7 +18,7 @@ import aiohttp
 from pydantic import BaseModel, ValidationError
 
 from mind2web2.errors import UsageError
-from mind2web2.llm_client.failures import RequestFailedError, start_of
+from mind2web2.llm_client.failures import RequestFailedError
 from mind2web2.llm_client.http_pool import (
     MOST_REPLY_BYTES,
     HttpPool,
@@ -34,6 +34,7 @@ from mind2web2.llm_client.retries import SECOND_CONNECTION_S, RetryPolicy
 from mind2web2.llm_client.transport import ReplyPart
 from mind2web2.plugins.batch.state import BatchError, BatchFolder, JobInput, JobRecord
 from mind2web2.utils.json_fields import JsonObject
+from mind2web2.utils.shown_text import start_of
 
 log = logging.getLogger(__name__)
 

@@ -19,7 +19,8 @@ from uuid import uuid4
 from mind2web2.errors import JudgeError, JudgeUnavailableError
 from mind2web2.judge.session import unexpected
 from mind2web2.llm_client.chat import Limit
-from mind2web2.llm_client.failures import RequestFailedError, judge_error, one_line
+from mind2web2.llm_client.failures import RequestFailedError
+from mind2web2.llm_client.judge_errors import judge_error
 from mind2web2.llm_client.openai_protocol import OpenAITransport, request_body
 from mind2web2.llm_client.provider import AsyncProviderClient
 from mind2web2.llm_client.retries import Attempts, RetryPolicy
@@ -42,6 +43,7 @@ from mind2web2.plugins.batch.state import (
     ResultLine,
     WaitingReplies,
 )
+from mind2web2.utils.shown_text import one_line
 
 log = logging.getLogger(__name__)
 

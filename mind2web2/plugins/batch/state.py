@@ -23,16 +23,13 @@ from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mind2web2.errors import ResultWriteError, UsageError
-from mind2web2.llm_client.failures import (
-    RequestFailedError,
-    failure_from_body,
-    one_line,
-)
+from mind2web2.llm_client.failures import RequestFailedError, failure_from_body
 from mind2web2.llm_client.http_pool import MOST_REPLY_BYTES
 from mind2web2.llm_client.openai_protocol import read_completion
 from mind2web2.llm_client.transport import Completion, JsonBody, ReplyPart
 from mind2web2.utils.aio import to_the_end
 from mind2web2.utils.files import read_regular_file, write_whole
+from mind2web2.utils.shown_text import one_line
 
 log = logging.getLogger(__name__)
 

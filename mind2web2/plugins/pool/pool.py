@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 from mind2web2.errors import JudgeAccessError, JudgeUnusableError, UsageError
 from mind2web2.llm_client.chat import Limit, Retries, Slowdown
-from mind2web2.llm_client.failures import RequestFailedError, Service
+from mind2web2.llm_client.failures import RequestFailedError
+from mind2web2.llm_client.judge_errors import Service
 from mind2web2.llm_client.openai_protocol import OpenAITransport, openai_connection
 from mind2web2.llm_client.provider import AsyncProviderClient
 from mind2web2.llm_client.rate_limiter import RateLimiter, Sent

@@ -25,7 +25,6 @@ from mind2web2.plugins.probe.changes import (
 )
 from mind2web2.rubric.node import VerificationNode
 from mind2web2.utils.aio import all_or_first_error
-from mind2web2.verification.config import EvaluatorConfig
 from mind2web2.verification.context import EvaluationContext
 from mind2web2.verification.verifier import Verifier
 
@@ -181,7 +180,6 @@ async def _ask(
         capture=None,
         llm_limit=limit,
         page_limit=nullcontext(),
-        config=EvaluatorConfig(),
         logger=log,
     )
     leaf = VerificationNode(id=claim.leaf, desc=claim.claim)

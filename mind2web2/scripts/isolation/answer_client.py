@@ -22,7 +22,8 @@ from mind2web2.judge.judgment import RecordedSkip
 from mind2web2.judge.protocol import Failure, Judge, JudgeLedger, Noted, QuestionContext
 from mind2web2.judge.service_request import ServiceRequest
 from mind2web2.judge.session import FailureLatch, cut_off_noted, unexpected
-from mind2web2.judge.voting import Ballot, Shown, Voted, votes_of, votes_of_two
+from mind2web2.judge.spec import Voter, composition_named
+from mind2web2.judge.voting import Ballot, Shown, Voted, votes_of
 from mind2web2.llm_client.async_calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit
 from mind2web2.llm_client.structured_output import InvalidOutputError, read_template
@@ -174,20 +175,6 @@ class ScriptTemplates:
             ) from error
 
 
-@dataclass(frozen=True)
-class Voter:
-    """A judge as a script's process knows it: it has neither server nor key.
-
-    Args:
-        max_images: most images in one question, 0 for none; ``None`` for the judge's own limit.
-        image_limits: for a replay, the limits that the recorded run met.
-    """
-
-    model: str
-    max_images: int | None = None
-    image_limits: tuple[ImageLimit, ...] = ()
-
-
 @script_api
 class AnswerClient(AsyncCalls):
     """The client that one answer's script receives: the run's judge, whatever model the script names.
@@ -196,7 +183,8 @@ class AnswerClient(AsyncCalls):
         voters: the judges that vote on claims, in the order in which they are asked; the last
             decides.
         skips: what a replayed run has recorded about skipped verifications.
-        decides: of two judges, the one that decides; this is then the first.
+        composition: the plugin's part by which several judges vote.
+        decides: of several judges, the one that decides; this is then another one.
     """
 
     def __init__(
@@ -207,6 +195,8 @@ class AnswerClient(AsyncCalls):
         answer: str,
         skips: Sequence[RecordedSkip] = (),
         stops: ScriptStops | None = None,
+        *,
+        composition: str | None = None,
         decides: AnswerClient | None = None,
     ) -> None:
         self._run = run
@@ -222,24 +212,28 @@ class AnswerClient(AsyncCalls):
         self._templates = ScriptTemplates()
         self.questions: PassQuestions | WaitingQuestions = WaitingQuestions(run)
         self.image_limit = ImageLimit(max_images=self._voter.max_images)
-        self._first: AnswerClient | None = None
+        self._composition = composition
         if decides is not None:
             self._latch = decides._latch
             self._templates = decides._templates
-        if others:
-            self._first = AnswerClient(run, others, endpoint, answer, stops=stops, decides=self)
+        self._others = [
+            AnswerClient(run, [voter], endpoint, answer, stops=stops, decides=self)
+            for voter in others
+        ]
 
     @property
     def voters(self) -> Sequence[str]:
         """Return the models that vote on claims, of which the last decides."""
-        own = (self._voter.model,)
-        return own if self._first is None else (*self._first.voters, *own)
+        return [*(other._voter.model for other in self._others), self._voter.model]
 
     async def vote(self, ballot: Ballot[Judge, Shown]) -> Voted[Shown]:
         """Return the votes that decide a claim."""
-        if self._first is None:
+        if self._composition is None:
             return await votes_of(self, ballot)
-        return await votes_of_two(self._first, self, ballot)
+        voted: Voted[Shown] = await composition_named(self._composition).votes(
+            [*self._others, self], ballot
+        )
+        return voted
 
     @property
     def failure(self) -> Mind2Web2Error | None:

@@ -42,6 +42,7 @@ from mind2web2.scripts.isolation.answer_client import (
     SentRequest,
     SentTemplate,
 )
+from mind2web2.scripts.isolation.log_records import RelayHandler
 from mind2web2.scripts.isolation.pass_process import PassService
 from mind2web2.scripts.isolation.rpc import (
     MAX_MESSAGE_BYTES,
@@ -55,7 +56,6 @@ from mind2web2.scripts.isolation.rpc import (
     validated,
 )
 from mind2web2.scripts.isolation.service import schema_proxy
-from mind2web2.scripts.isolation.worker import RelayHandler
 from mind2web2.verification.run_questions import AskedForm, Given, Verification
 
 
@@ -310,10 +310,11 @@ async def script():
     server = Server(connection)
     serving = asyncio.create_task(connection.served(server))
     yield Script(theirs), server, serving, theirs
-    await connection.close()
+    await connection.cancel_questions()
     serving.cancel()
     await asyncio.wait({serving})
-    await writer.wait_closed()
+    connection.close()
+    await asyncio.sleep(0)
     theirs.close()
 
 
@@ -441,7 +442,7 @@ def test_a_record_is_logged_as_it_was(caplog):
     )
     handler.emit(record)
     logger = logging.getLogger("tests.relay")
-    service = PassService(None, None, None, logger, None)
+    service = PassService(None, None, logger, None)
     service.log(**sent(notes[0]))
     [relayed] = caplog.records
     assert relayed.getMessage() == "100% sure of %d ('x',)"

@@ -1,4 +1,4 @@
-"""Two judges: a cheap one that votes first, and a strong one that decides where its votes differ."""
+"""The models of two judges, as ``--judge_cascade`` names them."""
 
 from __future__ import annotations
 

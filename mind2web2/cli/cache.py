@@ -18,7 +18,7 @@ from rich.console import Console
 from mind2web2.capture.browser_manager import BatchBrowserManager
 from mind2web2.capture.models import PageCapturer
 from mind2web2.cli.console import line, plain_console, print_table, warnings_on
-from mind2web2.cli.displays import CrawlDisplay
+from mind2web2.cli.crawl_display import CrawlDisplay
 from mind2web2.cli.event_loop import run_to_exit
 from mind2web2.cli.options import given_settings
 from mind2web2.cli.settings_file import paths_of, settings_of

@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 from mind2web2.cli.console import line, plain_console
-from mind2web2.cli.displays import CrawlDisplay
+from mind2web2.cli.crawl_display import CrawlDisplay
 from mind2web2.cli.estimate import print_estimate
 from mind2web2.cli.evaluate import prepared
 from mind2web2.cli.evaluate_run import run_evaluation

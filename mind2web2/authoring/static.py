@@ -29,7 +29,7 @@ _MODULE_NAMES = {*dir(builtins), "__file__", "__path__"}
 _IGNORED = re.compile(r"#\s*(?:lint|rehearse):\s*ignore(?:\[([\w ,]*)\])?")
 _TESTS = ("add_custom_node", "add_existence_node")
 # How far names are followed to what they stand for.
-_MOST_STEPS = 4
+_MAX_STEPS = 4
 _Found = tuple[int, str, str]
 
 
@@ -105,7 +105,9 @@ def _faults(source: bytes) -> list[_Found]:
         return [(line, "R101", getattr(error, "msg", None) or str(error))]
     except (RecursionError, MemoryError):
         return [(1, "R101", "nested too deeply to be read")]
-    return sorted({*_undefined_names(tree, table), *_ungated(tree), *_unjudged(tree)})
+    return sorted(
+        {*_undefined_names(tree, table), *_find_ungated_sources(tree), *_find_unjudged_leaves(tree)}
+    )
 
 
 def _undefined_names(tree: ast.Module, table: symtable.SymbolTable) -> Iterator[_Found]:
@@ -142,7 +144,7 @@ def _argument(call: ast.Call, name: str, position: int) -> ast.expr | None:
     return given.get(name, call.args[position] if len(call.args) > position else None)
 
 
-def _ungated(tree: ast.Module) -> Iterator[_Found]:
+def _find_ungated_sources(tree: ast.Module) -> Iterator[_Found]:
     """Find sources that are a field of an extraction, and that nothing tests."""
     stands_for: dict[str, list[ast.AST]] = defaultdict(list)
     gated: set[str] = set()
@@ -161,7 +163,7 @@ def _ungated(tree: ast.Module) -> Iterator[_Found]:
         result = _argument(call, "result", 0)
         if is_gate and result is not None:
             gated |= _names(result)
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         values = [value for name in gated for value in stands_for.get(name, ())]
         gated = gated.union(*map(_names, values))
     for call in _calls(tree, "verify"):
@@ -179,7 +181,7 @@ def _names(expression: ast.AST) -> set[str]:
     return attributes | {node.id for node in nodes if isinstance(node, ast.Name)}
 
 
-def _unjudged(tree: ast.Module) -> Iterator[_Found]:
+def _find_unjudged_leaves(tree: ast.Module) -> Iterator[_Found]:
     """Find leaves that no name leads to, or one that is never read."""
     read = {
         node.id

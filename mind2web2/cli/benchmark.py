@@ -107,7 +107,7 @@ def run_import(options: argparse.Namespace) -> int:
 
 def run_validate(options: argparse.Namespace) -> int:
     """Print the findings and return the exit status: 1 where there is an error."""
-    _, findings = _validated(settings_of(options), options.agent, options.num_runs)
+    _, findings = _validate(settings_of(options), options.agent, options.num_runs)
     return 1 if findings.errors else 0
 
 
@@ -119,7 +119,7 @@ def run_submit(options: argparse.Namespace) -> int:
             f"submit packs folders of this machine: copy {settings.cache_root} to a disk, and "
             "name that folder"
         )
-    tasks, findings = _validated(settings, options.agent, options.num_runs)
+    tasks, findings = _validate(settings, options.agent, options.num_runs)
     console = plain_console()
     if findings.errors:
         line(console, "Nothing was packed: correct the errors first.")
@@ -140,7 +140,7 @@ def run_submit(options: argparse.Namespace) -> int:
     return 0
 
 
-def _validated(settings: RunSettings, agent_name: str, num_runs: int) -> tuple[list[str], Findings]:
+def _validate(settings: RunSettings, agent_name: str, num_runs: int) -> tuple[list[str], Findings]:
 
     folder = paths_of(settings, agent_name).answers_root / check_name("agent", agent_name)
     if settings.task_list is not None:

@@ -106,7 +106,7 @@ def run(options: argparse.Namespace) -> int:
     paths = paths_of(caching.settings)
     agents = [agent] if agent else agent_names(paths)
     selected = {name: select_answers(paths, name, named.task_ids) for name in agents}
-    return _cached(caching, paths, selected)
+    return _cache_pages(caching, paths, selected)
 
 
 def _check(given: RunSettings, no_llm: bool, archive: bool, archive_url: str | None) -> None:
@@ -251,7 +251,7 @@ class _Run:
         )
 
 
-def _cached(
+def _cache_pages(
     caching: _Caching,
     paths: PathConfig,
     selected: Mapping[str, Mapping[str, Sequence[AnswerFile]]],

@@ -26,7 +26,7 @@ from mind2web2.utils.files import write_whole
 from mind2web2.utils.junit import JUnitCase, JUnitSuite, junit_xml
 from mind2web2.utils.text import counted
 
-_MOST_LINES = 5
+_MAX_LINES = 5
 _QUESTION_CHARS = 100
 _CASES = Path("rehearsals")
 _MISSING_PAGES = "no_score"
@@ -55,7 +55,8 @@ def run(options: argparse.Namespace) -> int:
     if is_judged:
         with scorer_of(settings, options.pages, options.missing_pages) as scorer:
             reports = [
-                _judged(scorer, plan, report) for plan, report in zip(plans, reports, strict=True)
+                _judge_cases(scorer, plan, report)
+                for plan, report in zip(plans, reports, strict=True)
             ]
     console = plain_console()
     if options.json:
@@ -78,7 +79,7 @@ def _refuse_judge_options(pages: Path | None, missing_pages: str) -> None:
         raise UsageError("--missing_pages is for a real judge: add --judge_model")
 
 
-def _judged(scorer: Scorer, plan: RehearsalPlan, report: TaskRehearsal) -> TaskRehearsal:
+def _judge_cases(scorer: Scorer, plan: RehearsalPlan, report: TaskRehearsal) -> TaskRehearsal:
     """Return the report with the cases as a real judge decides them."""
     results = []
     for path in case_paths(plan.cases):
@@ -115,7 +116,7 @@ def _print(
     for report in reports:
         reason = f": {report.reason}" if report.verdict == "cannot tell" else ""
         line(console, f"{report.task_id}: {report.verdict}{reason}")
-        count = len(report.findings) if is_verbose else _MOST_LINES
+        count = len(report.findings) if is_verbose else _MAX_LINES
         for finding in report.findings[:count]:
             line(console, f"    {finding.kind}: {finding.message}")
         more = len(report.findings) - count
@@ -126,7 +127,7 @@ def _print(
         for case in report.cases if is_verbose else ():
             line(console, f"    case {case.name}: {case}")
         for path in report.written:
-            line(console, f"    written: {_shown(path)}")
+            line(console, f"    written: {_short_path(path)}")
         amounts = report.amounts
         if amounts.judgments:
             each = (
@@ -175,7 +176,7 @@ def _price(report: TaskRehearsal) -> str:
     return "-" if cost_usd is None else dollars(cost_usd)
 
 
-def _shown(path: str) -> str:
+def _short_path(path: str) -> str:
     here = str(Path.cwd())
     if path.startswith(here):
         return path.removeprefix(here).lstrip("/")

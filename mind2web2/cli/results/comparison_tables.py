@@ -17,12 +17,10 @@ from mind2web2.cli.results.tables import (
     print_reasons,
 )
 from mind2web2.statistics.uncertainty import IntervalFigures
-from mind2web2.utils.text import counted, number, signed
+from mind2web2.utils.text import counted, number, with_sign
 
 # More are not worth their exact number, which depends on a small remainder of two estimates.
-_MOST_RUNS = 50
-
-
+_MAX_RUNS = 50
 _OF_PAIR = "for tasks at large, each of its pair alone"
 
 
@@ -58,7 +56,7 @@ def print_comparison(console: Console, comparison: AgentComparison) -> None:
 
 
 def _with_sign(difference: float, text: Callable[[float | None], str]) -> str:
-    return f"{'+' * (difference > 0)}{text(difference)}"
+    return f"+{text(difference)}" if difference > 0 else text(difference)
 
 
 def print_ranking(console: Console, found: Ranking, flips: Mapping[str, LeafFlips]) -> None:
@@ -76,7 +74,7 @@ def print_ranking(console: Console, found: Ranking, flips: Mapping[str, LeafFlip
     for other in others:
         pair = pairs[other]
         _print_power(console, pair, found.num_tasks)
-        largest = ", ".join(f"{one.task_id} {signed(one.difference)}" for one in pair.largest)
+        largest = ", ".join(f"{one.task_id} {with_sign(one.difference)}" for one in pair.largest)
         if largest:
             line(console, f"Largest differences of {other} from {first}: {largest}")
         _print_flips(console, first, other, flips[other])
@@ -113,8 +111,8 @@ def _print_metric(console: Console, found: Ranking, name: str, label: str) -> No
 
 
 def _cells(pair: Pair) -> Sequence[str]:
-    shown = "-" if pair.low is None else f"{signed(pair.low)} to {signed(pair.high)}"
-    return signed(pair.difference), shown, f"{pair.p_holm:.2g}"
+    shown = "-" if pair.low is None else f"{with_sign(pair.low)} to {with_sign(pair.high)}"
+    return with_sign(pair.difference), shown, f"{pair.p_holm:.2g}"
 
 
 def _print_power(console: Console, pair: Pair, tasks: int) -> None:
@@ -149,8 +147,8 @@ def _for_observed(pair: Pair, power: Power, tasks: int) -> str:
     more, runs = "", power.runs_needed
     if runs is not None:
         more = f", or these tasks with {counted(runs, 'run')}"
-        if runs > _MOST_RUNS:
-            more = f"; with these tasks, more than {_MOST_RUNS} runs"
+        if runs > _MAX_RUNS:
+            more = f"; with these tasks, more than {_MAX_RUNS} runs"
     return f"The observed difference would take {counted(power.tasks_needed, 'task')}{more}."
 
 

@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
     deleted = _forgotten(paths, names[0], dict.fromkeys(options.forget))
     console = plain_console()
     with warnings_on(console):
-        agents = [_reported(options, settings, paths, name, task_ids) for name in names]
+        agents = [_report_agent(options, settings, paths, name, task_ids) for name in names]
     comparisons = compared_with_first([(agent.name, agent.answers) for agent in agents], task_ids)
     root = paths.eval_results_root
     of_plugins = {agent.name: agent_figures(root, agent.name) for agent in agents}
@@ -96,7 +96,7 @@ def _forgotten(paths: PathConfig, agent_name: str, task_ids: Iterable[str]) -> l
     ]
 
 
-def _reported(
+def _report_agent(
     options: argparse.Namespace,
     settings: RunSettings,
     paths: PathConfig,

@@ -48,6 +48,11 @@ class Remark:
     detail: str
 
     @property
+    def place(self) -> str:
+        """Return file and line."""
+        return f"{self.path.name}:{self.line}"
+
+    @property
     def is_error(self) -> bool:
         """Tell whether the file cannot be run."""
         return self.rule == "R101"
@@ -58,9 +63,9 @@ class Remark:
         return self.rule in ("R101", "R102")
 
     def __str__(self) -> str:
-        """Return one line with the place and the cure."""
+        """Return one line with the cure."""
         name, cure = RULES[self.rule]
-        return f"{self.path.name}:{self.line}: {self.rule} {name}: {self.detail}; {cure}"
+        return f"{self.rule} {name}: {self.detail}; {cure}"
 
 
 def remarks_on(path: Path) -> list[Remark]:

@@ -1,6 +1,6 @@
 """``check`` on 30 invented reports in all forms of citation, with planted errors.
 
-    PYTHONPATH=tests:examples uv run --group dev python benchmarks/checked_reports.py [REPORTS]
+    PYTHONPATH=tests:examples uv run --group dev python benchmarks/checked_reports.py [FIRST END]
 
 It prints how many pairs of statement and source are found, whether precision and coverage are exact
 with a judge that is always right, and how many planted errors the hints find without a judge. The
@@ -365,8 +365,8 @@ def is_exact(check: Check, statements: list[Said]) -> bool:
     )
 
 
-def hinted(check: Check, statements: list[Said]) -> Iterator[tuple[str, bool]]:
-    """Yield the error of each statement with a source, and whether a hint points at it."""
+def hinted(check: Check, statements: list[Said]) -> Iterator[tuple[str, str, bool]]:
+    """Yield each statement with a source, its error, and whether a hint points at it."""
     hints = hints_of(check.read, {page.source: page for page in check.source_pages()})
     of_source = {hint.source for hint in hints if hint.statement is None}
     numbers = {hint.statement for hint in hints if hint.kind != "no source"}
@@ -374,10 +374,8 @@ def hinted(check: Check, statements: list[Said]) -> Iterator[tuple[str, bool]]:
     for number, statement in enumerate(check.read.statements):
         original = by_text.get(plain(statement.plain))
         if original is not None and statement.sources:
-            yield (
-                original.error,
-                number in numbers or not of_source.isdisjoint(statement.sources),
-            )
+            is_hinted = number in numbers or not of_source.isdisjoint(statement.sources)
+            yield statement.text, original.error, is_hinted
 
 
 def site_of(pages: Mapping[str, str]) -> LocalHttp:
@@ -400,51 +398,90 @@ def distinct_statements(world: World, all_places: Sequence[Place]) -> list[Said]
     return list(by_text.values())
 
 
-def main(reports: int = REPORTS) -> int:
-    """Print the figures and return the exit status."""
+@dataclass
+class Tally:
+    """What was found in the reports.
+
+    Args:
+        planted: statements by their error, and by whether a hint points at them.
+    """
+
+    right: int = 0
+    wanted: int = 0
+    found: int = 0
+    exact: int = 0
+    reports: int = 0
+    planted: Counter[tuple[str, bool]] = field(default_factory=Counter)
+
+    def add(self, check: Check, statements: list[Said]) -> None:
+        """Add a report, and name what is wrong with it."""
+        right, wanted, found = pairs_found(check.read, statements)
+        if not right == wanted == found:
+            sys.stdout.write(f"{check.name}: {right} right pairs of {wanted}, {found} found\n")
+        self.right, self.wanted = self.right + right, self.wanted + wanted
+        self.found += found
+        self.reports += 1
+        if is_exact(check, statements):
+            self.exact += 1
+        else:
+            sys.stdout.write(f"{check.name}: precision or coverage differs\n")
+        for said, error, is_hinted in hinted(check, statements):
+            self.planted[error, is_hinted] += 1
+            if is_hinted and not error:
+                sys.stdout.write(f"{check.name}: a hint at {said!r}\n")
+
+    @property
+    def is_right(self) -> bool:
+        """Tell whether all pairs and figures are right."""
+        return self.right == self.wanted == self.found and self.exact == self.reports
+
+    def lines(self) -> Iterator[str]:
+        """Yield the figures."""
+        planted = self.planted
+        hits = sum(count for (error, is_hinted), count in planted.items() if error and is_hinted)
+        errors = sum(count for (error, _), count in planted.items() if error)
+        alarms = planted["", True]
+        yield (
+            f"pairs of statement and source: {self.right} of {self.wanted} found "
+            f"({self.right / self.wanted:.1%}), {self.found - self.right} invented"
+        )
+        yield f"reports with exact precision and coverage: {self.exact} of {self.reports}"
+        yield (
+            f"planted errors that a hint finds: {hits} of {errors} ({hits / errors:.0%}); false "
+            f"alarms: {alarms} of {hits + alarms} hinted statements ({alarms / (hits + alarms):.0%})"
+        )
+        for error in ERRORS:
+            hits = planted[error, True]
+            yield f"  {error}: {hits} of {hits + planted[error, False]}"
+
+
+def main(first: int = 0, end: int = REPORTS) -> int:
+    """Check the reports from a number to another, print the figures and return the exit status."""
     world = World(SEED)
-    right = wanted = found = exact = 0
-    planted: Counter[tuple[str, bool]] = Counter()
+    tally = Tally()
     by_path: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as work, site_of(by_path) as site:
-        for number in range(reports):
+        for number in range(end):
             all_places = places(world, site.url)
+            statements = distinct_statements(world, all_places)
+            if number < first:
+                continue
             pages = {place.url: place.page() for place in all_places}
             by_path.update((url.removeprefix(site.url), text) for url, text in pages.items())
-            statements = distinct_statements(world, all_places)
             form = FORMS[number % len(FORMS)]
-            path = Path(work) / f"report_{number}.md"
+            path = Path(work) / f"{number}_{form.__name__}.md"
             path.write_text(form(statements), encoding="utf-8")
             check = Check.of(str(path), Path(work) / "checks")
             check.write()
-            counts = pairs_found(check.read, statements)
-            right, wanted, found = right + counts[0], wanted + counts[1], found + counts[2]
-            if counts[0] != counts[1] or counts[2] != counts[1]:
-                sys.stdout.write(f"{form.__name__}: {counts}\n")
             asyncio.run(capture(check))
             with JudgmentStore(None) as store:
                 judge = RightJudge(store, statements, pages)
                 results = check.paths.eval_results_root
                 asyncio.run(record(judge, check.paths, check.name, results))
-            exact += is_exact(check, statements)
-            planted.update(hinted(check, statements))
-    hits = sum(count for (error, is_hinted), count in planted.items() if error and is_hinted)
-    errors = sum(count for (error, _), count in planted.items() if error)
-    false_alarms = planted["", True]
-    sys.stdout.write(
-        f"pairs of statement and source: {right} of {wanted} found ({right / wanted:.1%}), "
-        f"{found - right} invented\n"
-        f"reports with exact precision and coverage: {exact} of {reports}\n"
-        f"planted errors that a hint finds: {hits} of {errors} ({hits / errors:.0%}); "
-        f"false alarms: {false_alarms} of {hits + false_alarms} hinted statements "
-        f"({false_alarms / (hits + false_alarms):.0%})\n"
-    )
-    for error in ERRORS:
-        sys.stdout.write(
-            f"  {error}: {planted[error, True]} of {planted[error, True] + planted[error, False]}\n"
-        )
-    return 0 if right == wanted == found and exact == reports else 1
+            tally.add(check, statements)
+    sys.stdout.write("".join(f"{line}\n" for line in tally.lines()))
+    return 0 if tally.is_right else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main(*map(int, sys.argv[1:2])))
+    sys.exit(main(*map(int, sys.argv[1:3])))

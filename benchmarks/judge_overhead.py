@@ -19,9 +19,10 @@ from slow_judge import SlowJudge
 
 from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
+from mind2web2.judge.judgment import judgment_key
 from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.spec import JudgeSpec
-from mind2web2.judge.store import FILE_NAME, JudgmentStore, judgment_key
+from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatRequest
 from mind2web2.pages.prepared_page import PreparedPage

@@ -31,10 +31,11 @@ from mind2web2 import CacheFileSys, Evaluator
 from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
+from mind2web2.judge.judgment import Judgment
 from mind2web2.judge.permit import AnswerLimits
 from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.spec import JudgeSpec
-from mind2web2.judge.store import Judgment, JudgmentStore
+from mind2web2.judge.store import JudgmentStore
 from mind2web2.judge.transfer import open_for_replay
 from mind2web2.llm_client.chat import ChatRequest
 from mind2web2.llm_client.prices import image_tokens

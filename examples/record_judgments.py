@@ -20,10 +20,11 @@ from typing import Any
 from mind2web2.errors import JudgmentMissingError
 from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.caching import CachingJudge
+from mind2web2.judge.judgment import Judgment, judgment_key
 from mind2web2.judge.permit import AnswerLimits
 from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.spec import JudgeSpec
-from mind2web2.judge.store import Judgment, JudgmentStore, judgment_key
+from mind2web2.judge.store import JudgmentStore
 from mind2web2.judge.transfer import export_judgments
 from mind2web2.llm_client.chat import ChatRequest
 from mind2web2.pages.library import PageLibrary

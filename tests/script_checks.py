@@ -1,6 +1,6 @@
 """Checks of every eval script: it ends, both orders give one tree, and no name of ours is missing.
 
-The judges are scripted: all true, all false, or by a hash of the claim; extractions are filled by the
+The judges are scripted: by a hash of the claim, all true or all false; extractions are filled by the
 template's schema with names, numbers, lists and the addresses of stored pages.
 """
 
@@ -15,9 +15,9 @@ from mind2web2.llm_client.chat import ChatReply, Usage
 PAGES = [f"https://www.example.org/page/{number}" for number in range(8)]
 ANSWER = "\n".join(f"Item {number} is good ([source]({url}))." for number, url in enumerate(PAGES))
 VERDICTS = {
+    "by hash": lambda text: hashlib.sha256(text.encode()).digest()[0] < 160,
     "all true": lambda _text: True,
     "all false": lambda _text: False,
-    "by hash": lambda text: hashlib.sha256(text.encode()).digest()[0] < 160,
 }
 MISSES = ("the toolkit does not have", "that it does not take", "did not return within")
 
@@ -100,14 +100,15 @@ def _plain(form, kind, name):
     return dates.get(form.get("format"), f"{name} text")[: form.get("maxLength")]
 
 
-async def problems(script, folder, *, needs_result=False):
+async def problems(script, folder, judges=tuple(VERDICTS), *, needs_result=False):
     """Return, one line each, what is wrong with how a script runs under the scripted judges.
 
     Args:
         needs_result: a script that raises is wrong too.
     """
     found = []
-    for name, verdict in VERDICTS.items():
+    for name in judges:
+        verdict = VERDICTS[name]
         by_order = []
         for ahead in ("nothing", "values", "gates", None):
             root = folder / f"{name} {ahead}"

@@ -1,6 +1,6 @@
 """Judgments to store."""
 
-from mind2web2.judge.store import Judgment
+from mind2web2.judge.judgment import Judgment
 
 
 def judgment(**changes):

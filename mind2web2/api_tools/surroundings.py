@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mind2web2.capture.models import NetworkSettings
-from mind2web2.judge.services import AnswerRequest, AskService, ServiceRequest
+from mind2web2.judge.service_request import AnswerRequest, AskService, ServiceRequest
 
 
 @dataclass(frozen=True, slots=True)

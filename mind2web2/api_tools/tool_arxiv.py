@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from mind2web2.api_tools.surroundings import service_answer
 from mind2web2.errors import ToolError
-from mind2web2.judge.services import ServiceRequest
+from mind2web2.judge.service_request import ServiceRequest
 from mind2web2.utils.api_misuse import script_api
 from mind2web2.utils.extras import missing_extra
 from mind2web2.utils.private_attributes import check_private_attributes

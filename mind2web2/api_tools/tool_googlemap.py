@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 
 from mind2web2.api_tools.surroundings import service_answer
 from mind2web2.errors import ToolError
-from mind2web2.judge.services import ServiceRequest
+from mind2web2.judge.service_request import ServiceRequest
 from mind2web2.utils.api_misuse import script_api
 from mind2web2.utils.extras import missing_extra
 

@@ -17,6 +17,7 @@ from mind2web2.errors import (
     JudgmentMissingError,
 )
 from mind2web2.judge.caching import CachingJudge
+from mind2web2.judge.judgment import Judgment, ServiceAnswer, judgment_key
 from mind2web2.judge.permit import AnswerLimits
 from mind2web2.judge.protocol import Judge, QuestionContext
 from mind2web2.judge.session import (
@@ -24,7 +25,6 @@ from mind2web2.judge.session import (
     ask_within_limits,
     unexpected,
 )
-from mind2web2.judge.store import Judgment, ServiceAnswer, judgment_key
 from mind2web2.judge.usage import tokens_of, usage_of
 from mind2web2.judge.voting import Ballot, Shown, Voted, votes_of, votes_of_two
 from mind2web2.llm_client.async_calls import AsyncCalls

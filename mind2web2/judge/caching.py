@@ -23,6 +23,7 @@ from mind2web2.errors import (
     JudgmentStoreError,
 )
 from mind2web2.judge.budget import Budget
+from mind2web2.judge.judgment import JudgeIdentity, Judgment, RecordedSkip, judgment_key
 from mind2web2.judge.permit import AnswerLimits, CircuitBreaker, Permit
 from mind2web2.judge.protocol import (
     AskedQuestion,
@@ -32,13 +33,7 @@ from mind2web2.judge.protocol import (
 from mind2web2.judge.services import ServiceAnswers
 from mind2web2.judge.session import ask_twice_if_declined
 from mind2web2.judge.spec import JudgeSpec
-from mind2web2.judge.store import (
-    JudgeIdentity,
-    Judgment,
-    JudgmentStore,
-    RecordedSkip,
-    judgment_key,
-)
+from mind2web2.judge.store import JudgmentStore
 from mind2web2.judge.usage import RunUsage, usage_of
 from mind2web2.judge.voting import CASCADE_RULE
 from mind2web2.llm_client.chat import (

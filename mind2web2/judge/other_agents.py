@@ -14,10 +14,10 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from mind2web2.judge.judgment import Judgment
 from mind2web2.judge.store import (
     FILE_NAME,
     ForeignContentError,
-    Judgment,
     JudgmentStore,
     missing_columns,
     refuse_programs,

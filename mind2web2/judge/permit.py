@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from mind2web2.errors import BudgetReachedError, JudgeAccessError, JudgeUnavailableError
-from mind2web2.judge.store import Judgment
+from mind2web2.judge.judgment import Judgment
 from mind2web2.llm_client.chat import Limit, Usage
 
 log = logging.getLogger(__name__)

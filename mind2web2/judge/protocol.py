@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
 
 from mind2web2.errors import Mind2Web2Error
-from mind2web2.judge.store import Judgment, ServiceAnswer
+from mind2web2.judge.judgment import Judgment, ServiceAnswer
 from mind2web2.judge.voting import Ballot, Shown, Voted
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit, Usage
 

@@ -5,38 +5,15 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any
 from weakref import WeakValueDictionary
 
 from mind2web2.errors import JudgmentMissingError
-from mind2web2.judge.store import Judgment, JudgmentStore, ServiceAnswer
-from mind2web2.llm_client.chat import Parameters
-
-
-@dataclass(frozen=True)
-class ServiceRequest:
-    """One request to a service; arguments and reply are JSON."""
-
-    service: Literal["google_maps", "arxiv"]
-    name: Literal["geocode", "distance_matrix", "by_id", "by_title"]
-    arguments: Sequence[Any]
-    keywords: Parameters = field(default_factory=dict)
-
-    def in_words(self) -> str:
-        """Return the request for readers."""
-        given = [
-            *map(repr, self.arguments),
-            *(f"{name}={value!r}" for name, value in self.keywords.items()),
-        ]
-        return f"{self.service} {self.name}({', '.join(given)})"
-
-
-AskService = Callable[[], Awaitable[Any]]
-# Answers a request, from the store or by the service.
-AnswerRequest = Callable[[ServiceRequest, AskService], Awaitable[Any]]
+from mind2web2.judge.judgment import Judgment, ServiceAnswer
+from mind2web2.judge.service_request import AskService, ServiceRequest
+from mind2web2.judge.store import JudgmentStore
 
 
 class ServiceAnswers:

@@ -11,7 +11,7 @@ from typing import Any
 from mind2web2.errors import UsageError
 from mind2web2.judge.cascade import JudgeCascade
 from mind2web2.judge.delivery import DIRECT, Delivery
-from mind2web2.judge.store import JudgeIdentity, JudgmentSource
+from mind2web2.judge.judgment import JudgeIdentity, JudgmentSource
 from mind2web2.llm_client.chat import ImageLimit
 from mind2web2.llm_client.own_price import OwnPrice
 from mind2web2.llm_client.settings import (

@@ -1,217 +1,28 @@
-"""Stored judge replies: their fields, their keys, and the SQLite file; and the last check of a judge."""
+"""The SQLite file of judgments."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 import math
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
-from mind2web2 import __version__
-from mind2web2.errors import JudgmentStoreError, ResultWriteError
-from mind2web2.llm_client.chat import (
-    ChatRequest,
-    ImageLimit,
-    Message,
-    MessagePart,
-    Usage,
-)
+from mind2web2.errors import JudgmentStoreError
+from mind2web2.judge.judgment import JudgeIdentity, Judgment, RecordedSkip, gate_key, problem_of
+from mind2web2.llm_client.chat import ImageLimit, Usage
 from mind2web2.llm_client.failures import one_line
-from mind2web2.prompts import HashedText
 from mind2web2.utils.aio import ThreadQueue
-from mind2web2.utils.files import read_regular_file, write_whole
 from mind2web2.utils.mounts import network_file_system
-from mind2web2.utils.text import percent
 
 log = logging.getLogger(__name__)
-
-# The last checks of judges stand among the folders of agents, whose names do not begin with a dot.
-CHECKS_FOLDER = ".judge_checks"
-
-
-class Judgment(BaseModel):
-    """One judge reply with its question's context.
-
-    Args:
-        key: hash of everything that determines the reply (``judgment_key``).
-        max_images: the run's ``--max_images``; ``None`` for any number.
-        extra_body: the part of the run's ``--judge_extra_body`` that can change replies.
-        outcome: ``reply`` (``text`` holds it), ``declined`` (``text`` gives the reason), ``too_long`` (the
-            request exceeds the judge's context), ``fewer_images`` (``text`` holds the judge's
-            ``ImageLimit``); of a gate ``skipped`` (``text`` gives the reason) or ``asked``.
-        purpose: ``verify``, ``extract``, ``script`` (a request of the script's own), ``gate`` (whether a
-            concurrent verification was skipped) or ``service`` (the JSON reply of a map or paper service).
-        node: id of the leaf, or the name of the extraction.
-        batch: set for replies from a batch job, which cost less.
-        cost_usd: dollars of all its requests; ``None`` in older files and for unknown prices.
-        reused_from: the agent whose run asked, where another agent's run reuses the judgment.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    key: str
-    endpoint: str
-    model: str
-    temperature: float | None = None
-    reasoning_effort: str | None = None
-    max_images: int | None = None
-    extra_body: str | None = None
-    outcome: Literal["reply", "declined", "too_long", "fewer_images", "skipped", "asked"]
-    text: str
-    served_model: str | None = None
-    system_fingerprint: str | None = None
-    input_tokens: int = 0
-    cached_tokens: int = 0
-    cache_write_tokens: int = 0
-    output_tokens: int = 0
-    attempts: int = 1
-    batch: bool | None = None
-    cost_usd: float | None = None
-    seconds: float = 0.0
-    created: str
-    task_id: str | None = None
-    answer_name: str | None = None
-    purpose: str
-    node: str | None = None
-    claim: str | None = None
-    page: str | None = None
-    trial: int = 1
-    reused_from: str | None = None
-
-    @property
-    def price_share(self) -> float:
-        """Return which share of the list price its requests cost."""
-        return _BATCH_PRICE_SHARE if self.batch else 1.0
-
-
-class ServiceAnswer(BaseModel):
-    """A script's request to a map or paper service, with the key and checksum of the stored answer."""
-
-    model_config = ConfigDict(frozen=True)
-
-    request: str
-    key: str
-    sha256: str
-
-
-class JudgeIdentity(BaseModel):
-    """A model with its request parameters and its server."""
-
-    model_config = ConfigDict(frozen=True)
-
-    model: str
-    endpoint: str
-    temperature: float | None = None
-    reasoning_effort: str | None = None
-    max_images: int | None = None
-    extra_body: str | None = None
-
-    def in_words(self) -> list[str]:
-        """Return the model, the parameters that are set as ``name=value``, and the server."""
-        parameters = self.model_dump(exclude={"model", "endpoint"}, exclude_none=True)
-        return [
-            self.model,
-            *(f"{name}={value}" for name, value in parameters.items()),
-            f"at {self.endpoint}",
-        ]
-
-
-class JudgmentSource(BaseModel):
-    """The file of judgments that a replay answers from.
-
-    Args:
-        path: relative to the working directory where the file lies below it.
-        sha256: of an exported file; ``None`` for a store.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    path: str
-    sha256: str | None = None
-
-
-def judgment_key(request: ChatRequest, trial: int) -> str:
-    """Return the hash of model, parameters, messages, schema and trial, which determine a reply."""
-    asked = {
-        "model": request.model,
-        "temperature": request.temperature,
-        "reasoning_effort": request.reasoning_effort,
-        "extra": dict(request.extra),
-        "messages": [_message_hashes(message) for message in request.messages],
-        "schema": None if request.template is None else _schema(request.template),
-        "trial": trial,
-    }
-    canonical = json.dumps(asked, sort_keys=True, ensure_ascii=True, default=str)
-    return hashlib.sha256(canonical.encode()).hexdigest()
-
-
-@dataclass(frozen=True)
-class RecordedSkip:
-    """The record that a run of an earlier version made of a verification's gate.
-
-    Args:
-        ordinal: of the verification, among those with the same node and claim, from 1.
-        reason: why it was skipped, empty if it was not.
-    """
-
-    node: str | None
-    claim: str | None
-    ordinal: int
-    reason: str
-
-
-def gate_key(
-    judge: tuple[object, ...],
-    task_id: str,
-    answer_name: str,
-    node: str | None,
-    claim: str | None,
-    ordinal: int,
-) -> str:
-    """Return the hash that identifies one verification of an answer by one judge."""
-    named = json.dumps(["gate", *judge, task_id, answer_name, node, claim, ordinal])
-    return hashlib.sha256(named.encode()).hexdigest()
-
-
-@lru_cache(maxsize=512)
-def _schema(template: type[BaseModel]) -> str:
-    return json.dumps(template.model_json_schema(), sort_keys=True)
-
-
-def _message_hashes(message: Message) -> Message:
-    content = message.get("content")
-    if isinstance(content, str):
-        content = [{"type": "text", "text": content}]
-    return {**message, "content": [_part_hashes(part) for part in content or ()]}
-
-
-def _part_hashes(part: MessagePart) -> MessagePart:
-    return {name: _value_hashes(value) for name, value in part.items()}
-
-
-def _value_hashes(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return _part_hashes(value)
-    if isinstance(value, str):
-        return (value if isinstance(value, HashedText) else HashedText(value)).sha256
-    return value
-
-
-def problem_of(error: ValidationError) -> str:
-    """Return the first problem of an invalid judgment."""
-    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    return f"{'.'.join(map(str, first['loc'])) or 'line'}: {first['msg']}"
 
 
 _DAMAGES = frozenset({sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
@@ -258,8 +69,6 @@ def refuse_programs(connection: sqlite3.Connection) -> None:
 
 
 FILE_NAME = "judgments.sqlite3"
-# Of the list price, at OpenAI and at Azure.
-_BATCH_PRICE_SHARE = 0.5
 # Replies of a model that tell what its next ones may cost.
 _LATEST = 20
 # Long enough for any other process to finish a write; writes take well under a millisecond.
@@ -592,85 +401,3 @@ def missing_columns(connection: sqlite3.Connection) -> set[str]:
     present = {row[1] for row in connection.execute("PRAGMA table_info(judgments)")}
     # A table without a key is another program's.
     return set(_LATER_COLUMNS) - present if "key" in present else set()
-
-
-class CheckRecord(BaseModel):
-    """A judge's accuracy on the labelled set.
-
-    Args:
-        judge: ``None`` in a result, which names its judge itself.
-        set_seed: by which the set was drawn; ``None`` in checks of set 1, which had one seed.
-        cases: to which the judge replied; a sample is less than the whole set.
-        claims_low: the lower end of the 95% interval on claims alone, which a coin gets right half the time.
-        version: of this package, whose prompts were used.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    judge: JudgeIdentity | None = None
-    set_version: int
-    set_seed: int | None = None
-    set_digest: str
-    is_whole_set: bool
-    cases: int
-    accuracy: float
-    low: float
-    high: float
-    claims_low: float | None = None
-    version: str = __version__
-    checked: str
-
-    def __str__(self) -> str:
-        """Return the check in words."""
-        cases = "cases" if self.is_whole_set else "cases, a sample"
-        seed = "" if self.set_seed is None else f" with seed {self.set_seed}"
-        right = percent(self.accuracy)
-        return (
-            f"{right} right ({percent(self.low)} to {percent(self.high)}) of {self.cases} {cases}, "
-            f"set {self.set_version}{seed}, {self.checked[:10]}"
-        )
-
-
-def record_check(results_root: Path, judge: JudgeIdentity, record: CheckRecord) -> None:
-    """Keep a check; a sample replaces no check of the whole set.
-
-    Raises:
-        ResultWriteError: the folder cannot be written.
-    """
-    earlier = last_check(results_root, judge)
-    if (
-        earlier
-        and earlier.set_version == record.set_version
-        and earlier.is_whole_set > record.is_whole_set
-    ):
-        return
-    path = _check_path(results_root, judge)
-    try:
-        write_whole(path, record.model_dump_json(indent=2))
-    except OSError as error:
-        raise ResultWriteError.at(path, error) from error
-
-
-def last_check(results_root: Path, judge: JudgeIdentity) -> CheckRecord | None:
-    """Return the last check of a judge, ``None`` where there is none."""
-    path = _check_path(results_root, judge)
-    try:
-        return CheckRecord.model_validate_json(read_regular_file(path))
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except (OSError, ValidationError) as error:
-        log.warning(
-            "record of a judge's check cannot be read path=%s error=%s",
-            path,
-            type(error).__name__,
-        )
-        return None
-
-
-def _check_path(results_root: Path, judge: JudgeIdentity) -> Path:
-    return results_root / CHECKS_FOLDER / f"{check_file_stem(judge)}.json"
-
-
-def check_file_stem(judge: JudgeIdentity) -> str:
-    """Return the name of the files that keep a judge's checks."""
-    return hashlib.sha256(judge.model_dump_json().encode()).hexdigest()[:32]

@@ -11,15 +11,12 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from mind2web2.errors import JudgmentStoreError, UsageError
+from mind2web2.judge.judgment import JudgeIdentity, Judgment, JudgmentSource, problem_of
 from mind2web2.judge.store import (
     NAMED_FILE,
     OWN_STORE,
-    JudgeIdentity,
-    Judgment,
-    JudgmentSource,
     JudgmentStore,
     extra_body_column,
-    problem_of,
     refuse_programs,
     store_error,
 )

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from mind2web2.judge.judgment import JudgeIdentity, JudgmentSource
 from mind2web2.judge.spec import JudgeSpec
-from mind2web2.judge.store import JudgeIdentity, JudgmentSource
 from mind2web2.judge.voting import CASCADE_RULE
 from mind2web2.rubric.vote_rule import ALWAYS
 from mind2web2.scripts.inputs import ScriptInputs

@@ -17,8 +17,8 @@ from typing import Annotated, Any, Self, TypeGuard
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
+from mind2web2.judge.last_check import CheckRecord
 from mind2web2.judge.protocol import JudgeLedger, Rejection
-from mind2web2.judge.store import CheckRecord
 from mind2web2.judge.usage import rounded_usd
 from mind2web2.results.claim_facts import QUOTE_MATCHES, page_checks, vote_groups
 from mind2web2.results.provenance import Provenance

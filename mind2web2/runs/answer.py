@@ -20,7 +20,7 @@ from mind2web2.errors import (
 )
 from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.caching import CachingJudge
-from mind2web2.judge.store import CheckRecord
+from mind2web2.judge.last_check import CheckRecord
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.citations import BarredList

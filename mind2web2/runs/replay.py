@@ -8,8 +8,9 @@ from pathlib import Path
 
 from mind2web2.errors import UsageError
 from mind2web2.judge.cascade import JudgeCascade
+from mind2web2.judge.judgment import JudgeIdentity
 from mind2web2.judge.spec import JudgeSpec, keyed_part
-from mind2web2.judge.store import JudgeIdentity, JudgmentStore
+from mind2web2.judge.store import JudgmentStore
 from mind2web2.judge.transfer import source_of
 from mind2web2.llm_client.settings import public_address
 from mind2web2.runs.settings import REPLAY, RunSettings

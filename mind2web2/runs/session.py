@@ -16,11 +16,12 @@ from mind2web2.errors import JudgmentStoreError, UsageError
 from mind2web2.judge.admission import Admission, DualSemaphore
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import CachingJudge
+from mind2web2.judge.last_check import CheckRecord, last_check
 from mind2web2.judge.other_agents import SharingJudgmentStore
 from mind2web2.judge.protocol import QuestionObserver
 from mind2web2.judge.shared import SharedStore
 from mind2web2.judge.spec import JudgeSpec
-from mind2web2.judge.store import CheckRecord, JudgmentStore, last_check
+from mind2web2.judge.store import JudgmentStore
 from mind2web2.judge.transfer import open_for_replay
 from mind2web2.llm_client.base_client import LLMClient
 from mind2web2.llm_client.chat import ChatProvider

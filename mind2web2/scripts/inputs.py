@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from mind2web2.judge.store import ServiceAnswer
+from mind2web2.judge.judgment import ServiceAnswer
 
 
 class ClockReading(BaseModel):

@@ -25,7 +25,7 @@ from mind2web2.analysis.judgings import CAUSES, judged_leaf, own_cause
 from mind2web2.analysis.leaf_report import ENOUGH_RESULTS, JudgedResult, task_report
 from mind2web2.analysis.summaries import stored_metrics
 from mind2web2.analysis.unreviewed import unreviewed_warning
-from mind2web2.judge.store import CHECKS_FOLDER
+from mind2web2.judge.last_check import CHECKS_FOLDER
 from mind2web2.results.agent_summary import AgentSummary
 from mind2web2.results.known_answers import agent_answers
 from mind2web2.results.model_families import own_family_caution

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from mind2web2.capture.models import CaptureRecord
 from mind2web2.errors import CaptureError
-from mind2web2.judge.store import judgment_key
+from mind2web2.judge.judgment import judgment_key
 from mind2web2.llm_client.chat import ChatRequest, ImageLimit, Message
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.crawl import AgentCache

@@ -7,7 +7,7 @@ import random
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -84,23 +84,32 @@ class Undisturbed:
 
 
 @contextmanager
-def evaluating(opened: Preloaded | None = None) -> Iterator[EvaluatedExample]:
-    """Open what evaluations need: a judge, a loaded package, an empty folder."""
+def evaluating(
+    opened: Preloaded | None = None, tasks: Sequence[str] = ()
+) -> Iterator[EvaluatedExample]:
+    """Open what evaluations of some tasks, else all, need: a judge, a loaded package, an empty folder."""
     with (
         JudgeServer(RecordedReplies()) as server,
         preloaded(opened) as commands,
         tempfile.TemporaryDirectory(prefix="faults-") as folder,
     ):
-        yield EvaluatedExample(server, commands, Path(folder))
+        yield EvaluatedExample(server, commands, Path(folder), tasks)
 
 
 class EvaluatedExample:
     """The example, evaluated by processes over a judge that counts what it is asked."""
 
-    def __init__(self, server: JudgeServer, commands: Preloaded, folder: Path) -> None:
+    def __init__(
+        self,
+        server: JudgeServer,
+        commands: Preloaded,
+        folder: Path,
+        tasks: Sequence[str] = (),
+    ) -> None:
         self._server = server
         self.commands = commands
         self.folder = folder
+        self._tasks = [word for task in tasks for word in ("--task_id", task)]
         self._runs = 0
 
     def fresh(self) -> Path:
@@ -118,7 +127,7 @@ class EvaluatedExample:
             "--no_capture",
         ]
         return self.commands.start(
-            [*command, "--eval_results_root", results, *more],
+            [*command, "--eval_results_root", results, *self._tasks, *more],
             REPOSITORY,
             self.folder / f"output-{key}.txt",
             OPENAI_API_KEY=key,

@@ -14,8 +14,9 @@ from servers.recorded_replies import RECORDED
 
 from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.caching import CachingJudge
+from mind2web2.judge.judgment import Judgment
 from mind2web2.judge.spec import JudgeSpec
-from mind2web2.judge.store import FILE_NAME, Judgment, JudgmentStore
+from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.transfer import open_for_replay
 from mind2web2.llm_client.chat import ChatProvider
 from mind2web2.pages.library import PageLibrary

@@ -3,11 +3,14 @@
 import pytest
 from faults import crashes, processes
 
+TASKS = ("library_facts", "museum_saturday")
+ANSWERS = 3 * len(TASKS)
+
 
 @pytest.fixture(scope="module")
 def example(commands):
-    """Return the example, to be evaluated by processes, and the results of an undisturbed evaluation."""
-    with crashes.evaluating(commands) as run:
+    """Return some tasks of the example, to be evaluated by processes, and their undisturbed results."""
+    with crashes.evaluating(commands, TASKS) as run:
         yield run, run.undisturbed()
 
 
@@ -15,14 +18,14 @@ def test_a_killed_evaluation_started_again_ends_as_an_undisturbed_one(example):
     """Every result and summary is the same, no stored judgment is asked again, nothing is in the way."""
     figures = crashes.killed_evaluations(*example, moments=2, seed=11)
     assert figures.is_clean, figures
-    assert (figures.answers, figures.without_result) == (2 * 9, 0)
+    assert (figures.answers, figures.without_result) == (2 * ANSWERS, 0)
 
 
 def test_two_evaluations_of_one_agent_share_the_work(example):
     """No answer is judged twice and no question paid for twice, also where one of them is killed."""
     figures = processes.evaluated_twice(*example, rounds=2, seed=3)
     assert figures.is_clean, figures
-    assert (figures.answers, figures.without_result) == (2 * 9, 0)
+    assert (figures.answers, figures.without_result) == (2 * ANSWERS, 0)
 
 
 def test_a_killed_caching_run_started_again_ends_as_an_undisturbed_one(commands):

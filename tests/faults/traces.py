@@ -11,7 +11,8 @@ from typing import Any
 
 from faults.example import AGENT, Name, stored_judgments, tree_of
 
-from mind2web2.judge.store import FILE_NAME, Judgment
+from mind2web2.judge.judgment import Judgment
+from mind2web2.judge.store import FILE_NAME
 from mind2web2.results.stored_results import answer_results_dir, latest_result
 from mind2web2.results.task_summary import SUMMARY_NAME, UNSCORED_NAME
 from mind2web2.utils.files import is_leftover

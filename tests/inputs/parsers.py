@@ -36,8 +36,9 @@ from mind2web2.capture.page.documents import (
 )
 from mind2web2.capture.pdf import RenderSettings, render_pages
 from mind2web2.errors import Mind2Web2Error
+from mind2web2.judge.judgment import Judgment
 from mind2web2.judge.spec import JudgeSpec
-from mind2web2.judge.store import Judgment, JudgmentStore
+from mind2web2.judge.store import JudgmentStore
 from mind2web2.judge.transfer import open_for_replay
 from mind2web2.llm_client import openai_protocol
 from mind2web2.llm_client.failures import (

@@ -6,8 +6,9 @@ import pytest
 from inputs.parsers import PARSERS
 
 from mind2web2.errors import CacheWriteError, JudgmentStoreError, UsageError
+from mind2web2.judge.judgment import Judgment
 from mind2web2.judge.spec import JudgeSpec
-from mind2web2.judge.store import Judgment, JudgmentStore
+from mind2web2.judge.store import JudgmentStore
 from mind2web2.judge.transfer import open_for_replay
 from mind2web2.llm_client.structured_output import InvalidOutputError, read_template
 from mind2web2.llm_client.transport import Completion

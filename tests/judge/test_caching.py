@@ -24,7 +24,7 @@ from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.delivery import Delivery
 from mind2web2.judge.protocol import QuestionContext, Rejection
-from mind2web2.judge.services import ServiceRequest
+from mind2web2.judge.service_request import ServiceRequest
 from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Usage

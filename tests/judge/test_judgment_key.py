@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from pydantic import BaseModel
 
-from mind2web2.judge.store import judgment_key
+from mind2web2.judge.judgment import judgment_key
 from mind2web2.llm_client.chat import ChatRequest
 from mind2web2.prompts import HashedText
 

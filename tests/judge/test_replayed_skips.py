@@ -4,8 +4,9 @@ from datetime import UTC, datetime
 
 from projects import SETTINGS, TASK, ClaimJudge, Project, evaluate
 
+from mind2web2.judge.judgment import Judgment, gate_key
 from mind2web2.judge.spec import JudgeSpec
-from mind2web2.judge.store import FILE_NAME, Judgment, JudgmentStore, gate_key
+from mind2web2.judge.store import FILE_NAME, JudgmentStore
 
 REASON = "not judged, because 'gate' failed"
 BODY = """\

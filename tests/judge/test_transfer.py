@@ -7,7 +7,8 @@ import pytest
 from stored_judgments import judgment
 
 from mind2web2.errors import UsageError
-from mind2web2.judge.store import FILE_NAME, JudgeIdentity, JudgmentStore
+from mind2web2.judge.judgment import JudgeIdentity
+from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.transfer import (
     export_judgments,
     latest_served_model,

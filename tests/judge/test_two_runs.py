@@ -13,10 +13,12 @@ from stored_judgments import judgment
 
 from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
+from mind2web2.judge.judgment import judgment_key
 from mind2web2.judge.protocol import QuestionContext
-from mind2web2.judge.services import ServiceAnswers, ServiceRequest
+from mind2web2.judge.service_request import ServiceRequest
+from mind2web2.judge.services import ServiceAnswers
 from mind2web2.judge.spec import JudgeSpec
-from mind2web2.judge.store import JudgmentStore, judgment_key
+from mind2web2.judge.store import JudgmentStore
 from mind2web2.llm_client.base_client import AsyncOpenAIClient
 from mind2web2.llm_client.chat import ChatRequest
 

@@ -31,7 +31,8 @@ from servers.judge_server import (
 from servers.recorded_replies import RECORDED, RecordedReplies, question_in
 
 from mind2web2.cli import evaluate_main, main
-from mind2web2.judge.store import FILE_NAME, Judgment
+from mind2web2.judge.judgment import Judgment
+from mind2web2.judge.store import FILE_NAME
 from mind2web2.judge.transfer import read_judgments
 
 SCORES = read_json(REPOSITORY / "examples" / "expected_scores.json")

@@ -22,7 +22,8 @@ from servers.machines import Machine
 os.environ |= {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
-    "RAY_raylet_start_wait_time_s": "120",
+    # A node whose agents come too late ends by itself after 15 s, and is started again.
+    "RAY_raylet_start_wait_time_s": "45",
     "RAY_agent_register_timeout_ms": "120000",
     # Else other tests come first.
     "RAY_worker_niceness": "0",
@@ -176,6 +177,9 @@ def _node() -> dict[str, Any]:
     return {
         "num_cpus": 0,
         "object_store_memory": _OBJECT_STORE_BYTES,
+        # What would watch it costs as much processor time as the work of a test.
         "include_dashboard": False,
+        "include_log_monitor": False,
+        "no_monitor": True,
         **ports,
     }

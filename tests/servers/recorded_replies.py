@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from projects import REPOSITORY, block_in
 from servers.judge_server import prompt_text
 
-from mind2web2.judge.store import Judgment
+from mind2web2.judge.judgment import Judgment
 from mind2web2.judge.transfer import read_judgments
 from mind2web2.results.answers import read_answer
 

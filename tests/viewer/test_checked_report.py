@@ -37,6 +37,9 @@ async def test_a_statement_leads_to_its_claim_beside_its_page(checked, page):
     report = page.frame_locator("iframe.report")
     await report.locator(".contradicted[data-statement]").press("Enter")
     await expect(report.locator("aside")).to_contain_text("131,540")
+    await report.get_by_role("button", name="1 not there", exact=True).click()
+    await expect(report.locator("aside")).to_contain_text("ninety readers")
+    await report.get_by_role("button", name="1 contradicted", exact=True).click()
     await report.get_by_text("Claim beside its page").first.click()
     await expect(page.locator("mark").first).to_be_visible()
     assert "#/evidence/report/report/answer_1/s" in page.url

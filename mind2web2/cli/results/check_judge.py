@@ -27,7 +27,8 @@ from mind2web2.cli.options import (
 from mind2web2.cli.settings_file import with_file
 from mind2web2.errors import UsageError
 from mind2web2.hooks import Figure, judge_figures
-from mind2web2.judge.store import CHECKS_FOLDER, FILE_NAME, JudgmentStore, record_check
+from mind2web2.judge.last_check import CHECKS_FOLDER, record_check
+from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge_check.check import (
     Checking,
     CountingProvider,

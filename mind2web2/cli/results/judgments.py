@@ -10,7 +10,8 @@ from mind2web2.cli.console import line, plain_console
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.cli.suggestions import suggested_command
 from mind2web2.errors import UsageError
-from mind2web2.judge.store import FILE_NAME, JudgeIdentity, JudgmentStore
+from mind2web2.judge.judgment import JudgeIdentity
+from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.transfer import export_judgments, judgments_named, read_judgments
 from mind2web2.results.stored_results import latest_results
 from mind2web2.runs.session import open_shared_store

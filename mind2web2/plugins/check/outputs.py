@@ -41,18 +41,27 @@ def findings_text(found: CheckedReport) -> Iterator[str]:
 
 
 def _statement_lines(statement: StatementVerdict) -> Iterator[str]:
+    """Yield the statement and its claims; a single claim says the same as its statement."""
     yield ""
-    yield _short(statement.text, 160)
+    indent = ""
+    if len(statement.claims) > 1:
+        yield _short(statement.text)
+        indent = "  "
     for claim in statement.claims:
-        yield f"  {claim.verdict.upper()}: {_short(claim.claim, 200)}"
-        for source in claim.sources:
-            quote = f' "{_short(source.quote, 160)}"' if source.quote else ""
-            yield f"    {source.verdict}: {source.page}{quote}"
-            if source.reason:
-                yield f"      {_short(source.reason, 240)}"
+        yield f"{indent}{claim.verdict.upper()}: {_short(claim.claim)}"
+        for text in _source_lines(claim):
+            yield f"{indent}{text}"
 
 
-def _short(text: str, most: int) -> str:
+def _source_lines(claim: ClaimVerdict) -> Iterator[str]:
+    for source in claim.sources:
+        quote = f' "{_short(source.quote)}"' if source.quote else ""
+        yield f"  {source.verdict}: {source.page}{quote}"
+        if source.reason:
+            yield f"    {_short(source.reason)}"
+
+
+def _short(text: str, most: int = 400) -> str:
     text = " ".join(text.split())
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
@@ -79,7 +88,7 @@ def _citation_lines(found: CheckedReport) -> Iterator[str]:
 
 def _mark_lines(unresolved: list[str], uncited: list[str]) -> Iterator[str]:
     if unresolved:
-        yield f"Marks without a source: {_listed(unresolved)}"
+        yield f"Marks without a source: {_listed([_short(mark, 40) for mark in unresolved])}"
     if any(map(is_lost, unresolved)):
         yield (
             "Sources lost in the copy: export the report as markdown, DOCX or PDF, or share it as a"

@@ -94,6 +94,8 @@ async def check_report(
         for entry in entries
         for leaf, source in _leaves(evaluator, root, entry, report.statements[entry.number])
     ]
+    if not verifications:
+        evaluator.add_custom_node(False, "source", "The report cites a source.", root)
     await asyncio.gather(*verifications)
     return evaluator.get_summary()
 

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from pydantic import ValidationError
 
 from mind2web2.errors import JudgmentStoreError, UsageError
+from mind2web2.judge.judgment import Judgment, problem_of
 from mind2web2.judge.shared import SharedStore
-from mind2web2.judge.store import Judgment, problem_of
 from mind2web2.utils.aio import ThreadQueue
 from mind2web2.utils.mounts import network_file_system
 

@@ -24,7 +24,7 @@ from typing import Self
 from mind2web2 import __version__
 from mind2web2.errors import JudgeUnusableError, Mind2Web2Error, UsageError
 from mind2web2.judge.budget import Budget
-from mind2web2.judge.store import CheckRecord
+from mind2web2.judge.last_check import CheckRecord
 from mind2web2.judge.usage import RunUsage
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.own_price import OwnPrice

@@ -15,7 +15,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mind2web2 import __version__
 from mind2web2.errors import ResultWriteError, UsageError
-from mind2web2.judge.store import CHECKS_FOLDER, JudgeIdentity, check_file_stem
+from mind2web2.judge.judgment import JudgeIdentity
+from mind2web2.judge.last_check import CHECKS_FOLDER, check_file_stem
 from mind2web2.judge_check.check import JudgeCheck
 from mind2web2.judge_check.labelled_set import shipped_set
 from mind2web2.judge_check.other_cases import CheckNews, OtherCases

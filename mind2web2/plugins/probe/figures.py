@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mind2web2.analysis.changed_pages import ChangedPages, report_lines
 from mind2web2.hooks import Figure, FigureMaker
-from mind2web2.judge.store import JudgeIdentity
+from mind2web2.judge.judgment import JudgeIdentity
 from mind2web2.plugins.probe.report import stored_reports
 
 

@@ -18,10 +18,10 @@ from mind2web2.errors import (
     Mind2Web2Error,
     PageBugError,
 )
+from mind2web2.judge.judgment import RecordedSkip
 from mind2web2.judge.protocol import Failure, Judge, JudgeLedger, Noted, QuestionContext
-from mind2web2.judge.services import ServiceRequest
+from mind2web2.judge.service_request import ServiceRequest
 from mind2web2.judge.session import FailureLatch, cut_off_noted, unexpected
-from mind2web2.judge.store import RecordedSkip
 from mind2web2.judge.voting import Ballot, Shown, Voted, votes_of, votes_of_two
 from mind2web2.llm_client.async_calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit

@@ -23,9 +23,10 @@ from mind2web2.errors import (
 )
 from mind2web2.judge.answer_judge import AnswerJudge, NotAskedError
 from mind2web2.judge.caching import CachingJudge
+from mind2web2.judge.judgment import problem_of
 from mind2web2.judge.protocol import JudgeLedger, QuestionContext
-from mind2web2.judge.services import ServiceAnswers, ServiceRequest
-from mind2web2.judge.store import problem_of
+from mind2web2.judge.service_request import ServiceRequest
+from mind2web2.judge.services import ServiceAnswers
 from mind2web2.judge.usage import usage_of
 from mind2web2.llm_client.async_calls import REFUSED_PARAMETERS
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, ReplyCheck

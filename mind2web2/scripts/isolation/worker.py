@@ -30,8 +30,8 @@ from mind2web2.api_tools.surroundings import (
 )
 from mind2web2.capture.models import NetworkSettings
 from mind2web2.errors import EvalScriptError, MachineError, Mind2Web2Error
-from mind2web2.judge.services import AskService, ServiceRequest
-from mind2web2.judge.store import RecordedSkip
+from mind2web2.judge.judgment import RecordedSkip
+from mind2web2.judge.service_request import AskService, ServiceRequest
 from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.own_price import OwnPrice
 from mind2web2.llm_client.prices import price_usd, set_own_prices

@@ -12,11 +12,10 @@ import pytest
 from evaluations import image
 from generated_scripts import made_up_script
 from program_order import program_order
-from projects import AGENT, QUICK_RETRY, REPOSITORY, Project, call, evaluate, read_json
+from projects import AGENT, QUICK_RETRY, Project, evaluate
 from servers.judge_server import JudgeServer, content
 from servers.maps_server import KEY, MapsServer
 
-from mind2web2.cli import evaluate_main
 from mind2web2.errors import CaptureError, JudgeUnavailableError
 from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.caching import CachingJudge
@@ -185,7 +184,7 @@ async def test_made_up_scripts_come_to_the_same(tmp_path):
     seen = []
     for where in PLACES:
         project = Project(tmp_path / where.__name__)
-        for number in range(16):
+        for number in range(8):
             task = f"task_{number}"
             project.add_answer("answer_1", f"answer to {task}", task)
             project.add_raw_script(made_up_script(number, 18), task)
@@ -195,7 +194,7 @@ async def test_made_up_scripts_come_to_the_same(tmp_path):
         seen.append((results, judge.asked, totals))
     (here, asked_here, totals_here), (isolated, asked_isolated, totals_isolated) = seen
     assert isolated == here
-    assert sum(isinstance(result, dict) for result in here.values()) > 8
+    assert sum(isinstance(result, dict) for result in here.values()) > 3
     assert asked_isolated == asked_here
     cents = [
         replace(total.asked, cost_usd=round(total.asked.cost_usd, 3))
@@ -421,31 +420,3 @@ async def test_maps_are_asked_by_the_run(tmp_path, monkeypatch):
         12_345,
         "Distance not found",
     ]
-
-
-def test_the_example_comes_to_the_same_results(tmp_path, monkeypatch):
-    """All nine answers, from the recorded judgments, by the command itself."""
-    monkeypatch.chdir(REPOSITORY)
-    found = []
-    for where in PLACES:
-        root = tmp_path / where.__name__
-        options = [
-            "--llm_provider",
-            "replay",
-            "--judgments",
-            "examples/judgments.jsonl",
-            "--agent_name",
-            "example",
-        ]
-        with where():
-            run = call(evaluate_main, *options, "--eval_results_root", root)
-        assert (run.returncode, run.stderr) == (0, "")
-        results = {
-            path.parent.parent.relative_to(root): read_json(path)
-            for path in root.rglob("results/*.json")
-        }
-        assert len(results) == 9
-        found.append(
-            {name: {**result, "run": None, "seal": None} for name, result in results.items()}
-        )
-    assert found[0] == found[1]

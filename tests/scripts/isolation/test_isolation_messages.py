@@ -21,9 +21,9 @@ from mind2web2.errors import (
     JudgeError,
     JudgeUnavailableError,
 )
+from mind2web2.judge.judgment import ServiceAnswer, judgment_key
 from mind2web2.judge.protocol import JudgeLedger, QuestionContext, Rejection
-from mind2web2.judge.services import ServiceRequest
-from mind2web2.judge.store import ServiceAnswer, judgment_key
+from mind2web2.judge.service_request import ServiceRequest
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Usage
 from mind2web2.llm_client.structured_output import schema_of
 from mind2web2.pages.prepared_page import PageSettings

@@ -1,0 +1,192 @@
+"""A judge's reply as it is stored, the key of its question, and the judge that gave it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from mind2web2.llm_client.chat import ChatRequest, Message, MessagePart
+from mind2web2.prompts import HashedText
+
+# Of the list price, at OpenAI and at Azure.
+_BATCH_PRICE_SHARE = 0.5
+
+
+class Judgment(BaseModel):
+    """One judge reply with its question's context.
+
+    Args:
+        key: hash of everything that determines the reply (``judgment_key``).
+        max_images: the run's ``--max_images``; ``None`` for any number.
+        extra_body: the part of the run's ``--judge_extra_body`` that can change replies.
+        outcome: ``reply`` (``text`` holds it), ``declined`` (``text`` gives the reason), ``too_long`` (the
+            request exceeds the judge's context), ``fewer_images`` (``text`` holds the judge's
+            ``ImageLimit``); of a gate ``skipped`` (``text`` gives the reason) or ``asked``.
+        purpose: ``verify``, ``extract``, ``script`` (a request of the script's own), ``gate`` (whether a
+            concurrent verification was skipped) or ``service`` (the JSON reply of a map or paper service).
+        node: id of the leaf, or the name of the extraction.
+        batch: set for replies from a batch job, which cost less.
+        cost_usd: dollars of all its requests; ``None`` in older files and for unknown prices.
+        reused_from: the agent whose run asked, where another agent's run reuses the judgment.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    key: str
+    endpoint: str
+    model: str
+    temperature: float | None = None
+    reasoning_effort: str | None = None
+    max_images: int | None = None
+    extra_body: str | None = None
+    outcome: Literal["reply", "declined", "too_long", "fewer_images", "skipped", "asked"]
+    text: str
+    served_model: str | None = None
+    system_fingerprint: str | None = None
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
+    output_tokens: int = 0
+    attempts: int = 1
+    batch: bool | None = None
+    cost_usd: float | None = None
+    seconds: float = 0.0
+    created: str
+    task_id: str | None = None
+    answer_name: str | None = None
+    purpose: str
+    node: str | None = None
+    claim: str | None = None
+    page: str | None = None
+    trial: int = 1
+    reused_from: str | None = None
+
+    @property
+    def price_share(self) -> float:
+        """Return which share of the list price its requests cost."""
+        return _BATCH_PRICE_SHARE if self.batch else 1.0
+
+
+class ServiceAnswer(BaseModel):
+    """A script's request to a map or paper service, with the key and checksum of the stored answer."""
+
+    model_config = ConfigDict(frozen=True)
+
+    request: str
+    key: str
+    sha256: str
+
+
+class JudgeIdentity(BaseModel):
+    """A model with its request parameters and its server."""
+
+    model_config = ConfigDict(frozen=True)
+
+    model: str
+    endpoint: str
+    temperature: float | None = None
+    reasoning_effort: str | None = None
+    max_images: int | None = None
+    extra_body: str | None = None
+
+    def in_words(self) -> list[str]:
+        """Return the model, the parameters that are set as ``name=value``, and the server."""
+        parameters = self.model_dump(exclude={"model", "endpoint"}, exclude_none=True)
+        return [
+            self.model,
+            *(f"{name}={value}" for name, value in parameters.items()),
+            f"at {self.endpoint}",
+        ]
+
+
+class JudgmentSource(BaseModel):
+    """The file of judgments that a replay answers from.
+
+    Args:
+        path: relative to the working directory where the file lies below it.
+        sha256: of an exported file; ``None`` for a store.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    path: str
+    sha256: str | None = None
+
+
+def judgment_key(request: ChatRequest, trial: int) -> str:
+    """Return the hash of model, parameters, messages, schema and trial, which determine a reply."""
+    asked = {
+        "model": request.model,
+        "temperature": request.temperature,
+        "reasoning_effort": request.reasoning_effort,
+        "extra": dict(request.extra),
+        "messages": [_message_hashes(message) for message in request.messages],
+        "schema": None if request.template is None else _schema(request.template),
+        "trial": trial,
+    }
+    canonical = json.dumps(asked, sort_keys=True, ensure_ascii=True, default=str)
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class RecordedSkip:
+    """The record that a run of an earlier version made of a verification's gate.
+
+    Args:
+        ordinal: of the verification, among those with the same node and claim, from 1.
+        reason: why it was skipped, empty if it was not.
+    """
+
+    node: str | None
+    claim: str | None
+    ordinal: int
+    reason: str
+
+
+def gate_key(
+    judge: tuple[object, ...],
+    task_id: str,
+    answer_name: str,
+    node: str | None,
+    claim: str | None,
+    ordinal: int,
+) -> str:
+    """Return the hash that identifies one verification of an answer by one judge."""
+    named = json.dumps(["gate", *judge, task_id, answer_name, node, claim, ordinal])
+    return hashlib.sha256(named.encode()).hexdigest()
+
+
+@lru_cache(maxsize=512)
+def _schema(template: type[BaseModel]) -> str:
+    return json.dumps(template.model_json_schema(), sort_keys=True)
+
+
+def _message_hashes(message: Message) -> Message:
+    content = message.get("content")
+    if isinstance(content, str):
+        content = [{"type": "text", "text": content}]
+    return {**message, "content": [_part_hashes(part) for part in content or ()]}
+
+
+def _part_hashes(part: MessagePart) -> MessagePart:
+    return {name: _value_hashes(value) for name, value in part.items()}
+
+
+def _value_hashes(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return _part_hashes(value)
+    if isinstance(value, str):
+        return (value if isinstance(value, HashedText) else HashedText(value)).sha256
+    return value
+
+
+def problem_of(error: ValidationError) -> str:
+    """Return the first problem of an invalid judgment."""
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    return f"{'.'.join(map(str, first['loc'])) or 'line'}: {first['msg']}"

@@ -116,6 +116,8 @@ def _print(
     for report in reports:
         reason = f": {report.reason}" if report.verdict == "cannot tell" else ""
         line(console, f"{report.task_id}: {report.verdict}{reason}")
+        if is_verbose:
+            line(console, f"    {report.question}")
         count = len(report.findings) if is_verbose else _MOST_FINDINGS
         for finding in report.findings[:count]:
             line(console, f"    {finding}")

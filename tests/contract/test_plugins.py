@@ -124,7 +124,7 @@ def test_without_a_plugin_the_commands_name_it(without, plugin):
         option = "--engine" if name == "ray" else "--llm_provider"
         words = ("evaluate", "bot", option) if is_value else ()
         if name.startswith("--"):
-            words = ("tasks",)
+            words = ("rehearse",)
         outcome = run("mind2web2", *words, name)
         assert (outcome.returncode, outcome.stderr.count("\n")) == (2, 1)
         assert f"needs the plugin {plugin}" in outcome.stderr

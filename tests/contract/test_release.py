@@ -109,7 +109,7 @@ def test_the_example_works_outside_of_a_clone(unpacked, tmp_path):
     "words",
     [
         ("--version",),
-        ("tasks",),
+        ("rehearse", "--no_run"),
         ("show", "example", "museum_saturday", "answer_1"),
         ("metrics", "example"),
         ("report", "example", "-o", "report.html"),

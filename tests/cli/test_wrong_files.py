@@ -34,7 +34,10 @@ def project(tmp_path, monkeypatch):
         ("rehearse lake --cases nowhere", "--cases: there is no folder nowhere"),
         ("rehearse lake --pages folder", "--pages is for a real judge: add --judge_m"),
         ("rehearse lake --missing_pages capture", "--missing_pages is for a real"),
-        ("answers import bot a.csv --tasks_root nowhere", "--tasks_root: there is no folder nowhere"),
+        (
+            "answers import bot a.csv --tasks_root nowhere",
+            "--tasks_root: there is no folder nowhere",
+        ),
         ("answers import bot a.csv --tasks_root file", "--tasks_root: there is no folder file"),
         ("new sea --cases file", "cannot use file/sea: Not a directory"),
     ],

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from measuring import title
 
-from mind2web2.judge.voting import second_judge_decides
+from mind2web2.plugins.cascade.voting import second_judge_decides
 from mind2web2.rubric.verdicts import Vote, is_majority
 from mind2web2.rubric.vote_rule import DEFAULT_TRIALS, FIRST_VOTES, trials_needed
 

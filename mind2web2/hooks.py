@@ -144,7 +144,7 @@ class Engine(Protocol):
 class Elsewhere(Protocol):
     """Other machines that evaluate the answers of a run, for an engine that calls ``run_evaluation``."""
 
-    def connected(self) -> AbstractAsyncContextManager[None]:
+    def connect(self) -> AbstractAsyncContextManager[None]:
         """Reach the machines, before the run writes anything."""
 
     def at_work(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import mind2web2
 from mind2web2.hooks import Figure, FigureMaker
-from mind2web2.llm_client.failures import Service
+from mind2web2.llm_client.judge_errors import Service
 from mind2web2.llm_client.providers import Provider
 from mind2web2.llm_client.transport import Completion, OutputMode, WireRequest
 

@@ -18,7 +18,7 @@ from mind2web2.analysis.summaries import (
     SummedUp,
     merge_all_results,
     stored_metrics,
-    summarised_answers,
+    summarise_answers,
 )
 from mind2web2.analysis.tag_figures import (
     DomainFigure,
@@ -34,7 +34,7 @@ from mind2web2.results.agent_summary import AgentSummary
 from mind2web2.results.caution_facts import CautionFacts
 from mind2web2.results.cautions import lasting_cautions
 from mind2web2.results.freshness import ResultsNow, results_now
-from mind2web2.results.known_answers import agent_answers, with_given
+from mind2web2.results.known_answers import agent_answers, with_file_facts
 from mind2web2.results.model_families import own_family_caution
 from mind2web2.results.result_file import ResultFile
 from mind2web2.results.scored_answer import ScoredAnswer
@@ -109,7 +109,7 @@ def agent_report(
         UsageError: a bound by false passes is asked for, and the figures behind it are missing.
     """
     root = paths.eval_results_root
-    found, not_written = _summed_up(paths, agent_name, task_ids)
+    found, not_written = _summarise(paths, agent_name, task_ids)
     if found is None:
         return None
     answers, summary = found.answers, found.summary
@@ -152,19 +152,30 @@ def _place(answer: ScoredAnswer) -> tuple[str, str]:
     return answer.task_id, answer.answer_name
 
 
-def _summed_up(
+def _summarise(
     paths: PathConfig, agent_name: str, task_ids: Collection[str] | None
 ) -> tuple[SummedUp | None, str | None]:
-    """Return answers and metrics, and why they could not be written."""
+    """Return answers and metrics, and why they could not be written.
+
+    Lengths and times that results lack come from the answers' files. ``summary.json`` is made from results
+    alone, whoever writes it.
+    """
     root = paths.eval_results_root
+    not_written = None
     try:
-        return summarised_answers(root, agent_name, task_ids, paths.answers_root), None
+        found = summarise_answers(root, agent_name, task_ids)
     except ResultWriteError as error:
-        answers = with_given(agent_answers(root, agent_name), paths.answers_root / agent_name)
-        if not answers:
-            return None, str(error)
-        metrics = stored_metrics(root, agent_name, answers, task_ids)
-        return SummedUp(answers, metrics), str(error)
+        not_written = str(error)
+        answers = agent_answers(root, agent_name)
+        found = None
+        if answers:
+            found = SummedUp(answers, stored_metrics(root, agent_name, answers, task_ids))
+    if found is None:
+        return None, not_written
+    answers = with_file_facts(found.answers, paths.answers_root / agent_name)
+    if answers != found.answers:
+        found = SummedUp(answers, stored_metrics(root, agent_name, answers, task_ids))
+    return found, not_written
 
 
 def _bound(

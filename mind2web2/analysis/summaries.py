@@ -15,7 +15,6 @@ from mind2web2.results.known_answers import (
     judged_answers,
     results_dir_of,
     task_answers,
-    with_given,
     without_score,
 )
 from mind2web2.results.scored_answer import NO_RESULT, ScoredAnswer
@@ -59,7 +58,7 @@ def generate_result_summary(
     Raises:
         ResultWriteError: the file cannot be written.
     """
-    found = summarised_answers(Path(output_dir), agent_name, task_ids)
+    found = summarise_answers(Path(output_dir), agent_name, task_ids)
     return None if found is None else found.summary.as_json()
 
 
@@ -71,16 +70,12 @@ class SummedUp:
     summary: AgentSummary
 
 
-def summarised_answers(
+def summarise_answers(
     output_dir: Path,
     agent_name: str,
     task_ids: Iterable[str] | None = None,
-    answers_root: Path | None = None,
 ) -> SummedUp | None:
     """Write an agent's ``summary.json`` as ``generate_result_summary`` does, and return what it holds.
-
-    Args:
-        answers_root: has the answers' lengths and times, where results lack them.
 
     Raises:
         ResultWriteError: the file cannot be written.
@@ -91,8 +86,6 @@ def summarised_answers(
         answers = agent_answers(output_dir, agent_name)
         if not answers:
             return None
-        if answers_root is not None:
-            answers = with_given(answers, answers_root / agent_name)
         summary = stored_metrics(output_dir, agent_name, answers, task_ids)
         write_summary_file(output_dir / agent_name / SUMMARY_NAME, summary.as_json())
         return SummedUp(answers, summary)

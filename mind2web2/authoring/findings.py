@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from mind2web2.authoring.answers import Answer, claim_on_pages
-from mind2web2.authoring.fitting import failed_by_code
+from mind2web2.authoring.fitting import leaves_failed_by_code
 from mind2web2.authoring.variants import NEARLY, NO_ANSWER, Change, Variants, nothing
 from mind2web2.rubric.rescoring import Rescoring
 from mind2web2.rubric.verdicts import Outcome
@@ -25,6 +25,7 @@ KINDS = {
     "wrong value scores": "name the value in a claim, or compare it by code",
     "points for nothing": "test what the answer gives, and let missing values fail",
     "missing items are free": "fill the list up to the number asked for, so that missing items fail",
+    "same item scores twice": "let an item fail whose name an earlier one has",
     "gate without effect": "make the test critical, and let it fail on missing values",
     "sources dropped": "pass the cited pages as sources, behind a critical test that there are any",
     "value ignored": "name the value in the claim",
@@ -34,8 +35,8 @@ KINDS = {
     "case": "correct the rubric, or what the case expects",
 }
 # A worthless answer may have that many points before they are a finding.
-MOST_POINTS = 0.1
-_MOST_NAMES = 4
+MAX_POINTS = 0.1
+_MAX_NAMES = 4
 _FAILED = Outcome(0.0, "failed")
 _NUMBER = re.compile(r"\d+")
 # A claim about the answer itself, or about two values, needs no page.
@@ -91,8 +92,8 @@ def names_of(leaves: Iterable[str]) -> str:
     for leaf in leaves:
         firsts.setdefault(family(leaf), leaf)
     names = list(firsts.values())
-    more = len(names) - _MOST_NAMES
-    shown = ", ".join(names[:_MOST_NAMES])
+    more = len(names) - _MAX_NAMES
+    shown = ", ".join(names[:_MAX_NAMES])
     return f"{shown} and {more} more" if more > 0 else shown
 
 
@@ -119,14 +120,14 @@ async def findings_of(variants: Variants) -> list[Finding]:
     unsourced = await variants.unsourced()
     found += await _other_values(variants)
     found += await _other_items(variants)
-    found += _inverted(right, empty)
+    found += _find_inverted_tests(right, empty)
     found += [*_points("an empty answer", empty), *_points("an answer of wrong values", wrong)]
-    found += _paid_by_words(echo, empty)
+    found += _find_words_that_score(echo, empty)
     found += await _always(variants)
-    found += _passed_by_nothing(right, empty)
+    found += _find_open_gates(right, empty)
     if variants.is_full:
         found += _open_gates(right, (without_values, unsourced))
-        found += _believed(right, unsourced)
+        found += _find_lost_sources(right, unsourced)
     for error, name in variants.failures.items():
         found.append(Finding("script fails", f"{name} has no result: {error}"))
     for fault in dict.fromkeys(right.faults):
@@ -152,7 +153,7 @@ def _same_claims(run: PolicyRun) -> Iterator[Finding]:
         families = tuple(dict.fromkeys(map(family, leaves)))
         if len(leaves) > 1 and families not in told:
             told.add(families)
-            names = ", ".join(leaves[:_MOST_NAMES])
+            names = ", ".join(leaves[:_MAX_NAMES])
             yield Finding("claim twice", f"the same claim on the same pages: {names}", leaves)
 
 
@@ -287,18 +288,24 @@ async def _other_items(variants: Variants) -> list[Finding]:
     for key, shape, count in variants.lists():
         name, place = shape.in_words, variants.places.of_field(shape)
         one = await variants.with_change(f"one of {name}", key, shape, lambda items, _: items[:1])
-        if variants.scores_like_right(one):
-            message = f"1 of {count} {name} scores 1 like all"
+        free = 1 if variants.scores_like_right(one) else 0
+        if variants.right.given and not free:
+            # Scripts may take fewer than there are made-up ones.
+            fewer = f"{count - 1} of {name}"
+            run = await variants.with_change(fewer, key, shape, lambda items, _: items[:-1])
+            free = count - 1 if variants.scores_like_right(run) else 0
+        if free:
+            message = f"{free} of {count} {name} scores 1 like all"
             found.append(Finding("missing items are free", message, place=place))
             continue
         again: Change = lambda items, _, count=count: items[:1] * count  # type: ignore[misc]  # noqa: E731
         same = await variants.with_change(f"the same of {name} again and again", key, shape, again)
         scores = one.score or 0.0, same.score or 0.0
-        if variants.is_full and scores[1] > scores[0] + MOST_POINTS:
+        if variants.is_full and scores[1] > scores[0] + MAX_POINTS:
             message = f"the same item {count} times in {name} scores {scores[1]:.2f}, once {scores[0]:.2f}"
             right = [leaf.id for leaf in variants.right_run.leaves if _is_code(leaf)]
             tests = tuple(test for test in right if not same.verdicts.get(test, True))
-            kind = "gate without effect" if tests else "wrong value scores"
+            kind = "gate without effect" if tests else "same item scores twice"
             message += f", though {names_of(tests)} fails" if tests else ""
             found.append(Finding(kind, message, tests, place=place if not tests else ""))
     return found
@@ -308,9 +315,9 @@ def _is_code(leaf: WrittenNode) -> bool:
     return leaf.evidence is not None and leaf.evidence.decided_by == "script"
 
 
-def _inverted(right: PolicyRun, empty: PolicyRun) -> Iterator[Finding]:
+def _find_inverted_tests(right: PolicyRun, empty: PolicyRun) -> Iterator[Finding]:
     passed = empty.passed
-    leaves = tuple(leaf.id for leaf in failed_by_code(right) if leaf.id in passed)
+    leaves = tuple(leaf.id for leaf in leaves_failed_by_code(right) if leaf.id in passed)
     if leaves:
         message = f"fails on a right answer and passes on an empty one: {names_of(leaves)}"
         yield Finding("right answer fails", message, leaves)
@@ -318,7 +325,7 @@ def _inverted(right: PolicyRun, empty: PolicyRun) -> Iterator[Finding]:
 
 def _points(name: str, run: PolicyRun) -> Iterator[Finding]:
     """Find leaves that give a worthless answer points."""
-    if run.score is not None and run.score > MOST_POINTS:
+    if run.score is not None and run.score > MAX_POINTS:
         leaves = _scoring(run)
         source = f"points come from {names_of(leaves)}" if leaves else "no single leaf gives them"
         message = f"{name} scores {run.score:.2f}: {source}"
@@ -336,7 +343,7 @@ def _scoring(run: PolicyRun) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _paid_by_words(echo: PolicyRun, empty: PolicyRun) -> Iterator[Finding]:
+def _find_words_that_score(echo: PolicyRun, empty: PolicyRun) -> Iterator[Finding]:
     leaves = tuple(sorted(echo.passed - empty.passed))
     if leaves and empty.error is None:
         message = f"the question's own words pass {names_of(leaves)}"
@@ -398,7 +405,7 @@ def _open_gates(right: PolicyRun, runs: Iterable[PolicyRun]) -> Iterator[Finding
         yield Finding("gate without effect", message, tuple(gates), tuple(behind))
 
 
-def _passed_by_nothing(right: PolicyRun, empty: PolicyRun) -> Iterator[Finding]:
+def _find_open_gates(right: PolicyRun, empty: PolicyRun) -> Iterator[Finding]:
     """Find gates that an empty answer passes, so that claims behind them are judged about nothing."""
     before = {claim_on_pages(claim) for claim in right.claims}
     asked = [claim for claim in empty.claims if claim_on_pages(claim) not in before]
@@ -422,7 +429,7 @@ def _is_open(leaf: WrittenNode) -> bool:
     return not leaf.children and _is_code(leaf) and not leaf.critical and not leaf.is_passed
 
 
-def _believed(right: PolicyRun, unsourced: PolicyRun) -> Iterator[Finding]:
+def _find_lost_sources(right: PolicyRun, unsourced: PolicyRun) -> Iterator[Finding]:
     """Find claims that are judged without a page, and pass, where the answer gives no addresses."""
     with_page = {claim.verification.node_id for claim in right.claims if claim.urls}
     without = {claim.verification.node_id for claim in unsourced.claims if not claim.urls}
@@ -439,7 +446,7 @@ def refusal_of(right: Answer, run: PolicyRun) -> Finding | None:
         return Finding("script fails", f"an ordinary answer has no result: {run.error}")
     if run.score is None or run.score >= 1 - NEARLY:
         return None
-    refused = [leaf.id for leaf in failed_by_code(run)]
+    refused = [leaf.id for leaf in leaves_failed_by_code(run)]
     if refused and not right.given:
         return None
     # A leaf that is never judged is a finding of its own.

@@ -22,7 +22,7 @@ from mind2web2.authoring.cases import (
     truth_of,
 )
 from mind2web2.authoring.findings import Finding, by_cause, findings_of, names_of, refusal_of
-from mind2web2.authoring.fitting import constants_of, failed_by_code, fitted, is_refused
+from mind2web2.authoring.fitting import constants_of, fit_values, is_refused, leaves_failed_by_code
 from mind2web2.authoring.places import Places
 from mind2web2.authoring.static import Remark, remarks_on
 from mind2web2.authoring.variants import Variants
@@ -219,7 +219,7 @@ class _Rehearsal:
         if is_refused(run):
             path = self._plan.script
             constants = constants_of(read_regular_file(path), path)
-            answer, run = await fitted(self._script, answer, run, constants)
+            answer, run = await fit_values(self._script, answer, run, constants)
         answer.truth = truth_of(run, answer)
         return answer, run
 
@@ -232,7 +232,7 @@ class _Rehearsal:
 
     def _reason(self, run: PolicyRun) -> str:
         """Return why a rehearsal with made-up values says little."""
-        refusing = [leaf.id for leaf in failed_by_code(run)]
+        refusing = [leaf.id for leaf in leaves_failed_by_code(run)]
         lost = sum(not leaf.is_passed for leaf in run.leaves)
         if not refusing:
             return ""

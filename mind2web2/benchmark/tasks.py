@@ -210,7 +210,7 @@ def select_tasks(tasks: Sequence[Task], task_ids: Sequence[str]) -> list[Task]:
         check_name("task", name)
     known = {task.task_id for task in tasks}
     if unknown := [name for name in task_ids if name not in known]:
-        raise UsageError(f"unknown task {name_list(unknown)}: there is {name_list(known)}")
+        raise UsageError(f"unknown task {name_list(unknown)}. Found: {name_list(known)}")
     return [task for task in tasks if not task_ids or task.task_id in task_ids]
 
 

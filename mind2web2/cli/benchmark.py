@@ -32,7 +32,7 @@ from mind2web2.utils.text import counted
 def run_get(options: argparse.Namespace) -> int:
     """Download and return the exit status."""
     if re.fullmatch(r"[\w-][\w.-]*/[\w-][\w.-]*", options.dataset, re.ASCII) is None:
-        raise UsageError(f"--dataset {options.dataset!r} is no name such as {DATASET}")
+        raise UsageError(f"--dataset {options.dataset} is not a name such as {DATASET}")
     console = plain_console()
 
     def show(done: int, total: int) -> None:
@@ -79,7 +79,7 @@ def run_import(options: argparse.Namespace) -> int:
 
 def run_validate(options: argparse.Namespace) -> int:
     """Print the findings and return the exit status: 1 where there is an error."""
-    _, findings = _validated(settings_of(options), options.agent, options.num_runs)
+    _, findings = _validate(settings_of(options), options.agent, options.num_runs)
     return 1 if findings.errors else 0
 
 
@@ -88,9 +88,10 @@ def run_submit(options: argparse.Namespace) -> int:
     settings = settings_of(options)
     if isinstance(settings.cache_root, str):
         raise UsageError(
-            f"submit packs folders: copy {settings.cache_root} to a disk, and name that"
+            f"submit packs folders of this machine: copy {settings.cache_root} to a disk, and "
+            "name that folder"
         )
-    tasks, findings = _validated(settings, options.agent, options.num_runs)
+    tasks, findings = _validate(settings, options.agent, options.num_runs)
     console = plain_console()
     if findings.errors:
         line(console, "Nothing was packed: correct the errors first.")
@@ -106,12 +107,12 @@ def run_submit(options: argparse.Namespace) -> int:
     line(console, f"{counted(packed.files, 'file')} packed into {output}")
     line(
         console,
-        f"No leaderboard entry: {why_not}" if entry is None else json.dumps(entry),
+        f"There is no entry for the leaderboard: {why_not}" if entry is None else json.dumps(entry),
     )
     return 0
 
 
-def _validated(settings: RunSettings, agent_name: str, num_runs: int) -> tuple[list[str], Findings]:
+def _validate(settings: RunSettings, agent_name: str, num_runs: int) -> tuple[list[str], Findings]:
 
     folder = paths_of(settings, agent_name).answers_root / check_name("agent", agent_name)
     if settings.task_list is not None:

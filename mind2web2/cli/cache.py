@@ -113,7 +113,7 @@ def run(options: argparse.Namespace) -> int:
     paths = paths_of(caching.settings)
     agents = [agent] if agent else agent_names(paths)
     selected = {name: select_answers(paths, name, named.task_ids) for name in agents}
-    return _cached(caching, paths, selected)
+    return _cache_pages(caching, paths, selected)
 
 
 def _check(given: RunSettings, no_llm: bool, archive: bool, archive_url: str | None) -> None:
@@ -168,7 +168,7 @@ def _print_counts(console: Console, tasks: Sequence[TaskPages]) -> None:
         "Cited pages",
         ("task", "cited", "pages", "PDFs", "suspect", "failed", "not tried"),
         rows,
-        caption="suspect ones are counted among pages and PDFs too" if has_suspects else None,
+        caption="suspect pages are also counted as pages or PDFs" if has_suspects else None,
     )
 
 
@@ -220,10 +220,10 @@ def _advice(command: Callable[..., str], pages: Sequence[CitedPage]) -> Iterator
     if may_be_archived and "--archive" not in command():
         yield f"Next, to look for copies in the Internet Archive: {command('--archive')}"
     if _WALLS & (kinds_suspect | kinds_failed) and "--cdp_url" not in command():
-        yield f"Past logins and captchas: add {own_browser}."
+        yield f"To get past logins and captchas, add {own_browser}."
     if refused:
         again = command("--only", "failed", "--allow_private_network")
-        yield f"Pages on this machine or its network, where you trust the answers: {again}"
+        yield f"If you trust the answers, to capture pages on this machine or its network: {again}"
 
 
 def _is_refused_as_private(page: CitedPage) -> bool:
@@ -253,12 +253,12 @@ class _Run:
         done, total = len(self.progress.outcomes), self.progress.pages_total
         line(
             self.console,
-            f"Stopped. {done} of {counted(total, 'page')} done and kept: the same command "
+            f"Stopped. {done} of {counted(total, 'page')} done and kept. The same command "
             "continues from here.",
         )
 
 
-def _cached(
+def _cache_pages(
     caching: _Caching,
     paths: PathConfig,
     selected: Mapping[str, Mapping[str, Sequence[AnswerFile]]],
@@ -315,7 +315,7 @@ async def _cache_agent(
     if unread:
         line(
             run.console,
-            f"Answers that could not be read: {len(unread)} ({', '.join(unread)})",
+            f"{counted(len(unread), 'answer')} could not be read: {', '.join(unread)}",
         )
     if link_judge is not None:
         _print_asking(run, link_judge.answers_not_judged)
@@ -369,8 +369,8 @@ def _print_asking(run: _Run, not_judged: int) -> None:
         reason = "no model was asked" if model is None else f"{model} could not be asked"
         line(
             run.console,
-            f"Links written as plain words were not looked for in {counted(not_judged, 'answer')}, "
-            f"as {reason}. Nothing is missing if your answers use normal links.",
+            f"In {counted(not_judged, 'answer')}, {reason} for links written as plain words. If your "
+            "answers use normal links, nothing is missing.",
         )
 
 

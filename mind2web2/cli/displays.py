@@ -23,6 +23,7 @@ from mind2web2.pages.crawl import CrawlProgress, PageOutcome
 from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.runs.delivery import Sender
 from mind2web2.runs.run import ProgressFile, RunProgress, RunState
+from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.dollars import dollars
 from mind2web2.utils.text import counted, number
 
@@ -149,7 +150,7 @@ class RunDisplay(LiveDisplay):
             yield from self._sender.news(is_live=self.is_live)
         for name in self._progress.waiting.keys() - self._shown_waiting:
             self._shown_waiting.add(name)
-            yield f"{name}.md: another process is judging it; waiting until that is done"
+            yield f"{name}.md: waiting for another process that is judging it"
         for outcome in self._progress.outcomes[self._shown :]:
             self._shown += 1
             yield f"{self._count()} {self._outcome_text(outcome)}"
@@ -197,7 +198,7 @@ class RunDisplay(LiveDisplay):
         if outcome.score is None:
             reason = str(outcome.reason)
             first = self._first_with.setdefault(reason, name)
-            return f"{name}: no result: {reason if first == name else f'as {first}'}"
+            return f"{name}: no result: {reason if first == name else f'the same as {first}'}"
         text = f"{name}: {number(outcome.score)}"
         if outcome.reused:
             return f"{text}, reused"
@@ -225,6 +226,18 @@ def totals_text(usage: RunUsage) -> str:
     counts = f"{counted(asked.judgments, 'judgment')} asked, {reused:,} reused, {tokens:,} tokens, {cost}"
     parts = (counts, usage.slowdown.in_words(), usage.retries.in_words())
     return "; ".join(part for part in parts if part)
+
+
+def uncached_text(pages: int, settings: RunSettings) -> str:
+    """Return how many cited pages are not cached, and what becomes of the claims on them."""
+    if not pages:
+        return "All cited pages are cached."
+    text = f"{counted(pages, 'cited page')} {'is' if pages == 1 else 'are'} not cached."
+    if settings.captures_pages:
+        return f"{text} A page is captured when a claim needs it."
+    if settings.is_replay:
+        return f"{text} A replay captures none, so claims on them fail."
+    return f"{text} With --no_capture, claims on them fail."
 
 
 def duration_text(seconds: float) -> str:
@@ -299,5 +312,5 @@ def outcome_text(outcome: PageOutcome) -> str:
         text = f"saved, but looks wrong: {'; '.join(trouble.detail for trouble in record.troubles)}"
     else:
         text = "saved" if record.kind == "web" else "saved (PDF)"
-    kept = ", the page cached before stays" if outcome.is_kept else ""
+    kept = ", so the earlier page stays" if outcome.is_kept else ""
     return f"{text}{', copied from another task' if outcome.is_copied else kept}"

@@ -6,13 +6,14 @@ import math
 from collections.abc import Iterator, Sequence
 
 from mind2web2.cli.console import line, plain_console, print_amounts
+from mind2web2.cli.displays import uncached_text
 from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.prices import price_usd
 from mind2web2.results.answers import RunFolders, TaskWork
 from mind2web2.results.freshness import Conditions, newest_judge
-from mind2web2.results.provenance import JudgeRecord
 from mind2web2.runs.estimate import PlannedRun, Range, RunEstimate, basis_text, estimate_run, total
-from mind2web2.runs.session import judge_spec, script_variables
+from mind2web2.runs.named_judge import judge_spec
+from mind2web2.runs.session import script_variables
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.dollars import dollars, dollars_as_given
 from mind2web2.utils.path_config import PathConfig
@@ -37,10 +38,10 @@ def print_estimate(
     if settings.is_replay:
         line(
             console,
-            "A replay answers from stored judgments: it asks nothing and costs nothing.",
+            "A replay judges from stored judgments. It asks nothing and costs nothing.",
         )
         return 0
-    run = _planned(
+    run = _plan_run(
         settings,
         RunFolders(agent_name, paths.cache_root, paths.eval_results_root),
         work,
@@ -53,22 +54,19 @@ def print_estimate(
     }
     if rows:
         print_amounts(console, "Estimate", "task", _ESTIMATE_COLUMNS, rows)
-    for text in _estimate_lines(run, estimate, settings.max_cost):
+    for text in _estimate_lines(run, estimate, settings):
         line(console, text)
     line(console, "Nothing was asked or written.")
     return 0
 
 
-def _planned(settings: RunSettings, folders: RunFolders, work: Sequence[TaskWork]) -> PlannedRun:
+def _plan_run(settings: RunSettings, folders: RunFolders, work: Sequence[TaskWork]) -> PlannedRun:
 
     judge = judge_spec(settings)
     endpoint = judge.endpoint
     newest = newest_judge(folders.eval_results_root, folders.agent_name)
     conditions = Conditions(
-        judge=JudgeRecord.of(
-            judge,
-            endpoint or ("" if newest is None else newest.endpoint),
-        ),
+        judge=judge.record(endpoint or ("" if newest is None else newest.endpoint)),
         with_captures=not settings.no_capture,
         with_private_network=settings.allow_private_network,
         strict=settings.strict,
@@ -95,15 +93,11 @@ def _estimate_cells(ranges: Sequence[Range], answers: int) -> tuple[str, ...]:
 
 def _without_price(run: PlannedRun) -> Iterator[str]:
     """Yield the models of the run's judges whose prices are not known."""
-    first = run.judge.preceding
-    models = [run.judge.model] if first is None else [first.model, run.judge.model]
+    models = (judge.model for judge in run.judge.judges)
     return (model for model in models if price_usd(Usage(1, 0, 1), model) is None)
 
 
-def _estimate_lines(
-    run: PlannedRun, estimate: RunEstimate, max_cost: float | None
-) -> Iterator[str]:
-
+def _estimate_lines(run: PlannedRun, estimate: RunEstimate, settings: RunSettings) -> Iterator[str]:
     without = [found for own in estimate.ranges.values() for found in own]
     ranges = _as_planned(run, without)
     low = total(found.low for found in ranges)
@@ -112,12 +106,9 @@ def _estimate_lines(
     selected = sum(len(task.answers) for task in run.work)
     reused = selected - len(ranges) - len(estimate.unscored)
     yield f"Answers to evaluate: {len(ranges)} of {selected}; {reused} have a result that is up to date."
-    first = run.judge.preceding
-    if first is None:
-        then = ""
-    else:
-        then = f", after {first.model}"
-    yield f"Judge: {run.judge.model} ({run.endpoint or run.judge.provider}){then}."
+    *others, own = run.judge.judges
+    then = "".join(f", after {other.model}" for other in others)
+    yield f"Judge: {own.model} ({run.endpoint or run.judge.provider}){then}."
     basis = f", based on {_basis(ranges)}" if expected.requests else ""
     requests = _between(*(f"{round(part.requests):,}" for part in (low, expected, high)))
     yield f"Judge requests: {requests}{basis}."
@@ -127,22 +118,23 @@ def _estimate_lines(
     )
     if math.isnan(expected.cost_usd):
         unpriced = ", ".join(_without_price(run))
-        yield f"Dollars: not known, as there is no price for {unpriced}: mind2web2.toml may give it."
+        yield (
+            f"Dollars: unknown, because mind2web2 has no price for {unpriced}. You can write it "
+            "into mind2web2.toml."
+        )
     else:
         yield f"Dollars: {_between(*(dollars(part.cost_usd) for part in (low, expected, high)))}."
     if expected.requests:
         yield _lookahead_line(run, without)
-    captures = run.conditions.with_captures
-    then = "captured when a claim needs them" if captures else "their claims fail (--no_capture)"
-    pages = estimate.uncached_pages
-    yield f"Cited pages that are not cached yet: {pages}{f'; {then}' if pages else ''}."
+    yield uncached_text(estimate.uncached_pages, settings)
     for name, why in estimate.unscored.items():
         yield f"Not estimated: {name}: {why}"
     for task in run.work:
         for answer_name, why in task.failed_runs.items():
-            yield f"Score 0 without a question: {task.task_id}/{answer_name}: {why}"
+            yield f"Score 0, without asking the judge: {task.task_id}/{answer_name}: {why}"
     if run.endpoint is None:
-        yield "The judge's address is not set: results of any server count as valid."
+        yield "The judge's address is not set, so results of any server count as valid."
+    max_cost = settings.max_cost
     if max_cost is not None and expected.cost_usd > 0:
         verdict = "will probably not cover the run: it stops there"
         if not run.overwrite:
@@ -161,12 +153,12 @@ def _lookahead_line(run: PlannedRun, without: Sequence[Range]) -> str:
     off = total(found.expected for found in without)
     gates = total(found.with_lookahead().expected for found in without)
     prices = [
-        f"{way} probably {counted(round(amounts.requests), 'request')}"
+        f"{way}, probably {counted(round(amounts.requests), 'request')}"
         + ("" if math.isnan(amounts.cost_usd) else f", {dollars(amounts.cost_usd)}")
         for way, amounts in (("values", off), ("gates", gates))
     ]
     planned = "gates" if run.looks_ahead else "values"
-    return f"By --ahead (this command: {planned}): {'; '.join(prices)}."
+    return f"With --ahead {' and '.join(prices)} (this command: {planned})."
 
 
 def _between(low: str, expected: str, high: str) -> str:

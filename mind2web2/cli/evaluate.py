@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 
-from mind2web2.cli.loading import loaded
+from mind2web2.cli.loading import load_function
 from mind2web2.cli.options import given_settings
 from mind2web2.cli.settings_file import settings_of
 from mind2web2.errors import UsageError
@@ -21,14 +21,16 @@ from mind2web2.utils.own_memory import hide_memory
 def run(options: argparse.Namespace) -> int:
     """Evaluate and return the exit status."""
     agent_name = _agent_name(given_settings(options).agent_name, options.agent)
-    settings = prepared(replace(settings_of(options, is_announced=True), agent_name=agent_name))
+    settings = prepare_settings(
+        replace(settings_of(options, is_announced=True), agent_name=agent_name)
+    )
     if settings.barred is not None:
         BarredList.read(settings.barred)
     paths = paths_of(settings)
     # Captures fill a new folder; without them, a typing error would fail every claim.
     root, captures = paths.cache_root, settings.captures_pages
     if settings.cache_root is not None and not root.is_dir() and (root.exists() or not captures):
-        raise UsageError(f"--cache_root {root} is no folder: name the one with the cached pages")
+        raise UsageError(f"--cache_root {root} is not a folder: name the one with the cached pages")
     if isinstance(settings.cache_root, str) and not captures and not (root / agent_name).is_dir():
         raise UsageError(
             f"--cache_root {settings.cache_root} has no pages of {agent_name}: check the URL"
@@ -43,11 +45,11 @@ def run(options: argparse.Namespace) -> int:
         way = "mind2web2.cli.evaluate_run:run_on_engine"
     else:
         way = "mind2web2.cli.evaluate_run:run_evaluation"
-    status: int = loaded(way)(settings, agent_name, paths, work)
+    status: int = load_function(way)(settings, agent_name, paths, work)
     return status
 
 
-def prepared(settings: RunSettings) -> RunSettings:
+def prepare_settings(settings: RunSettings) -> RunSettings:
     """Check the settings, and start the process that starts scripts if this machine runs any.
 
     Raises:
@@ -66,8 +68,9 @@ def _agent_name(*given: str | None) -> str:
     names = [name for name in given if name]
     if not names:
         raise UsageError(
-            "which agent? Name a folder under answers/: --agent_name NAME, or mind2web2 evaluate AGENT"
+            "name the agent to evaluate, a folder under answers/: mind2web2 evaluate AGENT, or "
+            "--agent_name NAME"
         )
     if len(set(names)) > 1:
-        raise UsageError(f"which agent? Both {' and '.join(names)} are named")
+        raise UsageError(f"name one agent, not {' and '.join(names)}")
     return names[0].rstrip("/")  # which a shell's completion adds

@@ -14,7 +14,6 @@ from mind2web2.cli.results.tables import print_metrics
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.usage import RunUsage, TaskUsage
-from mind2web2.judge.voting import CASCADE_RULE
 from mind2web2.llm_client.chat import Usage
 from mind2web2.results.agent_summary import AgentSummary
 from mind2web2.results.answers import RunFolders, TaskWork
@@ -27,8 +26,9 @@ from mind2web2.utils.text import counted, number
 log = logging.getLogger(__name__)
 
 OVERWRITE_CONTINUED = (
-    "The same command asks everything again from the start. Without --overwrite, it judges the answers "
-    "without a new result by stored replies: those of this run, and earlier ones where it has asked nothing."
+    "The same command asks everything again from the start. Without --overwrite, it judges the "
+    "answers that have no new result from stored replies: those of this run, or else earlier "
+    "ones."
 )
 
 _USAGE_COLUMNS = (
@@ -95,13 +95,13 @@ def print_run(console: Console, run: RunReport) -> None:
         print_spent_for_nothing(console, judge.spent_for_nothing)
     line(
         console,
-        f"{_judges_text(judge)}. {totals_text(judge.usage)}.",
+        f"{judge.in_words()}. {totals_text(judge.usage)}.",
     )
     if judge.budget is not None:
         line(console, budget_text(judge.budget, run.is_overwriting))
     has_score = any(outcome.score is not None for outcome in run.outcomes)
     if has_score and not run.is_quiet:
-        line(console, f"Why an answer has its score: {run.show}")
+        line(console, f"To see why an answer has its score: {run.show}")
     line(console, f"Time: {duration_text(run.elapsed_s)}.")
     results = run.folders.agent_results
     line(console, f"Results: {results}")
@@ -120,7 +120,8 @@ def _failure_lines(run: RunReport) -> Iterator[str]:
         yield (
             OVERWRITE_CONTINUED
             if run.is_overwriting
-            else "The same command judges the answers without a result again; what it has asked is kept."
+            else "The same command tries the answers without a result again. Everything asked so "
+            "far is kept."
         )
     for task in run.work:
         yield from (
@@ -158,21 +159,13 @@ def print_usage(console: Console, usage: RunUsage) -> None:
     print_unreported(console, usage)
 
 
-def _judges_text(judge: CachingJudge) -> str:
-    own = f"{judge.settings.model} ({judge.endpoint})"
-    if judge.first is None:
-        return f"Judge: {own}"
-    first = f"{judge.first.settings.model} ({judge.first.endpoint})"
-    return f"Judges: {first}, and {own} for its {CASCADE_RULE}"
-
-
 def print_spent_for_nothing(console: Console, usage: Usage) -> None:
     """Print what lookahead asked about leaves that were skipped; nothing if that was none."""
     if usage.judgments:
         line(
             console,
-            f"For nothing: {usage.judgments:,} of these judgments ({_cost(usage)}) were about leaves that "
-            "were skipped, or of questions that the script did not ask in the end.",
+            f"Not used: {usage.judgments:,} of these judgments ({_cost(usage)}). They were about "
+            "leaves that were skipped, or the script did not ask them in the end.",
         )
 
 
@@ -181,9 +174,9 @@ def print_unreported(console: Console, usage: RunUsage) -> None:
     if requests := usage.total().asked.unreported_requests:
         line(
             console,
-            f"Judge use: the server did not report the tokens of {counted(requests, 'request')} "
-            "(stopped, timed out "
-            "or answered without a count). They may be billed, and are not among the tokens and dollars.",
+            f"Judge use: the server did not report the tokens of {counted(requests, 'request')}, "
+            "because they were stopped, timed out or were answered without a count. They may be "
+            "billed, and the totals leave them out.",
         )
 
 
@@ -210,10 +203,13 @@ def budget_text(budget: Budget, is_overwriting: bool) -> str:
     spent = f"Budget: {dollars(budget.spent_usd)} of --max_cost {limit} spent"
     if not budget.is_reached:
         return f"{spent}."
-    spent = f"{spent}, and nothing more was asked."
+    spent = f"{spent}, so the run asked nothing more."
     if is_overwriting:
         return (
-            f"{spent} With --overwrite, give a --max_cost that covers everything (--estimate says how much), "
-            "or judge one task at a time (--task_id)."
+            f"{spent} With --overwrite, set --max_cost high enough for everything (--estimate "
+            "says how much), or judge one task at a time (--task_id)."
         )
-    return f"{spent} The same command continues with another ${limit}; a higher --max_cost goes further."
+    return (
+        f"{spent} The same command continues with another ${limit}, and a higher --max_cost "
+        "goes further."
+    )

@@ -11,9 +11,9 @@ from functools import partial
 
 from rich.console import Console
 
-from mind2web2.analysis.summaries import merge_all_results, summarised_answers
+from mind2web2.analysis.summaries import merge_all_results, summarise_answers
 from mind2web2.cli.console import ConsoleHandler, line, plain_console
-from mind2web2.cli.displays import RunDisplay
+from mind2web2.cli.displays import RunDisplay, uncached_text
 from mind2web2.cli.evaluate_report import (
     OVERWRITE_CONTINUED,
     RunReport,
@@ -90,7 +90,7 @@ class _Run:
         """Print how far the run has come, and write state that is only in memory."""
         done = sum(outcome.has_result for outcome in self.progress.outcomes)
         total = sum(len(task.answers) for task in self.work)
-        then = "so far is kept: the same command continues from here."
+        then = "so far is kept. The same command continues from here."
         if self.settings.overwrite:
             then = f"so far is kept. {OVERWRITE_CONTINUED}"
         self.print(f"Stopped. {done} of {counted(total, 'answer')} done, and every judgment {then}")
@@ -167,7 +167,7 @@ def _note_shard(settings: RunSettings, folders: RunFolders, state: ShardState) -
 async def _connected_session(run: _Run) -> int:
     # First: a cluster that does not answer leaves no folder behind.
     machines = run.elsewhere
-    async with nullcontext() if machines is None else machines.connected():
+    async with nullcontext() if machines is None else machines.connect():
         outcomes = await _run_session_and_report(run)
     is_complete = all(outcome.has_result for outcome in outcomes) and not run.progress.problems
     return 0 if is_complete else 1
@@ -192,7 +192,7 @@ async def _run_session_and_report(run: _Run) -> list[AnswerOutcome]:
     if settings.self_debug:
         _print_reused(run, outcomes)
     _note_shard(settings, folders, "ended")
-    summary = await asyncio.to_thread(_summed_up, run)
+    summary = await asyncio.to_thread(_write_summaries, run)
     _report(run, session, outcomes, summary, display.elapsed_s)
     return outcomes
 
@@ -261,7 +261,7 @@ def _report(
     judge_check = session.parts.judge_check
     problems = [*run.progress.problems, *_forgettable(run, summary)]
     if judge_check is None and judge.usage.total().asked.judgments:
-        run.print(f"How often is this judge right? {suggested_check(run.checked)}")
+        run.print(f"To see how often this judge is right: {suggested_check(run.checked)}")
     elif judge_check is not None and (failed := failure(judge_check)):
         problems.insert(0, failed)
     report = RunReport(
@@ -312,7 +312,7 @@ def _print_reused(run: _Run, outcomes: Sequence[AnswerOutcome]) -> None:
         found = latest_result(folder) if outcome.reused else None
         if found is not None:
             name = f"{outcome.task_id}/{outcome.answer_name}"
-            run.print(f"{name}: reused, the script did not run; stored values:")
+            run.print(f"{name}: reused, so its script did not run. These values are stored:")
             for text in stored_values(found.content):
                 run.print(f"  {text}")
 
@@ -334,10 +334,10 @@ def _keep_usage(run: _Run, judge: CachingJudge) -> None:
         run.progress.problems.append(str(error))
 
 
-def _summed_up(run: _Run) -> AgentSummary | None:
+def _write_summaries(run: _Run) -> AgentSummary | None:
     root = run.folders.eval_results_root
     try:
-        found = summarised_answers(root, run.folders.agent_name)
+        found = summarise_answers(root, run.folders.agent_name)
         merge_all_results(root)
     except ResultWriteError as error:
         # The table of scores is shown all the same.
@@ -352,7 +352,7 @@ async def _print_beforehand(run: _Run, store: JudgmentStore) -> None:
     if settings.shard is not None:
         here = sum(len(task.answers) for task in run.work)
         run.print(
-            f"Shard {settings.shard}: {counted(here, 'answer')}; the others are judged elsewhere."
+            f"Shard {settings.shard}: {counted(here, 'answer')}. Other machines judge the rest."
         )
     if not settings.is_replay and settings.delivery is None:
         for plugin in load_parts("deliveries").values():
@@ -360,14 +360,10 @@ async def _print_beforehand(run: _Run, store: JudgmentStore) -> None:
                 run.print(warning)
     root = folders.eval_results_root
     if changed := await asyncio.to_thread(changed_scripts, root, folders.agent_name, run.work):
-        run.print(f"Eval script changed since the last result: {', '.join(changed)}.")
+        run.print(f"These eval scripts changed since their last result: {', '.join(changed)}.")
     counts = [await asyncio.to_thread(uncached_pages, folders, task.task_id) for task in run.work]
     if total := sum(counts):
-        then = "captured when a claim needs them"
-        if not settings.captures_pages:
-            cause = " (--no_capture)" if settings.no_capture else "; replay does not capture pages"
-            then = f"their claims fail{cause}"
-        run.print(f"Cited pages that are not cached yet: {total}; {then}.")
+        run.print(uncached_text(total, settings))
 
 
 @contextmanager

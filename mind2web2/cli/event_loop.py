@@ -76,7 +76,7 @@ class RunLoop:
                 while not task.done():
                     # asyncio stops the whole loop at one of these in any task.
                     with suppress(SystemExit, KeyboardInterrupt):
-                        runner.run(_ended(task))
+                        runner.run(_wait_for_end(task))
             finally:
                 self._close(runner)
                 if not task.cancelled():
@@ -88,7 +88,7 @@ class RunLoop:
     def _close(self, runner: asyncio.Runner) -> None:
         tasks = asyncio.all_tasks(runner.get_loop())
         with suppress(SystemExit, KeyboardInterrupt):
-            runner.run(_cancelled(tasks))
+            runner.run(_cancel_all(tasks))
         self._threads.shutdown(wait=False, cancel_futures=True)
         self.has_leftovers = not all(task.done() for task in tasks) or _are_busy(
             threading.enumerate()
@@ -184,7 +184,7 @@ def _flush_output() -> None:
             output.flush()
 
 
-async def _ended(task: asyncio.Task[Any]) -> None:
+async def _wait_for_end(task: asyncio.Task[Any]) -> None:
     try:
         await asyncio.wait({task})
     except asyncio.CancelledError:
@@ -193,7 +193,7 @@ async def _ended(task: asyncio.Task[Any]) -> None:
         raise
 
 
-async def _cancelled(tasks: Iterable[asyncio.Task[Any]]) -> None:
+async def _cancel_all(tasks: Iterable[asyncio.Task[Any]]) -> None:
     for task in tasks:
         task.cancel()
     if tasks:

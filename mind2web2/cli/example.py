@@ -20,13 +20,14 @@ def run(options: argparse.Namespace) -> int:
     """Write, evaluate, and return the exit status of the evaluation."""
     folder: Path = options.folder
     if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder} is no folder: name another one")
+        raise UsageError(f"{folder} is not a folder: name another one")
     console = plain_console()
     line(console, f"{counted(write_example(folder), 'file')} written into {folder}")
+    line(console, "Each task has one dead link on purpose, to show what becomes of claims on it.")
     words = [AGENT, "--llm_provider", "replay", "--judgments", str(JUDGMENTS)]
     parser = CommandParser(prog="mind2web2 example")
     add_options(parser)
     with chdir(folder):
         status = evaluate.run(parser.parse_args(words))
-    line(console, f"Look at it: cd {folder}; {program()} view {AGENT}")
+    line(console, f"To look at it: cd {folder}; {program()} view {AGENT}")
     return status

@@ -29,7 +29,9 @@ def run(options: argparse.Namespace) -> int:
     """Store the pages of a file and return the exit status."""
     if not options.file.exists():
         raise UsageError(f"there is no file {options.file}")
-    outcome = asyncio.run(_imported(settings_of(options), options.agent, options.file, options.url))
+    outcome = asyncio.run(
+        _import_pages(settings_of(options), options.agent, options.file, options.url)
+    )
     if outcome.faults:
         for fault in outcome.faults:
             print(f"{options.file}: {fault}", file=sys.stderr)  # noqa: T201
@@ -40,14 +42,14 @@ def run(options: argparse.Namespace) -> int:
     for task_id, urls in outcome.stored.items():
         print(f"{task_id}: {counted(len(urls), 'page')} imported")  # noqa: T201
     for url in outcome.kept:
-        print(f"kept, the stored page looks better: {url}")  # noqa: T201
+        print(f"not stored, because the stored page looks better: {url}")  # noqa: T201
     for url in outcome.uncited:
-        print(f"left out, no answer cites it (--task_id ID stores it in a task): {url}")  # noqa: T201
+        print(f"not stored, because no answer cites it (--task_id ID stores it for a task): {url}")  # noqa: T201
     print(f"Imported {counted(stored, 'page')} from {options.file}.")  # noqa: T201
     return 0 if stored else 1
 
 
-async def _imported(
+async def _import_pages(
     settings: RunSettings, agent: str, file: Path, url: str | None
 ) -> ImportOutcome:
 

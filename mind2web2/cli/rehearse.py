@@ -27,7 +27,7 @@ from mind2web2.utils.junit import JUnitCase, JUnitSuite, junit_xml
 from mind2web2.utils.text import counted
 
 _REPORTS = TypeAdapter(list[TaskRehearsal])
-_MOST_FINDINGS = 5
+_MAX_FINDINGS = 5
 _QUESTION_CHARS = 100
 _CASES = Path("rehearsals")
 _MISSING_PAGES = "no_score"
@@ -56,7 +56,8 @@ def run(options: argparse.Namespace) -> int:
     if is_judged:
         with scorer_of(settings, options.pages, options.missing_pages) as scorer:
             reports = [
-                _judged(scorer, plan, report) for plan, report in zip(plans, reports, strict=True)
+                _judge_cases(scorer, plan, report)
+                for plan, report in zip(plans, reports, strict=True)
             ]
     console = plain_console()
     if options.json:
@@ -79,7 +80,7 @@ def _refuse_judge_options(pages: Path | None, missing_pages: str) -> None:
         raise UsageError("--missing_pages is for a real judge: add --judge_model")
 
 
-def _judged(scorer: Scorer, plan: RehearsalPlan, report: TaskRehearsal) -> TaskRehearsal:
+def _judge_cases(scorer: Scorer, plan: RehearsalPlan, report: TaskRehearsal) -> TaskRehearsal:
     """Return the report with the cases as a real judge decides them."""
     results = []
     for path in case_paths(plan.cases):
@@ -118,7 +119,7 @@ def _print(
         line(console, f"{report.task_id}: {report.verdict}{reason}")
         if is_verbose:
             line(console, f"    {report.question}")
-        count = len(report.findings) if is_verbose else _MOST_FINDINGS
+        count = len(report.findings) if is_verbose else _MAX_FINDINGS
         for finding in report.findings[:count]:
             line(console, f"    {finding}")
             if finding.cure:
@@ -131,7 +132,7 @@ def _print(
         for case in report.cases if is_verbose else ():
             line(console, f"    case {case.name}: {case}")
         for path in report.written:
-            line(console, f"    written: {_shown(path)}")
+            line(console, f"    written: {_short_path(path)}")
         amounts = report.amounts
         if amounts.judgments:
             each = (
@@ -180,7 +181,7 @@ def _price(report: TaskRehearsal) -> str:
     return "-" if cost_usd is None else dollars(cost_usd)
 
 
-def _shown(path: str) -> str:
+def _short_path(path: str) -> str:
     here = str(Path.cwd())
     if path.startswith(here):
         return path.removeprefix(here).lstrip("/")
@@ -193,7 +194,10 @@ def _write_junit(path: Path, reports: Sequence[TaskRehearsal]) -> None:
 
 def _suite(report: TaskRehearsal) -> JUnitSuite:
     task_id = report.task_id
-    cases = [JUnitCase(task_id, each.kind, f"{each}; {each.cure}") for each in report.findings]
+    cases = [
+        JUnitCase(task_id, each.kind, f"{each}; {each.cure}".removesuffix("; "))
+        for each in report.findings
+    ]
     if report.verdict == "cannot tell":
         cases.append(JUnitCase(task_id, report.verdict, report.reason))
     return JUnitSuite(task_id, cases or [JUnitCase(task_id, "rehearsal")], {})

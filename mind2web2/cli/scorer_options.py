@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from mind2web2.runs.named_judge import judge_spec
 from mind2web2.runs.paths import paths_of
-from mind2web2.runs.session import judge_spec
 from mind2web2.runs.settings import RunSettings
 from mind2web2.scoring.scorer import MissingPages, Scorer
 from mind2web2.utils.own_memory import hide_memory

@@ -13,8 +13,8 @@ from mind2web2.cli.console import line, plain_console, warnings_on
 from mind2web2.cli.scorer_options import scorer_of
 from mind2web2.cli.settings_file import settings_of
 from mind2web2.errors import UsageError
+from mind2web2.runs.named_judge import judge_spec
 from mind2web2.runs.paths import paths_of
-from mind2web2.runs.session import judge_spec
 from mind2web2.runs.settings import RunSettings
 from mind2web2.scoring.scorer import MissingPages
 from mind2web2.scoring.server import serve

@@ -17,7 +17,7 @@ from mind2web2.llm_client.prices import set_own_prices
 from mind2web2.runs.file_prices import FILE_NAME, check_keys, file_content, prices_in
 from mind2web2.runs.paths import paths_of as folders_of
 from mind2web2.runs.setting import Setting
-from mind2web2.runs.settings import SERVER_NAMES, RunSettings, all_settings
+from mind2web2.runs.settings import SERVER_NAMES, RunSettings, all_settings, names_of_judge
 from mind2web2.scripts.aliases import set_script_aliases
 from mind2web2.utils.json_fields import JsonObject
 from mind2web2.utils.path_config import PathConfig
@@ -76,13 +76,13 @@ def with_file(settings: RunSettings, takes: frozenset[str], *, is_announced: boo
 def _announce(applied: JsonObject, prices: Mapping[str, OwnPrice]) -> None:
 
     set_own_prices(prices)
-    used = [f"{name} {_shown(value)}" for name, value in applied.items()]
+    used = [f"{name} {_text_without_secrets(value)}" for name, value in applied.items()]
     used += [f"prices of {model}" for model in prices]
     if used:
         print(f"Settings from {FILE_NAME}: {', '.join(used)}.")  # noqa: T201
 
 
-def _shown(value: object) -> str:
+def _text_without_secrets(value: object) -> str:
     values = value if isinstance(value, tuple) else (value,)
     return " and ".join(_SECRET_PARTS.sub("", str(each)) for each in values)
 
@@ -92,10 +92,10 @@ def _applicable(given: JsonObject, settings: RunSettings, takes: frozenset[str])
     closed = set(settings.given)
     if not closed.isdisjoint(SERVER_NAMES):
         closed |= set(SERVER_NAMES)
-    # Either names the judge.
-    if not closed.isdisjoint(("judge_model", "judge_cascade")):
-        of_judge = {"judge_model", "judge_cascade"}
-        closed |= of_judge - set(settings.given)
+    # Each of them names the judge.
+    of_judge = {"judge_model", *names_of_judge()}
+    if not closed.isdisjoint(of_judge):
+        closed |= of_judge - settings.given
     is_other_judge = "llm_provider" in closed and settings.llm_provider != given.get(
         "llm_provider", "openai"
     )
@@ -103,9 +103,11 @@ def _applicable(given: JsonObject, settings: RunSettings, takes: frozenset[str])
         closed |= {name for name, setting in file_settings().items() if setting.group == "judge"}
     if settings.is_replay or settings.delivery is not None:
         closed.add("max_llm_requests")
-    if "judge_cascade" in given and "judge_cascade" not in takes:
-        # A command that asks one judge asks the strong one.
-        given = {"judge_model": given["judge_cascade"].strong, **given}
+    for name in names_of_judge():
+        if name in given and name not in takes:
+            # A command that asks one judge asks the one that decides.
+            model = RunSettings().with_values({name: given[name]}).model
+            given = {"judge_model": model, **given}
     return {name: value for name, value in given.items() if name in takes and name not in closed}
 
 
@@ -120,11 +122,11 @@ def _read(path: Path) -> tuple[JsonObject, dict[str, OwnPrice], dict[str, str]]:
     check_keys(content, [*known, "prices", "scripts"], FILE_NAME)
     prices = prices_in(content.pop("prices", {}))
     aliases = _aliases_in(content.pop("scripts", {}))
-    settings = {name: _checked(known[name], value) for name, value in content.items()}
+    settings = {name: _check_value(known[name], value) for name, value in content.items()}
     return settings, prices, aliases
 
 
-def _checked(setting: Setting, value: object) -> Any:
+def _check_value(setting: Setting, value: object) -> Any:
     name, in_file = setting.name, setting.in_file
     assert in_file is not None
     # To Python, True is an int.

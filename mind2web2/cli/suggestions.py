@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from datetime import datetime
 
-from mind2web2.llm_client.settings import endpoint_of, public_address
-from mind2web2.results.provenance import JudgeRecord, Provenance
+from mind2web2.llm_client.settings import public_address
+from mind2web2.results.provenance import Provenance
+from mind2web2.runs.named_judge import judge_spec
 from mind2web2.runs.paths import paths_of
-from mind2web2.runs.settings import JUDGE_SETTINGS, REPLAY, RunSettings
+from mind2web2.runs.recorded_settings import recorded_settings
+from mind2web2.runs.settings import JUDGE_SETTINGS, RunSettings
 from mind2web2.utils.program import program_words
 
 _FOLDERS = {
@@ -64,16 +67,13 @@ def suggested_check(settings: RunSettings) -> str:
         for each in value if isinstance(value, tuple) else (value,):
             shown = public_address(each) if name == "judge_base_url" else str(each)
             words += [f"--{name}", shown]
-    cascade = settings.judge_cascade
-    if cascade is not None:
-        models = (cascade.strong,) if cascade.server else (cascade.first, cascade.strong)
-        words += [word for model in models for word in ("--judge_model", model)]
+    if settings.other_judge_names:
+        *others, own = judge_spec(settings).judges
+        # The command asks judges of one server.
+        models = [each.model for each in others if each.base_url == own.base_url]
+        words += [word for model in (*models, own.model) for word in ("--judge_model", model)]
     if settings.max_images is not None and "max_images" in settings.given:
-        words += (
-            ["--max_images", str(settings.max_images)]
-            if settings.max_images
-            else ["--no_screenshots"]
-        )
+        words += _option("max_images", settings.max_images)
     return suggested_command(settings, "check-judge", *words)
 
 
@@ -92,7 +92,10 @@ def suggested_forgetting(settings: RunSettings, agent_name: str, task_ids: Itera
     folders = ", ".join(str(root / task_id) for task_id in task_ids)
     words = [word for task_id in task_ids for word in ("--forget", task_id)]
     command = suggested_command(settings, "metrics", agent_name, *words)
-    return f"tasks without answers, whose stored results still count: {folders}; to delete them: {command}"
+    return (
+        f"these tasks have no answers, but their stored results still count: {folders}. To "
+        f"delete the results: {command}"
+    )
 
 
 def caching_command(agent_name: str, settings: RunSettings, *more: str) -> str:
@@ -115,51 +118,19 @@ def evaluation_options(made_from: Provenance | None) -> list[str]:
     """Return the options of ``evaluate`` with which a result was made, as far as its provenance tells."""
     if made_from is None:
         return []
-    judge, replayed_from = made_from.judge, made_from.replayed_from
-    words = [word for name, value in _judge_options(judge) for word in (f"--{name}", value)]
-    if replayed_from is not None:
-        words += ["--judgments", replayed_from.path]
-    if judge.max_images == 0:
-        words.append("--no_screenshots")
-    words += [word for name in made_from.inputs.variables for word in ("--script_env", name)]
-    if made_from.inputs.as_of and replayed_from is None:
-        words += ["--as_of", str(made_from.inputs.as_of)]
-    if made_from.with_private_network:
-        words.append("--allow_private_network")
-    if not made_from.with_captures and judge.provider != REPLAY:
-        words.append("--no_capture")
+    words: list[str] = []
+    for name, value in recorded_settings(made_from).items():
+        words += _option(name, value)
     return words
 
 
-def _judge_options(judge: JudgeRecord) -> Iterator[tuple[str, str]]:
-    if judge.provider not in ("openai", "client"):
-        yield "llm_provider", judge.provider
-    if judge.first_model is None:
-        yield "judge_model", judge.model
-    else:
-        yield "judge_cascade", _cascade_named(judge)
-    # "openai http://127.0.0.1:8000/v1": the provider's name and the server's address.
-    server = judge.endpoint.rpartition(" ")[2]
-    is_named = judge.provider != "azure_openai" and "://" in server
-    if is_named and judge.endpoint != endpoint_of(judge.provider):
-        yield "judge_base_url", server
-    if server == "pool":
-        yield "judge_pool", "FILE"
-    if judge.extra_body:
-        yield "judge_extra_body", judge.extra_body
-    if judge.reasoning_effort is not None:
-        yield "judge_reasoning_effort", judge.reasoning_effort
-    if judge.temperature is not None:
-        yield "judge_temperature", str(judge.temperature)
-    if judge.max_images:
-        yield "max_images", str(judge.max_images)
-    if judge.votes.isdecimal():
-        yield "votes", judge.votes
-
-
-def _cascade_named(judge: JudgeRecord) -> str:
-    server = "" if judge.first_endpoint is None else judge.first_endpoint
-    address = server.rpartition(" ")[2]
-    if server == judge.endpoint or ("://" not in address and address != "pool"):
-        return f"{judge.first_model},{judge.model}"
-    return f"{judge.first_model}@{'FILE' if address == 'pool' else address},{judge.model}"
+def _option(name: str, value: object) -> list[str]:
+    """Return a setting as words of the command line."""
+    if name == "max_images" and not value:
+        return ["--no_screenshots"]
+    if value is True:
+        return [f"--{name}"]
+    if isinstance(value, datetime):
+        return [f"--{name}", value.isoformat()]
+    values = value if isinstance(value, tuple) else (value,)
+    return [word for each in values for word in (f"--{name}", str(each))]

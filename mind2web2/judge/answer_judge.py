@@ -26,7 +26,7 @@ from mind2web2.judge.session import (
     unexpected,
 )
 from mind2web2.judge.usage import tokens_of, usage_of
-from mind2web2.judge.voting import Ballot, Shown, Voted, votes_of, votes_of_two
+from mind2web2.judge.voting import Ballot, Shown, Voted, votes_of
 from mind2web2.llm_client.async_calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit, Usage
 from mind2web2.utils.api_misuse import script_api
@@ -64,23 +64,22 @@ class AnswerJudge(JudgeSession, AsyncCalls):
         self.asked: list[Judgment] = []
         self._limits = AnswerLimits(limit or nullcontext(), self._check, self.asked.append)
         self._own_requests: Counter[str] = Counter()
-        self._is_first = False
-        self._first: AnswerJudge | None = None
-        if run.first is not None:
-            self._first = AnswerJudge(run.first, task_id, answer_name)
-            self._first._is_first = True
-            # One answer has one failure and one ledger, whichever judge is asked.
-            self._first._latch = self._latch
-            self._first._ledger = self._ledger
-            self._first._limits = self._limits
 
     def for_question(self) -> AnswerJudge:
         """Return the judge of one question of the answer, with a failure and a ledger of its own."""
-        judge = AnswerJudge(self._run, *self._source, self._limits.places)
-        judge._answer = self
-        if judge._first is not None and self._first is not None:
-            judge._first._answer = self._first
+        judge = type(self)(self._run, *self._source, self._limits.places)
+        judge.be_part_of(self)
         return judge
+
+    def be_part_of(self, answer: AnswerJudge) -> None:
+        """Be asked one question of an answer: its image limit and its end are the answer's."""
+        self._answer = answer
+
+    def share(self, other: AnswerJudge) -> None:
+        """Share the failure, the ledger and the limits of another judge that the answer asks."""
+        self._latch = other._latch
+        self._ledger = other._ledger
+        self._limits = other._limits
 
     def _check(self) -> None:
         if self._answer.is_stopped:
@@ -92,21 +91,18 @@ class AnswerJudge(JudgeSession, AsyncCalls):
         """Return the limit of images that the questions of the answer have met so far."""
         return self._answer._image_limit
 
-    @property
-    def voters(self) -> Sequence[str]:
-        """Return the models that vote on claims, of which the last decides."""
-        own = (self._run.settings.model,)
-        return own if self._first is None else (*self._first.voters, *own)
-
     async def vote(self, ballot: Ballot[Judge, Shown]) -> Voted[Shown]:
         """Return the votes that decide a claim."""
-        if self._first is None:
-            return await votes_of(self, ballot)
-        return await votes_of_two(self._first, self, ballot)
+        return await votes_of(self, ballot)
 
-    def named(self, model: str) -> AnswerJudge:
+    def for_model(self, model: str) -> AnswerJudge:  # noqa: ARG002 (for several judges)
         """Return the judge of a model that votes on claims."""
-        return self if self._first is None or model != self._first.voters[0] else self._first
+        return self
+
+    @property
+    def served(self) -> Counter[tuple[str | None, str | None]]:
+        """Return the number of judgments by the model and backend that the server reported."""
+        return self._ledger.served
 
     @property
     def recorded_limits(self) -> Sequence[ImageLimit]:
@@ -163,11 +159,10 @@ class AnswerJudge(JudgeSession, AsyncCalls):
         if judgment.outcome == "fewer_images":
             ledger.usage += Usage(requests=judgment.attempts)
             met = ImageLimit.model_validate_json(judgment.text)
-            least = self._answer._image_limit = self.image_limit.merged(met)
+            least = self._answer._image_limit = self.image_limit.merge(met)
             raise least.refusal(f"judge {judgment.model} takes {least.in_words()}")
         ledger.usage += usage_of(judgment, self._run.price)
-        served = ledger.first_served if self._is_first else ledger.served
-        served[reply.served_model, reply.system_fingerprint] += 1
+        self.served[reply.served_model, reply.system_fingerprint] += 1
         ledger.note_created(judgment.created)
         self._note_rejection(reply, subject)
         if judgment.outcome == "too_long":

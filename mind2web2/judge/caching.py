@@ -8,6 +8,7 @@ import time
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 from weakref import WeakValueDictionary
 
@@ -32,10 +33,9 @@ from mind2web2.judge.protocol import (
 )
 from mind2web2.judge.services import ServiceAnswers
 from mind2web2.judge.session import ask_twice_if_declined
-from mind2web2.judge.spec import JudgeSpec
+from mind2web2.judge.spec import REPLAY, JudgeRecord, JudgeSpec
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.judge.usage import RunUsage, usage_of
-from mind2web2.judge.voting import CASCADE_RULE
 from mind2web2.llm_client.chat import (
     ChatProvider,
     ChatReply,
@@ -51,8 +51,6 @@ from mind2web2.utils.aio import to_the_end
 from mind2web2.utils.loop_turns import loop_turn
 from mind2web2.utils.text import counted
 
-REPLAY_ENDPOINT = "replay"
-
 
 class CachingJudge:
     """The judge of a whole run: stored judgments are reused, new ones are stored as they arrive.
@@ -60,7 +58,6 @@ class CachingJudge:
     Args:
         provider: sends requests; ``None`` answers from the store alone (replay).
         overwrite: reuse only judgments that this run has requested itself.
-        first: is asked about claims before this judge; both share one account of their use.
         observer: is called after each question that was sent.
     """
 
@@ -72,7 +69,6 @@ class CachingJudge:
         *,
         overwrite: bool = False,
         budget: Budget | None = None,
-        first: CachingJudge | None = None,
         observer: QuestionObserver | None = None,
     ) -> None:
         if provider is None:
@@ -83,8 +79,6 @@ class CachingJudge:
             # Loading the price list takes a third of a second: now, rather than with the first
             # reply.
             price_usd(Usage(), settings.model, settings.own_price)
-        if first is not None:
-            settings = replace(settings, first=first.settings)
         self.settings: JudgeSpec = settings
         self.price = settings.own_price
         self._keyed_body = settings.keyed_body
@@ -93,9 +87,6 @@ class CachingJudge:
         self.usage = RunUsage()
         if isinstance(provider, MeasuredProvider):
             self.usage = RunUsage(slowdown=provider.slowdown, retries=provider.retries)
-        self.first = first
-        if first is not None:
-            first.usage = self.usage
         self.budget = budget
         self.services = ServiceAnswers(store, overwrite=overwrite, is_replay=provider is None)
         self._provider = provider
@@ -121,6 +112,15 @@ class CachingJudge:
         return self._provider is None
 
     @property
+    def record(self) -> JudgeRecord:
+        """Return the judge as results record it."""
+        return self.settings.record(self.endpoint)
+
+    def in_words(self) -> str:
+        """Return who judges, for the report of a run."""
+        return f"Judge: {self.settings.model} ({self.endpoint})"
+
+    @cached_property
     def identity(self) -> JudgeIdentity:
         """Return the judge whose judgments these are, also in a replay."""
         replayed = self.settings.replayed_endpoint if self.is_replay else None
@@ -129,7 +129,7 @@ class CachingJudge:
     @property
     def endpoint(self) -> str:
         """Return the name of the judge's server."""
-        return REPLAY_ENDPOINT if self._provider is None else self._provider.endpoint
+        return REPLAY if self._provider is None else self._provider.endpoint
 
     async def judgment(
         self,
@@ -153,17 +153,17 @@ class CachingJudge:
         async with turn:
             if key in self._unwritten:
                 await self._write_unwritten()
-            stored = await self._stored(key)
+            stored = await self._stored_judgment(key)
             # If a script's own checks changed, a stored reply may no longer fill the template.
             if stored is not None and (self._provider is None or await _fits(stored, request)):
-                return self._reused(stored, source)
+                return self._count_reuse(stored, source)
             if self._provider is None:
                 raise JudgmentMissingError(_missing(subject, source))
             await self._write_unwritten()
             await self.check_reachable()
-            async with self._store.claimed(key, self.endpoint) as theirs:
+            async with self._store.hold_question(key, self.endpoint) as theirs:
                 if theirs is not None and not self._overwrite and await _fits(theirs, request):
-                    return self._reused(theirs, source)
+                    return self._count_reuse(theirs, source)
                 asked = replace(
                     request,
                     name=key,
@@ -188,15 +188,13 @@ class CachingJudge:
         reservation = None if self.budget is None else self.budget.reservation(request)
         return Permit(limits, self._breaker, reservation)
 
-    def _reused(self, judgment: Judgment, source: tuple[str, str]) -> Judgment:
+    def _count_reuse(self, judgment: Judgment, source: tuple[str, str]) -> Judgment:
         if judgment.outcome != "fewer_images":
             self.usage.of(source[0]).reused += usage_of(judgment, self.price)
         return judgment
 
     def raise_if_unusable(self) -> None:
         """Raise ``JudgeUnusableError`` if the judge is unreachable or has rejected all requests."""
-        if self.first is not None:
-            self.first.raise_if_unusable()
         if self._unreachable is not None:
             raise self._unreachable
         total = self.usage.total()
@@ -209,15 +207,11 @@ class CachingJudge:
 
     def raise_if_out(self) -> None:
         """Raise ``JudgeUnavailableError`` if the server stayed away for longer than the run waits."""
-        if self.first is not None:
-            self.first.raise_if_out()
         if self._breaker.outage is not None:
             raise JudgeUnavailableError(str(self._breaker.outage), is_outage=True)
 
     def try_again(self) -> None:
         """Send requests again although the judge was unreachable or has rejected requests."""
-        if self.first is not None:
-            self.first.try_again()
         self._breaker = CircuitBreaker(one_by_one=not self.settings.delivery.is_collected)
         self._unreachable, self._is_checked = None, False
 
@@ -227,8 +221,6 @@ class CachingJudge:
         Raises:
             JudgmentStoreError: they still cannot; the text gives their number.
         """
-        if self.first is not None:
-            await self.first.write_rest()
         try:
             await self._write_unwritten()
         except JudgmentStoreError as error:
@@ -276,7 +268,7 @@ class CachingJudge:
         if self._unreachable is not None:
             raise JudgeAccessError(str(self._unreachable), is_for_all=True) from self._unreachable
 
-    async def _stored(self, key: str) -> Judgment | None:
+    async def _stored_judgment(self, key: str) -> Judgment | None:
         if self._overwrite and key not in self._asked_now:
             return None
         endpoint = self.settings.replayed_endpoint if self._provider is None else self.endpoint
@@ -387,6 +379,10 @@ class CachingJudge:
         """Return what a replayed run has recorded about skips of an answer's verifications."""
         if self._provider is not None:
             return []
+        return self._store.recorded_skips(self._judge_of_gates(), source)
+
+    def _judge_of_gates(self) -> tuple[object, ...]:
+        """Return the judge as the keys of records about skips name it."""
         settings = self.settings
         judge: tuple[object, ...] = (
             settings.model,
@@ -395,13 +391,14 @@ class CachingJudge:
         )
         judge += () if settings.max_images is None else (settings.max_images,)
         judge += () if self._keyed_body is None else (self._keyed_body,)
-        first = self.first
-        if first is not None:
-            server = first.settings.replayed_endpoint or first.endpoint
-            judge += (first.settings.model, server, CASCADE_RULE)
+        judge += self.others_of_gates()
         if settings.votes != ALWAYS:
             judge += ("votes", settings.votes)
-        return self._store.recorded_skips(judge, source)
+        return judge
+
+    def others_of_gates(self) -> tuple[object, ...]:
+        """Return the other judges as the keys of records about skips name them."""
+        return ()
 
     def _count(
         self, reply: ChatReply, sent: SentRequests, task_id: str, *, judgments: int
@@ -445,7 +442,7 @@ async def _fits(judgment: Judgment, request: ChatRequest) -> bool:
 
 def _missing(subject: QuestionContext, source: tuple[str, str]) -> str:
     about = (
-        f"claim {_shortened(subject.claim)!r}"
+        f"claim {_shorten(subject.claim)!r}"
         if subject.claim
         else f"{subject.purpose} {subject.node!r}"
     )
@@ -456,7 +453,7 @@ def _missing(subject: QuestionContext, source: tuple[str, str]) -> str:
     )
 
 
-def _shortened(text: str, length: int = 80) -> str:
+def _shorten(text: str, length: int = 80) -> str:
     if len(text) <= length:
         return text
     return text[: length - 3] + "..."

@@ -1,4 +1,4 @@
-"""The judge of a run: provider, server, model, parameters, limits and price."""
+"""The judge of a run: its provider, server, model, parameters, limits and price, and its stored forms."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
+
+from pydantic import BaseModel, ConfigDict
 
 from mind2web2.errors import UsageError
-from mind2web2.judge.cascade import JudgeCascade
 from mind2web2.judge.delivery import DIRECT, Delivery
 from mind2web2.judge.judgment import JudgeIdentity, JudgmentSource
 from mind2web2.llm_client.chat import ImageLimit
@@ -20,9 +21,28 @@ from mind2web2.llm_client.settings import (
     Servers,
     endpoint_of,
 )
+from mind2web2.rubric.verdicts import Vote
 from mind2web2.rubric.vote_rule import ALWAYS, VoteRule, vote_rule
 from mind2web2.utils import values
+from mind2web2.utils.entry_points import load_part, removed_plugin
 from mind2web2.utils.given_values import check_number, check_text
+
+# The provider that answers from stored judgments, and the name of its server.
+REPLAY = "replay"
+
+
+@dataclass(frozen=True)
+class Voter:
+    """A judge as a script's process knows it: it has neither server nor key.
+
+    Args:
+        max_images: most images in one question, 0 for none; ``None`` for the judge's own limit.
+        image_limits: for a replay, the limits that the recorded run met.
+    """
+
+    model: str
+    max_images: int | None = None
+    image_limits: tuple[ImageLimit, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -41,9 +61,6 @@ class JudgeSpec:
             accepts.
         extra_body: further parameters of each request, or their JSON.
         votes: how often it votes on a claim, as ``--votes``; no part of a judgment's key.
-        first: a judge that votes on claims before this one, which then decides where votes of the
-            first differ or a gate fails (``--judge_cascade``); a model, or ``MODEL@SERVER`` for one
-            on another server.
         outage_wait_s: how long a request waits for a server that became unreachable.
         client: an object of your own with ``async_response`` instead of a server (eval-scripts.md);
             a ``Scorer`` calls it in its thread.
@@ -69,7 +86,6 @@ class JudgeSpec:
     max_images: int | None = None
     extra_body: Mapping[str, Any] | str | None = None
     votes: str | int = ALWAYS
-    first: JudgeSpec | str | None = None
     outage_wait_s: float = 120.0
     client: Any = None  # any object with async_response
     price: OwnPrice | tuple[float, float] | tuple[float, float, float] | None = None
@@ -89,8 +105,6 @@ class JudgeSpec:
         self._set("votes", _votes(self.votes))
         if self.price is not None:
             self._set("price", _own_price(self.price))
-        if isinstance(self.first, str):
-            self._set("first", self._first_named(self.first))
 
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
@@ -108,48 +122,30 @@ class JudgeSpec:
                 f"the judge pool serves {server.model}, but the judge's model is {self.model}"
             )
 
-    def _first_named(self, name: str) -> JudgeSpec:
-        try:
-            cascade = JudgeCascade.parsed(f"{name},{self.model}")
-        except ValueError as error:
-            raise UsageError(
-                f"first is {name!r} beside the model {self.model!r}: {error}"
-            ) from error
-        return self.preceded_by(cascade).preceding or self
-
-    def preceded_by(self, cascade: JudgeCascade) -> JudgeSpec:
-        """Return this judge with a cheap one before it.
-
-        Temperature, effort and further parameters are this judge's, because models accept different
-        ones. The key is this judge's too, because it belongs to its server.
-
-        Raises:
-            UsageError: the cheap one's server cannot be used.
-        """
-        server = cascade.first_server()
-        if server is None and isinstance(self.base_url, Servers):
-            raise UsageError("the servers of a pool serve one model: give first='MODEL@SERVER'")
-        first = JudgeSpec(
-            cascade.first,
-            self.base_url if server is None else server,
-            self.provider if server is None else "openai",
-            self.api_key if server is None else None,
-            max_images=self.max_images,
-            outage_wait_s=self.outage_wait_s,
-            client=self.client if server is None else None,
-            delivery=self.delivery,
-        )
-        return replace(self, first=first)
+    @property
+    def judges(self) -> tuple[JudgeSpec, ...]:
+        """Return the single judges that it asks, the one that decides last."""
+        return (self,)
 
     @property
-    def preceding(self) -> JudgeSpec | None:
-        """Return the judge that is asked about claims before this one."""
-        return None if isinstance(self.first, str) else self.first
+    def composition(self) -> str | None:
+        """Return the name of the plugin's part by which several judges vote, ``None`` for one judge."""
+        return None
 
-    def in_turn(self) -> list[JudgeSpec]:
-        """Return the judges that vote on claims, in the order in which they are asked."""
-        before = [] if self.preceding is None else self.preceding.in_turn()
-        return [*before, self]
+    def expected_votes(
+        self,
+        votes: float,
+        known: Sequence[Vote] | None = None,  # noqa: ARG002 (for several judges)
+        *,
+        is_gate: bool = False,  # noqa: ARG002 (likewise)
+    ) -> tuple[float, ...]:
+        """Return how many votes each of ``judges`` will probably cast on a claim.
+
+        Args:
+            votes: on the claim, if this judge decides it.
+            known: votes on the claim in an earlier result.
+        """
+        return (votes,)
 
     @property
     def endpoint(self) -> str | None:
@@ -170,29 +166,164 @@ class JudgeSpec:
     @property
     def vote_rule(self) -> VoteRule:
         """Return how often the judge votes on a claim."""
-        return VoteRule.parsed(self.votes)
+        return VoteRule.parse(self.votes)
 
     @property
     def own_price(self) -> OwnPrice | None:
         """Return the price that the user gave."""
         return None if self.price is None else OwnPrice(*self.price)
 
-    def priced(self, prices: Mapping[str, OwnPrice]) -> JudgeSpec:
+    @property
+    def voter(self) -> Voter:
+        """Return the judge as a script's process knows it."""
+        return Voter(self.model, self.max_images, self.image_limits)
+
+    def with_prices(self, prices: Mapping[str, OwnPrice]) -> JudgeSpec:
         """Return the judge with the user's prices by model, where it has none of its own."""
-        first = self.preceding
-        price = self.price or prices.get(self.model)
-        return replace(self, price=price, first=None if first is None else first.priced(prices))
+        return replace(self, price=self.price or prices.get(self.model))
 
     def identity(self, endpoint: str) -> JudgeIdentity:
         """Return the judge as the store of judgments knows it."""
-        return JudgeIdentity(
+        return self.record(endpoint).identity
+
+    def record(self, endpoint: str | None = None) -> JudgeRecord:
+        """Return the judge as results record it.
+
+        Args:
+            endpoint: of the judge's server; default: as its address names it.
+        """
+        return JudgeRecord(
+            provider=self.provider,
+            endpoint=self.endpoint or "" if endpoint is None else endpoint,
             model=self.model,
-            endpoint=endpoint,
             temperature=self.temperature,
             reasoning_effort=self.reasoning_effort,
             max_images=self.max_images,
             extra_body=self.keyed_body,
+            votes=str(self.vote_rule),
         )
+
+
+class JudgeRecord(BaseModel):
+    """The judge of a result and its parameters.
+
+    Args:
+        votes: how often it votes on a claim; results of earlier versions have the default.
+        first_model: of the judge that was asked about claims before this one; ``None`` for one
+            judge.
+        doubt: where this judge decided in place of the first; results of earlier versions may have
+            other rules than this version.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    provider: str
+    endpoint: str
+    model: str
+    temperature: float | None = None
+    reasoning_effort: str | None = None
+    max_images: int | None = None
+    extra_body: str | None = None
+    votes: str = ALWAYS
+    first_model: str | None = None
+    first_endpoint: str | None = None
+    doubt: str | None = None
+
+    @property
+    def identity(self) -> JudgeIdentity:
+        """Return the judge that decided as the store of judgments knows it."""
+        return JudgeIdentity(**self.model_dump(include=set(JudgeIdentity.model_fields)))
+
+    def identities(self) -> list[JudgeIdentity]:
+        """Return the judges in the store's form: this one, and the one asked before it."""
+        if self.first_model is None:
+            return [self.identity]
+        first = JudgeIdentity(
+            model=self.first_model,
+            endpoint=self.first_endpoint or self.endpoint,
+            max_images=self.max_images,
+        )
+        return [self.identity, first]
+
+    @property
+    def composition(self) -> Composition | None:
+        """Return the plugin's part by which its judges vote, ``None`` for one judge.
+
+        Raises:
+            UsageError: there is no such plugin.
+        """
+        if self.first_model is None:
+            return None
+        return composition_named("first_model")
+
+    @property
+    def vote_rule(self) -> VoteRule | None:
+        """Return how often the judge voted, ``None`` for a rule that earlier versions had."""
+        is_known = self.votes == ALWAYS or self.votes.isdecimal()
+        return VoteRule.parse(self.votes) if is_known else None
+
+    @property
+    def is_by_known_rules(self) -> bool:
+        """Tell whether this version has the rules of votes. Earlier versions had more.
+
+        Raises:
+            UsageError: the plugin by which several judges voted is not there.
+        """
+        if self.vote_rule is None:
+            return False
+        return self.composition is None or self.composition.knows(self)
+
+    def as_replay(self) -> JudgeSpec:
+        """Return the judge that answers from the stored judgments of this one.
+
+        Raises:
+            UsageError: the plugin with its rule is not there.
+        """
+        judge = JudgeSpec(
+            self.model,
+            provider=REPLAY,
+            temperature=self.temperature,
+            reasoning_effort=self.reasoning_effort,
+            max_images=self.max_images,
+            extra_body=self.extra_body,
+            votes=self.votes,
+            replayed_endpoint=server_named(self.endpoint),
+        )
+        return judge if self.composition is None else self.composition.as_replay(self, judge)
+
+
+class Composition(Protocol):
+    """How a plugin makes one judge of several: the hook ``compositions``.
+
+    Its name is the field of ``JudgeRecord`` that names the other judge.
+    """
+
+    def knows(self, record: JudgeRecord) -> bool:
+        """Tell whether the plugin has the rule by which the judges of a result voted."""
+
+    def as_replay(self, record: JudgeRecord, judge: JudgeSpec) -> JudgeSpec:
+        """Return the judge of a result, of which ``judge`` decided, for a replay."""
+
+    def setting(self, record: JudgeRecord) -> tuple[str, object]:
+        """Return the name and the value of the setting that names the judges of a result."""
+
+    async def votes(self, judges: Sequence[Any], ballot: Any) -> Any:
+        """Return the votes of the judges on a ballot: ``Voted`` of ``mind2web2.judge.voting``."""
+
+
+def composition_named(name: str) -> Composition:
+    """Return the plugin's part by which several judges vote. Raises UsageError: it is not there."""
+    composition: Composition | None = load_part("compositions", name)
+    if composition is None:
+        plugin = removed_plugin(name)
+        needed = f"the plugin {plugin}" if plugin else f"a plugin for {name}"
+        raise UsageError(f"a judge of several models needs {needed}")
+    return composition
+
+
+def server_named(endpoint: str | None) -> str | None:
+    """Return a server by its name in records; a replay's own name is none."""
+    return None if endpoint == REPLAY else endpoint
 
 
 # Parameters that change when and where a request is answered, and what is billed, but not the

@@ -1,17 +1,15 @@
-"""The votes on a claim: of one judge, or of a cheap one and the strong one that decides in its place."""
+"""The votes on a claim: what a judge votes on, and how often it does."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from mind2web2.rubric.verdicts import Vote
-from mind2web2.rubric.vote_rule import FIRST_VOTES, trials_needed
+from mind2web2.rubric.vote_rule import trials_needed
 from mind2web2.utils.aio import all_or_first_error
 
-# The rule of two judges, as results name it. Results of earlier versions have other rules.
-CASCADE_RULE = "split votes, failed gates"
 # The evidence that a judge sees with the claim.
 Shown = TypeVar("Shown")
 Voter = TypeVar("Voter", bound="Named")
@@ -46,24 +44,14 @@ class Voted(Generic[Shown]):
     """Votes on a claim, and what the judge was shown with the last of them.
 
     Args:
-        by: the model that cast them, where there are two judges.
-        first_votes: those of the first judge, in whose place these decide.
+        by: the model that cast them, where there are several judges.
+        first_votes: those of another judge, in whose place these decide.
     """
 
     votes: tuple[Vote, ...]
     shown: Shown
     by: str | None = None
     first_votes: tuple[Vote, ...] = ()
-
-
-def second_judge_decides(votes: Sequence[Vote], is_gate: bool) -> bool:
-    """Tell whether the second judge decides in place of the first, which cast these votes.
-
-    It does where the votes differ or one was declined, and where a gate fails.
-    """
-    supported = {vote.supported for vote in votes}
-    is_declined = any(vote.declined is not None for vote in votes)
-    return is_declined or (supported != {True} and (is_gate or len(supported) > 1))
 
 
 async def votes_of(judge: Voter, ballot: Ballot[Voter, Shown]) -> Voted[Shown]:
@@ -76,17 +64,3 @@ async def votes_of(judge: Voter, ballot: Ballot[Voter, Shown]) -> Voted[Shown]:
         votes.extend(vote for vote, _ in cast)
         shown = cast[-1][1]
     return Voted(tuple(votes), shown)
-
-
-async def votes_of_two(first: Voter, strong: Voter, ballot: Ballot[Voter, Shown]) -> Voted[Shown]:
-    """Return the votes of the first judge, or those of the strong one where it decides."""
-    shown = await ballot.prepare(first)
-    # Two by each rule of votes, as one cannot differ. Where they differ, the strong one decides.
-    cast = await all_or_first_error(
-        ballot.cast(first, shown, trial) for trial in range(1, FIRST_VOTES + 1)
-    )
-    votes = tuple(vote for vote, _ in cast)
-    if not second_judge_decides(votes, ballot.is_gate):
-        return Voted(votes, cast[-1][1], first.model_for(""))
-    voted = await votes_of(strong, ballot)
-    return replace(voted, by=strong.model_for(""), first_votes=votes)

@@ -16,8 +16,8 @@ from mind2web2.llm_client.chat import (
     Parameters,
     Usage,
 )
-from mind2web2.llm_client.failures import one_line
 from mind2web2.utils.api_misuse import script_api
+from mind2web2.utils.shown_text import one_line
 
 # Replies are validated as a whole, so that streaming has no use.
 _STREAMING = frozenset({"stream", "stream_options"})

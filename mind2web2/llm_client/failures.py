@@ -1,113 +1,21 @@
-"""Failed HTTP requests to a judge: whether a retry or another form helps, and the error for the user."""
+"""Failed HTTP requests to a judge: whether a retry, a shorter request or another form helps."""
 
 from __future__ import annotations
 
-import html
 import json
-import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any, Literal
-from urllib.parse import quote
 
-from mind2web2.errors import (
-    ContextTooLongError,
-    JudgeAccessError,
-    JudgeError,
-    JudgeRequestError,
-    JudgeUnavailableError,
-)
-
-# A duration in Go's format, which OpenAI's servers use: 120ms, 6m0s, 1h2m3.5s.
-_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
-
-
-@dataclass(frozen=True, slots=True)
-class Allowance:
-    """The state of one rate limit, in requests or in tokens.
-
-    Args:
-        remaining: usable before the reset.
-        limit: usable after the reset, ``None`` where the server does not report it.
-        reset_s: seconds until the reset.
-    """
-
-    remaining: float
-    limit: float | None
-    reset_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class Allowances:
-    """Both rate limits of a model, ``None`` where the server does not report one."""
-
-    requests: Allowance | None = None
-    tokens: Allowance | None = None
-
-
-NOTHING_SAID = Allowances()
-
-
-def allowances_in(headers: Mapping[str, str]) -> Allowances:
-    """Return the rate limits that OpenAI, Azure, compatible servers or Anthropic report in headers."""
-    return Allowances(_allowance(headers, "requests"), _allowance(headers, "tokens"))
-
-
-def _allowance(headers: Mapping[str, str], unit: str) -> Allowance | None:
-    # OpenAI names the time until the reset, Anthropic its moment. Without it, a wait could not be
-    # computed.
-    for name, seconds in (
-        (f"x-ratelimit-{{}}-{unit}", _duration_s),
-        (f"anthropic-ratelimit-{unit}-{{}}", _seconds_until),
-    ):
-        remaining = _count(headers.get(name.format("remaining"), ""))
-        reset_s = seconds(headers.get(name.format("reset"), ""))
-        if remaining is not None and reset_s is not None:
-            return Allowance(remaining, _count(headers.get(name.format("limit"), "")), reset_s)
-    return None
-
-
-def _count(text: str) -> float | None:
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) and number >= 0 else None
-
-
-def _duration_s(text: str) -> float | None:
-    plain = _count(text)
-    if plain is not None:
-        return plain
-    found = _DURATION.fullmatch(text.strip())
-    if found is None or not text.strip():
-        return None
-    hours, minutes, seconds, milliseconds = (float(part or 0) for part in found.groups())
-    return hours * 3600 + minutes * 60 + seconds + milliseconds / 1000
-
-
-def _seconds_until(moment: str) -> float | None:
-    try:
-        when = datetime.fromisoformat(moment)
-    except ValueError:
-        return None
-    if when.tzinfo is None:
-        when = when.replace(tzinfo=UTC)
-    return max(0.0, (when - datetime.now(UTC)).total_seconds())
-
+from mind2web2.llm_client.allowances import NOTHING_SAID, Allowances
+from mind2web2.utils.shown_text import MAX_WORDS_CHARS, one_line, without_secrets
 
 # Temporary, beside 5xx. 424 is Bedrock's "error while processing the model".
 _PASSING_STATUSES = frozenset({408, 409, 424, 429})
-
 # 529 is Anthropic's "overloaded"; Bedrock reports throttling with other statuses, too.
 _TOO_FAST_STATUSES = frozenset({429, 529})
 _TOO_FAST_MARK = "throttlingexception"
-
 # A gateway without a working server behind it.
 _OUTAGE_STATUSES = frozenset({502, 503, 504})
-
 # A quota is refilled by a person; other 429s are temporary.
 _QUOTA_MARKS = ("insufficient_quota", "billing_hard_limit", "billing_not_active")
 # Anthropic's, with status 400.
@@ -119,10 +27,8 @@ _QUOTA_STARTS = (
 _QUOTA_WORDS = "exceeded your current quota"
 _TIME_TO_COME_BACK = re.compile(r"retry in [\d.]+ ?m?s|\bretrydelay\b")
 _SOON_S = 900.0
-
 # OpenAI's reply to a request that is larger than the account's tokens per minute: permanent.
 _TOO_LARGE_FOR_RATE = "request too large"
-
 _DECLINED_CODES = frozenset(
     {
         "content_filter",
@@ -136,7 +42,6 @@ _DECLINED_MARKS = (
     "content management policy",
     "input was flagged",
 )
-
 # Some local servers report a request that is too long as their own error.
 _TOO_LONG_STATUSES = (400, 422, 500)
 _TOO_LONG_CODES = frozenset(
@@ -154,7 +59,6 @@ _TOO_LONG_PHRASES = (
     "reduce the length of the messages",
     "maximum model length",
 )
-
 # Servers' words about images, and the statuses that come with them. Only the start of a text is
 # searched: the rest may quote the request.
 _IMAGE_STATUSES = frozenset({400, 404, 415, 422, 500, 501})
@@ -186,34 +90,6 @@ _WANTS_STRINGS = re.compile(
     r"|untagged enum chatcompletion"
 )
 
-_LONGEST_TEXT_CHARS = 300
-_MOST_WORDS_CHARS = 5000
-
-
-@dataclass(frozen=True, slots=True)
-class Service:
-    """A judge's server, and the settings that a user can correct.
-
-    Args:
-        endpoint: provider and address; without secrets.
-        key_name: the environment variables of the key, or another name that the user knows.
-        address_name: the same for the address.
-        secrets: removed from error texts, whatever a server sends back.
-        address: as the user gave it, for messages; the endpoint may differ by a final ``/v1``.
-    """
-
-    endpoint: str
-    key_name: str
-    address_name: str
-    secrets: tuple[str, ...] = field(default=(), repr=False)
-    address: str = ""
-
-    @property
-    def shown(self) -> str:
-        """Return provider and address for messages."""
-        provider, _, address = self.endpoint.partition(" ")
-        return f"{provider} {self.address or address}"
-
 
 class RequestFailedError(Exception):
     """One HTTP request failed; the client turns it into a ``JudgeError``.
@@ -243,7 +119,7 @@ class RequestFailedError(Exception):
     ) -> None:
         super().__init__(text)
         self.text = one_line(text)
-        self.words = f"{' '.join(codes)} {param} {text[:_MOST_WORDS_CHARS]}".lower()
+        self.words = f"{' '.join(codes)} {param} {text[:MAX_WORDS_CHARS]}".lower()
         self.status = status
         self.codes = codes
         self.retry_after_s = retry_after_s
@@ -394,108 +270,6 @@ def failure_from_body(
         retry_after_s=retry_after_s,
         allowances=allowances,
     )
-
-
-_SHORTER = (
-    "name a model with a longer context (--judge_model), or show it less of each page: --max_images, or "
-    "max_text_chars in the EvaluatorConfig of the script"
-)
-
-
-def judge_error(failure: RequestFailedError, service: Service, model: str) -> JudgeError:
-    """Return the error for a final failure; it names the cure."""
-    where = f"judge {model} at {service.shown}"
-    if failure.is_too_long:
-        return ContextTooLongError(f"{where}: request too long: {failure}; {_SHORTER}")
-    if failure.can_pass:
-        wish = (
-            ""
-            if failure.retry_after_s is None
-            else f" (it asks to wait {failure.retry_after_s:g} s)"
-        )
-        text = f"{where} unavailable: {failure}{wish}; try again later"
-        return JudgeUnavailableError(text, is_outage=failure.is_outage)
-    cure = _cure(failure, service, model)
-    if failure.is_final:
-        cure = f"check {service.address_name}"
-    text = f"{where}: {cure}: {failure}"
-    # A firewall may reject a single request with one of the others for its content.
-    if failure.is_for_all or failure.is_final or failure.status in (402, 403, 404):
-        return JudgeAccessError(text, is_for_all=failure.is_for_all)
-    return JudgeRequestError(text)
-
-
-_SHORTEST_SECRET = 5
-# In a good reply, a shorter one is more likely a word than a key.
-_SHORTEST_ECHO = 8
-_SHOWN_CHARS = 200
-
-
-def start_of(reply: bytes | str, secrets: tuple[str, ...] = ()) -> str:
-    """Return the start of a server's reply for a message, without secrets."""
-    # Secrets are removed before the text is cut, which might leave half of one.
-    head = reply[:_MOST_WORDS_CHARS]
-    text = head if isinstance(head, str) else head.decode(errors="replace")
-    return one_line(text, secrets)[:_SHOWN_CHARS]
-
-
-def one_line(text: str, secrets: tuple[str, ...] = ()) -> str:
-    """Return the text on one line, shortened, without secrets."""
-    text = " ".join(without_secrets(text, secrets).split())
-    return text if len(text) <= _LONGEST_TEXT_CHARS else text[: _LONGEST_TEXT_CHARS - 3] + "..."
-
-
-def without_secrets(text: str, secrets: tuple[str, ...]) -> str:
-    """Return the text without its secrets, in whichever form a server repeats them."""
-    # Local servers take keys such as "test", which are also plain words.
-    forms = {
-        form for secret in secrets if len(secret) >= _SHORTEST_SECRET for form in _forms(secret)
-    }
-    # The longest first: one may be a part of another.
-    for form in sorted(forms, key=len, reverse=True):
-        text = text.replace(form, "***")
-    return text
-
-
-def reply_without_secrets(reply: bytes, secrets: tuple[str, ...]) -> bytes:
-    """Return a good reply, which is stored and shown, without the keys that a server echoes."""
-    long = tuple(secret for secret in secrets if len(secret) >= _SHORTEST_ECHO)
-    text = reply.decode(errors="surrogateescape")
-    return without_secrets(text, long).encode(errors="surrogateescape")
-
-
-def _forms(secret: str) -> set[str]:
-    """Return a secret as addresses, JSON and HTML write it."""
-    quoted = quote(secret, safe="")
-    in_json = json.dumps(secret)[1:-1]
-    return {
-        secret,
-        quoted,
-        _QUOTED_CHARACTER.sub(lambda found: found[0].lower(), quoted),
-        quote(secret),
-        in_json,
-        in_json.replace("/", "\\/"),
-        html.escape(secret),
-    }
-
-
-_QUOTED_CHARACTER = re.compile("%[0-9A-F]{2}")
-
-
-def _cure(failure: RequestFailedError, service: Service, model: str) -> str:
-    if failure.status == 401:
-        return f"the key is refused, check {service.key_name}"
-    if failure.status == 403:
-        return (
-            f"the key has no access, check {service.key_name} and the account's access to {model}"
-        )
-    if failure.status == 404:
-        return f"no such model or address, check the judge model and {service.address_name}"
-    if failure.is_quota_spent:
-        return f"the quota of {service.key_name} is spent, top up the account or use another key"
-    if failure.status == 429:
-        return f"one request exceeds the rate limit of {service.key_name}, raise it or use another model"
-    return "the request is refused, check the judge model and its parameters"
 
 
 def _error_object(body: str) -> dict[str, str]:

@@ -10,16 +10,11 @@ from urllib.parse import quote, urlsplit, urlunsplit
 from pydantic import ValidationError
 
 from mind2web2.errors import UsageError
+from mind2web2.llm_client.allowances import allowances_in
 from mind2web2.llm_client.chat import Parameters, Usage
-from mind2web2.llm_client.failures import (
-    RequestFailedError,
-    Service,
-    allowances_in,
-    failure_from_body,
-    reply_without_secrets,
-    start_of,
-)
+from mind2web2.llm_client.failures import RequestFailedError, failure_from_body
 from mind2web2.llm_client.http_pool import HttpPool, PoolPerLoop, Server
+from mind2web2.llm_client.judge_errors import Service
 from mind2web2.llm_client.settings import (
     KEY_GIVEN,
     OPENAI,
@@ -42,6 +37,7 @@ from mind2web2.llm_client.transport import (
     WireRequest,
 )
 from mind2web2.utils.json_fields import JsonObject
+from mind2web2.utils.shown_text import reply_without_secrets, start_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +73,8 @@ def openai_connection(
     service = checked_service(provider.provider, address, {key.name: key.value})
     if not key.value and str(urlsplit(provider.default).hostname) in address.value:
         raise UsageError(
-            f"no judge key: set {key_name} (or, for a server that needs none, give --judge_base_url or "
-            f"set {provider.address_name})"
+            f"no judge key: set {key_name}. If your server needs no key, give --judge_base_url or "
+            f"set {provider.address_name}"
         )
     accounts = {name: variable(name) for name in _ACCOUNT_HEADERS.values()}
     check_keys(accounts)
@@ -273,7 +269,7 @@ def read_completion(content: bytes, secrets: tuple[str, ...] = ()) -> Completion
         raise RequestFailedError("the model broke off with an error", status=500)
     return Completion(
         text=choice.message.text(),
-        declined=_declined(choice),
+        declined=_decline_reason(choice),
         is_truncated=choice.finish_reason == "length",
         usage=body.usage.counted() if body.usage else Usage(),
         served_model=body.model,
@@ -303,7 +299,7 @@ def _parameters(wire: WireRequest) -> Parameters:
     return parameters
 
 
-def _declined(choice: _Choice) -> str | None:
+def _decline_reason(choice: _Choice) -> str | None:
     if choice.message.refusal:
         return f"refusal: {choice.message.refusal}"
     return "content filter" if choice.finish_reason == "content_filter" else None

@@ -12,7 +12,7 @@ from typing import Any, Self
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from mind2web2.errors import UsageError
-from mind2web2.llm_client.failures import Service
+from mind2web2.llm_client.judge_errors import Service
 from mind2web2.utils.entry_points import load_part
 
 # An option may name another.

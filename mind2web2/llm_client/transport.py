@@ -11,6 +11,7 @@ from typing import Annotated, Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from mind2web2.llm_client.allowances import NOTHING_SAID, Allowances
 from mind2web2.llm_client.chat import (
     CheckedMessage,
     ImagePart,
@@ -19,7 +20,7 @@ from mind2web2.llm_client.chat import (
     TextPart,
     Usage,
 )
-from mind2web2.llm_client.failures import NOTHING_SAID, Allowances, Service
+from mind2web2.llm_client.judge_errors import Service
 from mind2web2.prompts import HashedText
 
 JsonSchema = dict[str, Any]
@@ -147,7 +148,7 @@ class JsonBody:
     """
 
     def __init__(self, parameters: Parameters, messages: Sequence[CheckedMessage]) -> None:
-        self._pieces = _joined(_body_pieces(parameters, messages))
+        self._pieces = _join_small(_body_pieces(parameters, messages))
 
     @property
     def size_bytes(self) -> int:
@@ -173,7 +174,7 @@ class JsonBody:
         return b"".join(self.pieces())
 
 
-def _joined(pieces: Iterator[Piece]) -> list[Piece]:
+def _join_small(pieces: Iterator[Piece]) -> list[Piece]:
     """Return the pieces with adjacent small ones joined."""
     joined: list[Piece] = []
     small: list[bytes] = []

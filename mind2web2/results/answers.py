@@ -261,8 +261,7 @@ def read_answer(path: Path) -> str:
     if _CASE_HEADER.match(text):
         raise AnswerError(
             f"answer {path} begins with the header of a rehearsal's case, which tells the judge "
-            "the score: "
-            "keep only what follows the second line of ---"
+            "the score: keep only the text below the second line of ---"
         )
     return text
 
@@ -331,14 +330,14 @@ def _agent_folder(paths: PathConfig, agent_name: str) -> Path:
     if not paths.answers_root.is_dir():
         raise UsageError(f"no answers folder {paths.answers_root}: make it, or name another one")
     known = name_list(_folders(paths.answers_root))
-    raise UsageError(f"no agent {agent_name} under {paths.answers_root}: there is {known}")
+    raise UsageError(f"no agent {agent_name} under {paths.answers_root}. Found: {known}")
 
 
 def _task_ids(agent_folder: Path, task_ids: Sequence[str]) -> list[str]:
     for task_id in task_ids:
         if not (agent_folder / check_name("task", task_id)).is_dir():
             known = name_list(_folders(agent_folder))
-            raise UsageError(f"no answers to task {task_id} under {agent_folder}: there is {known}")
+            raise UsageError(f"no answers to task {task_id} under {agent_folder}. Found: {known}")
     return list(dict.fromkeys(task_ids)) or sorted(_folders(agent_folder), key=natural_key)
 
 
@@ -392,7 +391,7 @@ def answer_files(task_folder: Path) -> tuple[tuple[AnswerFile, ...], tuple[str, 
     ]:
         known = " and ".join(_META_KEYS)
         problems.append(
-            f"ignored unknown keys in .meta.json files: {'; '.join(unknown)}; known are {known}"
+            f"ignored unknown keys in .meta.json files: {'; '.join(unknown)}. Known keys: {known}"
         )
     others = [entry.name for entry in entries if not is_expected(entry.name)]
     if others:

@@ -11,7 +11,7 @@ from mind2web2.utils.names import name_list, natural_key
 from mind2web2.utils.text import counted
 
 _ON_PRIVATE_NETWORK = (
-    "on this machine or its network: add --allow_private_network where you trust the answers"
+    "on this machine or its network (if you trust the answers, add --allow_private_network)"
 )
 
 
@@ -51,9 +51,8 @@ def _opposites_line(results: Iterable[CautionFacts]) -> str | None:
     if not pairs:
         return None
     return (
-        f"{counted(len(pairs), 'pair')} of leaves of one answer say the same about the same page, "
-        "with "
-        f"opposite verdicts ({name_list(pairs)})"
+        f"{counted(len(pairs), 'pair')} of leaves in one answer say the same about one page, but "
+        f"got opposite verdicts ({name_list(pairs)})"
     )
 
 
@@ -64,7 +63,8 @@ def _unavailable_line(results: Sequence[CautionFacts]) -> str | None:
     pages = judged | set(read)
     if not pages:
         return None
-    parts = [f"unavailable cited pages: {_total(Counter(task for task, _ in pages))}"]
+    tasks = _by_name(Counter(task for task, _ in pages))
+    parts = [f"{counted(len(pages), 'cited page')} unavailable ({tasks})"]
     parts += ["claims on them count as failed"] if judged else []
     parts += [f"{counted(len(read), 'extraction')} came out empty"] if read else []
     if private := len(pages & refused):
@@ -82,9 +82,8 @@ def _suspect_line(results: Sequence[CautionFacts], recapture: str) -> str | None
     if option not in recapture and any(map(is_private_url, urls)):
         recapture = f"{recapture} {option}"
     return (
-        f"claims judged on pages that look wrong: {_total(kinds)}; look at these pages; to capture "
-        "them "
-        f"again: {recapture}"
+        f"some claims were judged on pages that look wrong: {_total(kinds)}. Look at these pages, "
+        f"or capture them again: {recapture}"
     )
 
 
@@ -93,9 +92,8 @@ def _partly_shown_line(results: Iterable[CautionFacts]) -> str | None:
     if not count:
         return None
     return (
-        f"{counted(count, 'claim')} judged without all images of a page, as the judge is shown "
-        "fewer; the "
-        "evidence says how many"
+        f"{counted(count, 'claim')} judged without all images of a page, because the judge is "
+        "shown fewer. The evidence says how many"
     )
 
 
@@ -104,7 +102,7 @@ def _downloads_line(results: Iterable[CautionFacts]) -> str | None:
     if not files:
         return None
     tasks = Counter(task for task, _ in files)
-    return f"files that scripts could not download: {_total(tasks)}, {_ON_PRIVATE_NETWORK}"
+    return f"scripts could not download files: {_total(tasks)}, {_ON_PRIVATE_NETWORK}"
 
 
 def _declined_line(results: Iterable[CautionFacts]) -> str | None:
@@ -117,8 +115,8 @@ def _declined_line(results: Iterable[CautionFacts]) -> str | None:
         return None
     return (
         f"the judge refused to answer, twice each: votes {kinds['votes']}, extractions "
-        f"{kinds['extractions']} ({_by_name(+tasks)}); such votes count as not supported, such "
-        "extractions as empty"
+        f"{kinds['extractions']} ({_by_name(+tasks)}). Such votes count as not supported, and "
+        "such extractions are empty"
     )
 
 
@@ -130,8 +128,8 @@ def _misquoted_line(results: Iterable[CautionFacts]) -> str | None:
     if not tasks.total():
         return None
     return (
-        f"passages that the judge quoted and that are not in what it was shown: {tasks.total()} of "
-        f"{matches.total()} ({_by_name(+tasks)}); this changes no verdict"
+        f"the judge quoted passages that are not on the page as it was shown: {tasks.total()} of "
+        f"{matches.total()} ({_by_name(+tasks)}). This changes no verdict"
     )
 
 
@@ -148,11 +146,10 @@ def flagged_line(results: Sequence[CautionFacts]) -> str | None:
     listed = last_part
     if first_parts:
         listed = f"{', '.join(first_parts)} and {last_part}"
-    verb = "tries" if sum(amounts.values()) == 1 else "try"
+    verb = "seems" if sum(amounts.values()) == 1 else "seem"
     return (
-        f"{listed} {verb} to instruct the judge, as it seems; this changes no verdict: see the "
-        "flags in the "
-        "results"
+        f"{listed} {verb} to instruct the judge. This changes no verdict, and the results have the "
+        "flags"
     )
 
 

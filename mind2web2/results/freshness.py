@@ -18,6 +18,7 @@ from pathlib import Path
 
 from mind2web2 import __version__
 from mind2web2.errors import AnswerError, Mind2Web2Error, UsageError
+from mind2web2.judge.spec import JudgeRecord
 from mind2web2.pages.answer_cache import listing_sha256
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.results.answers import (
@@ -29,7 +30,7 @@ from mind2web2.results.answers import (
     select_answers,
 )
 from mind2web2.results.dataset_record import dataset_commit
-from mind2web2.results.provenance import JudgeRecord, Provenance
+from mind2web2.results.provenance import Provenance
 from mind2web2.results.scored_answer import ScoredAnswer
 from mind2web2.results.settings_digest import library_versions, settings_sha256
 from mind2web2.results.stored_results import (

@@ -7,125 +7,12 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from mind2web2.judge.judgment import JudgeIdentity, JudgmentSource
-from mind2web2.judge.spec import JudgeSpec
-from mind2web2.judge.voting import CASCADE_RULE
-from mind2web2.rubric.vote_rule import ALWAYS
+from mind2web2.judge.judgment import JudgmentSource
+from mind2web2.judge.spec import JudgeRecord
 from mind2web2.scripts.inputs import ScriptInputs
 
-# The provider that answers from stored judgments, and the name of its server.
-REPLAY = "replay"
 # The name under which versions list this package.
 OWN_PACKAGE = "mind2web2"
-
-
-class JudgeRecord(BaseModel):
-    """The judge of a result and its parameters.
-
-    Args:
-        votes: how often it votes on a claim; results of earlier versions have the default.
-        first_model: of the judge that was asked about claims before this one; ``None`` for one
-            judge.
-        doubt: where this judge decided in place of the first; results of earlier versions have
-            other rules than ``CASCADE_RULE``.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    provider: str
-    endpoint: str
-    model: str
-    temperature: float | None = None
-    reasoning_effort: str | None = None
-    max_images: int | None = None
-    extra_body: str | None = None
-    votes: str = ALWAYS
-    first_model: str | None = None
-    first_endpoint: str | None = None
-    doubt: str | None = None
-
-    @property
-    def is_by_known_rules(self) -> bool:
-        """Tell whether this version has the rules of votes and of two judges.
-
-        Earlier ones had more.
-        """
-        return self.doubt in (None, CASCADE_RULE) and (
-            self.votes == ALWAYS or self.votes.isdecimal()
-        )
-
-    @classmethod
-    def of(
-        cls, judge: JudgeSpec, endpoint: str | None = None, first_endpoint: str | None = None
-    ) -> JudgeRecord:
-        """Return the record of a run's judge, and of the one asked before it.
-
-        Args:
-            endpoint: of the judge's server, likewise ``first_endpoint``; default: those of the
-                specs.
-        """
-        first = judge.preceding
-        if first is not None:
-            first_endpoint = first.replayed_endpoint or first_endpoint or first.endpoint
-        return cls(
-            provider=judge.provider,
-            endpoint=judge.endpoint or "" if endpoint is None else endpoint,
-            model=judge.model,
-            temperature=judge.temperature,
-            reasoning_effort=judge.reasoning_effort,
-            max_images=judge.max_images,
-            extra_body=judge.keyed_body,
-            votes=str(judge.vote_rule),
-            first_model=None if first is None else first.model,
-            first_endpoint=None if first is None else first_endpoint,
-            doubt=None if first is None else CASCADE_RULE,
-        )
-
-    def replayed(self) -> JudgeSpec:
-        """Return the judge that answers from the stored judgments of this one."""
-        first = None
-        if self.first_model is not None:
-            first = JudgeSpec(
-                self.first_model,
-                provider=REPLAY,
-                max_images=self.max_images,
-                replayed_endpoint=_server(self.first_endpoint),
-            )
-        return JudgeSpec(
-            self.model,
-            provider=REPLAY,
-            temperature=self.temperature,
-            reasoning_effort=self.reasoning_effort,
-            max_images=self.max_images,
-            extra_body=self.extra_body,
-            votes=self.votes,
-            first=first,
-            replayed_endpoint=_server(self.endpoint),
-        )
-
-    def identities(self) -> list[JudgeIdentity]:
-        """Return the judges in the store's form: this one, and the one asked before it."""
-        deciding_judge = JudgeIdentity(
-            model=self.model,
-            endpoint=self.endpoint,
-            temperature=self.temperature,
-            reasoning_effort=self.reasoning_effort,
-            max_images=self.max_images,
-            extra_body=self.extra_body,
-        )
-        if self.first_model is None:
-            return [deciding_judge]
-        first = JudgeIdentity(
-            model=self.first_model,
-            endpoint=self.first_endpoint or self.endpoint,
-            max_images=self.max_images,
-        )
-        return [deciding_judge, first]
-
-
-def _server(endpoint: str | None) -> str | None:
-    """Return a server by its name in records; a replay's own name is none."""
-    return None if endpoint == REPLAY else endpoint
 
 
 class Served(BaseModel):

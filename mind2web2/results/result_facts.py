@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from mind2web2.judge.spec import JudgeRecord
 from mind2web2.results.claim_facts import (
     claim_facts,
     extraction_reservations,
     is_claim,
     page_checks,
 )
-from mind2web2.results.provenance import JudgeRecord, Provenance, Served
+from mind2web2.results.provenance import Provenance, Served
 from mind2web2.results.result_file import ResultFile
 from mind2web2.results.scored_answer import OWN_PACKAGE, FirstJudge, ResultFacts
 from mind2web2.rubric.written_tree import WrittenNode

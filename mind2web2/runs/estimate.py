@@ -29,7 +29,7 @@ from mind2web2.results.freshness import Conditions, held_result, why_judged_agai
 from mind2web2.results.result_file import JudgeUsage, ResultFile
 from mind2web2.results.stored_results import LoadedResult, latest_result, loaded_results
 from mind2web2.runs.likely_questions import likely_questions
-from mind2web2.runs.planned_votes import SHARE_OF_SECOND, planned_votes
+from mind2web2.runs.planned_votes import planned_votes
 from mind2web2.runs.run import answer_jobs
 from mind2web2.scripts.load import script_problem
 
@@ -248,7 +248,7 @@ class _Estimator:
             usages = usage_by_rule(result, self._run.judge)
             if usages is None:
                 continue
-            amounts.append(self._amounts_of_both(*usages, least_output))
+            amounts.append(self._amounts_of_all(usages, least_output))
         if not amounts:
             return None
         low, mean, high = (
@@ -267,12 +267,19 @@ class _Estimator:
         """
         judge = self._run.judge
         page_tokens = _PAGE_TOKENS + _PAGE_IMAGES * image_tokens(judge.model, *PART_SIZE_PX)
-        requests = tokens_in = votes = 0
+        requests = tokens_in = 0
+        by_judge = [0.0] * len(judge.judges)
         for question in likely_questions(job.script_path, text, self._run.script_variables):
             trials = question.num_trials
-            count = 1 if trials is None else judge.vote_rule.likely_votes(trials)
+            if trials is None:
+                count = 1
+                by_judge[-1] += 1
+            else:
+                count = judge.vote_rule.likely_votes(trials)
+                by_judge = [
+                    sum(pair) for pair in zip(by_judge, judge.expected_votes(count), strict=True)
+                ]
             requests += count
-            votes += 0 if trials is None else count
             tokens = _QUESTION_TOKENS + text_tokens(text) + page_tokens * question.is_on_page
             tokens_in += count * tokens
         if not requests:
@@ -282,22 +289,16 @@ class _Estimator:
             input_tokens=tokens_in,
             cached_tokens=round(_CACHED_SHARE * tokens_in),
         )
-        own, of_first = requests, 0
-        if judge.preceding is not None:
-            of_first = votes
-            own = requests - votes + round(votes * SHARE_OF_SECOND)
-        expected = self._amounts_of_both(
-            in_requests(usage, own), in_requests(usage, of_first), _OUTPUT_TOKENS
-        )
+        usages = [in_requests(usage, round(count)) for count in by_judge]
+        expected = self._amounts_of_all(usages, _OUTPUT_TOKENS)
         return Range(expected.times(1 / _ONE), expected, expected.times(_ONE), _BY_POLICY)
 
-    def _amounts_of_both(self, own: JudgeUsage, first: JudgeUsage, least_output: int) -> Amounts:
-        """Return the use of a judge and of the one asked before it, each with its own price."""
-        judges = [(own, self._run.judge.model)]
-        if self._run.judge.preceding is not None:
-            judges.append((first, self._run.judge.preceding.model))
+    def _amounts_of_all(self, usages: Sequence[JudgeUsage], least_output: int) -> Amounts:
+        """Return the use of all judges of the run, each with its own price."""
         return total(
-            self._amounts(usage, least_output, model) for usage, model in judges if usage.judgments
+            self._amounts(usage, least_output, judge.model)
+            for usage, judge in zip(usages, self._run.judge.judges, strict=True)
+            if usage.judgments
         )
 
     def _amounts(self, usage: JudgeUsage, least_output: int, model: str) -> Amounts:
@@ -327,18 +328,18 @@ class _Estimator:
             () if self._run.keep_apart else stores_of_others(path.parent.parent, path.parent.name)
         ):
             try:
-                theirs = self._stored_in(other)
+                theirs = self._judgments_in(other)
             except JudgmentStoreError as error:
                 log.warning("%s", error)
             else:
                 found |= dict.fromkeys(theirs, (None, None))
-        return found | self._stored_in(path)
+        return found | self._judgments_in(path)
 
-    def _stored_in(self, path: Path) -> dict[str, tuple[str | None, str | None]]:
-        judge = self._run.judge
+    def _judgments_in(self, path: Path) -> dict[str, tuple[str | None, str | None]]:
+        *others, judge = self._run.judge.judges
         found = stored_judgments(path, judge, self._run.endpoint)
-        if judge.preceding is not None:
-            found |= stored_judgments(path, judge.preceding, None)
+        for other in others:
+            found |= stored_judgments(path, other, None)
         return found
 
     @cached_property
@@ -374,8 +375,8 @@ def stored_judgments(
         }
 
 
-def usage_by_rule(result: ResultFile, judge: JudgeSpec) -> tuple[JudgeUsage, JudgeUsage] | None:
-    """Return the use of a judge, and of the one asked before it, for a result that another rule made.
+def usage_by_rule(result: ResultFile, judge: JudgeSpec) -> list[JudgeUsage] | None:
+    """Return the use of each judge of a run for a result that another rule made.
 
     Votes are taken to be as long as the mean of all requests.
     """
@@ -383,10 +384,11 @@ def usage_by_rule(result: ResultFile, judge: JudgeSpec) -> tuple[JudgeUsage, Jud
     if usage is None:
         return None
     votes = planned_votes(result, judge)
-    own = max(usage.judgments - votes.stored + votes.own, 0)
-    if not own + votes.first:
+    *others, own = map(round, votes.by_judge)
+    own = max(usage.judgments - votes.stored + own, 0)
+    if not own + sum(others):
         own = 1
-    return in_requests(usage, own), in_requests(usage, votes.first)
+    return [in_requests(usage, requests) for requests in (*others, own)]
 
 
 def in_requests(usage: JudgeUsage, requests: int) -> JudgeUsage:

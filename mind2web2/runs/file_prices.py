@@ -25,7 +25,8 @@ def file_content(path: Path) -> JsonObject:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise UsageError(f"cannot read {FILE_NAME}: {reason}") from error
+        hint = "; texts need quotes" if isinstance(error, tomllib.TOMLDecodeError) else ""
+        raise UsageError(f"cannot read {FILE_NAME}: {reason}{hint}") from error
 
 
 def file_prices() -> dict[str, OwnPrice]:
@@ -49,7 +50,7 @@ def prices_in(prices: object) -> dict[str, OwnPrice]:
         where = f"{FILE_NAME}: prices of {model}"
         if any(isinstance(amount, dict) for amount in price.values()):
             raise UsageError(
-                f'{where}: write a name with a dot in quotes: [prices."{_dotted(model, price)}"]'
+                f'{where}: write a name with a dot in quotes: [prices."{_dotted_name(model, price)}"]'
             )
         check_keys(price, _PRICES, where)
         if not {"input", "output"} <= price.keys() or not all(map(_is_price, price.values())):
@@ -58,12 +59,12 @@ def prices_in(prices: object) -> dict[str, OwnPrice]:
     return own
 
 
-def _dotted(name: str, table: JsonObject) -> str:
+def _dotted_name(name: str, table: JsonObject) -> str:
     """Return the model's name, which TOML has split at its dots."""
     part = next((part for part, inner in table.items() if isinstance(inner, dict)), None)
     if part is None:
         return name
-    return _dotted(f"{name}.{part}", table[part])
+    return _dotted_name(f"{name}.{part}", table[part])
 
 
 def _is_price(value: object) -> bool:

@@ -9,13 +9,13 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from itertools import zip_longest
 from pathlib import Path
 
 from mind2web2.errors import JudgmentStoreError, UsageError
 from mind2web2.judge.admission import Admission, DualSemaphore
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import CachingJudge
+from mind2web2.judge.composed import opened_judge
 from mind2web2.judge.last_check import CheckRecord, last_check
 from mind2web2.judge.other_agents import SharingJudgmentStore
 from mind2web2.judge.protocol import QuestionObserver
@@ -35,7 +35,7 @@ from mind2web2.runs.answer import RunParts
 from mind2web2.runs.capturing import capture_settings, network_of
 from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.delivery import Sender, chosen_plugin, delivery_of
-from mind2web2.runs.replay import replayed_judge
+from mind2web2.runs.named_judge import judge_spec, replayed_judge
 from mind2web2.runs.settings import RunSettings
 from mind2web2.scripts.isolation.processes import DEFAULT_MEMORY_BYTES, ScriptLimits
 from mind2web2.scripts.isolation.run import Isolation
@@ -47,10 +47,10 @@ from mind2web2.utils.machine import memory_bytes
 NO_LIMIT = 1_000_000
 # Answers at once, at least and at most; a quarter of the machine's memory is for them.
 _LEAST_ANSWERS = 9
-_MOST_ANSWERS = 64
+_MAX_ANSWERS = 64
 _ANSWER_BYTES = 64 * 1024**2
 # Judgments in memory where nothing keeps them (about 30 MB).
-_MOST_OF_NO_FILE = 20_000
+_MAX_JUDGMENTS_IN_MEMORY = 20_000
 
 
 # The hook ``stores``, by the scheme of ``--judgments URL``: takes the agent's own file and the URL.
@@ -145,8 +145,8 @@ async def open_run(
         if settings.is_replay and judgments is not None:
             named = replayed_judge(settings, store, replayed_file(settings, judgments))
         else:
-            named = (own.judge or judge_spec(settings)).priced(settings.prices)
-        specs = named.in_turn()
+            named = (own.judge or judge_spec(settings)).with_prices(settings.prices)
+        specs = named.judges
         sender = _sender(settings, judgments, specs, store)
         budget = own.budget or budget_of(settings, named)
         if budget is not None:
@@ -156,18 +156,19 @@ async def open_run(
         clients: Sequence[ChatProvider] = ()
         if own.provider is None and not settings.is_replay:
             clients = [judge_client(spec) for spec in specs] if sender is None else sender.clients()
-        judge: CachingJudge | None = None
-        for spec, client in zip_longest(specs, clients):
-            judge = CachingJudge(
+
+        def make(spec: JudgeSpec, kind: type[CachingJudge] = CachingJudge) -> CachingJudge:
+            client = clients[specs.index(spec)] if clients else None
+            return kind(
                 spec,
                 own.provider or client,
                 store,
                 overwrite=settings.overwrite,
                 budget=budget,
-                first=judge,
                 observer=own.observer,
             )
-        assert judge is not None, "at least one judge decides"
+
+        judge = opened_judge(named, make)
         checks = (last_check(root, judge.identity) for root in check_roots)
         check = own.judge_check or next((found for found in checks if found is not None), None)
         clock = time.monotonic if sender is None else sender.worked_s
@@ -206,7 +207,7 @@ def _opened_store(
 
 def _store(settings: RunSettings, judgments: Path | None, others: Sequence[Path]) -> JudgmentStore:
     if judgments is None:
-        return JudgmentStore(None, most=_MOST_OF_NO_FILE)
+        return JudgmentStore(None, most=_MAX_JUDGMENTS_IN_MEMORY)
     if settings.is_replay:
         return open_for_replay(replayed_file(settings, judgments))
     if settings.judgments is None or not settings.is_shared:
@@ -232,28 +233,6 @@ def open_shared_store(path: Path, url: str) -> SharedStore:
 def replayed_file(settings: RunSettings, judgments: Path) -> Path:
     """Return the file that a replay reads: the one that the settings name, else the run's own."""
     return judgments if settings.judgments is None else Path(settings.judgments)
-
-
-def judge_spec(settings: RunSettings) -> JudgeSpec:
-    """Return the judge that the settings name, for a run that is not a replay.
-
-    Raises:
-        UsageError: its server cannot be used.
-    """
-    judge = JudgeSpec(
-        settings.model,
-        None if settings.is_replay else settings.judge_server(),
-        settings.llm_provider,
-        temperature=settings.judge_temperature,
-        reasoning_effort=settings.judge_reasoning_effort,
-        max_images=settings.max_images,
-        extra_body=settings.judge_extra_body,
-        votes=settings.votes,
-        outage_wait_s=settings.judge_outage_wait,
-        delivery=delivery_of(settings),
-    )
-    cascade = settings.judge_cascade
-    return judge if cascade is None else judge.preceded_by(cascade)
 
 
 def judge_client(judge: JudgeSpec) -> LLMClient:
@@ -288,7 +267,7 @@ def budget_of(settings: RunSettings, judge: JudgeSpec | None = None) -> Budget |
     """
     if settings.max_cost is None or settings.is_replay:
         return None
-    judge = judge or judge_spec(settings).priced(settings.prices)
+    judge = judge or judge_spec(settings).with_prices(settings.prices)
     return Budget(settings.max_cost, judge.model, judge.delivery, judge.own_price)
 
 
@@ -315,7 +294,7 @@ def run_parts(
         ahead=settings.goes_ahead,
         isolation=isolation_of(settings),
         as_of=settings.as_of,
-        barred=_barred(settings),
+        barred=_barred_list(settings),
         judge_check=judge_check,
         strict=settings.strict,
     )
@@ -323,11 +302,11 @@ def run_parts(
 
 def replaying_judge(named: JudgeSpec, store: JudgmentStore) -> CachingJudge:
     """Return a judge that answers from stored judgments alone."""
-    judge: CachingJudge | None = None
-    for spec in named.in_turn():
-        judge = CachingJudge(spec, None, store, first=judge)
-    assert judge is not None, "at least one judge decides"
-    return judge
+
+    def make(spec: JudgeSpec, kind: type[CachingJudge] = CachingJudge) -> CachingJudge:
+        return kind(spec, None, store)
+
+    return opened_judge(named, make)
 
 
 def _limits(settings: RunSettings) -> DualSemaphore:
@@ -370,7 +349,7 @@ def longest_block_s(settings: RunSettings) -> float:
     return min((settings.answer_timeout or math.inf) / 3, LONGEST_BLOCK_S)
 
 
-def _barred(settings: RunSettings) -> BarredList | None:
+def _barred_list(settings: RunSettings) -> BarredList | None:
     if settings.no_barred:
         return None
     return default_barred() if settings.barred is None else BarredList.read(settings.barred)
@@ -394,4 +373,4 @@ def concurrency_of(settings: RunSettings, limits: DualSemaphore) -> Concurrency:
 
 
 def _most_answers() -> int:
-    return min(_MOST_ANSWERS, memory_bytes() // 4 // _ANSWER_BYTES)
+    return min(_MAX_ANSWERS, memory_bytes() // 4 // _ANSWER_BYTES)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mind2web2.utils.entry_points import load_parts
+
+if TYPE_CHECKING:
+    from mind2web2.judge.judgment import JudgeIdentity
+    from mind2web2.judge.spec import JudgeSpec
 
 Value = TypeVar("Value")
 
@@ -54,6 +58,7 @@ class Setting:
         in_file: ``None`` for a setting of the command line alone.
         is_common: shown by ``--help``; the others by ``--help all``.
         has_option: whether the command line has it too.
+        names_judge: it names the judge in place of ``--judge_model``.
         see: the place in the docs that has the details.
         name: of the field in ``RunSettings``; it and ``default``, the field's, are filled in.
     """
@@ -72,6 +77,7 @@ class Setting:
     in_file: InFile | None = None
     is_common: bool = False
     has_option: bool = True
+    names_judge: bool = False
     see: str = ""
     name: str = ""
     default: object = None
@@ -107,25 +113,51 @@ def flag(
     return setting(False, declared)
 
 
+class PluginSettings:
+    """The base of the classes in which plugins declare settings: frozen dataclasses like ``RunSettings``."""
+
+    def conflicts(self, settings: Any) -> Iterator[str]:  # noqa: ARG002
+        """Yield what contradicts what, each in one line with the option to leave out or to add.
+
+        Args:
+            settings: the ``RunSettings``, whose module imports this one.
+        """
+        return iter(())
+
+    @property
+    def judge_model(self) -> str | None:
+        """Return the model that judges, if a setting here names it in place of ``--judge_model``."""
+        return None
+
+    def judge(self, judge: JudgeSpec) -> JudgeSpec:
+        """Return the judge of a run: that of the core's settings, or one that asks it."""
+        return judge
+
+    def replayed_judge(
+        self,
+        judge: JudgeSpec,
+        stored: Sequence[JudgeIdentity],  # noqa: ARG002 (for plugins)
+    ) -> JudgeSpec:
+        """Return the judge of a replay, likewise; ``stored`` are those that have judgments."""
+        return judge
+
+
 @cache
 def plugin_settings() -> tuple[type[Any], ...]:
-    """Return the classes in which plugins declare settings.
-
-    Each is a frozen dataclass like ``RunSettings``; its ``conflicts(settings)`` yields what contradicts what.
-    """
+    """Return the classes in which plugins declare settings, each a ``PluginSettings``."""
     return tuple(load_parts("settings").values())
 
 
 def declared_in(owner: type) -> dict[str, Setting]:
     """Return the settings that the fields of a dataclass declare, by their names."""
     return {
-        each.name: _declared(each.name, each.default, each.metadata[KEY])
+        each.name: _complete(each.name, each.default, each.metadata[KEY])
         for each in fields(owner)
         if KEY in each.metadata
     }
 
 
-def _declared(name: str, default: object, declared: Setting) -> Setting:
+def _complete(name: str, default: object, declared: Setting) -> Setting:
     flags = {flag or f"--{name}": meaning for flag, meaning in declared.flags.items()}
     return replace(
         declared,

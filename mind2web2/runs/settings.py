@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from mind2web2.errors import UsageError
-from mind2web2.judge.cascade import JudgeCascade
 from mind2web2.llm_client.settings import (
     DEFAULT_JUDGE_MODEL,
     OWN_PARAMETERS,
@@ -29,6 +28,7 @@ from mind2web2.rubric.vote_rule import ALWAYS, vote_rule
 from mind2web2.runs.setting import (
     Flag,
     InFile,
+    PluginSettings,
     Setting,
     declared_in,
     flag,
@@ -52,7 +52,6 @@ PLAIN = "plain"
 JUDGE_NAMES = (
     "llm_provider",
     "judge_model",
-    "judge_cascade",
     "judge_base_url",
     "judge_pool",
 )
@@ -433,21 +432,6 @@ class RunSettings:
             see="cost-and-speed.md#fewer-votes",
         ),
     )
-    judge_cascade: JudgeCascade | None = setting(
-        None,
-        Setting(
-            "use two judges instead of --judge_model. The cheap model votes first; the strong "
-            "model decides where those votes differ or a critical leaf would fail, and does all "
-            "extraction. Write CHEAP@SERVER if the cheap model has its own server, an address or "
-            "a file as for --judge_pool. Results name both models",
-            parse=JudgeCascade.parsed,
-            metavar="CHEAP,STRONG",
-            group=_JUDGE,
-            in_file=InFile('"gpt-5-nano,gpt-5"', (str,), JudgeCascade.parsed),
-            is_secret=True,
-            see="cost-and-speed.md#two-judges",
-        ),
-    )
     judge_outage_wait: float = setting(
         120.0,
         Setting(
@@ -729,7 +713,7 @@ class RunSettings:
     from_file: frozenset[str] = frozenset()
     # The settings of plugins: an object of a plugin's class if command line or file gave one of
     # them.
-    of_plugins: tuple[object, ...] = ()
+    of_plugins: tuple[PluginSettings, ...] = ()
 
     def of(self, kind: type[_Kind]) -> _Kind:
         """Return the settings that a plugin declares in a class of its own."""
@@ -787,13 +771,19 @@ class RunSettings:
     @property
     def named_model(self) -> str | None:
         """Return ``model`` where a setting names it."""
-        cascade = self.judge_cascade
-        return self.judge_model if cascade is None else cascade.strong
+        models = (each.judge_model for each in self.of_plugins)
+        return next(filter(None, models), self.judge_model)
+
+    @property
+    def other_judge_names(self) -> list[str]:
+        """Return the settings of plugins that name the judge here, in place of ``judge_model``."""
+        return [name for name in names_of_judge() if self.value(name) is not None]
 
     @property
     def names_a_judge(self) -> bool:
         """Return whether command line or file names provider, model or server of the judge."""
-        return not (self.given | self.from_file).isdisjoint(JUDGE_NAMES)
+        names = {*JUDGE_NAMES, *names_of_judge()}
+        return not (self.given | self.from_file).isdisjoint(names)
 
     @property
     def names_a_pool(self) -> bool:
@@ -859,6 +849,11 @@ def all_settings() -> dict[str, Setting]:
     return declared
 
 
+def names_of_judge() -> list[str]:
+    """Return the settings of plugins that name the judge in place of ``judge_model``."""
+    return [name for name, each in all_settings().items() if each.names_judge]
+
+
 def _owner(name: str) -> type[Any]:
     return next(kind for kind in plugin_settings() if name in declared_in(kind))
 
@@ -887,7 +882,7 @@ def _plugin_conflicts(settings: RunSettings) -> Iterator[str]:
         yield from settings.of(kind).conflicts(settings)
 
 
-def _given(settings: RunSettings, *names: str) -> str:
+def _given_options(settings: RunSettings, *names: str) -> str:
     return " and ".join(f"--{name}" for name in names if getattr(settings, name))
 
 
@@ -900,24 +895,10 @@ def _judge_conflicts(settings: RunSettings) -> Iterator[str]:
         yield "--overwrite asks everything again, --llm_provider replay asks nothing: leave one of them out"
     if settings.is_replay and settings.names_a_pool:
         yield "a replay asks no server: leave the judge pool out"
-    yield from _cascade_conflicts(settings)
-
-
-def _cascade_conflicts(settings: RunSettings) -> Iterator[str]:
-    cascade = settings.judge_cascade
-    if cascade is None:
-        return
-    if settings.judge_model not in (None, cascade.strong):
-        yield "--judge_cascade names both judges: leave --judge_model out"
-    if cascade.server is None and settings.names_a_pool and not settings.is_replay:
-        yield (
-            "the servers of a pool serve one model: write the first judge with its own, as in "
-            f"--judge_cascade {cascade.first}@http://localhost:8000/v1,{cascade.strong}"
-        )
 
 
 def _browser_conflicts(settings: RunSettings) -> Iterator[str]:
-    given = _given(settings, "proxy", "storage_state", "time_zone", "no_sandbox")
+    given = _given_options(settings, "proxy", "storage_state", "time_zone", "no_sandbox")
     if settings.cdp_url and given:
         yield f"--cdp_url captures in your own Chrome, with its connections and logins: leave {given} out"
     if settings.headed and settings.cdp_url:
@@ -925,7 +906,9 @@ def _browser_conflicts(settings: RunSettings) -> Iterator[str]:
 
 
 def _capture_conflicts(settings: RunSettings) -> Iterator[str]:
-    browser = _given(settings, "headed", "cdp_url", "storage_state", "time_zone", "no_sandbox")
+    browser = _given_options(
+        settings, "headed", "cdp_url", "storage_state", "time_zone", "no_sandbox"
+    )
     if browser and not settings.captures_pages:
         cause = "--no_capture" if settings.no_capture else "--llm_provider replay"
         yield f"{cause} captures nothing: leave {browser} out"

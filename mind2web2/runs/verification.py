@@ -19,6 +19,7 @@ from mind2web2.analysis.metrics import agent_metrics
 from mind2web2.analysis.summaries import ALL_RESULTS_NAME
 from mind2web2.errors import Mind2Web2Error, UsageError
 from mind2web2.judge.admission import DualSemaphore
+from mind2web2.judge.spec import JudgeRecord
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.transfer import copied_store, open_for_replay
 from mind2web2.pages.cache import CacheFileSys
@@ -31,7 +32,7 @@ from mind2web2.results.answers import (
     read_answer,
 )
 from mind2web2.results.freshness import NO_PROVENANCE, FilesNow
-from mind2web2.results.known_answers import agent_answers, task_answers, with_given
+from mind2web2.results.known_answers import agent_answers, task_answers
 from mind2web2.results.provenance import Provenance
 from mind2web2.results.result_file import ResultFile
 from mind2web2.results.stored_results import (
@@ -131,7 +132,7 @@ class Check:
         self.findings.append(Finding(kind, text))
 
 
-def verified(
+def check_results(
     paths: PathConfig, agent_name: str, task_ids: Sequence[str], judgments: Path | None
 ) -> list[Check]:
     """Check the results of these tasks; only temporary folders are written.
@@ -228,6 +229,8 @@ async def _compare_all(
     library = PageLibrary()
     places = asyncio.Semaphore(_AT_ONCE)
     limits = DualSemaphore(asyncio.Semaphore(1), asyncio.Semaphore(30))
+    # By judge, use of private networks and variables of the environment.
+    all_parts: dict[tuple[JudgeRecord, bool, tuple[str, ...]], RunParts] = {}
     with tempfile.TemporaryDirectory(prefix="mind2web2-verify-") as folder:
         root = Path(folder)
 
@@ -240,11 +243,16 @@ async def _compare_all(
             assert made_from is not None, "only such results are compared"
             async with places:
                 try:
-                    parts = _parts(made_from, store, library, limits)
+                    variables = made_from.inputs.variables
+                    key = made_from.judge, made_from.with_private_network, variables
+                    if key not in all_parts:
+                        all_parts[key] = _parts(made_from, store, library, limits)
                     setting = _setting(paths, agent_name, check, pages_of(str(check.task_id)))
                     text = read_answer(setting.answer.path)
-                    time = ScriptTime.recorded(made_from)
-                    again = await run_script_on_answer(setting, parts, text, _unread_log, time)
+                    time = ScriptTime.of_result(made_from)
+                    again = await run_script_on_answer(
+                        setting, all_parts[key], text, _unread_log, time
+                    )
                 except (Mind2Web2Error, OSError) as error:
                     _add_failure(check, " ".join(str(error).split()))
                     return
@@ -327,7 +335,7 @@ def _parts(
     )
     return run_parts(
         settings,
-        replaying_judge(judge.replayed(), store),
+        replaying_judge(judge.as_replay(), store),
         OwnParts(limits=limits),
         library=library,
     )
@@ -417,8 +425,7 @@ def summaries_checked(paths: PathConfig, agent_name: str, task_id: str | None) -
     content = mapping(_read(path))
     of = read_leniently(_SummaryTasks, content)
     tasks = of.tasks if of.missing_counted_as_zero else None
-    answers = with_given(agent_answers(root, agent_name), paths.answers_root / agent_name)
-    metrics = agent_metrics(agent_name, answers, tasks).as_json()
+    metrics = agent_metrics(agent_name, agent_answers(root, agent_name), tasks).as_json()
     derived = {name: value for name, value in metrics.items() if name != "warnings"}
     _compare_summary(check, path, content, derived, folder.glob("*/*/results/*.md.json"))
     merged = root / ALL_RESULTS_NAME

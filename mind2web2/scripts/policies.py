@@ -59,7 +59,7 @@ class Policy(Protocol):
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What scripts get from the command whose worker runs them, as in an evaluation.
+    """The worker's command gives scripts these, as in an evaluation.
 
     Args:
         aliases: of packages that scripts import, beside those that are built in.
@@ -239,6 +239,12 @@ class _BlankCache:
         """Return none."""
         return []
 
+    def note_shown(self, url: str, sha256: str | None) -> None:
+        """Note nothing."""
+
+    def note_captured(self, url: str) -> None:
+        """Note nothing."""
+
 
 @dataclass
 class PolicyScript:
@@ -269,7 +275,10 @@ class PolicyScript:
         return run
 
     def _unload(self, evaluate: EvaluateAnswer) -> None:
-        """Let the next run load a script afresh, so that it sees no globals of this one; files have none."""
+        """Let the next run load a script afresh, so that it sees no globals of this one.
+
+        Files have none.
+        """
         if self.path.suffix == RUBRIC_SUFFIX:
             self._loaded = evaluate
         else:
@@ -288,7 +297,7 @@ class PolicyScript:
         # Scripts take any cache.
         cache: Any = _BlankCache(policy)
         call = ScriptCall(self.path, "", "policy", "policy", answer, "policy")
-        with services_answered_by(_made_up_service):
+        with services_answered_by(_answer_service):
             result = await script_result(evaluate, call, client, cache, _log, stops, run.added)
         run.faults = client.ledger.script_faults
         run.score = result["final_score"]
@@ -311,5 +320,5 @@ class PolicyScript:
             ) from error
 
 
-async def _made_up_service(request: ServiceRequest, _ask: AskService) -> Any:
+async def _answer_service(request: ServiceRequest, _ask: AskService) -> Any:
     return {"geocode": [], "distance_matrix": {}, "by_id": None, "by_title": None}[request.name]

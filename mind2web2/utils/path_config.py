@@ -84,7 +84,7 @@ class PathConfig:
             return dated + sorted((name for name in names if not _is_dated(name)), key=natural_key)
         if self.eval_version not in names:
             where, known = self.eval_scripts_root, name_list(names)
-            raise UsageError(f"no eval version {self.eval_version} under {where}: there is {known}")
+            raise UsageError(f"no eval version {self.eval_version} under {where}. Found: {known}")
         return [self.eval_version]
 
     def find_script(self, task_id: str) -> ScriptFile | None:

@@ -125,7 +125,7 @@ FAULTS = {
     "the same museum twice": (
         " and museum.name not in seen",
         "",
-        ("wrong value scores", "3 times"),
+        ("same item scores twice", "3 times"),
     ),
     "a final score of the script's own": (
         "    return evaluator.get_summary()",

@@ -103,7 +103,7 @@ def test_pages_in_a_bucket_are_not_packed():
     """A submission would lack them."""
     run = call(main, "submit", AGENT, "--cache_root", "s3://bucket/pages")
     assert (run.returncode, run.stdout) == (2, "")
-    assert "submit packs folders: copy s3://bucket/pages to a disk" in run.stderr
+    assert "submit packs folders of this machine: copy s3://bucket/pages to a disk" in run.stderr
 
 
 @pytest.mark.parametrize(
@@ -210,6 +210,6 @@ def test_no_entry_without_results(project):
     """The archive is written, and one line says what is missing."""
     run = call(main, "submit", AGENT, "--task_list", "tasks.csv", "-o", "out/mine.zip")
     assert run.returncode == 0
-    assert "No leaderboard entry: " in run.stdout.splitlines()[-1]
+    assert "There is no entry for the leaderboard: " in run.stdout.splitlines()[-1]
     assert (project.root / "out/mine.zip").exists()
     assert "it needs --task_list" in call(main, "submit", AGENT).stdout

@@ -173,7 +173,7 @@ def test_an_unknown_agent_is_answered_with_the_one_that_was_meant(root, option):
     run = call(main, *words)
     assert run.returncode == 2
     assert f"no results of agent exampel under {root}: did you mean example?" in (run.stderr)
-    assert run.stderr.endswith("there are results of example\n")
+    assert run.stderr.endswith("There are results of example\n")
 
 
 @pytest.mark.parametrize("name", ["leaves.xlsx", "leaves"])

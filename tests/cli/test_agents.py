@@ -28,9 +28,9 @@ def test_no_results_are_one_line_that_names_whose_there_are(project, command, fo
     run = call(main, command, "boot")
     assert (run.returncode, run.stdout) == (2, "")
     assert run.stderr == (
-        "mind2web2: no results of agent boot under eval_results: did you mean bot? Else run mind2web2 "
-        "evaluate boot first; "
-        f"there are results of {AGENT}\n"
+        "mind2web2: no results of agent boot under eval_results: did you mean bot? Otherwise run mind2web2 "
+        "evaluate boot first. "
+        f"There are results of {AGENT}\n"
     )
 
 
@@ -54,7 +54,7 @@ def test_without_any_results_no_agent_is_named(project):
 def test_one_result_is_enough(project):
     """For metrics without a spread, and for a check."""
     assert call(main, "metrics", AGENT).returncode == 0
-    assert "Answers: 1; correct and up to date: 1" in call(main, "verify-results", AGENT).stdout
+    assert "1 answer: 1 correct and up to date" in call(main, "verify-results", AGENT).stdout
     assert project.result_paths()
 
 

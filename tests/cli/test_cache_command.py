@@ -192,7 +192,7 @@ def test_the_scripts(project, site):
 @pytest.mark.parametrize(
     ("command", "words", "message"),
     [
-        (main, ["cache", "nobody"], "no agent nobody under answers: there is bot"),
+        (main, ["cache", "nobody"], "no agent nobody under answers. Found: bot"),
         (
             main,
             ["cache", "bot", "--task_id", "none"],
@@ -277,7 +277,10 @@ def test_links_that_only_a_judge_sees(project, site):
         without_key = cache_bot("--judge_model", "m")
         assert without_key.returncode == 0
         assert "set OPENAI_API_KEY" in without_key.stderr
-        assert "were not looked for in 1 answer, as m could not be asked." in without_key.stdout
+        assert (
+            "In 1 answer, m could not be asked for links written as plain words."
+            in without_key.stdout
+        )
         for _ in range(2):
             assert cache_bot("--judge_base_url", judge.base_url).returncode == 0
         assert len(judge.requests) == 1
@@ -293,7 +296,7 @@ def test_an_answer_that_cannot_be_read(project):
     run = cache_bot("--no_llm")
     assert run.returncode == 1
     assert [line.partition(": left out: ")[0] for line in complaints(run.stderr)] == ["warning"]
-    assert "Answers that could not be read: 1 (lake/answer_2.md)" in run.stdout
+    assert "1 answer could not be read: lake/answer_2.md" in run.stdout
     assert "warning" not in run.stdout
 
 

@@ -57,7 +57,7 @@ async def test_elsewhere_than_on_a_terminal_there_is_a_line_a_page():
         "saved, but looks wrong: a puzzle",
         "failed: no such host",
         "failed: it yielded nothing",
-        "saved, but looks wrong: a puzzle, the page cached before stays",
+        "saved, but looks wrong: a puzzle, so the earlier page stays",
         "saved, copied from another task",
         "copied from another task",
     ]

@@ -80,7 +80,7 @@ def test_problems_are_listed_by_reason():
     assert "Suspect: challenge: looks like a challenge\n  https://example.com/odd (moon)\n" in text
     both = "challenge: looks like a challenge; http error: looks like a http_error"
     assert f"Suspect: {both}\n  https://example.com/odd (lake)\n" in text
-    assert "counted among pages and PDFs" in text
+    assert "also counted as pages or PDFs" in text
     assert "counted" not in printed(TaskPages("task", (page("a"),)))
 
 
@@ -96,7 +96,10 @@ def test_the_next_commands_are_suggested(monkeypatch):
     private = page("a", None, "refused_address", refused=(PRIVATE,))
     of_private = printed(TaskPages("task", (private,)))
     again = "mind2web2 cache bot --only failed --allow_private_network"
-    assert f"where you trust the answers: {again}\n" in of_private
+    assert (
+        f"If you trust the answers, to capture pages on this machine or its network: {again}\n"
+        in of_private
+    )
     assert "Next" not in of_private
     assert "Next" not in printed(TaskPages("task", (page("a"), page("b", "pdf"))))
 

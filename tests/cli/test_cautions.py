@@ -44,8 +44,8 @@ def test_the_counts_of_suspect_pages_add_up():
     """A claim whose page has two troubles is counted once; the way out can be copied."""
     result = claims(["challenge"], ["http_error", "challenge"], ["challenge"], [])
     assert told(result, "do it again") == [
-        "claims judged on pages that look wrong: 3 (challenge 2, challenge and http_error 1); look at these "
-        "pages; to capture them again: do it again"
+        "some claims were judged on pages that look wrong: 3 (challenge 2, challenge and http_error 1). Look "
+        "at these pages, or capture them again: do it again"
     ]
 
 
@@ -82,11 +82,14 @@ def test_unavailable_pages_of_claims_and_extractions_are_counted():
         {"name": "lakes", "url": "both", "unavailable": "refused"},
         {"name": "hills", "url": "read", "unavailable": None},
     ]
-    line = "unavailable cited pages: 2 (lake 2); claims on them count as failed; 2 extractions came out empty"
+    line = "2 cited pages unavailable (lake 2); claims on them count as failed; 2 extractions came out empty"
     assert told(result) == [line]
     result["provenance"] = made_from(refused_pages=["both", "never asked for"])
-    private = "; 1 of them on this machine or its network: add --allow_private_network where you trust the"
-    assert told(result) == [f"{line}{private} answers"]
+    private = (
+        "; 1 of them on this machine or its network (if you trust the answers, add "
+        "--allow_private_network)"
+    )
+    assert told(result) == [f"{line}{private}"]
 
 
 def test_a_doubt_names_only_the_page():
@@ -135,8 +138,8 @@ def test_refusals_of_the_judge_are_counted():
         {"name": "lakes", "declined": None},
     ]
     assert told(result) == [
-        "the judge refused to answer, twice each: votes 2, extractions 1 (lake 3); such votes count as not "
-        "supported, such extractions as empty"
+        "the judge refused to answer, twice each: votes 2, extractions 1 (lake 3). Such votes count as not "
+        "supported, and such extractions are empty"
     ]
 
 
@@ -151,7 +154,7 @@ def test_quotations_that_are_not_found_are_counted():
     assert told(result) == []
     second["evidence"]["pages"][0]["votes"] = [vote(quote={"text": "y", "match": "not_found"})]
     assert told(result) == [
-        "passages that the judge quoted and that are not in what it was shown: 1 of 2 (lake 1); this "
+        "the judge quoted passages that are not on the page as it was shown: 1 of 2 (lake 1). This "
         "changes no verdict"
     ]
 

@@ -2,12 +2,16 @@
 
 import asyncio
 import json
+from pathlib import Path
 
 import pytest
 from projects import ClaimJudge, Project, call, evaluate, read_json
 from result_parts import made_from
 
+from mind2web2.analysis.summaries import generate_result_summary
 from mind2web2.cli import main
+from mind2web2.runs.verification import summaries_checked
+from mind2web2.utils.path_config import PathConfig
 
 AS_BEFORE = "mind2web2 evaluate bot --judge_model judge-1 --no_capture"
 
@@ -127,8 +131,8 @@ def test_equal_answers_say_nothing_of_other_answers(tmp_path, monkeypatch, diffe
             add_result(tmp_path, f"task_{number}/answer_{run}", score)
     shown = " ".join(call(main, "metrics", "bot").stdout.split())
     none = (
-        "No interval for these tasks with other answers of the agent: all answers to a task have the "
-        "same score; the intervals above are for tasks at large."
+        "No interval for new answers to these same tasks: all answers to a task have the same score "
+        "(the intervals above are for tasks at large)."
     )
     assert (none in shown) is (difference == 0)
     assert ("partial completion 0% to 0%" in shown) is False
@@ -148,8 +152,13 @@ def test_length_and_time_come_from_the_answers_if_results_lack_them(tmp_path, mo
     folder.mkdir(parents=True)
     (folder / "answer_1.md").write_text("It is deep.")
     (folder / "answer_1.meta.json").write_text('{"time_seconds": 12.5}')
+    generate_result_summary("eval_results", "bot")
+    written = Path("eval_results/bot/summary.json").read_text()
     numbers = json.loads(call(main, "metrics", "bot", "--json").stdout)
     assert (numbers["avg_answer_word_count"], numbers["avg_time_seconds"]) == (3, 12.5)
+    assert Path("eval_results/bot/summary.json").read_text() == written
+    findings = summaries_checked(PathConfig(tmp_path), "bot", None).findings
+    assert not [each for each in findings if each.text.startswith("summary.json differs")]
 
 
 def test_a_metric_of_few_values_has_no_interval(tmp_path, monkeypatch):
@@ -183,11 +192,11 @@ def test_what_the_scores_rest_on(results):
     add_result(root, "d/answer_2", 1, eval_breakdown=[{"verification_tree": {"id": "root"}}])
     lines = call(main, "metrics", "bot").stdout.splitlines()
     rows = [" ".join(line.strip("│ ").replace("│", " ").split()) for line in lines]
-    assert "What the scores rest on: 3 claims judged" in rows
+    assert "Evidence behind the scores: 3 judged claims" in rows
     assert "failed: page unavailable 1 33% c 1 of 2" in rows
     assert "page looks wrong 0 0%" in rows
     assert "votes differ, of 3 1 33% c 1 of 2" in rows
-    assert "Extractions: 1 empty, as the judge refused to answer." in rows
+    assert "Extractions: 1 empty, because the judge refused to answer." in rows
     assert "Warning: answers that try to instruct the judge: 1 (d/answer_1.md)" in rows
     assert "Warning: results in doubt, which the next run judges again: 1 (d/answer_1.md)" in rows
     assert any(row.startswith("Warning: results without evidence") for row in rows)
@@ -208,11 +217,11 @@ def test_cautions_of_the_run_are_shown_again(results):
     }
     add_result(results.parent, "c/answer_1", 0, **more)
     lines = call(main, "metrics", "bot").stdout.splitlines()
-    assert "Warning: unavailable cited pages: 1 (c 1); claims on them count as failed" in lines
+    assert "Warning: 1 cited page unavailable (c 1); claims on them count as failed" in lines
     assert "Warning: leaf 'depth' is never judged, and counts 0 (c/answer_1.md)" in lines
     assert "Warning: unknown keyword 'soucre' is ignored (c/answer_1.md)" in lines
     of_others = call(main, "metrics", "bot", "--task_id", "a").stdout
-    assert "unavailable cited pages" not in of_others and "depth" not in of_others
+    assert "unavailable (" not in of_others and "depth" not in of_others
 
 
 def test_stale_results_and_answers_without_any(tmp_path, monkeypatch):
@@ -231,10 +240,10 @@ def test_stale_results_and_answers_without_any(tmp_path, monkeypatch):
     assert [
         line for line in run.stdout.splitlines() if line.startswith(("Warning", "Out", "Note"))
     ] == [
-        f"Warning: results out of date: 1; to judge them again: {AS_BEFORE}",
+        f"Warning: 1 result out of date. To judge again: {AS_BEFORE}",
         "Out of date: lake/answer_1.md: answer changed",
-        "Warning: answers that were never evaluated and are not counted: 1 (lake/answer_2.md); "
-        f"to judge them: {AS_BEFORE}",
+        "Warning: 1 answer never evaluated and not counted (lake/answer_2.md). "
+        f"To judge them: {AS_BEFORE}",
         "Note: not checked: whether pages have changed: no folder cache/bot",
     ]
 
@@ -256,7 +265,7 @@ def test_the_suggested_command_is_that_of_the_newest_result(tmp_path, monkeypatc
     add_result(tmp_path, "lake/answer_1", 1, provenance=made)
     run = call(main, "metrics", "bot", "--cache_root", "pages")
     assert (
-        "to judge them again: mind2web2 evaluate bot --judge_model local-judge "
+        "To judge again: mind2web2 evaluate bot --judge_model local-judge "
         "--judge_base_url http://127.0.0.1:8200/v1 --judge_reasoning_effort low --judge_temperature 0.5 "
         "--script_env LAKE_KEY --as_of answer --allow_private_network --cache_root pages\n"
     ) in run.stdout
@@ -286,7 +295,7 @@ def test_a_removed_task_can_be_forgotten(results):
         '[{"answer_name": "answer_1.md", "score": null, "reason": "x"}]'
     )
     told = call(main, "metrics", "bot").stdout
-    assert "whose stored results still count: eval_results/bot/ghost" in " ".join(told.split())
+    assert "but their stored results still count: eval_results/bot/ghost" in " ".join(told.split())
     assert "mind2web2 metrics bot --forget" in told and ghost.is_dir()
     for words, reason in (
         (["a"], "the task has answers in answers/bot/a"),
@@ -371,7 +380,7 @@ def test_two_agents_side_by_side(tmp_path, monkeypatch):
     rows = [" ".join(line.strip("│ ").replace("│", " ").split()) for line in lines]
     assert "better against bot, over the same 12 tasks" in rows
     assert any(row.startswith("partial completion 0.25 0.45 +0.20 0.1") for row in rows)
-    assert "More than chance in the choice of tasks: partial completion." in rows
+    assert "Larger than chance in the choice of tasks: partial completion." in rows
     assert all(len(line) <= 80 for line in lines if line.startswith(("│", "┏", "┡")))
 
 
@@ -453,7 +462,7 @@ def test_results_of_several_judges_are_not_averaged_in_silence(results):
         ),
         (
             ["bot", "--eval_version", "foo"],
-            "no eval version foo under eval_scripts: there is none",
+            "no eval version foo under eval_scripts. Found: none",
         ),
         (["bot", "--eval_results_root", "gone"], "no results of agent bot under gone"),
     ],

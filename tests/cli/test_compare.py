@@ -110,7 +110,7 @@ def test_three_agents():
     assert p_values["new", "old"]["p_holm"] == pytest.approx(3 / 2**9, abs=1e-6)
     assert p_values["old", "same"]["p_holm"] > 0.05
     text = call(main, "compare", "old", "same").stdout
-    assert "* no significant difference from the best at the 5% level:" in text
+    assert "* tied with the best at the 5% level:" in text
     assert "The observed difference would take" in text
 
 
@@ -129,7 +129,7 @@ def test_continuous_integration(words, status):
     """Status 4 where the whole interval lies below the margin, and only if asked."""
     run = call(main, "compare", *words)
     assert (run.returncode, run.stderr) == (status, "")
-    assert ("Worse than new by more than 0: old." in run.stdout) is (status == 4)
+    assert ("Shown to be worse than new by more than 0: old." in run.stdout) is (status == 4)
 
 
 def test_folders_of_results(project):
@@ -194,7 +194,7 @@ def test_leaves_behind_a_gate_count_at_the_gate(tmp_path, monkeypatch):
     }
     assert found["behind"] == 3
     text = " ".join(call(main, "compare", "one", "two").stdout.split())
-    assert "behind such a gate, and not counted: 3 leaves" in text
+    assert "Not counted: 3 leaves that only one of one and two skipped, behind such a gate." in text
 
 
 @pytest.mark.usefixtures("project")
@@ -240,7 +240,7 @@ def test_power_is_stated_within_possible_differences(tmp_path, monkeypatch):
         in text
     )
     assert (
-        "Such as (same claim, other verdict): task_0/answer_1/leaf_0, task_0/answer_1/leaf_1"
+        "Examples (same claim, other verdict): task_0/answer_1/leaf_0, task_0/answer_1/leaf_1"
         in text
     )
 

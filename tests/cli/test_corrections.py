@@ -240,7 +240,7 @@ def test_a_corrected_score_says_what_would_change_it(project):
     """
     label_whole(session_of(project), 14)
     text = " ".join(run("metrics", "bot").split())
-    assert "To halve the interval for these tasks:" in text
+    assert "To halve the interval for these tasks, judge" in text
     assert "If one label in twenty is wrong, the corrected score is about 5" in text
     found = json.loads(run("metrics", "bot", "--json"))["corrected"]
     assert found["corrected"] == pytest.approx(0.5, abs=0.1)

@@ -62,7 +62,7 @@ async def test_elsewhere_than_on_a_terminal_there_is_a_line_an_answer():
         "[1/9] lake/answer_2.md: 0.50",
         f"[2/9] lake/answer_1.md: no result: {reason}",
         "[3/9] lake/answer_3.md: 1, reused",
-        "[4/9] lake/answer_4.md: no result: as lake/answer_1.md",
+        "[4/9] lake/answer_4.md: no result: the same as lake/answer_1.md",
         "[5/9] lake/answer_5.md: 0.25 (judged again: answer changed)",
     ]
 

@@ -80,7 +80,7 @@ def test_a_later_run_is_known(project, server):
     assert "Answers to evaluate: 0 of 2; 2 have a result that is up to date." in told.stdout
     assert "Judge requests: 0." in told.stdout
     assert "Dollars: $0.0000." in told.stdout
-    assert "Cited pages that are not cached yet: 0." in told.stdout
+    assert "All cited pages are cached." in told.stdout
     again = run(server, "--estimate", "--overwrite")
     assert f"Estimate: {TASK}: answers 2 of 2, judge requests {asked}, " in again.stdout
     assert (
@@ -149,13 +149,13 @@ def test_an_unknown_price_is_reported(project, server):
     told = run(server, "--estimate", "--judge_model", "judge-1")
     assert told.returncode == 0
     assert (
-        "Dollars: not known, as there is no price for judge-1: mind2web2.toml may give it."
+        "Dollars: unknown, because mind2web2 has no price for judge-1. You can write it into mind2web2.toml."
         in told.stdout
     )
     assert project.results.exists() is False
     cascade = ("--judge_cascade", "judge-1,gpt-4o")
     of_two = run(server, "--estimate", *cascade).stdout
-    assert "no price for judge-1: mind2web2.toml may give it." in of_two
+    assert "no price for judge-1. You can write it into mind2web2.toml." in of_two
 
 
 @pytest.mark.usefixtures("project")
@@ -163,7 +163,7 @@ def test_a_replay_costs_nothing(server):
     told = run(server, "--estimate", "--llm_provider", "replay")
     assert (told.returncode, told.stdout) == (
         0,
-        "A replay answers from stored judgments: it asks nothing and costs nothing.\n",
+        "A replay judges from stored judgments. It asks nothing and costs nothing.\n",
     )
 
 
@@ -218,7 +218,7 @@ def test_answers_that_will_have_no_result_are_listed(project):
         re.M,
     )
     assert (
-        "Score 0 without a question: lake/answer_4.md: the agent gave an empty answer"
+        "Score 0, without asking the judge: lake/answer_4.md: the agent gave an empty answer"
         in told.stdout
     )
 
@@ -328,8 +328,8 @@ def test_extractions_are_filled_for_the_estimate(project):
     project.add_script_body(EXTRACTING)
     told = call(evaluate_main, "--agent_name", "bot", "--estimate").stdout
     assert "probably 14, based on the questions" in told
-    assert "By --ahead (this command: values): values probably 14 requests" in told
-    assert "gates probably 16 requests" in told
+    assert "With --ahead values, probably 14 requests" in told
+    assert "gates, probably 16 requests" in told
 
 
 def test_an_answer_whose_script_fails_is_not_estimated(project):

@@ -272,22 +272,22 @@ def test_a_wrong_key_ends_the_run_with_one_line(project):
         (["--agent_name", ".."], "agent '..' begins with a dot"),
         (["--agent_name", "a/../b"], "agent 'a/../b' contains"),
         (["--agent_name", "/etc"], "agent '/etc' contains"),
-        (["--agent_name", ""], "which agent?"),
-        (["--agent_name", "nobody"], "no agent nobody under answers: there is bot"),
+        (["--agent_name", ""], "name the agent to evaluate"),
+        (["--agent_name", "nobody"], "no agent nobody under answers. Found: bot"),
         (["--task_id", "../lake"], "task '../lake' begins with a dot"),
         (["--task_id", "a/b"], "task 'a/b' contains"),
         (
             ["--task_id", "sea"],
-            "no answers to task sea under answers/bot: there is lake",
+            "no answers to task sea under answers/bot. Found: lake",
         ),
         (["--eval_version", "../x"], "eval version '../x' begins with a dot"),
         (
             ["--eval_version", "2030_01_01"],
-            "no eval version 2030_01_01 under eval_scripts: there is example",
+            "no eval version 2030_01_01 under eval_scripts. Found: example",
         ),
         (["--answer_folder", "gone"], "no answers folder gone"),
         (["--eval_scripts_root", "gone"], "there is no folder gone"),
-        (["--cache_root", "gone", "--no_capture"], "--cache_root gone is no folder"),
+        (["--cache_root", "gone", "--no_capture"], "--cache_root gone is not a folder"),
         (
             ["--judgments", "x.jsonl"],
             "--judgments FILE goes with --llm_provider replay",
@@ -325,7 +325,7 @@ def test_an_agent_is_named_once(server):
     assert call(main, "evaluate", "bot", "--agent_name", "bot", url).returncode == 0
     run = call(main, "evaluate", "bot", "--agent_name", "other", url)
     assert (run.returncode, run.stderr.count("\n")) == (2, 1)
-    assert "which agent? Both " in run.stderr
+    assert "name one agent, not " in run.stderr
 
 
 def test_reasons_for_low_scores_are_reported(project, server):
@@ -343,7 +343,7 @@ def test_reasons_for_low_scores_are_reported(project, server):
     assert run.returncode == 0
     warnings = [line for line in run.stdout.splitlines() if line.startswith("Warning: ")]
     assert warnings == [
-        "Warning: unavailable cited pages: 1 (lake 1); claims on them count as failed",
+        "Warning: 1 cited page unavailable (lake 1); claims on them count as failed",
         "Warning: lake.py, line 20: leaf 'forgotten' is never judged, and counts 0 "
         "(lake/answer_1.md, lake/answer_2.md)",
     ]
@@ -366,7 +366,7 @@ def test_extractions_without_their_page_are_reported(project, server):
         assert run.returncode == 0
         warnings = [line for line in run.stdout.splitlines() if line.startswith("Warning: ")]
         assert warnings == [
-            "Warning: unavailable cited pages: 1 (lake 1); 2 extractions came out empty"
+            "Warning: 1 cited page unavailable (lake 1); 2 extractions came out empty"
         ]
 
 
@@ -491,7 +491,9 @@ def test_extracted_values_are_shown_for_writing_scripts(project, server):
     assert f"extracted name=why url=None declined=None value={value}" in run.stdout + run.stderr
     asked = len(server.requests)
     again = evaluate(server, "--self_debug").stdout.splitlines()
-    place = again.index("lake/answer_1.md: reused, the script did not run; stored values:")
+    place = again.index(
+        "lake/answer_1.md: reused, so its script did not run. These values are stored:"
+    )
     assert again[place + 1 : place + 4] == [
         "  why",
         "    {",
@@ -504,8 +506,8 @@ def test_unknown_keys_of_a_meta_file_are_named(project, server):
     """A slip would lose the agent's time without a word."""
     (project.root / "answers/bot/lake/answer_1.meta.json").write_text('{"time": 99}')
     told = (
-        "lake: ignored unknown keys in .meta.json files: answer_1: time;"
-        " known are time_seconds and created"
+        "lake: ignored unknown keys in .meta.json files: answer_1: time."
+        " Known keys: time_seconds and created"
     )
     assert f"Note: {told}" in evaluate(server).stdout
 
@@ -517,6 +519,7 @@ def test_the_time_stands_at_the_end(server):
     run = evaluate(server)
     assert re.fullmatch(r"Time: \d+ s\.", run.stdout.splitlines()[-2])
     assert (
-        run.stdout.splitlines()[-3] == "Why an answer has its score: mind2web2 show bot TASK ANSWER"
+        run.stdout.splitlines()[-3]
+        == "To see why an answer has its score: mind2web2 show bot TASK ANSWER"
     )
     assert "Judge use" not in run.stdout

@@ -12,12 +12,12 @@ from mind2web2.pages.cache import CacheFileSys
 HTML = b"<!doctype html><title>Lake</title><h1>The lake</h1><p>Depth: 80 m. Formed by a glacier long ago.</p>"
 NO_PROGRAMS = "/nonexistent"
 DOWNLOAD = (
-    "Warning: files that scripts could not download: 1 (lake 1), on this machine or its network: add "
-    "--allow_private_network where you trust the answers\n"
+    "Warning: scripts could not download files: 1 (lake 1), on this machine or its network (if you trust "
+    "the answers, add --allow_private_network)\n"
 )
 PRIVATE = (
-    "Warning: unavailable cited pages: 2 (lake 1, pond 1); claims on them count as failed; 2 of "
-    "them on this machine or its network: add --allow_private_network where you trust the answers\n"
+    "Warning: 2 cited pages unavailable (lake 1, pond 1); claims on them count as failed; 2 of "
+    "them on this machine or its network (if you trust the answers, add --allow_private_network)\n"
 )
 
 
@@ -129,7 +129,7 @@ def test_a_refusal_for_another_reason_is_not_blamed_on_private_addresses(project
     for task in ("lake", "pond"):
         project.add_script({"mail": ("It is deep.", "http://127.0.0.1:25/")}, task)
     run = evaluate(project, judge)
-    assert "unavailable cited pages: 2 (lake 1, pond 1); claims on them" in run.stdout
+    assert "2 cited pages unavailable (lake 1, pond 1); claims on them" in run.stdout
     assert "--allow_private_network" not in run.stdout
     assert evaluate(project, judge, "--allow_private_network").returncode == 0
     assert len(project.result_paths()) == 1
@@ -154,7 +154,7 @@ def test_nothing_is_captured_where_that_is_not_wanted(project, server, judge):
     run = evaluate(project, judge, "--no_capture", "--allow_private_network")
     assert (run.returncode, complaints(run.stderr)) == (0, [])
     assert run.stdout.startswith(
-        "Cited pages that are not cached yet: 2; their claims fail (--no_capture).\n"
+        "2 cited pages are not cached. With --no_capture, claims on them fail.\n"
     )
     assert server.requests == []
     assert project.task_summary("lake")["answer_1.md"]["score"] == 0.0

@@ -93,10 +93,12 @@ def test_a_run_that_is_stopped_goes_on_where_it_was(project, end):
             assert (process.returncode, stderr) == (130, "")
             stopped, under_way = stdout.splitlines()[-2:]
             assert stopped == (
-                "Stopped. 0 of 1 answer done, and every judgment so far is kept: the same command "
+                "Stopped. 0 of 1 answer done, and every judgment so far is kept. The same command "
                 "continues from here."
             )
-            assert re.match(r".* the server did not report the tokens of [12] requests ", under_way)
+            assert re.match(
+                r".* the server did not report the tokens of [12] requests, ", under_way
+            )
         else:
             assert process.returncode == -signal.SIGKILL
         assert stored_claims(project) == ["The lake is cold."] * 2 + ["The lake is deep."] * 2

@@ -119,7 +119,7 @@ def test_judging_again_takes_the_servers_of_a_pool(project, servers):
         assert run.returncode == 0, run.stderr
         assert "judged 2 times by m" in run.stdout and "agrees with the results" not in run.stdout
     check = f"mind2web2 check-judge --llm_provider openai --judge_model m {' '.join(pool)}"
-    assert f"How often is this judge right? {check}\n" in by_file.stdout
+    assert f"To see how often this judge is right: {check}\n" in by_file.stdout
 
 
 @pytest.mark.usefixtures("project")

@@ -67,7 +67,7 @@ def test_a_run_stops_at_its_budget_and_goes_on(project, server):
             [reason] = re.findall(no_result, run.stdout, re.M)
             assert reason == "max_cost 0.3 is reached; the judge's replies so far are stored"
             assert re.search(
-                r"^Budget: \$0\.\d+ of --max_cost 0\.3 spent, and nothing more",
+                r"^Budget: \$0\.\d+ of --max_cost 0\.3 spent, so the run asked nothing more",
                 run.stdout,
                 re.M,
             )

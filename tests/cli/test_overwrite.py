@@ -26,7 +26,7 @@ OPTIONS += ("--votes", "1", "--max_llm_requests", "1", "--max_concurrent_answers
 MIXED = {"answer_1.md": 0.0, "answer_2.md": 0.5, "answer_3.md": 1.0}
 CONTINUED = (
     "The same command asks everything again from the start. Without --overwrite, it judges the answers "
-    "without a new result by stored replies: those of this run, and earlier ones where it has asked nothing."
+    "that have no new result from stored replies: those of this run, or else earlier ones."
 )
 
 
@@ -149,7 +149,7 @@ def test_a_budget_that_does_not_suffice_is_continued_without_overwrite(project, 
     run = evaluate(server, "--overwrite", "--max_cost", "0.035")
     assert (run.returncode, len(server.calls) - before) == (1, 3)
     assert CONTINUED in run.stdout
-    assert "and nothing more was asked. With --overwrite, give a" in run.stdout
+    assert "so the run asked nothing more. With --overwrite, set" in run.stdout
     assert "continues with another" not in run.stdout
     assert scores(project) == {**dict.fromkeys(MIXED), "answer_1.md": 0.0}
     assert_continued_without_a_request(project, server)

@@ -67,7 +67,7 @@ def test_json_lines(project, tmp_path):
     run = pages("import", "bot", file)
     assert run.returncode == 0, run.stderr
     assert "Imported 5 pages" in run.stdout
-    assert f"no answer cites it (--task_id ID stores it in a task): {SITE}/uncited" in run.stdout
+    assert f"no answer cites it (--task_id ID stores it for a task): {SITE}/uncited" in run.stdout
     texts = {name: project.get_web(f"{SITE}/{name}") for name in ("weir", "lock", "boat", "moved")}
     assert {name: text.strip() for name, (text, _) in texts.items()} == {
         **dict.fromkeys(("weir", "moved"), TEXT),

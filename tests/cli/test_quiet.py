@@ -29,7 +29,9 @@ def lines(server, *words):
 def test_an_evaluation(server):
     """Scores, metrics, warnings and the answer without a result are there."""
     shown = lines(server, "evaluate", AGENT, "--no_capture", "--quiet")
-    assert [line for line in shown if line.startswith(("[", "Judge use", "Why an answer"))] == []
+    assert [
+        line for line in shown if line.startswith(("[", "Judge use", "To see why an answer"))
+    ] == []
     text = "\n".join(shown)
     for words in (
         "1: 1  2: 1  3: 1",

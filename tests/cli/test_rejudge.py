@@ -85,7 +85,7 @@ def test_the_same_judge_is_asked_afresh(project):
     first = call(main, "rejudge", "bot", "--times", "1")
     assert first.returncode == 0
     check = "mind2web2 check-judge --llm_provider openai --judge_model judge-1"
-    assert f"How often is this judge right? {check}\n" in first.stdout
+    assert f"To see how often this judge is right: {check}\n" in first.stdout
     found = rejudged("bot")["agents"]["bot"]
     assert len(judge.models) - asked == 3 * len(TASKS) * 2 * 4 * 2
     assert set(judge.models[asked:]) == {"judge-1"}
@@ -164,7 +164,7 @@ def test_an_estimate_asks_and_writes_nothing(project):
     asked = len(judge.models)
     run = call(main, "rejudge", "bot", "--estimate")
     assert run.returncode == 0
-    assert "bot: one of 3 judgments" in run.stdout
+    assert "bot: each of 3 judgments takes" in run.stdout
     assert "Answers to evaluate: 6 of 6" in run.stdout
     assert len(judge.models) == asked
     assert not (root / "rejudged").exists()

@@ -93,10 +93,10 @@ def test_a_file_that_is_wrong_gives_no_result(project):
     assert (
         "line 9, root.children[1].sources: no field 'url': did you mean 'urls'?" in outcome.stdout
     )
-    again = "The same command judges the answers without a result again"
+    again = "The same command tries the answers without a result again"
     assert again in outcome.stdout
     shown = call(main, "show", "bot", TASK)
-    assert "Why an answer has its score" not in outcome.stdout + shown.stdout
+    assert "why an answer has its score" not in outcome.stdout + shown.stdout
     assert "1 task: 1 faulty" in call(main, "rehearse", "--no_run").stdout
     path.with_suffix(".py").write_text("", encoding="utf-8")
     assert "two scripts for task lake: keep" in call(main, "rehearse").stderr

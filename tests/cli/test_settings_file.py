@@ -233,8 +233,8 @@ def test_cache_asks_the_model_that_the_file_names(project, server):
     without = call(main, "cache", "bot")
     assert (without.returncode, without.stderr) == (0, "")
     assert without.stdout.splitlines()[-1] == (
-        "Links written as plain words were not looked for in 1 answer, as no model was asked. Nothing is "
-        "missing if your answers use normal links."
+        "In 1 answer, no model was asked for links written as plain words. If your answers use normal "
+        "links, nothing is missing."
     )
     write(project, server, '[prices."local-judge"]\ninput = 2.0\noutput = 4.0\n')
     run = call(main, "cache", "bot")

@@ -90,7 +90,7 @@ def test_an_agent_is_shown_by_tasks(show):
         "Judged by o4-mini",
     ):
         assert words in run.stdout
-    assert run.stdout.endswith("Answers to a task: mind2web2 show bot lake\n")
+    assert run.stdout.endswith("To see the answers to a task: mind2web2 show bot lake\n")
 
 
 def test_a_task_is_shown_by_answers(show):
@@ -117,7 +117,7 @@ def test_an_answer_is_shown_with_all_that_decided(show, project, name):
     [text] = list((project.root / "cache/bot/lake").glob("*.txt"))
     for expected in (
         "bot / lake / answer_1: score 0",
-        "Rubric tree: 0 passed, 2 failed, 1 skipped. A node marked * is critical: a gate,",
+        "Rubric tree: 0 passed, 2 failed, 1 skipped. A node marked * is critical: it is a",
         "    0 = gate closed by critical gate 0",
         "  failed * gate",
         "      Claim: The lake is wide.",
@@ -246,15 +246,15 @@ def test_any_output_encoding_will_do(project, coding):
     [
         (
             ["cat"],
-            "no results of agent cat under eval_results: run mind2web2 evaluate cat first; there are",
+            "no results of agent cat under eval_results: run mind2web2 evaluate cat first. There are",
         ),
-        (["bot", "sea"], "no results of agent bot for task sea: there is lake, pond"),
+        (["bot", "sea"], "no results of agent bot for task sea; found: lake, pond"),
         (
             ["bot", "-dash"],
-            "no results of agent bot for task -dash: there is lake, pond",
+            "no results of agent bot for task -dash; found: lake, pond",
         ),
-        (["bot", "lake", "7"], "no result of answer 7 to task lake: there is answer_1"),
-        (["bot", "--failed"], "--failed goes with an answer"),
+        (["bot", "lake", "7"], "no result of answer 7 to task lake. Found: answer_1"),
+        (["bot", "--failed"], "--failed needs an answer"),
     ],
 )
 def test_a_wrong_name_is_answered_with_the_right_ones(show, words, message):
@@ -273,7 +273,7 @@ def test_the_package_can_be_run_as_a_module(project):
         text=True,
         check=True,
     )
-    assert run.stdout.endswith("Answers to a task: python -m mind2web2 show bot lake\n")
+    assert run.stdout.endswith("To see the answers to a task: python -m mind2web2 show bot lake\n")
 
 
 def test_public_names_are_listed():

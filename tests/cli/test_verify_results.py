@@ -81,7 +81,7 @@ def test_results_of_a_run_are_correct_and_up_to_date(example, caplog):
     before = {path: path.stat().st_mtime_ns for path in example.rglob("*")}
     exit_status, found, output = verify()
     assert (exit_status, found) == (0, [])
-    assert output.splitlines()[-1] == "Answers: 9; correct and up to date: 9"
+    assert output.splitlines()[-1] == "9 answers: 9 correct and up to date"
     assert sum(line.count("ok") for line in output.splitlines()) == 9
     assert {path: path.stat().st_mtime_ns for path in example.rglob("*")} == before
     assert caplog.text == ""
@@ -123,7 +123,7 @@ def test_a_changed_score_is_wrong(example, caplog):
         "Next, delete the result files that are wrong, then run from the stored judgments: "
         f"mind2web2 evaluate example --task_id {TASK} --judge_model" in output
     )
-    assert "Answers: 9; correct and up to date: 8; 1 wrong" in output
+    assert "9 answers: 8 correct and up to date, 1 wrong" in output
     assert caplog.text.count("result was changed after it was written, counts as none path=") == 1
     assert verify("--task_id", "library_facts")[:2] == (0, [])
 
@@ -239,7 +239,7 @@ def test_a_bug_in_one_replay_is_named_and_the_others_go_on(monkeypatch):
     assert exit_status == 3
     text = "its script cannot be run again: internal error: KeyError: 'a bug'"
     assert found == [("missing", NAME, text)]
-    assert "Answers: 9; correct and up to date: 8; 1 missing" in output
+    assert "9 answers: 8 correct and up to date, 1 missing" in output
 
 
 def test_a_result_that_was_changed_is_not_reused(example, monkeypatch):
@@ -502,7 +502,7 @@ def test_findings_are_available_as_json(example):
         (["nobody"], "no results of agent nobody under eval_results"),
         (
             ["example", "--task_id", "sea"],
-            "no answers or results of agent example to sea: there is library",
+            "no answers or results of agent example to sea. Found: library",
         ),
         (["example", "--eval_version", "v9"], "no eval version v9"),
         (["example", "--judgments", "gone.jsonl"], "no judgments at gone.jsonl"),
@@ -535,7 +535,7 @@ def test_a_run_says_which_scripts_changed_since_the_last_result(example, monkeyp
     ) as file:
         file.write("# newer\n")
     words = ["--agent_name", "example", "--llm_provider", "replay"]
-    said = "Eval script changed since the last result: library_facts.\n"
+    said = "These eval scripts changed since their last result: library_facts.\n"
     assert [said in call(evaluate_main, *words).stdout for _ in range(2)] == [
         True,
         False,

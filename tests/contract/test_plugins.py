@@ -117,8 +117,9 @@ def test_without_a_plugin_the_commands_name_it(without, plugin):
     assert (listed.returncode, listed.stderr) == (0, "")
     assert f"\n{plugin}: " not in f"\n{listed.stdout}"
     helped = run("mind2web2", "--help").stdout
+    fields = {part.name for part in OWN_PARTS if part.hook == "compositions"}
     for name in NAMES[plugin]:
-        if "://" in name or name.startswith("."):
+        if "://" in name or name.startswith(".") or name in fields:
             continue
         is_value = name in {part.name for part in OWN_PARTS if part.hook in ("judges", "engines")}
         option = "--engine" if name == "ray" else "--llm_provider"
@@ -129,6 +130,19 @@ def test_without_a_plugin_the_commands_name_it(without, plugin):
         assert (outcome.returncode, outcome.stderr.count("\n")) == (2, 1)
         assert f"needs the plugin {plugin}" in outcome.stderr
         assert re.search(rf"(?m)^ *(mind2web2 )?{name}(?![\w-])", helped) is None
+
+
+def test_a_stored_judge_names_the_plugin_that_it_needs(without, tmp_path):
+    """A result of two judges cannot be checked without the plugin that has their rule."""
+    run = without("cascade")
+    (tmp_path / "project" / "read.py").write_text(
+        "from mind2web2.judge.spec import JudgeRecord\n"
+        "JudgeRecord(provider='openai', endpoint='', model='a', first_model='b').as_replay()\n"
+    )
+    outcome = run("read")
+    assert outcome.stderr.splitlines()[-1].endswith(
+        "a judge of several models needs the plugin cascade"
+    )
 
 
 # The contract tests that concern the package itself; others are about documents and the wheel.

@@ -89,7 +89,7 @@ def test_the_example_works_outside_of_a_clone(unpacked, tmp_path):
     run = outside(unpacked, tmp_path, "example")
     assert (run.returncode, run.stderr) == (0, "")
     assert "museum_saturday │ example │ 1: 0.44  2: 1  3: 0" in run.stdout
-    assert run.stdout.endswith("Look at it: cd example; python -m mind2web2 view example\n")
+    assert run.stdout.endswith("To look at it: cd example; python -m mind2web2 view example\n")
     summary = json.loads((tmp_path / "example/eval_results/example/summary.json").read_text())
     assert round(summary["avg_score"], 4) == 0.6034
     again = outside(unpacked, tmp_path, "example")

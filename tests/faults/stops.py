@@ -96,7 +96,7 @@ def stopped(commands: Preloaded, scene: Scene, times: int, limit_s: float) -> Fi
         status = process.status()
         if status != _INTERRUPTED:
             problems.append(f"{where}: exit status {status}: {process.printed()[-400:]}")
-        elif times == 1 and "the same command continues from here" not in process.printed():
+        elif times == 1 and "The same command continues from here" not in process.printed():
             problems.append(f"{where}: it does not say how to go on: {process.printed()[-400:]}")
         return Figures(
             "",

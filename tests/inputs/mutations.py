@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 
 from inputs.hostile_files import HOSTILE_PIECES
 
-MOST_CHANGES = 6
-_MOST_REPEATS = 3000
+MAX_CHANGES = 6
+_MAX_REPEATS = 3000
 
 # Values that parsers stumble over, as they stand in files.
 _ODD_VALUES = (
@@ -65,7 +65,7 @@ _Change = Callable[[bytearray, random.Random], None]
 def mutated(seeds: Sequence[bytes], source: random.Random) -> bytes:
     """Return one of the seeds with a few changes."""
     content = bytearray(source.choice(seeds))
-    for _ in range(source.randint(1, MOST_CHANGES)):
+    for _ in range(source.randint(1, MAX_CHANGES)):
         source.choice(_CHANGES)(content, source)
     return bytes(content)
 
@@ -110,7 +110,7 @@ def _exchanged(content: bytearray, source: random.Random) -> None:
 def _repeated(content: bytearray, source: random.Random) -> None:
     start, end = _place(content, source)
     content[start:start] = bytes(content[start:end]) * source.choice(
-        (1, 2, 30, _MOST_REPEATS // max(1, end - start))
+        (1, 2, 30, _MAX_REPEATS // max(1, end - start))
     )
 
 

@@ -41,11 +41,8 @@ from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.judge.transfer import open_for_replay
 from mind2web2.llm_client import openai_protocol
-from mind2web2.llm_client.failures import (
-    RequestFailedError,
-    allowances_in,
-    failure_from_body,
-)
+from mind2web2.llm_client.allowances import allowances_in
+from mind2web2.llm_client.failures import RequestFailedError, failure_from_body
 from mind2web2.llm_client.settings import check_address, public_address
 from mind2web2.llm_client.structured_output import InvalidOutputError, read_template
 from mind2web2.llm_client.transport import Completion

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from mind2web2.judge.spec import JudgeSpec, keyed_part
+from mind2web2.judge.spec import keyed_part
 
 # These change when and where a request is answered, and the bill, but not the reply.
 NEUTRAL = (
@@ -56,11 +56,3 @@ def test_the_form_of_the_keyed_part_is_fixed():
     """Keys of stored judgments hold it."""
     given = '{"top_k": 1, "user": "x", "chat_template_kwargs": {"b": true, "a": 2}}'
     assert keyed_part(json.loads(given)) == '{"chat_template_kwargs":{"a":2,"b":true},"top_k":1}'
-
-
-def test_a_key_goes_to_no_other_server():
-    """It belongs to the strong judge's."""
-    here = JudgeSpec("m", "http://a/v1", api_key="key", first="cheap").preceding
-    there = JudgeSpec("m", "http://a/v1", api_key="key", first="cheap@http://b/v1").preceding
-    assert (here.base_url, here.api_key) == ("http://a/v1", "key")
-    assert (there.base_url, there.api_key) == ("http://b/v1", None)

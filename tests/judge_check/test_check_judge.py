@@ -167,7 +167,7 @@ def test_an_estimate_does_not_warn_of_pages_to_capture(check, tmp_path, caplog):
     (tmp_path / "labels.jsonl").write_text(json.dumps(row), encoding="utf-8")
     outcome = check("--labels", "labels.jsonl", "--judge_model", "right", "--estimate")
     assert (outcome.returncode, caplog.text) == (0, "")
-    assert "1 of the cases cite pages that are captured first" in outcome.stdout
+    assert "1 of the cases cite pages that a check captures first" in outcome.stdout
 
 
 def test_the_table_fits_eighty_columns(check, monkeypatch):
@@ -271,9 +271,9 @@ def test_results_name_the_last_check_of_their_judge(check, server, tmp_path):
 
     unchecked = call(evaluate_main, *evaluation)
     command = f"mind2web2 check-judge --judge_model right --judge_base_url {server.base_url}"
-    assert f"How often is this judge right? {command}\n" in unchecked.stdout
+    assert f"To see how often this judge is right: {command}\n" in unchecked.stdout
     shard = call(evaluate_main, *evaluation, "--shard", "1/1", "--eval_results_root", "shard_1")
-    assert f"How often is this judge right? {command}\n" in shard.stdout, (
+    assert f"To see how often this judge is right: {command}\n" in shard.stdout, (
         "kept where other runs look"
     )
     assert "judge_check" not in read_json(project.result_paths()[-1])["run"]
@@ -282,7 +282,7 @@ def test_results_name_the_last_check_of_their_judge(check, server, tmp_path):
     check(*words, "--sample", "4")
     check("--judge_model", "right", "--votes", "1", "--category", "or")
     other = call(evaluate_main, *evaluation, "--overwrite")
-    assert "How often is this judge right?" in other.stdout, "that judge saw no images"
+    assert "how often this judge is right" in other.stdout, "that judge saw no images"
     assert call(evaluate_main, *evaluation, "--overwrite", "--no_screenshots").returncode == 0
     found = read_json(project.result_paths()[-1])["run"]["judge_check"]
     assert (found["cases"], found["accuracy"], found["is_whole_set"]) == (4, 1, False)

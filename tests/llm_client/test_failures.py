@@ -11,16 +11,10 @@ from mind2web2.errors import (
     JudgeRequestError,
     JudgeUnavailableError,
 )
-from mind2web2.llm_client.failures import (
-    NOTHING_SAID,
-    Allowance,
-    Allowances,
-    Service,
-    allowances_in,
-    failure_from_body,
-    judge_error,
-    one_line,
-)
+from mind2web2.llm_client.allowances import NOTHING_SAID, Allowance, Allowances, allowances_in
+from mind2web2.llm_client.failures import failure_from_body
+from mind2web2.llm_client.judge_errors import Service, judge_error
+from mind2web2.utils.shown_text import one_line
 
 SERVICE = Service("openai http://localhost/v1", "OPENAI_API_KEY", "OPENAI_BASE_URL", ("sk-secret",))
 

@@ -7,13 +7,9 @@ from dataclasses import dataclass, field
 import pytest
 from virtual_time import run_virtually
 
+from mind2web2.llm_client.allowances import NOTHING_SAID, Allowance, Allowances
 from mind2web2.llm_client.chat import Slowdown, Usage
-from mind2web2.llm_client.failures import (
-    NOTHING_SAID,
-    Allowance,
-    Allowances,
-    RequestFailedError,
-)
+from mind2web2.llm_client.failures import RequestFailedError
 from mind2web2.llm_client.rate_limiter import RateLimiter
 from mind2web2.llm_client.retries import Attempts, RetryPolicy
 from mind2web2.llm_client.transport import Completion

@@ -14,19 +14,21 @@ from servers.local_http import Answer, LocalHttp
 
 from mind2web2.cli.suggestions import caching_command, suggested_check
 from mind2web2.errors import JudgeError, UsageError
-from mind2web2.judge.cascade import JudgeCascade
 from mind2web2.llm_client.base_client import (
     AsyncAzureOpenAIClient,
     AsyncOpenAIClient,
     LLMClient,
 )
 from mind2web2.llm_client.chat import ChatRequest
-from mind2web2.llm_client.failures import RequestFailedError, start_of
+from mind2web2.llm_client.failures import RequestFailedError
 from mind2web2.llm_client.openai_protocol import openai_connection
 from mind2web2.llm_client.settings import check_address
 from mind2web2.llm_client.structured_output import InvalidOutputError
 from mind2web2.plugins.batch.endpoints import batch_endpoints
+from mind2web2.plugins.cascade.models import JudgeCascade
+from mind2web2.plugins.cascade.settings import CascadeSettings
 from mind2web2.runs.settings import RunSettings
+from mind2web2.utils.shown_text import start_of
 
 QUESTION = ChatRequest(model="m", messages=[{"role": "user", "content": "q"}])
 KEY, SESSION_TOKEN = "sk-the-key", "the-session-token"
@@ -230,9 +232,10 @@ def test_an_address_that_is_none_is_not_repeated(address):
 def test_settings_show_no_secret():
     """Neither in words nor as Python shows them."""
     address = "https://reader:pass!word@judge.example/v1?key=query-key"
-    cascade = JudgeCascade.parsed(f"cheap@{address},strong")
+    cascade = JudgeCascade.parse(f"cheap@{address},strong")
     assert str(cascade) == "cheap@https://judge.example/v1,strong"
-    settings = RunSettings(judge_base_url=(address,), judge_cascade=cascade)
+    own = CascadeSettings(judge_cascade=cascade)
+    settings = RunSettings(judge_base_url=(address,), of_plugins=(own,))
     assert [secret for secret in SECRETS if secret in repr(settings)] == []
     assert cascade.first_server() == address
 

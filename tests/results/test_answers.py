@@ -88,7 +88,7 @@ def test_answers_to_a_task_without_a_script_are_listed(tmp_path):
 @pytest.mark.parametrize(
     ("agent", "task", "message"),
     [
-        ("nobody", None, "no agent nobody under .*: there is bot, other$"),
+        ("nobody", None, "no agent nobody under .*\\. Found: bot, other$"),
         ("bot/../bot", None, "agent 'bot/../bot' contains"),
         ("..", None, "agent '..' begins with a dot"),
         ("", None, "agent '' is empty"),
@@ -98,7 +98,7 @@ def test_answers_to_a_task_without_a_script_are_listed(tmp_path):
         (
             "bot",
             "missing",
-            "no answers to task missing under .*: there is empty, t, without_script$",
+            "no answers to task missing under .*\\. Found: empty, t, without_script$",
         ),
         (
             "bot",
@@ -326,7 +326,7 @@ def test_a_case_of_a_rehearsal_is_no_answer(tmp_path):
     note = "# the answer that deserves 1"
     text = f"---\n{note}\nexpect: 1.0\nextract: {{}}\n---\n\nThe lake is deep.\n"
     path = write(tmp_path / "answer_1.md", text.encode())
-    with pytest.raises(AnswerError, match="keep only what follows the second line"):
+    with pytest.raises(AnswerError, match="keep only the text below the second line"):
         read_answer(path)
     for sound in ("---\ntitle: lakes\n---\n", "---\nWe expect: 1\n"):
         assert read_answer(write(tmp_path / "answer_2.md", sound.encode())) == sound

@@ -5,7 +5,6 @@ import platform
 import subprocess
 import sys
 from collections import defaultdict
-from dataclasses import replace
 from importlib.metadata import version
 
 import pytest
@@ -14,13 +13,12 @@ from pydantic import create_model
 
 from mind2web2 import __version__
 from mind2web2.judge.spec import JudgeSpec
-from mind2web2.judge.voting import CASCADE_RULE
 from mind2web2.prompts import HashedText
-from mind2web2.results.provenance import JudgeRecord, Provenance, served_by
+from mind2web2.results.provenance import Provenance, served_by
 from mind2web2.results.settings_digest import library_versions, settings_sha256
 from mind2web2.utils.files import file_sha256, text_sha256
 
-JUDGE = JudgeRecord.of(JudgeSpec("judge-1"), "openai http://localhost/v1")
+JUDGE = JudgeSpec("judge-1").record("openai http://localhost/v1")
 MADE_FROM = Provenance(
     answer_sha256="a",
     script="example/t.py",
@@ -96,8 +94,7 @@ def test_versions_cover_everything_that_shapes_a_question():
 
 
 def test_a_judges_record_says_all_that_determines_its_replies():
-    """It names the judge that is asked first too, and leaves out parameters that change no reply."""
-    first = JudgeSpec("small-1")
+    """Parameters that change no reply are left out."""
     settings = JudgeSpec(
         "judge-1",
         temperature=0.5,
@@ -105,9 +102,8 @@ def test_a_judges_record_says_all_that_determines_its_replies():
         max_images=3,
         extra_body='{"top_k": 1, "user": "x"}',
         votes="1",
-        first=first,
     )
-    record = JudgeRecord.of(settings, "openai http://large/v1", "openai http://small/v1")
+    record = settings.record("openai http://large/v1")
     assert record.model_dump() == {
         "provider": "openai",
         "endpoint": "openai http://large/v1",
@@ -117,12 +113,10 @@ def test_a_judges_record_says_all_that_determines_its_replies():
         "max_images": 3,
         "extra_body": '{"top_k":1}',
         "votes": "1",
-        "first_model": "small-1",
-        "first_endpoint": "openai http://small/v1",
-        "doubt": CASCADE_RULE,
+        "first_model": None,
+        "first_endpoint": None,
+        "doubt": None,
     }
-    alone = JudgeRecord.of(replace(settings, first=None), "e", "openai http://small/v1")
-    assert (alone.first_model, alone.first_endpoint, alone.doubt) == (None, None, None)
 
 
 def test_served_models_are_counted():

@@ -163,7 +163,7 @@ def test_a_result_is_written_in_the_order_of_the_layout():
             "run": {"version": "1"},
         }
     )
-    result = ResultFile.of_summary({**RELEASED, "own": {1: (2,)}}, making)
+    result = ResultFile.of({**RELEASED, "own": {1: (2,)}}).completed(making)
     assert not result.is_edited
     assert list(result.document) == [
         *(

@@ -57,7 +57,7 @@ def test_it_counts_zero_in_every_command(project, arrive):
     with JudgeServer() as server:
         judge = ("--judge_base_url", server.base_url)
         told = call(main, "evaluate", AGENT, "--estimate", *judge)
-        assert f"Score 0 without a question: lake/answer_2.md: {REASON}" in told.stdout
+        assert f"Score 0, without asking the judge: lake/answer_2.md: {REASON}" in told.stdout
         run = call(main, "evaluate", AGENT, "--no_capture", *judge)
         assert (run.returncode, run.stderr) == (0, "")
         assert "1: 1  2: 0" in run.stdout

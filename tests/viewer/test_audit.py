@@ -143,7 +143,7 @@ async def test_an_auditor_labels_blind_by_keys(page, results, capsys):
     assert main(["audit", *arguments]) == 0
     printed = capsys.readouterr().out
     assert "Judge and ann: 2 leaves" in printed
-    assert "Undecidable: 1 leaf," in printed
+    assert "Not counted: 1 undecidable leaf." in printed
 
 
 async def test_a_held_or_repeated_key_labels_one_leaf(page, results):

@@ -90,7 +90,7 @@ def test_large_files_are_written_with_a_warning(write, monkeypatch, capsys):
     """It names the options; pictures beyond the bound of a page are left out."""
     monkeypatch.setattr("mind2web2.cli.results.view.LARGE_FILE_BYTES", 1000)
     _, whole = write()
-    assert "leave pages out with --no_pages" in " ".join(capsys.readouterr().out.split())
+    assert "Leave pages out with --no_pages" in " ".join(capsys.readouterr().out.split())
     monkeypatch.setattr(report, "_MAX_PICTURES_OF_A_PAGE_BYTES", 1000)
     _, bounded = write()
     assert bounded.count("[&quot;image&quot;") == 0 < whole.count("[&quot;image&quot;")
@@ -117,4 +117,4 @@ def test_unknown_agents_are_named(example_paths, capsys, words):
     assert main([*words, "--eval_results_root", root]) == 2
     message = capsys.readouterr().err
     assert f"no results of agent exampel under {root}: did you mean example?" in message
-    assert message.endswith("there are results of example\n")
+    assert message.endswith("There are results of example\n")

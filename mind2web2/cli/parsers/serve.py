@@ -14,14 +14,13 @@ from mind2web2.cli.options import (
     port_number,
     positive_seconds,
 )
-from mind2web2.runs.settings import JUDGE_SETTINGS, SETTINGS
+from mind2web2.runs.settings import JUDGE_SETTINGS, SETTINGS, names_of_judge
 from mind2web2.utils import values
 
 _SETTINGS = (
     "eval_scripts_root",
     "eval_version",
     *JUDGE_SETTINGS,
-    "judge_cascade",
     "votes",
     "judgments",
     "max_llm_requests",
@@ -89,5 +88,5 @@ def add_command(commands: Subcommands) -> None:
         "(claims on it fail), or capture it",
     )
     add_settings(parser, ["allow_private_network"], group=pages)
-    add_settings(parser, _SETTINGS, base=SCORING_DEFAULTS, changed=_CHANGED)
+    add_settings(parser, [*_SETTINGS, *names_of_judge()], base=SCORING_DEFAULTS, changed=_CHANGED)
     parser.set_defaults(run="mind2web2.cli.serve")

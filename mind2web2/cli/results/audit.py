@@ -55,8 +55,8 @@ def run(options: argparse.Namespace) -> int:
         _print_quality(console, "Judge and auditors on leaves that differ", found.differing)
         line(
             console,
-            "These leaves are not a random sample, and their labels were not blind: they count for "
-            "agreement alone.",
+            "These leaves are not a random sample, and their labels were not blind, so they "
+            "count only for agreement.",
         )
     if found.second_pass is not None:
         title = "Judge and auditors after the second pass, not blind"
@@ -82,7 +82,7 @@ def _export(export: LabelExport) -> int:
     if done.rows:
         line(
             console,
-            f"Check a judge by them: {program()} check-judge --labels {export.path}",
+            f"To check a judge with them: {program()} check-judge --labels {export.path}",
         )
     return 0 if done.rows else 1
 
@@ -96,11 +96,12 @@ def _print_quality(console: Console, title: str, found: JudgeQuality) -> None:
     ]
     _print_figures(console, f"{title}: {counted(found.labels, 'leaf')}", rows)
     if found.undecidable:
-        line(console, f"Undecidable: {counted(found.undecidable, 'leaf')}, not counted.")
+        line(console, f"Not counted: {counted(found.undecidable, 'undecidable leaf')}.")
     if found.stale:
         line(
             console,
-            f"Labels that no longer count, as the leaves were judged again: {found.stale}.",
+            f"{counted(found.stale, 'label')} no longer count, because the leaves were judged "
+            "again.",
         )
 
 

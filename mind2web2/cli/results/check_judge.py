@@ -62,7 +62,7 @@ _BELOW = 5
 _SILENT = logging.getLogger("mind2web2.estimated")
 _SILENT.disabled = True
 _OUTPUT_TOKENS = 400
-_STOPPED = "Stopped. Every reply so far is kept: the same command continues from here."
+_STOPPED = "Stopped. Every reply so far is kept. The same command continues from here."
 
 
 def run(options: argparse.Namespace) -> int:
@@ -104,7 +104,7 @@ def run(options: argparse.Namespace) -> int:
         is_json=options.json,
         least_share=options.fail_under,
     )
-    work = _estimated(check) if settings.estimate else _checked(check)
+    work = _print_estimate(check) if settings.estimate else _run_check(check)
     return run_to_exit(work, lambda: line(console, _STOPPED))
 
 
@@ -181,7 +181,7 @@ def _chosen_cases(options: argparse.Namespace) -> OtherCases:
     return replace(cases, labelled=labelled, is_recorded=is_recorded)
 
 
-async def _estimated(check: _Check) -> int:
+async def _print_estimate(check: _Check) -> int:
 
     settings = check.settings
     path = check.store_path
@@ -223,7 +223,8 @@ async def _estimated(check: _Check) -> int:
         if own["to_capture"]:
             line(
                 console,
-                f"{own['to_capture']:,} of the cases cite pages that are captured first and are not counted.",
+                f"{own['to_capture']:,} of the cases cite pages that a check captures first, so "
+                "they are not counted here.",
             )
     line(console, "Nothing was asked.")
     return 0
@@ -246,9 +247,9 @@ def _amounts(
     }
 
 
-async def _checked(check: _Check) -> int:
+async def _run_check(check: _Check) -> int:
 
-    checks = await _asked(check)
+    checks = await _ask_judges(check)
     found = [quality(check) for check in checks]
     for each in found:
         if check.chosen.is_recorded and (record := each.record()) is not None:
@@ -265,7 +266,7 @@ async def _checked(check: _Check) -> int:
     return 1 if any(each.failures for each in found) else 0
 
 
-async def _asked(check: _Check) -> list[JudgeCheck]:
+async def _ask_judges(check: _Check) -> list[JudgeCheck]:
     """Put the cases to each judge."""
     console, checking = check.console, check.checking
     checks = []
@@ -310,7 +311,8 @@ def _print_text(
     if ceiling is not None:
         line(
             console,
-            f"Annotators agree with the others on {percent(ceiling)}: no judge can be shown better.",
+            f"Annotators agree with each other on {percent(ceiling)}, so no judge can be shown to "
+            "be better than that.",
         )
     for comparison in compared:
         _print_comparison(console, comparison)
@@ -348,7 +350,7 @@ def _below(found: Sequence[Quality], least: float | None) -> list[str]:
     for each in found:
         share = each.overall.accuracy.value
         if least is not None and share is not None and share < least:
-            below.append(f"{each.check.name} {share:.3g}")
+            below.append(f"{each.check.name} {percent(share)}")
     return below
 
 
@@ -435,7 +437,8 @@ def _print_quality(console: Console, found: Quality) -> None:
     if found.weak:
         line(
             console,
-            f"* more errors than in the other categories, beyond chance: {', '.join(found.weak)}.",
+            "* more errors than chance explains, compared with the other categories: "
+            f"{', '.join(found.weak)}.",
         )
     if found.leaning is not None:
         line(console, f"The judge {found.leaning} (p = {found.lean_p:.2g}).")
@@ -446,8 +449,8 @@ def _print_quality(console: Console, found: Quality) -> None:
         )
     line(
         console,
-        f"Invalid replies: {check.repairs} asked again, {found.invalid} never valid. "
-        f"Declined: {found.declined}.",
+        f"Invalid replies: {check.repairs} asked again, {found.invalid} never valid. Refused: "
+        f"{found.declined}.",
     )
     for outcome in found.wrong[:_WRONG_SHOWN]:
         case, right, given = (
@@ -456,7 +459,7 @@ def _print_quality(console: Console, found: Quality) -> None:
         )
         line(
             console,
-            f"Wrong: {case.id}: {case.question} Right is {right}, given was {given}.",
+            f"Wrong: {case.id}: {case.question} Expected: {right}. Judge said: {given}.",
         )
     if len(found.wrong) > _WRONG_SHOWN:
         line(
@@ -466,15 +469,16 @@ def _print_quality(console: Console, found: Quality) -> None:
     for reason, count in found.failures.most_common():
         line(
             console,
-            f"No reply, which counts neither way: {counted(count, 'case')}: {reason}",
+            f"No reply, so not counted: {counted(count, 'case')}: {reason}",
         )
     used = check.usage.asked + check.usage.reused
     reused = check.usage.reused.judgments
     cost = "price unknown" if used.cost_usd is None else dollars(used.cost_usd)
     line(
         console,
-        f"{counted(used.judgments, 'judgment')}, {used.input_tokens:,} tokens in, {used.output_tokens:,} "
-        f"out, {cost}; {reused:,} of them were stored and are free now. Took {duration_text(check.seconds)}.",
+        f"{counted(used.judgments, 'judgment')}, {used.input_tokens:,} tokens in, "
+        f"{used.output_tokens:,} out, {cost}. {reused:,} of them were stored and cost nothing "
+        f"now. Took {duration_text(check.seconds)}.",
     )
 
 

@@ -44,8 +44,8 @@ def no_results(settings: RunSettings, eval_results_root: Path, agent_name: str) 
     }
     command = suggested_command(settings, "evaluate", agent_name)
     near = nearest_name(agent_name, others)
-    meant = "" if near is None else f"did you mean {near}? Else "
-    known = f"; there are results of {name_list(others)}" if others else ""
+    meant = "" if near is None else f"did you mean {near}? Otherwise "
+    known = f". There are results of {name_list(others)}" if others else ""
     return UsageError(
         f"no results of agent {agent_name} under {eval_results_root}: {meant}run {command} first{known}"
     )

@@ -34,15 +34,21 @@ def correction_lines(found: CorrectionFigures) -> Iterator[str]:
         f"{_interval(found.these_tasks)}, for tasks at large {_interval(found.tasks_at_large)}."
     )
     if found.to_halve:
-        yield f"To halve the interval for these tasks: {counted(found.to_halve, 'more answer')}."
+        yield (
+            "To halve the interval for these tasks, judge "
+            f"{counted(found.to_halve, 'more answer')}."
+        )
     if found.if_undecidable is not None:
         low, high = found.if_undecidable
-        yield f"With all undecidable leaves as not supported: {percent(low)}; as supported: {percent(high)}."
+        yield (
+            f"If all undecidable leaves were not supported, it would be {percent(low)}; if all "
+            f"were supported, {percent(high)}."
+        )
     if found.if_labels_are_wrong is not None:
         wrong = percent(found.if_labels_are_wrong)
         yield (
-            f"If one label in twenty is wrong, the corrected score is about {wrong}, which no interval "
-            "includes."
+            f"If one label in twenty is wrong, the corrected score is about {wrong}. The "
+            "intervals do not include this."
         )
 
 
@@ -100,7 +106,7 @@ def _bias(pair: CorrectedPair) -> str:
         one.low is not None and one.high is not None and not one.low <= 0 <= one.high
         for one in rates
     )
-    return "; the judge errs differently on the two agents" if is_biased else ""
+    return ", so the judge errs differently on the two agents" if is_biased else ""
 
 
 def _interval(found: Ends | None) -> str:

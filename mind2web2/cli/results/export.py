@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
         if output is None:
             continue
         if options.answers or options.anonymous:
-            raise UsageError(f"--{name} takes no --answers and no --anonymous")
+            raise UsageError(f"--{name} does not go with --answers or --anonymous")
         with warnings_on(console):
             line(console, export.write(output, names, root))
         return 0

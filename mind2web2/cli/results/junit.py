@@ -10,6 +10,7 @@ from mind2web2.results.scored_answer import ScoredAnswer
 from mind2web2.results.stored_results import answer_results_dir, latest_result
 from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.utils.junit import JUnitCase, JUnitSuite
+from mind2web2.utils.text import number
 
 _FIGURES = ("avg_score", "success_rate", "num_tasks", "num_runs")
 
@@ -41,7 +42,7 @@ def _cases(root: Path, agent: ReportedAgent) -> Iterator[JUnitCase]:
         yield JUnitCase(
             classname,
             name,
-            None if answer.score == 1.0 else f"score {answer.score:g}: {why}",
+            None if answer.score == 1.0 else f"score {number(answer.score)}: {why}",
             "\n".join(failed),
             time_s=answer.time_s,
         )

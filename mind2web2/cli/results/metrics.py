@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
     deleted = _forgotten(paths, names[0], dict.fromkeys(options.forget))
     console = plain_console()
     with warnings_on(console):
-        agents = [_reported(options, settings, paths, name, task_ids) for name in names]
+        agents = [_report_agent(options, settings, paths, name, task_ids) for name in names]
     comparisons = compared_with_first([(agent.name, agent.answers) for agent in agents], task_ids)
     root = paths.eval_results_root
     of_plugins = {agent.name: agent_figures(root, agent.name) for agent in agents}
@@ -101,7 +101,7 @@ def _forgotten(paths: PathConfig, agent_name: str, task_ids: Iterable[str]) -> l
     ]
 
 
-def _reported(
+def _report_agent(
     options: argparse.Namespace,
     settings: RunSettings,
     paths: PathConfig,
@@ -129,7 +129,7 @@ def _below(agents: Sequence[ReportedAgent], limit: float | None) -> list[str]:
     """Return the agents whose partial completion is below ``--fail_under``, each with it."""
     scores = {agent.name: agent.report.summary.shown_score for agent in agents}
     return [
-        f"{name} {score:g}"
+        f"{name} {number(score)}"
         for name, score in scores.items()
         if limit is not None and score is not None and score < limit
     ]
@@ -238,7 +238,7 @@ def _print_groups(console: Console, agent: ReportedAgent) -> None:
     if report.by_tag is not None and not report.by_tag:
         line(
             console,
-            f"{agent.name}: no leaf has a tag (tags=[...] in scripts, tags: in rubric files)",
+            f"{agent.name}: no leaf has a tag (write tags=[...] in scripts, tags: in rubric files)",
         )
     for tag in report.by_tag or ():
         leaves = counted(tag.leaves, "leaf")

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext, redirect_stdout
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rich.console import Console
 
@@ -28,13 +28,9 @@ from mind2web2.analysis.judgings import (
 )
 from mind2web2.cli.console import line, plain_console
 from mind2web2.cli.estimate import print_estimate
-from mind2web2.cli.evaluate import prepared
+from mind2web2.cli.evaluate import prepare_settings
 from mind2web2.cli.evaluate_run import run_evaluation
-from mind2web2.cli.options import (
-    CommandParser,
-    add_settings,
-    given_settings,
-)
+from mind2web2.cli.options import given_settings
 from mind2web2.cli.results.chosen import check_record
 from mind2web2.cli.results.strong_sample import (
     AUTO,
@@ -49,18 +45,18 @@ from mind2web2.cli.results.strong_sample import (
     strong_sample,
 )
 from mind2web2.cli.settings_file import paths_of, with_file
-from mind2web2.cli.suggestions import evaluation_options
 from mind2web2.errors import UsageError
 from mind2web2.llm_client.settings import endpoint_of
 from mind2web2.results.answers import TaskWork, select_work
-from mind2web2.results.provenance import JudgeRecord
 from mind2web2.results.stored_results import LoadedResult, latest_results
-from mind2web2.runs.session import budget_of, judge_spec
+from mind2web2.runs.named_judge import judge_spec
+from mind2web2.runs.recorded_settings import recorded_settings
+from mind2web2.runs.session import budget_of
 from mind2web2.runs.settings import (
     FOLDER_NAMES,
     SERVER_NAMES,
     RunSettings,
-    all_settings,
+    names_of_judge,
 )
 from mind2web2.utils.names import check_name
 from mind2web2.utils.text import counted, number, percent, percent_within, points
@@ -69,7 +65,6 @@ _TIMES = 3
 _JUDGE = (
     "llm_provider",
     "judge_model",
-    "judge_cascade",
     "judge_reasoning_effort",
     "judge_temperature",
     "judge_extra_body",
@@ -141,7 +136,7 @@ def run(options: argparse.Namespace) -> int:
         ]
         for agent in agents
     }
-    found = {agent.name: _compared(agent, judged[agent.name]) for agent in agents}
+    found = {agent.name: _figures_of(agent, judged[agent.name]) for agent in agents}
     check = _ranking(agents, judged, found)
     if options.json:
         content = {
@@ -170,15 +165,16 @@ def _agent(order: _Order, name: str) -> _Agent:
     check_record(folders, paths.eval_results_root, name)
     results = [found for _, _, found in latest_results(paths.eval_results_root, name)]
     newest = max(results, key=lambda found: found.path.name, default=None)
-    own, is_other, is_by_pool = _inherited(given, newest)
+    own, is_other, is_by_pool = _inherit_judge(given, newest)
     own = with_file(own, order.takes, is_announced=True)
     if is_by_pool and not own.names_a_pool:
         raise UsageError(f"the results of {name} were judged by a pool: give --judge_pool FILE")
     if own.is_replay:
         raise UsageError(
-            "a replay asks no judge: name one with --judge_model, and --llm_provider or --judge_base_url"
+            "a replay asks no judge: name the judge with --judge_model, and --llm_provider or "
+            "--judge_base_url"
         )
-    own = prepared(own)
+    own = prepare_settings(own)
     counted = Judging.read(paths.eval_results_root, name)
     scored = counted.scores()
     work = [
@@ -190,8 +186,8 @@ def _agent(order: _Order, name: str) -> _Agent:
     ]
     work = [task for task in work if task.answers]
     if not work:
-        raise UsageError(f"no answer of {name} that is there has a score: evaluate it first")
-    record = JudgeRecord.of(judge_spec(own))
+        raise UsageError(f"no answer of {name} has a score: evaluate it first")
+    record = judge_spec(own).record()
     # Folders of earlier versions are continued: what they did not know is not in their names.
     unnamed = {"votes"} if record.votes == "always" else set()
     if record.first_model is None:
@@ -202,15 +198,21 @@ def _agent(order: _Order, name: str) -> _Agent:
     return _Agent(name, own, work, counted, folder, times, is_other)
 
 
-def _inherited(given: RunSettings, newest: LoadedResult | None) -> tuple[RunSettings, bool, bool]:
+def _inherit_judge(
+    given: RunSettings, newest: LoadedResult | None
+) -> tuple[RunSettings, bool, bool]:
     """Return the settings with the judge of the newest result, where the command line names no other.
 
     Also return whether it is another one than that of the result, and whether a pool of servers is needed,
     which a result does not name.
     """
-    made = _settings_made_with(newest)
+    made_from = None if newest is None else newest.content.provenance
+    made = RunSettings()
+    if made_from is not None:
+        made = made.with_values(recorded_settings(made_from))
     is_by_pool = made.judge_pool is not None
-    named = given.given.intersection(_JUDGE)
+    judge_names = {*_JUDGE, *names_of_judge()}
+    named = given.given & judge_names
     # A server alone does not name another model.
     is_other = not named <= set(SERVER_NAMES)
     own = replace(
@@ -221,8 +223,8 @@ def _inherited(given: RunSettings, newest: LoadedResult | None) -> tuple[RunSett
     )
     if is_other:
         return own, True, False
-    taken: dict[str, Any] = {
-        name: getattr(made, name) for name in {*_JUDGE, "max_images", "votes"} - given.given
+    taken: dict[str, object] = {
+        name: made.value(name) for name in {*judge_names, "max_images", "votes"} - given.given
     }
     if "judge_pool" in taken:
         taken["judge_pool"] = None
@@ -232,7 +234,7 @@ def _inherited(given: RunSettings, newest: LoadedResult | None) -> tuple[RunSett
     closed = given.given | taken.keys()
     if not made.judge_base_url:
         closed -= set(SERVER_NAMES) - given.given
-    own = replace(own, **taken, given=closed)
+    own = replace(own.with_values(taken), given=closed)
     return own, bool(named) and _is_elsewhere(own, newest), is_by_pool and not named
 
 
@@ -243,13 +245,6 @@ def _is_elsewhere(settings: RunSettings, newest: LoadedResult | None) -> bool:
         return True
     endpoint = endpoint_of(settings.llm_provider, settings.judge_server())
     return endpoint != made_from.judge.endpoint
-
-
-def _settings_made_with(result: LoadedResult | None) -> RunSettings:
-    parser = CommandParser(add_help=False)
-    add_settings(parser, all_settings())
-    made_from = None if result is None else result.content.provenance
-    return given_settings(parser.parse_args(evaluation_options(made_from)))
 
 
 def _numbers(agent: _Agent) -> range:
@@ -296,7 +291,7 @@ def _judge_once(agent: _Agent, number: int, work: Sequence[TaskWork], purse: _Pu
         purse.left = round(purse.left - budget.spent_usd, 6)
         if budget.is_reached or purse.left <= 0:
             purse.is_empty = True
-            line(plain_console(), "--max_cost is reached: the same command continues.")
+            line(plain_console(), "--max_cost is reached. The same command continues.")
     return ended
 
 
@@ -361,7 +356,7 @@ def _print_estimates(agents: Sequence[_Agent]) -> int:
     for agent in agents:
         # By the results that count: what was judged again before is not asked again.
         settings = replace(agent.settings, overwrite=True)
-        line(plain_console(), f"{agent.name}: one of {counted(agent.times, 'judgment')}:")
+        line(plain_console(), f"{agent.name}: each of {counted(agent.times, 'judgment')} takes:")
         print_estimate(settings, agent.name, paths_of(settings, agent.name), agent.work)
     return 0
 
@@ -384,7 +379,7 @@ class _Figures:
     agreement: JudgeAgreement | None
 
 
-def _compared(agent: _Agent, judgings: Sequence[Judging]) -> _Figures:
+def _figures_of(agent: _Agent, judgings: Sequence[Judging]) -> _Figures:
 
     judges = (_judges(agent.counted), _judges(judgings[0]))
     has_other = judges[0] != judges[1] or len(judgings) == 1
@@ -464,13 +459,13 @@ def _repeated_lines(judge: str, found: Repeatability) -> Iterator[str]:
                 f"without it the 95% interval would be {percent(narrower)} narrower."
             )
     yield (
-        f"two judgments of a leaf differ at {_shown(found.flip_rate)}: of {counted(found.leaves, 'leaf')} "
-        f"decided every time, {found.ever_flipped} of them not alike."
+        f"two judgments of a leaf differ at {_percent_text(found.flip_rate)}: "
+        f"of {counted(found.leaves, 'leaf')} decided every time, {found.ever_flipped} of them not alike."
     )
 
 
 def _agreement_lines(judges: tuple[str, str], found: JudgeAgreement) -> Iterator[str]:
-    share = _shown(found.agreement)
+    share = _percent_text(found.agreement)
     kappa = _coefficient(found.kappa)
     ac1 = _coefficient(found.ac1)
     yield (
@@ -487,7 +482,7 @@ def _agreement_lines(judges: tuple[str, str], found: JudgeAgreement) -> Iterator
         yield f"partial completion {percent(by_results)}, by {judges[1]} {percent(by_other)}."
 
 
-def _shown(figure: Figure) -> str:
+def _percent_text(figure: Figure) -> str:
     return percent_within(figure.value, figure.low, figure.high)
 
 

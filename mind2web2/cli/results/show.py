@@ -47,7 +47,7 @@ from mind2web2.utils.text import counted, number
 
 _INDENT = "  "
 # Deeper nodes are not indented further, so that their text keeps a readable width.
-_MOST_INDENTED = 10
+_MAX_INDENTED_LEVELS = 10
 _STYLES = {"passed": "green", "failed": "red", "partial": "yellow", "skipped": "yellow"}
 
 
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     """Print an agent, a task or an answer, and return the exit status."""
     agent_name = check_name("agent", options.agent.rstrip("/"))
     if options.failed and options.answer is None:
-        raise UsageError("--failed goes with an answer: mind2web2 show AGENT TASK ANSWER --failed")
+        raise UsageError("--failed needs an answer: mind2web2 show AGENT TASK ANSWER --failed")
     settings = settings_of(options)
     root = paths_of(settings, agent_name).eval_results_root
     check_record(settings, root, agent_name)
@@ -69,7 +69,9 @@ def run(options: argparse.Namespace) -> int:
         if options.answer is None:
             _print_task(console, settings, agent_name, answers)
         else:
-            page = _AnswerPage(console, settings, agent_name, _named(answers, options.answer))
+            page = _AnswerPage(
+                console, settings, agent_name, _answer_named(answers, options.answer)
+            )
             page.print(has_passed=not options.failed)
     return 0
 
@@ -79,18 +81,18 @@ def _of_task(root: Path, agent_name: str, task_id: str) -> list[ScoredAnswer]:
     known = folder_names(root / agent_name)
     found = task_answers(root, agent_name, task_id) if task_id in known else []
     if not found:
-        cure = did_you_mean(task_id, known, f"there is {name_list(known)}")
-        raise UsageError(f"no results of agent {agent_name} for task {task_id}: {cure}")
+        cure = did_you_mean(task_id, known, f"found: {name_list(known)}")
+        raise UsageError(f"no results of agent {agent_name} for task {task_id}; {cure}")
     return found
 
 
-def _named(answers: Sequence[ScoredAnswer], name: str) -> ScoredAnswer:
+def _answer_named(answers: Sequence[ScoredAnswer], name: str) -> ScoredAnswer:
     stem = name.removesuffix(".md")
     for answer in answers:
         if answer.answer_name in (f"{stem}.md", f"answer_{stem}.md"):
             return answer
     known = name_list(_stem(answer) for answer in answers)
-    raise UsageError(f"no result of answer {stem} to task {answers[0].task_id}: there is {known}")
+    raise UsageError(f"no result of answer {stem} to task {answers[0].task_id}. Found: {known}")
 
 
 def _print_agent(
@@ -116,7 +118,7 @@ def _print_agent(
         line(console, f"Judged by {'; '.join(judges)}.")
     if tasks:
         command = suggested_command(settings, "show", agent_name, next(iter(tasks)))
-        line(console, f"Answers to a task: {command}")
+        line(console, f"To see the answers to a task: {command}")
 
 
 def _print_task(
@@ -137,7 +139,7 @@ def _print_task(
         rows.append((_stem(answer), number(answer.score), *leaves, words))
     headings = ("answer", "score", "passed", "failed", "skipped", "words")
     print_table(console, f"{agent_name}: {task_id}", headings, rows)
-    line(console, "passed, failed, skipped: leaves of the rubric tree.")
+    line(console, "The columns passed, failed and skipped count leaves of the rubric tree.")
     for answer in answers:
         if answer.reason is not None:
             outcome = "No result" if answer.score is None else f"Score {number(answer.score)}"
@@ -145,7 +147,7 @@ def _print_task(
     scored = next((answer for answer in answers if answer.score is not None), None)
     if scored is not None:
         command = suggested_command(settings, "show", agent_name, task_id, _stem(scored))
-        line(console, f"Why an answer has its score: {command}")
+        line(console, f"To see why an answer has its score: {command}")
 
 
 def _stem(answer: ScoredAnswer) -> str:
@@ -192,7 +194,7 @@ class _AnswerPage:
         if answer.reason is not None:
             self._text(f"Reason: {answer.reason}")
             if found is not None:
-                self._text("The tree below is of a stored result that does not count.")
+                self._text("The tree below comes from a stored result that does not count.")
         if found is not None:
             self._print_origin(found.content)
         self._print_files(folder, found)
@@ -242,8 +244,8 @@ class _AnswerPage:
             if undecided := sum(leaf.status == "initialized" for leaf in tree.leaves()):
                 listed += f", {undecided} never judged"
             self._text(
-                f"Rubric tree: {listed}. A node marked * is critical: a gate, left out of the mean; if it "
-                "scores below 1, its parent is 0."
+                f"Rubric tree: {listed}. A node marked * is critical: it is a gate that the mean "
+                "leaves out, and if it scores below 1, its parent is 0."
             )
             explained = explanations(tree)
             stack = [(tree, 0)]
@@ -256,7 +258,7 @@ class _AnswerPage:
 
     def _print_node(self, node: WrittenNode, depth: int, arithmetic: str | None) -> None:
 
-        indent = _INDENT * min(depth, _MOST_INDENTED)
+        indent = _INDENT * min(depth, _MAX_INDENTED_LEVELS)
         status = node.status.replace("initialized", "never judged")
         score = f" {number(node.score)}" if status == "partial" else ""
         is_sequence = node.children and node.strategy == "sequential"
@@ -283,9 +285,12 @@ class _AnswerPage:
         if node.evidence is not None:
             yield from self._evidence_lines(node.evidence)
         if node.superseded is not None:
-            yield f"Its own verdict, {node.superseded.status}, was overridden by the order of the sequence."
+            yield (
+                f"Its own verdict was {node.superseded.status}, but an earlier part of the "
+                "sequence fell short."
+            )
         if node.overruled is not None:
-            yield f"Its own verdict, {node.overruled.status}, was overridden by the script."
+            yield f"Its own verdict was {node.overruled.status}, but the script set another one."
 
     def _evidence_lines(self, evidence: Evidence) -> Iterator[str]:
         if evidence.claim:

@@ -33,7 +33,7 @@ TARGET = 0.02
 # With fewer answers a sample does not know its own error.
 _FIRST_SIZE = 30
 # A later look adds at least and at most this share of the answers judged so far.
-_LEAST_GROWTH, _MOST_GROWTH = 0.1, 1.0
+_LEAST_GROWTH, _MAX_GROWTH = 0.1, 1.0
 # With a budget, the sample grows by whole parts: a tenth of it, and as many answers as an interval
 # takes.
 _LEAST_PART, _SHARE_OF_PART = 6, 0.1
@@ -119,7 +119,7 @@ class StrongSample:
         if found is None or found.mean.is_within(self.sampling.target):
             return None
         least = max(1, round(_LEAST_GROWTH * size))
-        most = round(_MOST_GROWTH * size)
+        most = round(_MAX_GROWTH * size)
         more = found.mean.more_wanted(self.sampling.target)
         return min(len(self.order), size + min(most, max(least, more)))
 
@@ -319,8 +319,9 @@ def sample_lines(agent: str, found: Figures) -> Iterator[str]:
     if found.without_result:
         failed = counted(found.without_result, "answer")
         yield (
-            f"{agent}: {found.judge} failed on {failed} of the sample, and the others are no random choice: "
-            "they do not correct the score. The same command asks for the failed ones again."
+            f"{agent}: {found.judge} failed on {failed} of the sample. The rest is not a random "
+            "choice, so it does not correct the score. The same command asks for the failed ones "
+            "again."
         )
     if isinstance(found, NoSampleFigures):
         yield f"{agent}: no corrected score: {found.reason}."
@@ -333,10 +334,13 @@ def sample_lines(agent: str, found: Figures) -> Iterator[str]:
         f"{_price(found)}; weight of the results' judge {corrected.weight_of_judge:.2f}."
     )
     if found.more_wanted:
-        yield f"{agent}: for +-{found.target:g} judge {found.more_wanted} more."
+        yield (
+            f"{agent}: for an interval of {100 * found.target:g} points to either side, judge "
+            f"{counted(found.more_wanted, 'more answer')}."
+        )
     yield (
-        f"{agent}: the results pass wrongly {_share(found.wrong_passes)} of their passes and fail wrongly "
-        f"{_share(found.wrong_failures)} of their failures, by {found.judge}."
+        f"{agent}: according to {found.judge}, {_share(found.wrong_passes)} of the passes are "
+        f"wrong, and {_share(found.wrong_failures)} of the failures."
     )
 
 

@@ -23,11 +23,11 @@ from mind2web2.results.claim_facts import Reservation
 from mind2web2.results.freshness import ResultsNow
 from mind2web2.statistics.uncertainty import LEVEL, RESAMPLES, IntervalFigures
 from mind2web2.utils.names import name_list, natural_key
-from mind2web2.utils.text import counted, number, percent, signed, whole
+from mind2web2.utils.text import counted, number, percent, whole, with_sign
 
 _TASKS_SHOWN = 3
 # More are not worth their exact number, which depends on a small remainder of two estimates.
-_MOST_RUNS = 50
+_MAX_RUNS = 50
 _LEVEL = f"{LEVEL:.0%} interval"
 _AT_LARGE = f"{_LEVEL}\n(tasks at large)"
 _OF_PAIR = "for tasks at large, each of its pair alone"
@@ -41,9 +41,9 @@ _RESERVATIONS: Mapping[Reservation, str] = {
     "error": "failed: error while judging",
 }
 _OF_EXTRACTIONS: Mapping[Reservation, str] = {
-    "page_not_had": "empty, as a page was unavailable",
+    "page_not_had": "empty, because a page was unavailable",
     "suspect_page": "from pages that look wrong",
-    "declined": "empty, as the judge refused to answer",
+    "declined": "empty, because the judge refused to answer",
     "flagged": "from pages that try to instruct the judge",
 }
 
@@ -99,12 +99,12 @@ def print_metrics(console: Console, summary: AgentSummary) -> None:
     if summary.over_tasks is not None:
         line(
             console,
-            "Runs lack tasks: partial completion and success rate are means of the means of tasks, as in "
-            f"compare; summary.json has the means of runs, {percent(summary.avg_score or 0)} and "
-            f"{percent(summary.success_rate or 0)}.",
+            "Some runs lack tasks, so partial completion and success rate are averaged over the "
+            "means of tasks, as in compare. The means of runs, in summary.json, are "
+            f"{percent(summary.avg_score or 0)} and {percent(summary.success_rate or 0)}.",
         )
     if summary.these_tasks is not None:
-        above = "; the intervals above are for tasks at large" if is_sampled else ""
+        above = " (the intervals above are for tasks at large)" if is_sampled else ""
         line(console, f"{_other_answers(summary.these_tasks)}{above}.")
     _print_missing(console, summary.missing_bounds)
     for warning in summary.warnings:
@@ -115,12 +115,12 @@ def _other_answers(these: TheseTasks) -> str:
     """Return how far other answers to the same tasks might differ, where theirs do differ."""
     if these.low == these.high:
         return (
-            "No interval for these tasks with other answers of the agent: all answers to a task have the "
+            "No interval for new answers to these same tasks: all answers to a task have the "
             "same score"
         )
     return (
-        f"These tasks with other answers of the agent: partial completion {percent(these.low)} to "
-        f"{percent(these.high)} ({_LEVEL})"
+        f"{_LEVEL} for new answers to these same tasks: partial completion {percent(these.low)} "
+        f"to {percent(these.high)}"
     )
 
 
@@ -131,15 +131,15 @@ def _print_missing(console: Console, bounds: MissingBounds | None) -> None:
     (low, high), (low_rate, high_rate) = bounds.avg_score, bounds.success_rate
     line(
         console,
-        f"With all missing scores as 0, or as 1: partial completion {percent(low)} to {percent(high)}, "
-        f"success rate {percent(low_rate)} to {percent(high_rate)}.",
+        f"If all missing scores were 0 or 1, partial completion would be {percent(low)} or "
+        f"{percent(high)}, and the success rate {percent(low_rate)} or {percent(high_rate)}.",
     )
     lacking, others = bounds.at_missing, bounds.at_others
     if lacking is not None and others is not None:
-        hard = ": missing at hard tasks" if lacking < others else ""
+        hard = ", so scores are missing at hard tasks" if lacking < others else ""
         line(
             console,
-            f"Other answers to the tasks that lack some have {percent(lacking)} on average, answers to "
+            f"Tasks with a missing score average {percent(lacking)} on their other answers, and "
             f"complete tasks {percent(others)}{hard}.",
         )
 
@@ -155,7 +155,7 @@ def print_verdicts(console: Console, verdicts: VerdictCounts) -> None:
         _share_row(f"votes differ, of {verdicts.voted}", verdicts, _share_split),
         _share_row(f"quotations not found, of {quoted}", verdicts, _share_misquoted),
     ]
-    title = f"What the scores rest on: {counted(verdicts.claims, 'claim')} judged"
+    title = f"Evidence behind the scores: {counted(verdicts.claims, 'judged claim')}"
     headings = ("claims", "number", "share", "most of them in")
     print_table(console, title, headings, rows, texts=("most of them in",))
     counts = verdicts.extractions
@@ -221,20 +221,23 @@ def print_variation(console: Console, summary: AgentSummary) -> None:
         (low, high), (low_rate, high_rate) = bounds.avg_score, bounds.success_rate
         line(
             console,
-            f"With other verdicts on weak evidence, partial completion lies between {percent(low)} and "
-            f"{percent(high)}, the success rate between {percent(low_rate)} and {percent(high_rate)}.",
+            "Some verdicts rest on weak evidence. Had they gone the other way, partial "
+            f"completion would be between {percent(low)} and {percent(high)}, and the success "
+            f"rate between {percent(low_rate)} and {percent(high_rate)}.",
         )
     elif bounds.without:
         line(
             console,
-            f"No bounds for weak evidence: {counted(bounds.without, 'result')} of an earlier version or "
-            "without a rubric tree; `evaluate --llm_provider replay` writes results with bounds.",
+            f"There are no bounds for weak evidence, because {counted(bounds.without, 'result')} "
+            "came from an earlier version or has no rubric tree. `evaluate --llm_provider "
+            "replay` writes results with bounds.",
         )
     if variation is not None and variation.between_runs is not None:
         line(
             console,
-            f"Variance of scores: between tasks {variation.between_tasks:.2g}, between runs of a task "
-            f"{variation.between_runs:.2g} (the judge's own included, which mind2web2 rejudge separates).",
+            f"Variance of scores: {variation.between_tasks:.2g} between tasks, "
+            f"{variation.between_runs:.2g} between runs of a task (which includes the judge's own "
+            "variance: mind2web2 rejudge measures it).",
         )
 
 
@@ -243,7 +246,7 @@ def print_now(console: Console, now: ResultsNow, evaluate: str) -> None:
     if now.stale:
         line(
             console,
-            f"Warning: results out of date: {len(now.stale)}; to judge them again: {evaluate}",
+            f"Warning: {counted(len(now.stale), 'result')} out of date. To judge again: {evaluate}",
         )
     by_reason: dict[str, list[str]] = defaultdict(list)
     for name, reasons in now.stale.items():
@@ -253,8 +256,8 @@ def print_now(console: Console, now: ResultsNow, evaluate: str) -> None:
     if now.unevaluated:
         line(
             console,
-            f"Warning: answers that were never evaluated and are not counted: {len(now.unevaluated)} "
-            f"({name_list(now.unevaluated)}); to judge them: {evaluate}",
+            f"Warning: {counted(len(now.unevaluated), 'answer')} never evaluated and not counted "
+            f"({name_list(now.unevaluated)}). To judge them: {evaluate}",
         )
     for unchecked in now.unchecked:
         line(console, f"Note: not checked: {unchecked}")
@@ -283,7 +286,8 @@ def print_comparison(console: Console, comparison: AgentComparison) -> None:
             corrected = " (p-values corrected by Holm for all pairs of these agents)"
         line(
             console,
-            f"More than chance in the choice of tasks: {', '.join(clear) or 'no difference'}{corrected}.",
+            "Larger than chance in the choice of tasks: "
+            f"{', '.join(clear) or 'no difference'}{corrected}.",
         )
     _print_reasons(console, intervals)
     for warning in comparison.warnings:
@@ -334,15 +338,15 @@ def print_ranking(console: Console, found: Ranking, flips: Mapping[str, LeafFlip
         _print_metric(console, found, name, _METRICS[name].label)
     line(
         console,
-        "Differences, intervals and p-values: sign flips of the differences of tasks, each averaged over its "
-        f"runs. Intervals: {_OF_PAIR}"
-        f"{'; p-values: corrected for all pairs by Holm' if len(others) > 1 else ''}.",
+        "Differences, intervals and p-values come from sign flips of the tasks' differences, "
+        "each averaged over its runs. Intervals are "
+        f"{_OF_PAIR}{'; p-values are corrected for all pairs by Holm' if len(others) > 1 else ''}.",
     )
     pairs = found.metrics["avg_score"].against(first)
     for other in others:
         pair = pairs[other]
         _print_power(console, pair, found.num_tasks)
-        largest = ", ".join(f"{one.task_id} {signed(one.difference)}" for one in pair.largest)
+        largest = ", ".join(f"{one.task_id} {with_sign(one.difference)}" for one in pair.largest)
         if largest:
             line(console, f"Largest differences of {other} from {first}: {largest}")
         _print_flips(console, first, other, flips[other])
@@ -368,18 +372,19 @@ def _print_metric(console: Console, found: Ranking, name: str, label: str) -> No
     if len(metric.tied_with_best) > 1:
         line(
             console,
-            f"* no significant difference from the best at the 5% level: {', '.join(metric.tied_with_best)}.",
+            f"* tied with the best at the 5% level: {', '.join(metric.tied_with_best)}.",
         )
     else:
         line(
             console,
-            f"The best is {metric.tied_with_best[0]}; no other is tied with it at the 5% level.",
+            f"The best is {metric.tied_with_best[0]}, and no other agent is tied with it at the "
+            "5% level.",
         )
 
 
 def _cells(pair: Pair) -> Sequence[str]:
-    shown = "-" if pair.low is None else f"{signed(pair.low)} to {signed(pair.high)}"
-    return signed(pair.difference), shown, f"{pair.p_holm:.2g}"
+    shown = "-" if pair.low is None else f"{with_sign(pair.low)} to {with_sign(pair.high)}"
+    return with_sign(pair.difference), shown, f"{pair.p_holm:.2g}"
 
 
 def _print_power(console: Console, pair: Pair, tasks: int) -> None:
@@ -399,8 +404,9 @@ def _print_power(console: Console, pair: Pair, tasks: int) -> None:
     if split.between_runs is not None:
         line(
             console,
-            f"Variance of a task's difference: {split.of_difference:.2g}, of it between tasks "
-            f"{split.between_tasks:.2g} and between runs {split.between_runs / split.runs:.2g}.",
+            f"Variance of a task's difference: {split.of_difference:.2g}, with "
+            f"{split.between_tasks:.2g} between tasks and {split.between_runs / split.runs:.2g} "
+            "between runs.",
         )
 
 
@@ -413,8 +419,8 @@ def _for_observed(pair: Pair, power: Power, tasks: int) -> str:
     more, runs = "", power.runs_needed
     if runs is not None:
         more = f", or these tasks with {counted(runs, 'run')}"
-        if runs > _MOST_RUNS:
-            more = f"; with these tasks, more than {_MOST_RUNS} runs"
+        if runs > _MAX_RUNS:
+            more = f"; with these tasks, more than {_MAX_RUNS} runs"
     return f"The observed difference would take {counted(power.tasks_needed, 'task')}{more}."
 
 
@@ -431,7 +437,7 @@ def _print_flips(console: Console, first: str, other: str, flips: LeafFlips) -> 
         label = CAUSES[cause]
         if own.gained or own.lost:
             rows.append((label, str(own.gained), str(own.lost)))
-            examples.append(f"Such as ({label}): {', '.join(own.examples)}")
+            examples.append(f"Examples ({label}): {', '.join(own.examples)}")
     if rows:
         title = f"Verdicts that differ, of {counted(flips.matched, 'matched leaf')}"
         headings = ("cause", f"only {other} passes", f"only {first} passes")
@@ -441,18 +447,20 @@ def _print_flips(console: Console, first: str, other: str, flips: LeafFlips) -> 
     else:
         line(
             console,
-            f"No verdict differs: {first} and {other} have {counted(flips.matched, 'matched leaf')}.",
+            f"No verdict differs between {first} and {other}, on "
+            f"{counted(flips.matched, 'matched leaf')}.",
         )
     if flips.behind:
         line(
             console,
-            f"Skipped by one of {first} and {other} behind such a gate, and not counted: "
-            f"{counted(flips.behind, 'leaf')}.",
+            f"Not counted: {counted(flips.behind, 'leaf')} that only one of {first} and {other} "
+            "skipped, behind such a gate.",
         )
     if flips.unmatched:
         line(
             console,
-            f"Leaves that only one of {first} and {other} has, not compared: {flips.unmatched}.",
+            f"Not compared: {counted(flips.unmatched, 'leaf')} that only one of {first} and "
+            f"{other} has.",
         )
 
 
@@ -460,6 +468,8 @@ def print_verdict(console: Console, found: Ranking, worse: Sequence[str], margin
     """Print whether ``--fail_if_worse`` applies."""
     first = found.agents[0]
     if worse:
-        line(console, f"Worse than {first} by more than {margin:g}: {', '.join(worse)}.")
+        line(
+            console, f"Shown to be worse than {first} by more than {margin:g}: {', '.join(worse)}."
+        )
         return
-    line(console, f"None is shown to be worse than {first} by more than {margin:g}.")
+    line(console, f"No agent is shown to be worse than {first} by more than {margin:g}.")

@@ -63,7 +63,9 @@ def run_view(options: argparse.Namespace) -> int:
             features["labels"] = DifferingLabels(catalog, options.audits_root, name).routes()
     else:
         auditor = check_name("auditor", options.audit)
-        audit = AuditSettings(options.audits_root, _audited(catalog), auditor, options.second)
+        audit = AuditSettings(
+            options.audits_root, _agent_of_audit(catalog), auditor, options.second
+        )
         features = {"audit": AuditSession(catalog, audit).routes()}
     first_view = "" if options.audit is None else "#/audit"
     address = f"http://{shown_host}:{port}/?token={session.token}{first_view}"
@@ -71,7 +73,8 @@ def run_view(options: argparse.Namespace) -> int:
     line(console, f"Open {address}")
     line(
         console,
-        "The address holds the key of this session: keep it to yourself. Ctrl-C ends the viewer.",
+        "The address contains the key of this session, so keep it to yourself. Ctrl-C ends the "
+        "viewer.",
     )
     # Where the output is a pipe, the address is wanted now.
     console.file.flush()
@@ -103,8 +106,8 @@ def run_report(options: argparse.Namespace) -> int:
     if size > LARGE_FILE_BYTES:
         line(
             console,
-            "Warning: browsers open a file of this size slowly, or not at all; leave pages out with "
-            "--no_pages, or choose tasks with --tasks",
+            "Warning: browsers open a file of this size slowly, or not at all. Leave pages out "
+            "with --no_pages, or choose tasks with --tasks",
         )
     return 0
 
@@ -117,11 +120,11 @@ def _page_routes(settings: RunSettings, catalog: Catalog, reviewer: str | None) 
     return PageRoutes(review, catalog.agents()).routes()
 
 
-def _audited(catalog: Catalog) -> str:
+def _agent_of_audit(catalog: Catalog) -> str:
     """Return the agent of an audit."""
     agents = catalog.agents()
     if len(agents) != 1:
-        raise UsageError(f"an audit is of one agent: {program()} view AGENT --audit NAME")
+        raise UsageError(f"an audit is about one agent: {program()} view AGENT --audit NAME")
     return agents[0]
 
 

@@ -27,8 +27,8 @@ from mind2web2.utils.text import counted
 # The folder of the first of two judges, within that of the other: a job has one model.
 _OF_FIRST = "first"
 MAY_STOP = (
-    "A batch may take up to a day. This command may be stopped at any time (Ctrl-C): the provider continues "
-    "with batches, and the same command fetches their results."
+    "A batch may take up to a day. You may stop this command at any time (Ctrl-C). The provider goes on, and "
+    "the same command fetches the results."
 )
 
 
@@ -124,16 +124,16 @@ async def left_open(settings: RunSettings, folder: Path, store: JudgmentStore) -
     try:
         records = await asyncio.to_thread(BatchFolder(folder).records)
     except UsageError as error:
-        return f"Batches of an earlier run may be open: {error}."
+        return f"Batches of an earlier run may still be open: {error}."
     keys = [key for each in records if each.endpoint == endpoint for key in each.questions]
     missing = [key for key in keys if await store.get(key, endpoint) is None]
     if not missing:
         return None
     without = " and without --overwrite" if settings.overwrite else ""
     return (
-        f"Warning: an earlier run with --batch left {counted(len(missing), 'request')} in "
-        "batches that are open and paid for. This run asks those that it needs again, and pays "
-        f"for them again; the same command with --batch{without} fetches their results."
+        f"Warning: an earlier run with --batch left {counted(len(missing), 'request')} in open "
+        "batches, which are paid for. This run asks again what it needs, and pays again. To "
+        f"fetch the results of the batches instead, run the same command with --batch{without}."
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mind2web2.runs.setting import Setting, flag, setting
+from mind2web2.runs.setting import PluginSettings, Setting, flag, setting
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils import values
 
@@ -14,7 +14,7 @@ _COSTS = "costs"
 
 
 @dataclass(frozen=True)
-class BatchSettings:
+class BatchSettings(PluginSettings):
     """The settings of a run whose questions go out in batch jobs."""
 
     batch: bool = flag(
@@ -55,9 +55,3 @@ class BatchSettings:
             )
         if "max_llm_requests" in settings.given:
             yield "--max_llm_requests does not limit a batch: leave it out with --batch"
-        cascade = settings.judge_cascade
-        if cascade is not None and cascade.server is not None:
-            yield (
-                "--batch asks the batch endpoints of one provider: "
-                "write the first judge without a server"
-            )

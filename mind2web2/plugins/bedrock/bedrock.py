@@ -8,8 +8,9 @@ from typing import Any
 from urllib.parse import quote
 
 from mind2web2.errors import UsageError
-from mind2web2.llm_client.failures import Service
+from mind2web2.llm_client.claude_protocol import VERSION, ClaudeTransport
 from mind2web2.llm_client.http_pool import HttpReply, RequestContent, Server
+from mind2web2.llm_client.judge_errors import Service
 from mind2web2.llm_client.providers import Provider
 from mind2web2.llm_client.settings import (
     ADDRESS_GIVEN,
@@ -22,7 +23,6 @@ from mind2web2.llm_client.settings import (
     variable,
 )
 from mind2web2.llm_client.transport import json_bytes
-from mind2web2.plugins.anthropic.claude import VERSION, ClaudeTransport
 
 
 def bedrock_transport(base_url: str | None, _api_key: str | None) -> BedrockTransport:

@@ -65,7 +65,7 @@ class _Nodes:
     ray: Any = None
 
     @asynccontextmanager
-    async def connected(self) -> AsyncIterator[None]:
+    async def connect(self) -> AsyncIterator[None]:
         """Connect to the cluster."""
         address = self.settings.of(ClusterSettings).ray_address
         async with connect_ray(address) as self.ray:

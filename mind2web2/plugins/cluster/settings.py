@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mind2web2.runs.setting import Setting, setting
+from mind2web2.runs.setting import PluginSettings, Setting, setting
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils import values
 
@@ -13,7 +13,7 @@ RAY = "ray"
 
 
 @dataclass(frozen=True)
-class ClusterSettings:
+class ClusterSettings(PluginSettings):
     """The settings of a run on a cluster."""
 
     ray_address: str | None = setting(
@@ -46,5 +46,5 @@ def engine_conflicts(settings: RunSettings) -> Iterator[str]:
             yield f"--{name} belongs to one machine: leave it out with --engine ray"
     if not settings.is_shared:
         yield "the nodes of a cluster share judgments: add --judgments postgresql://HOST/DATABASE"
-    if settings.judge_cascade is not None:
-        yield "the nodes of a cluster ask one judge: leave --judge_cascade out with --engine ray"
+    for name in settings.other_judge_names:
+        yield f"the nodes of a cluster ask one judge: leave --{name} out with --engine ray"

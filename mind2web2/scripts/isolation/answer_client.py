@@ -22,7 +22,8 @@ from mind2web2.judge.judgment import RecordedSkip
 from mind2web2.judge.protocol import Failure, Judge, JudgeLedger, Noted, QuestionContext
 from mind2web2.judge.service_request import ServiceRequest
 from mind2web2.judge.session import FailureLatch, cut_off_noted, unexpected
-from mind2web2.judge.voting import Ballot, Shown, Voted, votes_of, votes_of_two
+from mind2web2.judge.spec import Voter, composition_named
+from mind2web2.judge.voting import Ballot, Shown, Voted, votes_of
 from mind2web2.llm_client.async_calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit
 from mind2web2.llm_client.structured_output import InvalidOutputError, read_template
@@ -31,7 +32,7 @@ from mind2web2.rubric.node import Undecided
 from mind2web2.rubric.verdicts import Evidence, ExtractionRecord
 from mind2web2.scripts.isolation import rpc
 from mind2web2.scripts.isolation.questions import (
-    MOST_OPEN_GATES,
+    MAX_OPEN_GATES,
     UNKNOWN,
     PassQuestions,
     UnknownReply,
@@ -174,20 +175,6 @@ class ScriptTemplates:
             ) from error
 
 
-@dataclass(frozen=True)
-class Voter:
-    """A judge as a script's process knows it: it has neither server nor key.
-
-    Args:
-        max_images: most images in one question, 0 for none; ``None`` for the judge's own limit.
-        image_limits: for a replay, the limits that the recorded run met.
-    """
-
-    model: str
-    max_images: int | None = None
-    image_limits: tuple[ImageLimit, ...] = ()
-
-
 @script_api
 class AnswerClient(AsyncCalls):
     """The client that one answer's script receives: the run's judge, whatever model the script names.
@@ -196,7 +183,8 @@ class AnswerClient(AsyncCalls):
         voters: the judges that vote on claims, in the order in which they are asked; the last
             decides.
         skips: what a replayed run has recorded about skipped verifications.
-        decides: of two judges, the one that decides; this is then the first.
+        composition: the plugin's part by which several judges vote.
+        decides: of several judges, the one that decides; this is then another one.
     """
 
     def __init__(
@@ -207,6 +195,8 @@ class AnswerClient(AsyncCalls):
         answer: str,
         skips: Sequence[RecordedSkip] = (),
         stops: ScriptStops | None = None,
+        *,
+        composition: str | None = None,
         decides: AnswerClient | None = None,
     ) -> None:
         self._run = run
@@ -222,24 +212,28 @@ class AnswerClient(AsyncCalls):
         self._templates = ScriptTemplates()
         self.questions: PassQuestions | WaitingQuestions = WaitingQuestions(run)
         self.image_limit = ImageLimit(max_images=self._voter.max_images)
-        self._first: AnswerClient | None = None
+        self._composition = composition
         if decides is not None:
             self._latch = decides._latch
             self._templates = decides._templates
-        if others:
-            self._first = AnswerClient(run, others, endpoint, answer, stops=stops, decides=self)
+        self._others = [
+            AnswerClient(run, [voter], endpoint, answer, stops=stops, decides=self)
+            for voter in others
+        ]
 
     @property
     def voters(self) -> Sequence[str]:
         """Return the models that vote on claims, of which the last decides."""
-        own = (self._voter.model,)
-        return own if self._first is None else (*self._first.voters, *own)
+        return [*(other._voter.model for other in self._others), self._voter.model]
 
     async def vote(self, ballot: Ballot[Judge, Shown]) -> Voted[Shown]:
         """Return the votes that decide a claim."""
-        if self._first is None:
+        if self._composition is None:
             return await votes_of(self, ballot)
-        return await votes_of_two(self._first, self, ballot)
+        voted: Voted[Shown] = await composition_named(self._composition).votes(
+            [*self._others, self], ballot
+        )
+        return voted
 
     @property
     def failure(self) -> Mind2Web2Error | None:
@@ -318,7 +312,7 @@ class AnswerClient(AsyncCalls):
         """Answer a question about pages that only this process has, as ``Judge.ask`` promises."""
         self._in_program_order("has pages or a client of its own")
         try:
-            reply = await self._asked(
+            reply = await self._ask_run(
                 "ask",
                 ChatReply,
                 request.template,
@@ -347,7 +341,7 @@ class AnswerClient(AsyncCalls):
         """Return behind how many undecided leaves a claim may be asked."""
         questions = self.questions
         is_ahead = isinstance(questions, PassQuestions) and questions.ahead == "gates"
-        return MOST_OPEN_GATES if is_ahead else 0
+        return MAX_OPEN_GATES if is_ahead else 0
 
     def left_open(self) -> tuple[bool, Undecided]:
         """Return the stand-in for a verdict whose prerequisites are not decided yet."""
@@ -364,7 +358,7 @@ class AnswerClient(AsyncCalls):
 
     async def judged(self, claim: AskedClaim, given: Given) -> tuple[bool, Evidence | Undecided]:
         """Return what ``ClaimJudging.judged`` returns."""
-        found = await self._reply("judged", Judged, claim=claim, given=self._given(given))
+        found = await self._reply("judged", Judged, claim=claim, given=self._as_sent(given))
         if isinstance(found, UnknownReply):
             return self.left_open()
         supported, evidence = found
@@ -380,7 +374,7 @@ class AnswerClient(AsyncCalls):
             template_class,
             form=form,
             template=self._templates.sent_template(template_class),
-            given=self._given(given),
+            given=self._as_sent(given),
         )
         if isinstance(found, UnknownReply):
             return self._stand_in(template_class)
@@ -410,7 +404,7 @@ class AnswerClient(AsyncCalls):
 
         Raises CaptureError: it is unavailable.
         """
-        found = await self._reply("page_info", PageInfo, url=url, given=self._given(given))
+        found = await self._reply("page_info", PageInfo, url=url, given=self._as_sent(given))
         if isinstance(found, UnknownReply):
             self._end_unless_shown()
             return [], marked_text("page")
@@ -437,7 +431,7 @@ class AnswerClient(AsyncCalls):
         if isinstance(self.questions, PassQuestions):
             self.questions.leave_to_program_order(reason)
 
-    def _given(self, given: Given) -> Given:
+    def _as_sent(self, given: Given) -> Given:
         """Return what the script gives, without the answer if it is the run's own."""
         if given.answer == self._answer:
             return replace(given, answer=None)
@@ -452,13 +446,13 @@ class AnswerClient(AsyncCalls):
     ) -> Any:
         """Return a reply of the run; its failures are permanent, but for those of one page."""
         try:
-            return await self._asked(question, kind, template_class, **arguments)
+            return await self._ask_run(question, kind, template_class, **arguments)
         except (CaptureError, PageBugError):
             raise
         except Mind2Web2Error as error:
             raise self.fail(error) from error.__cause__
 
-    async def _asked(
+    async def _ask_run(
         self,
         question: str,
         kind: Any,

@@ -199,7 +199,7 @@ async def test_failed_runs_count_as_zero_and_stopped_ones_have_no_score(folder):
         (("--callable", "nothing"), "not of the form module:function"),
         (
             (*command("good"), "--task_id", "river"),
-            "unknown task river: there is lake, mill",
+            "unknown task river. Found: lake, mill",
         ),
         (
             (*command("good"), "--base_url", "http://127.0.0.1:1"),

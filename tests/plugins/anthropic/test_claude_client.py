@@ -31,7 +31,7 @@ from mind2web2.errors import (
 )
 from mind2web2.llm_client.base_client import LLMClient
 from mind2web2.llm_client.chat import ChatRequest, Usage
-from mind2web2.plugins.anthropic.claude import (
+from mind2web2.llm_client.claude_protocol import (
     claude_messages,
     read_completion,
 )

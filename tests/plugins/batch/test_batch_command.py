@@ -94,7 +94,7 @@ def test_a_batched_run_reports_its_jobs(project):
     lines = run.stdout.splitlines()
     assert any(re.fullmatch(r"batch 1: \d+ requests, submitted \d\d:\d\d", line) for line in lines)
     assert any(re.fullmatch(r"batch 1: completed, (\d+) of \1 replies", line) for line in lines)
-    assert sum("may be stopped at any time (Ctrl-C)" in line for line in lines) == 1
+    assert sum("You may stop this command at any time (Ctrl-C)" in line for line in lines) == 1
     left = project.results / "batches"
     assert [path.name for path in left.iterdir() if path.name != ".lock"] == []
     price = 12 * (40 * 1.10 + 60 * 0.275 + 10 * 4.40) / 1e6 / 2
@@ -160,9 +160,9 @@ def test_a_direct_run_tells_of_open_batches(project):
         server.held_from = math.inf
         after = run_command(*options_for(server)[:4], cwd=project.root)
     assert line == (
-        "Warning: an earlier run with --batch left 12 requests in batches that are open and paid for. This "
-        "run asks those that it needs again, and pays for them again; the same command with --batch and "
-        "without --overwrite fetches their results."
+        "Warning: an earlier run with --batch left 12 requests in open batches, which are paid for. This "
+        "run asks again what it needs, and pays again. To fetch the results of the batches instead, run "
+        "the same command with --batch and without --overwrite."
     )
     assert "with --batch" not in after.stdout
 

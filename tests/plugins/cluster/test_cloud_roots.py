@@ -158,7 +158,7 @@ def test_another_machine_verifies_the_results(project, store, server, tmp_path, 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another_machine"))
     run = call(main, "verify-results", "bot", "--judgments", "j.jsonl", *own_roots)
     assert (run.returncode, run.stderr) == (0, "")
-    assert "Answers: 2; correct and up to date: 2" in run.stdout
+    assert "2 answers: 2 correct and up to date" in run.stdout
 
 
 def test_pages_that_only_a_script_reads_are_verified(
@@ -188,7 +188,7 @@ def test_pages_that_only_a_script_reads_are_verified(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another_machine"))
     run = call(main, "verify-results", "bot", "--judgments", "j.jsonl", *own_roots)
     assert (run.returncode, run.stderr) == (0, "")
-    assert "Answers: 2; correct and up to date: 2" in run.stdout
+    assert "2 answers: 2 correct and up to date" in run.stdout
     assert "file is gone" not in caplog.text
 
 

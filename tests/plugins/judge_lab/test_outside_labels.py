@@ -78,9 +78,10 @@ def test_a_judge_is_measured_on_given_labels(tmp_path, judge):
     assert "Balanced accuracy: 83%." in outcome.stdout, outcome.stdout
     assert "under 2,000 characters 2/3, under 20,000 1/1" in outcome.stdout
     # Five labels have two others that agree, and three of the five say the same.
-    assert "Annotators agree with the others on 60%" in outcome.stdout
+    assert "Annotators agree with each other on 60%" in outcome.stdout
     assert (
-        "Wrong: 3: It has been open since 1911. Right is true, given was false." in outcome.stdout
+        "Wrong: 3: It has been open since 1911. Expected: true. Judge said: false."
+        in outcome.stdout
     )
     assert not list(tmp_path.rglob("*check*.json"))
     assert all("image_url" not in json.dumps(body) for body in judge.requests)
@@ -120,7 +121,7 @@ def test_pages_may_be_addresses_and_images(tmp_path, judge):
         write(tmp_path / "labels.jsonl", rows)
         words = ("check-judge", "--labels", "labels.jsonl", "--allow_private_network")
         estimate = call(main, *words, "--estimate")
-        assert "2 of the cases cite pages that are captured first" in estimate.stdout
+        assert "2 of the cases cite pages that a check captures first" in estimate.stdout
         assert not served.requests
         found = json.loads(call(main, *words, "--json").stdout)["judges"][0]
         asked = len([one for one in served.requests if "bridge" in one.path])

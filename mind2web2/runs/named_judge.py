@@ -1,19 +1,42 @@
-"""Which judge a replay replays: the one of the stored judgments that the settings describe."""
+"""The judge that the settings name: one to ask, or the one whose stored judgments are replayed."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mind2web2.errors import UsageError
-from mind2web2.judge.cascade import JudgeCascade
 from mind2web2.judge.judgment import JudgeIdentity
 from mind2web2.judge.spec import JudgeSpec, keyed_part
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.judge.transfer import source_of
 from mind2web2.llm_client.settings import public_address
-from mind2web2.runs.settings import REPLAY, RunSettings
+from mind2web2.runs.delivery import delivery_of
+from mind2web2.runs.settings import REPLAY, RunSettings, all_settings, names_of_judge
+
+
+def judge_spec(settings: RunSettings) -> JudgeSpec:
+    """Return the judge that the settings name, for a run that is not a replay.
+
+    Raises:
+        UsageError: its server cannot be used.
+    """
+    judge = JudgeSpec(
+        settings.model,
+        None if settings.is_replay else settings.judge_server(),
+        settings.llm_provider,
+        temperature=settings.judge_temperature,
+        reasoning_effort=settings.judge_reasoning_effort,
+        max_images=settings.max_images,
+        extra_body=settings.judge_extra_body,
+        votes=settings.votes,
+        outage_wait_s=settings.judge_outage_wait,
+        delivery=delivery_of(settings),
+    )
+    for own in settings.of_plugins:
+        judge = own.judge(judge)
+    return judge
 
 
 def replayed_judge(settings: RunSettings, store: JudgmentStore, path: Path) -> JudgeSpec:
@@ -30,12 +53,8 @@ def replayed_judge(settings: RunSettings, store: JudgmentStore, path: Path) -> J
         "max_images": settings.max_images,
         "extra_body": keyed_part(json.loads(settings.judge_extra_body or "{}")),
     }
-    judge = _only_fitting(asked, _of_server(settings, known), known)
-    cascade = settings.judge_cascade
-    first = None
-    if cascade is not None:
-        first = _first_of_two(cascade, judge, known)
-    return JudgeSpec(
+    judge = only_fitting(asked, _of_server(settings, known), known)
+    spec = JudgeSpec(
         judge.model,
         provider=REPLAY,
         temperature=judge.temperature,
@@ -43,33 +62,27 @@ def replayed_judge(settings: RunSettings, store: JudgmentStore, path: Path) -> J
         max_images=judge.max_images,
         extra_body=judge.extra_body,
         votes=settings.votes,
-        first=first,
         replayed_endpoint=judge.endpoint,
         replayed_from=source_of(path),
     )
+    for own in settings.of_plugins:
+        spec = own.replayed_judge(spec, known)
+    return spec
 
 
-def _first_of_two(
-    cascade: JudgeCascade, strong: JudgeIdentity, known: list[JudgeIdentity]
-) -> JudgeSpec:
-    asked = {"model": cascade.first, "max_images": strong.max_images}
-    servers = known
-    if cascade.server is not None and "://" in cascade.server:
-        servers = [each for each in servers if cascade.server in each.endpoint]
-    first = _only_fitting(asked, servers, known)
-    return JudgeSpec(
-        first.model,
-        provider=REPLAY,
-        replayed_endpoint=first.endpoint,
-        max_images=first.max_images,
-    )
-
-
-def _only_fitting(
+def only_fitting(
     asked: Mapping[str, object],
-    stored: list[JudgeIdentity],
-    known: list[JudgeIdentity],
+    stored: Sequence[JudgeIdentity],
+    known: Sequence[JudgeIdentity],
 ) -> JudgeIdentity:
+    """Return the one stored judge that has the parameters asked for.
+
+    Args:
+        known: the judges that a message names if none is left in ``stored``.
+
+    Raises:
+        UsageError: several fit, or none does.
+    """
     wanted = {name: value for name, value in asked.items() if value is not None}
     fitting = [judge for judge in stored if _has(judge, wanted)]
     if len(fitting) > 1 and wanted:
@@ -79,12 +92,18 @@ def _only_fitting(
         listed = "; ".join(" ".join(judge.in_words()) for judge in stored or known) or "none"
         which = "several fit" if fitting else "none fits"
         raise UsageError(
-            f"replay needs one judge, {which}; the store has: {listed}. Choose with --judge_model "
-            "(or --judge_cascade CHEAP,STRONG), --judge_reasoning_effort, --judge_temperature, "
+            f"replay needs one judge, {which}; the store has: {listed}. Choose with --judge_model"
+            f"{_or_other_names()}, --judge_reasoning_effort, --judge_temperature, "
             "--judge_extra_body, --max_images, --no_screenshots and --judge_base_url (part of the server's "
             "name)"
         )
     return fitting[0]
+
+
+def _or_other_names() -> str:
+    names = names_of_judge()
+    options = [f"--{name} {all_settings()[name].metavar}" for name in names]
+    return f" (or {' or '.join(options)})" if options else ""
 
 
 def _of_server(settings: RunSettings, known: list[JudgeIdentity]) -> list[JudgeIdentity]:

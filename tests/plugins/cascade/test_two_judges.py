@@ -13,8 +13,9 @@ from mind2web2 import Judge, Scorer
 from mind2web2.cli import evaluate_main, main
 from mind2web2.errors import UsageError
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
-from mind2web2.judge.voting import CASCADE_RULE
 from mind2web2.plugins.batch import sender
+from mind2web2.plugins.cascade.composition import cascade
+from mind2web2.plugins.cascade.voting import RULE
 from mind2web2.results.stored_results import latest_result
 
 CHEAP, STRONG = "gpt-4o-mini", "gpt-4o"
@@ -95,7 +96,7 @@ def test_the_strong_judge_decides_split_votes_and_failed_gates(project, votes, o
     made_from = read_json(project.result_paths()[-1])["provenance"]
     record = made_from["judge"]
     assert (record["model"], record["first_model"]) == (STRONG, CHEAP)
-    assert record["doubt"] == CASCADE_RULE
+    assert record["doubt"] == RULE
     served = {
         (each["model"].removesuffix("-2025-01-01"), each["is_first"])
         for each in made_from["served"]
@@ -105,7 +106,7 @@ def test_the_strong_judge_decides_split_votes_and_failed_gates(project, votes, o
     assert verified.returncode == 0, verified.stdout
     metrics = " ".join(call(main, "metrics", "bot").stdout.split())
     assert f"judged by {STRONG} " in metrics
-    assert f" with {CHEAP} first ({CASCADE_RULE})" in metrics
+    assert f" with {CHEAP} first ({RULE})" in metrics
 
 
 def test_what_one_judge_said_is_not_asked_again(project):
@@ -119,7 +120,7 @@ def test_what_one_judge_said_is_not_asked_again(project):
         # The cheap one alone skipped what is behind the gate that it failed.
         assert set(judges.asked.values()) == {2}
         assert f"Judges: {CHEAP} (openai {server.base_url}), and {STRONG} (" in output
-        assert f"for its {CASCADE_RULE}" in output
+        assert f"for its {RULE}" in output
         again = judged(server)
         assert "reused" in again
         assert call(evaluate_main, "bot", *alone, STRONG).returncode == 0
@@ -277,7 +278,7 @@ def test_show_and_the_paper_sentence_name_who_decided():
     assert f"{STRONG}: yes (2 of 2 votes): strong" in shown
     metrics = " ".join(call(main, "metrics", "bot").stdout.split())
     assert (
-        f"judged by {STRONG} with {CHEAP} first ({CASCADE_RULE}) (served as {STRONG}-2025-01-01 (fp_1); "
+        f"judged by {STRONG} with {CHEAP} first ({RULE}) (served as {STRONG}-2025-01-01 (fp_1); "
         f"the first as {CHEAP}-2025-01-01 (fp_1)) (provider openai)"
     ) in metrics
 
@@ -349,7 +350,7 @@ def test_a_scorer_may_have_two_judges(project):
     """The score is that of ``evaluate``, and the usage is that of both."""
     judges = TwoJudges()
     with JudgeServer(reply=judges) as server:
-        judge = Judge(STRONG, server.base_url, first=CHEAP)
+        judge = cascade(Judge(STRONG, server.base_url), first=CHEAP)
         scripts = project.root / "eval_scripts"
         with Scorer(judge=judge, scripts=scripts) as scorer:
             scored = scorer.score_sync("lake", ANSWER)
@@ -359,16 +360,35 @@ def test_a_scorer_may_have_two_judges(project):
     assert scorer.usage.asked.judgments == judges.asked.total() == 14
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"first": STRONG}, "does not name two models"),
-    ],
-)
-def test_a_scorers_two_judges_are_checked(project, fields, message):
-    """Before anything is asked."""
-    with pytest.raises(UsageError, match=message):
-        Scorer(judge=Judge(STRONG, **fields), scripts=project.root / "eval_scripts")
+def test_a_scorers_two_judges_are_two_models():
+    with pytest.raises(UsageError, match="does not name two models"):
+        cascade(Judge(STRONG), first=STRONG)
+
+
+def test_a_key_goes_to_no_other_server():
+    strong = Judge("m", "http://a/v1", api_key="key")
+    here, _ = cascade(strong, "cheap").judges
+    there, _ = cascade(strong, "cheap@http://b/v1").judges
+    assert (here.base_url, here.api_key) == ("http://a/v1", "key")
+    assert (there.base_url, there.api_key) == ("http://b/v1", None)
+
+
+def test_the_record_names_both_judges():
+    strong = Judge("judge-1", "http://large/v1", temperature=0.5)
+    record = cascade(strong, "small-1@http://small/v1").record()
+    assert record.model_dump(exclude_none=True) == {
+        "provider": "openai",
+        "endpoint": "openai http://large/v1",
+        "model": "judge-1",
+        "temperature": 0.5,
+        "votes": "always",
+        "first_model": "small-1",
+        "first_endpoint": "openai http://small/v1",
+        "doubt": RULE,
+    }
+    assert record.as_replay().record(record.endpoint) == record.model_copy(
+        update={"provider": "replay"}
+    )
 
 
 def test_lookahead_asks_both(project):

@@ -1,4 +1,4 @@
-"""Claude at Anthropic, or at a gateway that speaks its messages protocol."""
+"""The messages protocol of Claude, which several providers speak."""
 
 from __future__ import annotations
 
@@ -12,19 +12,14 @@ from typing import Any, Literal, NotRequired, TypedDict
 from pydantic import ValidationError
 
 from mind2web2.errors import JudgeRequestError
+from mind2web2.llm_client.allowances import allowances_in
 from mind2web2.llm_client.chat import (
     CheckedMessage,
     ImagePart,
     TextPart,
     Usage,
 )
-from mind2web2.llm_client.failures import (
-    RequestFailedError,
-    Service,
-    allowances_in,
-    reply_without_secrets,
-    start_of,
-)
+from mind2web2.llm_client.failures import RequestFailedError
 from mind2web2.llm_client.http_pool import (
     HttpPool,
     HttpReply,
@@ -32,18 +27,8 @@ from mind2web2.llm_client.http_pool import (
     RequestContent,
     Server,
 )
+from mind2web2.llm_client.judge_errors import Service
 from mind2web2.llm_client.openai_protocol import MODELS_TIMEOUT_S, read_models
-from mind2web2.llm_client.providers import Provider
-from mind2web2.llm_client.settings import (
-    ADDRESS_GIVEN,
-    KEY_GIVEN,
-    Setting,
-    checked_service,
-    named_endpoint,
-    require_all,
-    setting,
-    split_login,
-)
 from mind2web2.llm_client.structured_output import check_unambiguous
 from mind2web2.llm_client.transport import (
     Completion,
@@ -54,8 +39,8 @@ from mind2web2.llm_client.transport import (
     json_bytes,
 )
 from mind2web2.utils.json_fields import JsonObject
+from mind2web2.utils.shown_text import reply_without_secrets, start_of
 
-_ADDRESS = "https://api.anthropic.com"
 # The version of the protocol.
 VERSION = "2026-10-21"
 _DATA_URL = re.compile(r"data:(image/[\w.+-]+);base64,")
@@ -132,31 +117,6 @@ class _Body(ReplyPart):
     stop_details: _StopDetails | None = None
     usage: _Usage = _Usage()
     model: str | None = None
-
-
-def anthropic_transport(base_url: str | None, api_key: str | None) -> ClaudeTransport:
-    """Return a connection to Anthropic, or to a gateway that speaks its messages protocol.
-
-    Args:
-        base_url: without ``/v1``; default ``ANTHROPIC_BASE_URL``, else Anthropic itself.
-        api_key: default ``ANTHROPIC_API_KEY``.
-
-    Raises:
-        UsageError: the key is missing, or the address is invalid.
-    """
-    key = setting(api_key, KEY_GIVEN, "ANTHROPIC_API_KEY")
-    require_all({"ANTHROPIC_API_KEY": key.value})
-    address = _address(base_url)
-    service = checked_service("anthropic", address, {key.name: key.value})
-    # A user in the address takes the place of the key.
-    bare, login = split_login(address.value)
-    headers = {"anthropic-version": VERSION, "Authorization": f"Bearer {key.value}", **login}
-    return ClaudeTransport(Server(bare, headers, secrets=service.secrets), service)
-
-
-def _address(base_url: str | None) -> Setting:
-    address = setting(base_url, ADDRESS_GIVEN, "ANTHROPIC_BASE_URL")
-    return Setting(address.value or _ADDRESS, address.name)
 
 
 class ClaudeTransport:
@@ -283,9 +243,3 @@ def request_body(wire: WireRequest) -> dict[str, Any]:
         }
         body |= {"tools": [tool], "tool_choice": {"type": "tool", "name": wire.schema.name}}
     return body
-
-
-PROVIDER = Provider(
-    connect=anthropic_transport,
-    endpoint=lambda base_url: named_endpoint("anthropic", _address(base_url)),
-)

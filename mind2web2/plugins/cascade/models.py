@@ -1,4 +1,4 @@
-"""Two judges: a cheap one that votes first, and a strong one that decides where its votes differ."""
+"""The models of two judges, as ``--judge_cascade`` names them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class JudgeCascade:
     server: str | None = None
 
     @classmethod
-    def parsed(cls, text: str) -> JudgeCascade:
+    def parse(cls, text: str) -> JudgeCascade:
         """Return the two judges of ``CHEAP,STRONG`` or ``CHEAP@SERVER,STRONG``.
 
         Raises:

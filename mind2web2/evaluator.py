@@ -261,24 +261,21 @@ BatchItem = tuple[str, Sources, VerificationNode | None, str | None]
 
 _ITEM = ("claim", "sources", "node", "additional_instruction")
 _INITIALIZED_BY = (
-    *(
-        "task_id",
-        "strategy",
-        "agent_name",
-        "answer_name",
-        "client",
-        "task_description",
-        "answer",
-    ),
-    *(
-        "global_cache",
-        "global_semaphore",
-        "logger",
-        "default_model",
-        "extract_model",
-        "verify_model",
-    ),
-    *("config", "browser_manager"),
+    "task_id",
+    "strategy",
+    "agent_name",
+    "answer_name",
+    "client",
+    "task_description",
+    "answer",
+    "global_cache",
+    "global_semaphore",
+    "logger",
+    "default_model",
+    "extract_model",
+    "verify_model",
+    "config",
+    "browser_manager",
 )
 
 

@@ -177,10 +177,11 @@ def _run(parser: CommandParser, arguments: Sequence[str] | None) -> int:
         package = (error.name or "").partition(".")[0]
         if package == "mind2web2":
             raise
+        command = f"./{parser.prog}" if parser.prog.endswith(".sh") else parser.prog
         return _print_failure(
             parser,
-            f"this Python ({sys.executable}) lacks the package {package}: install the dependencies, or run "
-            f"it as: uv run {'./' * parser.prog.endswith('.sh')}{parser.prog}",
+            f"this Python ({sys.executable}) lacks the package {package}: install the dependencies, "
+            f"or run it as: uv run {command}",
         )
     except Mind2Web2Error as error:
         return _print_failure(parser, " ".join(str(error).split()))

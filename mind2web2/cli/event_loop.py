@@ -168,9 +168,11 @@ def _in_time(write: Callable[[], None], seconds: float) -> None:
 
 
 def _write_stopped_at_once() -> None:
-    # Past Python's own buffers, which the signal may have caught half written; below a live
-    # display.
-    line = "\n" * os.isatty(2) + "stopped at once; results and judgments stored so far are kept\n"
+    # The signal may have caught Python's own buffers half written, so the line goes past them. On a
+    # terminal it goes below a live display.
+    line = "stopped at once; results and judgments stored so far are kept\n"
+    if os.isatty(2):
+        line = f"\n{line}"
     with suppress(OSError):
         os.write(2, line.encode())
 

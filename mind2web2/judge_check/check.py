@@ -73,11 +73,9 @@ log = logging.getLogger(__name__)
 SOURCE = "check-judge"
 _LEVEL = 0.05
 _LENGTHS = (
-    *(
-        ("under 2,000 characters", 2_000),
-        ("under 20,000", 20_000),
-        ("under 100,000", 100_000),
-    ),
+    ("under 2,000 characters", 2_000),
+    ("under 20,000", 20_000),
+    ("under 100,000", 100_000),
     ("longer", math.inf),
 )
 

@@ -77,10 +77,10 @@ class PoolPerLoop(Generic[Pool]):
         self._unused: Pool | None = build()
         self._opened: dict[asyncio.AbstractEventLoop, _Opened[Pool]] = {}
 
-    def here(self) -> Pool:
+    async def here(self) -> Pool:
         """Return the running loop's pool."""
         loop = asyncio.get_running_loop()
-        opened = self._opened.get(loop) or self._open(loop)
+        opened = self._opened.get(loop) or await self._open(loop)
         return opened.pool
 
     async def close(self) -> None:
@@ -92,14 +92,13 @@ class PoolPerLoop(Generic[Pool]):
             unused, self._unused = self._unused, None
             await unused.close()
 
-    def _open(self, loop: asyncio.AbstractEventLoop) -> _Opened[Pool]:
+    async def _open(self, loop: asyncio.AbstractEventLoop) -> _Opened[Pool]:
         pool = self._unused or self._build()
         self._unused = None
         lifetime = self._lifetime(loop, pool)
-        with suppress(StopIteration):
-            # It does not wait before its yield.
-            lifetime.__anext__().send(None)
         opened = self._opened[loop] = _Opened(pool, lifetime)
+        # The generator runs to its yield without waiting; the loop closes it from then on.
+        await anext(lifetime)
         return opened
 
     async def _lifetime(

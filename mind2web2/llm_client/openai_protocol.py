@@ -206,13 +206,15 @@ class OpenAITransport:
         path = "/chat/completions"
         if self._names_deployments:
             path = f"/deployments/{quote(wire.model, safe='')}{path}"
-        reply = await self._pools.here().post_json(path, request_body(wire))
+        pool = await self._pools.here()
+        reply = await pool.post_json(path, request_body(wire))
         completion = read_completion(reply.content, self.service.secrets)
         return replace(completion, allowances=allowances_in(reply.headers))
 
     async def models(self) -> list[str]:
         """Return the names of the server's models."""
-        reply = await self._pools.here().request("GET", "/models", timeout_s=MODELS_TIMEOUT_S)
+        pool = await self._pools.here()
+        reply = await pool.request("GET", "/models", timeout_s=MODELS_TIMEOUT_S)
         models = read_models(reply.content)
         # Azure lists what could be deployed, while requests name deployments.
         return [] if self.service.endpoint.startswith("azure_openai") else models

@@ -58,15 +58,16 @@ JUDGE_NAMES = (
 SERVER_NAMES = ("judge_base_url", "judge_pool")
 # Everything that says how the judge is asked.
 JUDGE_SETTINGS = (
-    *(
-        "llm_provider",
-        "judge_model",
-        "judge_base_url",
-        "judge_pool",
-        "judge_alias",
-        "judge_extra_body",
-    ),
-    *("judge_reasoning_effort", "judge_temperature", "max_images", "judge_outage_wait"),
+    "llm_provider",
+    "judge_model",
+    "judge_base_url",
+    "judge_pool",
+    "judge_alias",
+    "judge_extra_body",
+    "judge_reasoning_effort",
+    "judge_temperature",
+    "max_images",
+    "judge_outage_wait",
 )
 FOLDER_NAMES = ("answer_folder", "eval_scripts_root", "eval_results_root", "cache_root")
 

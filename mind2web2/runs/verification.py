@@ -288,7 +288,9 @@ def _compare(check: Check, again: ResultFile, reasons: Sequence[str]) -> None:
     if not differences:
         return
     more = len(differences) - _MAX_NAMED
-    named = "; ".join(differences[:_MAX_NAMED]) + (f" and {more} more" * (more > 0))
+    named = "; ".join(differences[:_MAX_NAMED])
+    if more > 0:
+        named += f" and {more} more"
     text = f"run again, its script gives another result: {named}"
     if reasons:
         check.add("stale", f"{text} ({'; '.join(reasons)})")

@@ -40,22 +40,22 @@ _COMPARISONS = {
     "date": "same_date",
 }
 _TOOLKIT = (
-    *(
-        "BlindQuestion",
-        "all_different",
-        "all_given",
-        "at_least",
-        "at_most",
-        "first_items",
-        "in_domains",
-        "is_before",
-        "is_new",
-        "number_given",
-        "same_date",
-        "same_number",
-        "same_text",
-    ),
-    *("same_value", "shown", "total"),
+    "BlindQuestion",
+    "all_different",
+    "all_given",
+    "at_least",
+    "at_most",
+    "first_items",
+    "in_domains",
+    "is_before",
+    "is_new",
+    "number_given",
+    "same_date",
+    "same_number",
+    "same_text",
+    "same_value",
+    "shown",
+    "total",
 )
 
 _LINE_LENGTH = 110
@@ -137,17 +137,21 @@ class _Body:
         self._rubric = rubric
         self._classes: dict[str, str] = {}
         self._names: set[str] = set(_TOOLKIT) | {
-            *(
-                "evaluator",
-                "root",
-                "client",
-                "answer",
-                "agent_name",
-                "answer_name",
-                "cache",
-                "semaphore",
-            ),
-            *("logger", "model", "logging", ITEM, "items", NUMBER, "values"),
+            "evaluator",
+            "root",
+            "client",
+            "answer",
+            "agent_name",
+            "answer_name",
+            "cache",
+            "semaphore",
+            "logger",
+            "model",
+            "logging",
+            ITEM,
+            "items",
+            NUMBER,
+            "values",
         }
         self._readings: dict[str, str] = {}
 

@@ -33,9 +33,14 @@ from mind2web2.utils.shown_text import start_of
 QUESTION = ChatRequest(model="m", messages=[{"role": "user", "content": "q"}])
 KEY, SESSION_TOKEN = "sk-the-key", "the-session-token"
 SECRETS = (
-    *(KEY, "pass%21word", "pass!word", "query-key", SESSION_TOKEN),
+    KEY,
+    "pass%21word",
+    "pass!word",
+    "query-key",
+    SESSION_TOKEN,
     base64.b64encode(b"reader:pass!word").decode(),
-    *("proxy-password", base64.b64encode(b"reader:proxy-password").decode()),
+    "proxy-password",
+    base64.b64encode(b"reader:proxy-password").decode(),
 )
 
 
@@ -93,7 +98,10 @@ async def ask_for_a_batch(address, _):
 
 
 WAYS = [
-    *(ask_openai, ask_azure, ask_anthropic, ask_bedrock),
+    ask_openai,
+    ask_azure,
+    ask_anthropic,
+    ask_bedrock,
     ask_for_a_batch,
 ]
 

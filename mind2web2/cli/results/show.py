@@ -296,7 +296,8 @@ class _AnswerPage:
         if evidence.claim:
             yield f"Claim: {evidence.claim}"
         if evidence.reason:
-            yield f"{'Error: ' * (evidence.decided_by == 'error')}{evidence.reason}"
+            is_error = evidence.decided_by == "error"
+            yield f"Error: {evidence.reason}" if is_error else evidence.reason
         yield from _vote_lines(evidence, "the answer")
         for check in evidence.pages:
             self._pages.setdefault(check.url, check)

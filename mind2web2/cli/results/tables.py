@@ -299,7 +299,7 @@ def _interval(found: IntervalFigures, text: Callable[[float | None], str]) -> st
 
 
 def _with_sign(difference: float, text: Callable[[float | None], str]) -> str:
-    return f"{'+' * (difference > 0)}{text(difference)}"
+    return f"+{text(difference)}" if difference > 0 else text(difference)
 
 
 def _print_methods(

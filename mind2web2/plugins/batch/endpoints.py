@@ -193,7 +193,8 @@ class BatchEndpoints:
 
     async def cancel(self, batch_id: str) -> None:
         """Ask the provider to stop a job."""
-        await self._pool.request("POST", f"/batches/{_quote(batch_id)}/cancel")
+        pool = await self._pools.here()
+        await pool.request("POST", f"/batches/{_quote(batch_id)}/cancel")
 
     async def download(self, file_id: str, path: Path, most_bytes: int) -> None:
         """Append a file of results to the one at ``path``, piece by piece.
@@ -201,7 +202,8 @@ class BatchEndpoints:
         Raises:
             RequestFailedError: the file cannot be fetched, or is larger than ``most_bytes``.
         """
-        content = self._pool.chunks(f"/files/{_quote(file_id)}/content")
+        pool = await self._pools.here()
+        content = pool.chunks(f"/files/{_quote(file_id)}/content")
         size_bytes = 0
         async with aclosing(content) as chunks:
             async for chunk in chunks:
@@ -215,15 +217,12 @@ class BatchEndpoints:
 
     async def delete(self, file_id: str) -> None:
         """Delete a file at the provider."""
-        await self._pool.request("DELETE", f"/files/{_quote(file_id)}")
+        pool = await self._pools.here()
+        await pool.request("DELETE", f"/files/{_quote(file_id)}")
 
     async def close(self) -> None:
         """Close the connection pool."""
         await self._pools.close()
-
-    @property
-    def _pool(self) -> HttpPool:
-        return self._pools.here()
 
     async def _list(self, limit: int, after: str | None = None) -> _Page:
         query: dict[str, int | str] = {"limit": limit}
@@ -239,7 +238,8 @@ class BatchEndpoints:
         content: RequestContent | None = None,
     ) -> Part:
         content = content or RequestContent()
-        reply = await self._pool.request(method, path, content)
+        pool = await self._pools.here()
+        reply = await pool.request(method, path, content)
         try:
             return kind.model_validate_json(reply.content)
         except ValidationError:

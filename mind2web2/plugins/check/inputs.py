@@ -37,24 +37,38 @@ _AROUND = {
 }
 _BLOCKS = frozenset(
     (
-        *("p", "div", "section", "article", "header", "footer", "main", "aside", "pre"),
-        *(
-            "blockquote",
-            "figure",
-            "figcaption",
-            "ul",
-            "ol",
-            "dl",
-            "dt",
-            "dd",
-            "address",
-        ),
+        "p",
+        "div",
+        "section",
+        "article",
+        "header",
+        "footer",
+        "main",
+        "aside",
+        "pre",
+        "blockquote",
+        "figure",
+        "figcaption",
+        "ul",
+        "ol",
+        "dl",
+        "dt",
+        "dd",
+        "address",
     )
 )
 _UNSEEN = frozenset(
     (
-        *("script", "style", "template", "noscript", "head", "title", "nav", "button"),
-        *("svg", "iframe"),
+        "script",
+        "style",
+        "template",
+        "noscript",
+        "head",
+        "title",
+        "nav",
+        "button",
+        "svg",
+        "iframe",
     )
 )
 

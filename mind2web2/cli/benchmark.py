@@ -6,9 +6,7 @@ import argparse
 import asyncio
 import json
 import re
-from dataclasses import asdict
 from pathlib import Path
-from textwrap import shorten
 
 from mind2web2.benchmark.answering import import_answers, read_answers
 from mind2web2.benchmark.submission import (
@@ -18,7 +16,7 @@ from mind2web2.benchmark.submission import (
     pack_submission,
     validate_answers,
 )
-from mind2web2.benchmark.tasks import Hub, download_benchmark, read_task_list, select_tasks
+from mind2web2.benchmark.tasks import Hub, download_benchmark, read_task_list
 from mind2web2.cli.console import line, plain_console
 from mind2web2.cli.listed_tasks import tasks_of
 from mind2web2.cli.settings_file import paths_of, settings_of
@@ -61,32 +59,6 @@ def run_get(options: argparse.Namespace) -> int:
     return 0
 
 
-def run_tasks(options: argparse.Namespace) -> int:
-    """Print the tasks and return the exit status."""
-    console = plain_console()
-    settings = settings_of(options)
-    tasks = select_tasks(tasks_of(settings, options.tasks_root), settings.task_ids)
-    if options.json:
-        console.print_json(json.dumps([asdict(task) for task in tasks]))
-        return 0
-    for task in tasks:
-        question = task.question or "no question"
-        shown = question if settings.task_ids else shorten(question, 100, placeholder="…")
-        place = ", ".join(task.listed_in) or "no list"
-        kind = " / ".join(filter(None, (task.domain, task.subdomain)))
-        script = f"script {task.script_version}" if task.script_version else "no script"
-        script += " (broken)" if task.script_problem else ""
-        fields = [task.task_id, place, kind, script]
-        line(console, f"{'; '.join(filter(None, fields))}\n    {shown}")
-    missing = sum(task.script_version is None for task in tasks)
-    without = f", {missing} without an eval script" if missing else ""
-    line(console, f"{counted(len(tasks), 'task')}{without}")
-    for task in tasks:
-        if task.script_problem:
-            line(console, f"Broken eval script: {task.script_problem}")
-    return 0
-
-
 # Answers
 
 
@@ -107,7 +79,7 @@ def run_import(options: argparse.Namespace) -> int:
 
 def run_validate(options: argparse.Namespace) -> int:
     """Print the findings and return the exit status: 1 where there is an error."""
-    _, findings = _validated(settings_of(options), options.agent, options.num_runs)
+    _, findings = _validate(settings_of(options), options.agent, options.num_runs)
     return 1 if findings.errors else 0
 
 
@@ -119,7 +91,7 @@ def run_submit(options: argparse.Namespace) -> int:
             f"submit packs folders of this machine: copy {settings.cache_root} to a disk, and "
             "name that folder"
         )
-    tasks, findings = _validated(settings, options.agent, options.num_runs)
+    tasks, findings = _validate(settings, options.agent, options.num_runs)
     console = plain_console()
     if findings.errors:
         line(console, "Nothing was packed: correct the errors first.")
@@ -140,7 +112,7 @@ def run_submit(options: argparse.Namespace) -> int:
     return 0
 
 
-def _validated(settings: RunSettings, agent_name: str, num_runs: int) -> tuple[list[str], Findings]:
+def _validate(settings: RunSettings, agent_name: str, num_runs: int) -> tuple[list[str], Findings]:
 
     folder = paths_of(settings, agent_name).answers_root / check_name("agent", agent_name)
     if settings.task_list is not None:

@@ -29,7 +29,7 @@ class VoteRule:
     most: int | None = None
 
     @classmethod
-    def parsed(cls, text: object) -> VoteRule:
+    def parse(cls, text: object) -> VoteRule:
         """Return the rule of ``always`` or an odd number.
 
         Raises:
@@ -57,7 +57,7 @@ class VoteRule:
 
 def vote_rule(text: object) -> str:
     """Return a rule in its text form; raises ``ValueError`` as ``VoteRule.parsed``."""
-    return str(VoteRule.parsed(text))
+    return str(VoteRule.parse(text))
 
 
 def checked_trials(num_trials: int) -> int:

@@ -180,7 +180,7 @@ class ScriptTime:
     zone: str | None = None
 
     @classmethod
-    def recorded(cls, made_from: Provenance | None) -> ScriptTime:
+    def of_result(cls, made_from: Provenance | None) -> ScriptTime:
         """Return the clock that the script of a result read, the real one where it read none."""
         clock = None if made_from is None else made_from.inputs.clock
         return cls() if clock is None else cls(recorded_moment(clock), known_zone(clock.zone))
@@ -260,9 +260,7 @@ async def reuse_or_evaluate(job: AnswerJob, run: RunParts) -> AnswerOutcome | No
                     earlier, changed = await _with_same_services(before, run)
                 if earlier is None:
                     return await _judged_outcome(job, run, before.text, newest, changed)
-                earlier = await asyncio.to_thread(
-                    _brought_up_to_date, earlier, job, run, before.text
-                )
+                earlier = await asyncio.to_thread(_bring_up_to_date, earlier, job, run, before.text)
         elif before.has_lock:
             await _clear_left_lock(job.folder)
         return AnswerOutcome(job.task_id, job.answer.name, earlier.content, None, reused=True)
@@ -316,7 +314,7 @@ async def _with_same_services(
     made_from = None if earlier is None else earlier.content.provenance
     if earlier is None or made_from is None or not made_from.inputs.services:
         return earlier, before.changed
-    answers = await run.judge.services.changed(made_from.inputs.services)
+    answers = await run.judge.services.describe_changes(made_from.inputs.services)
     if not answers:
         return earlier, before.changed
     changed = "; ".join(answers)
@@ -348,7 +346,7 @@ def _is_current(found: LoadedResult, job: AnswerJob, run: RunParts) -> bool:
     return found.content.time_seconds == job.answer.time_s and known == list_sha256
 
 
-def _brought_up_to_date(
+def _bring_up_to_date(
     found: LoadedResult, job: AnswerJob, run: RunParts, text: str
 ) -> LoadedResult:
     """Return the result with the agent's time and barred sources as known now, which change no verdict."""
@@ -356,7 +354,7 @@ def _brought_up_to_date(
         return found
     made_from = found.content.provenance
     pages = () if made_from is None else made_from.pages
-    barred = _barred(job, run, text, pages, _question(found.content))
+    barred = _barred_sources(job, run, text, pages, _question(found.content))
     content = found.content.with_time_and_barred(job.answer.time_s, barred)
     replace_result(found.path, content)
     log.info(
@@ -372,7 +370,7 @@ def _question(result: ResultFile) -> str:
     return result.trees[0].desc if result.trees else ""
 
 
-def _barred(
+def _barred_sources(
     job: AnswerSetting,
     run: RunParts,
     text: str,
@@ -390,7 +388,7 @@ def _script_time(job: AnswerJob, run: RunParts) -> ScriptTime:
     if run.as_of is not None:
         return ScriptTime(moment_of(job.answer, run.as_of))
     found = latest_result(job.folder / "results") if run.judge.is_replay else None
-    return ScriptTime.recorded(None if found is None else found.content.provenance)
+    return ScriptTime.of_result(None if found is None else found.content.provenance)
 
 
 async def _evaluate_and_write(job: AnswerJob, run: RunParts, text: str) -> tuple[ResultFile, bool]:
@@ -516,7 +514,7 @@ def _completed(job: AnswerSetting, run: RunParts, text: str, evaluated: _Evaluat
     """Return the complete result; reads files."""
     ledger, summary = evaluated.ledger, evaluated.summary
     pages = evaluated.cache.pages_used()
-    barred = _barred(job, run, text, pages, _question(summary))
+    barred = _barred_sources(job, run, text, pages, _question(summary))
     making = ResultMaking(
         agent_name=job.agent_name,
         answer_name=job.answer.name,

@@ -132,7 +132,7 @@ class Check:
         self.findings.append(Finding(kind, text))
 
 
-def verified(
+def check_results(
     paths: PathConfig, agent_name: str, task_ids: Sequence[str], judgments: Path | None
 ) -> list[Check]:
     """Check the results of these tasks; only temporary folders are written.
@@ -249,7 +249,7 @@ async def _compare_all(
                         all_parts[key] = _parts(made_from, store, library, limits)
                     setting = _setting(paths, agent_name, check, pages_of(str(check.task_id)))
                     text = read_answer(setting.answer.path)
-                    time = ScriptTime.recorded(made_from)
+                    time = ScriptTime.of_result(made_from)
                     again = await run_script_on_answer(
                         setting, all_parts[key], text, _unread_log, time
                     )
@@ -288,7 +288,9 @@ def _compare(check: Check, again: ResultFile, reasons: Sequence[str]) -> None:
     if not differences:
         return
     more = len(differences) - _MAX_NAMED
-    named = "; ".join(differences[:_MAX_NAMED]) + (f" and {more} more" * (more > 0))
+    named = "; ".join(differences[:_MAX_NAMED])
+    if more > 0:
+        named += f" and {more} more"
     text = f"run again, its script gives another result: {named}"
     if reasons:
         check.add("stale", f"{text} ({'; '.join(reasons)})")
@@ -335,7 +337,7 @@ def _parts(
     )
     return run_parts(
         settings,
-        replaying_judge(judge.replayed(), store),
+        replaying_judge(judge.as_replay(), store),
         OwnParts(limits=limits),
         library=library,
     )

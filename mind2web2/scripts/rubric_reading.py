@@ -62,14 +62,16 @@ class ReadRubric:
 
     def nodes(self) -> Iterator[tuple[Place, RubricNode]]:
         """Yield each node with its place, each before its children."""
-        yield from _placed(self.rubric.root.children, ("root",))
+        yield from _nodes_with_places(self.rubric.root.children, ("root",))
 
 
-def _placed(nodes: Sequence[RubricNode], above: Place) -> Iterator[tuple[Place, RubricNode]]:
+def _nodes_with_places(
+    nodes: Sequence[RubricNode], above: Place
+) -> Iterator[tuple[Place, RubricNode]]:
     for position, node in enumerate(nodes):
         place = (*above, "children", position)
         yield place, node
-        yield from _placed(node.children, place)
+        yield from _nodes_with_places(node.children, place)
 
 
 def read_rubric(path: str | Path) -> ReadRubric:

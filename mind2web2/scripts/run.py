@@ -21,7 +21,7 @@ from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.rubric.verdicts import is_score
 from mind2web2.scripts.limits import ScriptBlockedError, ScriptStops
 from mind2web2.scripts.load import EvaluateAnswer, check_toolkit_names, load_eval_script
-from mind2web2.utils.api_misuse import ScriptReports, is_installed, script_reports
+from mind2web2.utils.api_misuse import AddedNode, ScriptReports, is_installed, script_reports
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ def load_script(path: Path) -> EvaluateAnswer:
     except EvalScriptError:
         raise
     except ScriptBlockedError as error:
-        raise _blocked(path, error) from error
+        raise _blocked_error(path, error) from error
     except SyntaxError as error:
         raise EvalScriptError(
             f"script {path.name} has a syntax error in line {error.lineno}: {error.msg}"
@@ -109,8 +109,12 @@ async def script_result(
     cache: AnswerCache,
     logger: logging.Logger,
     stops: ScriptStops,
+    added: dict[str, AddedNode] | None = None,
 ) -> dict[str, Any]:
     """Return a script's result on one answer; no question is asked for it any more.
+
+    Args:
+        added: takes the places where the script adds nodes.
 
     Raises:
         EvalScriptError: the script failed.
@@ -123,10 +127,11 @@ async def script_result(
             judge.fail,
             ignore,
             partial(judge.note, "script_faults"),
+            {} if added is None else added,
         )
         with script_reports(reports):
-            result = await _called(evaluate_answer, call, judge, cache, logger, stops)
-        reports.find_undecided(_undecided(result))
+            result = await _call(evaluate_answer, call, judge, cache, logger, stops)
+        reports.find_undecided(_undecided_ids(result))
     except Mind2Web2Error:
         # The judge's failure is the reason, even if the script turned it into another error.
         if judge.failure is not None:
@@ -141,7 +146,7 @@ async def script_result(
     return result
 
 
-def _undecided(result: Mapping[str, Any]) -> list[str]:
+def _undecided_ids(result: Mapping[str, Any]) -> list[str]:
     """Return the undecided nodes without children of a result.
 
     A script may return one of its own making.
@@ -152,7 +157,7 @@ def _undecided(result: Mapping[str, Any]) -> list[str]:
     return []
 
 
-async def _called(
+async def _call(
     evaluate_answer: EvaluateAnswer,
     call: ScriptCall,
     judge: ScriptClient,
@@ -203,7 +208,7 @@ async def run_script(
     failure = task.exception()
     if stops.reason is not None:
         # Whatever the script made of being stopped.
-        raise _blocked(path, ScriptBlockedError(stops.reason)) from failure
+        raise _blocked_error(path, ScriptBlockedError(stops.reason)) from failure
     if isinstance(failure, JudgeError | EvalScriptError):
         raise failure
     if failure is not None:
@@ -225,10 +230,10 @@ async def _contained(evaluate: Callable[[], Awaitable[Any]], path: Path) -> Any:
             f"script {path.name} raised {_where_and_what(error, path)}"
         ) from error
     except ScriptBlockedError as error:
-        raise _blocked(path, error) from error
+        raise _blocked_error(path, error) from error
 
 
-def _blocked(path: Path, error: ScriptBlockedError) -> EvalScriptError:
+def _blocked_error(path: Path, error: ScriptBlockedError) -> EvalScriptError:
     return EvalScriptError(
         f"script {path.name} was stopped: {error} (an endless loop, or time.sleep?)"
     )

@@ -218,7 +218,7 @@ class EvaluationContext:
                     recorded = iter(self._recorded_limits(page))
                 limit = next(recorded, None)
                 if page is not None and limit is not None:
-                    less = await self._shown_within(page, limit)
+                    less = await self._page_within_limit(page, limit)
                 elif others_may_decide:
                     raise
                 else:
@@ -241,7 +241,7 @@ class EvaluationContext:
         """
         if page is None or page.limit is None:
             return []
-        merged = accumulate(self.judge.recorded_limits, ImageLimit.merged)
+        merged = accumulate(self.judge.recorded_limits, ImageLimit.merge)
         return [limit for limit in dict.fromkeys(merged) if limit != page.limit]
 
     async def _less(
@@ -252,12 +252,12 @@ class EvaluationContext:
             return None if page.times_halved == _FURTHER_CUTS else page.halve()
         if page.limit is None or not page.images:
             return None
-        stricter = page.limit.merged(self.judge.image_limit)
+        stricter = page.limit.merge(self.judge.image_limit)
         if stricter == page.limit:
             return None
-        return await self._shown_within(page, stricter)
+        return await self._page_within_limit(page, stricter)
 
-    async def _shown_within(self, page: PreparedPage, limit: ImageLimit) -> PreparedPage:
+    async def _page_within_limit(self, page: PreparedPage, limit: ImageLimit) -> PreparedPage:
         """Return the page within another limit on its images, cut as often as it was."""
         try:
             other = await self.page_within(page.url, True, limit)

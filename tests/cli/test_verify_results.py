@@ -311,12 +311,12 @@ def test_without_the_store_votes_cannot_be_looked_up(example):
     exported = example / "exported.jsonl"
     assert call(main, "judgments", "export", "example", exported).returncode == 0
     store.rename(example / "away.sqlite3")
-    exit_status, found, _ = verify()
+    exit_status, found, _ = verify("--task_id", TASK)
     assert (exit_status, len(found)) == (3, 1)
     text = "the file with its judgments is missing (--judgments names another): "
     assert found[0][2] == f"{text}eval_results/example/{FILE_NAME}"
     for elsewhere in ("away.sqlite3", "exported.jsonl"):
-        assert verify("--judgments", elsewhere)[:2] == (0, [])
+        assert verify("--task_id", TASK, "--judgments", elsewhere)[:2] == (0, [])
     store.write_bytes(b"damaged" * 1000)
     assert verify()[0] == 2
 
@@ -390,6 +390,7 @@ def test_a_replay_is_verified_against_the_file_that_it_was_made_from(tmp_path, m
         "--judgments",
         "shared/judgments.jsonl",
     ]
+    words += ["--task_id", TASK]
     assert call(evaluate_main, *words, *replay).returncode == 0
     sha256 = hashlib.sha256(RECORDED.read_bytes()).hexdigest()
     assert read_json(result_path(tmp_path))["provenance"]["replayed_from"] == {
@@ -534,7 +535,7 @@ def test_a_run_says_which_scripts_changed_since_the_last_result(example, monkeyp
         "a", encoding="utf-8"
     ) as file:
         file.write("# newer\n")
-    words = ["--agent_name", "example", "--llm_provider", "replay"]
+    words = ["--agent_name", "example", "--llm_provider", "replay", "--task_id", "library_facts"]
     said = "These eval scripts changed since their last result: library_facts.\n"
     assert [said in call(evaluate_main, *words).stdout for _ in range(2)] == [
         True,

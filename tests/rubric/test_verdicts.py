@@ -242,5 +242,5 @@ def test_evidence_implies_a_verdict(evidence, verdict):
     [("always", 3, 3), ("always", 5, 5), ("1", 3, 1), ("5", 3, 5), ("1", 5, 5)],
 )
 def test_a_rule_replaces_the_scripts_default_number_alone(text, asked, trials):
-    rule = VoteRule.parsed(text)
+    rule = VoteRule.parse(text)
     assert (rule.trials(asked), str(rule)) == (trials, text)

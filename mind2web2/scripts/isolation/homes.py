@@ -21,7 +21,7 @@ from mind2web2.scripts.isolation.processes import (
     ScriptProcess,
     fork_server,
 )
-from mind2web2.scripts.isolation.rpc import Message, decoded, encoded, encoded_value
+from mind2web2.scripts.isolation.rpc import Message, decode, encode, encode_value
 from mind2web2.scripts.isolation.worker import HomeJob
 
 # For the fork server to load the package, and for the script. One that takes longer is loaded by each
@@ -30,7 +30,7 @@ _LOAD_TIMEOUT_S = 100.0
 # A script may keep the time, or the environment, at which it was loaded.
 _LONGEST_USE_S = 600.0
 # Scripts that stay loaded though no answer is evaluated by them.
-_MOST_IDLE = 8
+_MAX_IDLE_HOMES = 8
 
 
 @dataclass(eq=False)
@@ -88,7 +88,7 @@ class ScriptHomes:
         Raises:
             OSError: it cannot be started.
         """
-        key = encoded_value(to_jsonable_python(job))
+        key = encode_value(to_jsonable_python(job))
         with self._lock:
             loading = self._loading.setdefault(key, threading.Lock())
         with loading:
@@ -98,7 +98,7 @@ class ScriptHomes:
                     home.users += 1
                     self._homes.move_to_end(key)
                     return home
-            fresh = self._loaded(job)
+            fresh = self._load(job)
             with self._lock:
                 fresh.users += 1
                 self._homes[key] = fresh
@@ -115,7 +115,7 @@ class ScriptHomes:
                     home.process.close()
                 return
             idle = [key for key, each in self._homes.items() if not each.users]
-            for key in idle[: max(len(idle) - _MOST_IDLE, 0)]:
+            for key in idle[: max(len(idle) - _MAX_IDLE_HOMES, 0)]:
                 self._homes.pop(key).process.close()
                 self._loading.pop(key, None)
 
@@ -126,13 +126,13 @@ class ScriptHomes:
                 home.process.close()
             self._homes.clear()
 
-    def _loaded(self, job: HomeJob) -> ScriptHome:
-        home = self._started(job) or self._started(replace(job, is_loaded_late=True))
+    def _load(self, job: HomeJob) -> ScriptHome:
+        home = self._start(job) or self._start(replace(job, is_loaded_late=True))
         if home is None:
             raise OSError("the process that loads it does not answer")
         return home
 
-    def _started(self, job: HomeJob) -> ScriptHome | None:
+    def _start(self, job: HomeJob) -> ScriptHome | None:
         """Start a process and let it load the script; ``None`` where it ends instead."""
         process = ScriptProcess.start(self._server, job.limits.memory_bytes)
         try:
@@ -150,10 +150,10 @@ def _files_read(control: socket.socket, job: HomeJob) -> dict[str, int]:
         OSError, EOFError, ValueError: the process does not answer.
     """
     with Connection(os.dup(control.fileno())) as connection:
-        connection.send_bytes(encoded(Message("job", to_jsonable_python(job))))
+        connection.send_bytes(encode(Message("job", to_jsonable_python(job))))
         if not connection.poll(_LOAD_TIMEOUT_S):
             raise EOFError
-        files: dict[str, int] = decoded(connection.recv_bytes()).content
+        files: dict[str, int] = decode(connection.recv_bytes()).content
         return files
 
 

@@ -38,7 +38,7 @@ from mind2web2.scripts.isolation.rpc import (
     Question,
     Reply,
     RpcConnection,
-    encoded_value,
+    encode_value,
     served,
     take_note,
 )
@@ -189,7 +189,7 @@ class AnswerProcesses:
 
     async def run(self, passes: ScriptPasses, ahead: Ahead | None) -> Done | None:
         """Return how a pass ended; ``None`` where its process ended without a word."""
-        known = self._sent(passes.known) if ahead is not None else {}
+        known = self._encode_replies(passes.known) if ahead is not None else {}
         job = replace(self._job, ahead=ahead, known=known)
         with ExitStack() as ends:
             process = self._started()
@@ -224,10 +224,10 @@ class AnswerProcesses:
         except OSError as error:
             raise MachineError(f"no process could be started for a script: {error}") from error
 
-    def _sent(self, known: Mapping[str, Reply]) -> dict[str, str]:
+    def _encode_replies(self, known: Mapping[str, Reply]) -> dict[str, str]:
         """Return the replies as they travel."""
         for key in known.keys() - self._replies.keys():
-            self._replies[key] = encoded_value(known[key])
+            self._replies[key] = encode_value(known[key])
         return dict(self._replies)
 
     def _log_printed(self, process: ScriptProcess) -> None:
@@ -242,7 +242,7 @@ class AnswerProcesses:
         """Serve a pass; ``None`` where it ends, or has to be ended, without a word."""
         try:
             async with asyncio.timeout(min(_PASS_TIMEOUT_S, self._limits.block_s)):
-                done = await service.connection.served(service)
+                done = await service.connection.serve(service)
             for note in [] if done is None else done.notes:
                 take_note(service, note)
         except Exception as error:
@@ -253,7 +253,7 @@ class AnswerProcesses:
     async def _in_program_order(self, service: PassService) -> Done | None:
         name = self._job.call.script_path.name
         try:
-            return await service.connection.served(service)
+            return await service.connection.serve(service)
         except EvalScriptError as error:
             raise EvalScriptError(f"script {name} {error}") from error
         except Mind2Web2Error:
@@ -276,7 +276,7 @@ async def _check_replies(
     service: PassService, works: Sequence[asyncio.Task[None]], ends: ExitStack
 ) -> None:
     """Let the templates of an ended pass check the replies to its questions."""
-    serving = asyncio.create_task(service.connection.served(service))
+    serving = asyncio.create_task(service.connection.serve(service))
     left: set[asyncio.Task[Any]] = set(works)
     with ends:
         try:

@@ -42,7 +42,7 @@ _CHECK_EVERY_S = 0.05
 # Memory that does not copy a file: the process's own, shared memory, swapped out memory.
 _COUNTED = ("RssAnon:", "RssShmem:", "VmSwap:")
 # Far more than this process ever opens; the system's own limit may be astronomic.
-_MOST_FILES = 65_536
+_MAX_FILES = 65_536
 # Sent along with each request: connection, output, liveness socket.
 FDS_PER_START = 3
 # A request for a process: its memory limit in bytes.
@@ -267,26 +267,32 @@ def _keep_only(connection_fd: int, output_fd: int) -> None:
     os.dup2(output_fd, 1)
     os.dup2(output_fd, 2)
     os.closerange(3, connection_fd)
-    os.closerange(connection_fd + 1, _MOST_FILES)
+    os.closerange(connection_fd + 1, _MAX_FILES)
 
 
 # A list of names to keep rather than of secrets to drop: a key may have any name.
 _KEPT = (
-    *(
-        "PATH",
-        "HOME",
-        "USER",
-        "LOGNAME",
-        "SHELL",
-        "LANG",
-        "LANGUAGE",
-        "TZ",
-        "TMPDIR",
-        "TEMP",
-        "TMP",
-    ),
-    *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
-    *("NO_PROXY", "no_proxy", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "VIRTUAL_ENV", "PYTHONUTF8"),
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "TMPDIR",
+    "TEMP",
+    "TMP",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "NO_PROXY",
+    "no_proxy",
+    "LD_LIBRARY_PATH",
+    "DYLD_LIBRARY_PATH",
+    "VIRTUAL_ENV",
+    "PYTHONUTF8",
 )
 # Locale settings, and those by which coverage is measured in processes that a test starts.
 _KEPT_BEGINNINGS = ("LC_", "COVERAGE_")

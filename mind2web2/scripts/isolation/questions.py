@@ -16,8 +16,8 @@ from mind2web2.scripts.isolation.rpc import (
     Question,
     Reply,
     RpcClient,
-    encoded_value,
-    validated,
+    encode_value,
+    validate,
 )
 from mind2web2.verification.stand_ins import has_mark
 
@@ -26,7 +26,7 @@ from mind2web2.verification.stand_ins import has_mark
 Ahead = Literal["nothing", "values", "gates"]
 # With ``gates``, a claim is asked behind so many undecided leaves: each may fail, and more would ask
 # too much for nothing (benchmarks/chain.py).
-MOST_OPEN_GATES = 3
+MAX_OPEN_GATES = 3
 # By the clock of a pass, which costs no time: what a script does beside its questions goes on
 # meanwhile.
 _REPLY_S = 0.01
@@ -117,13 +117,13 @@ class PassQuestions:
         await asyncio.sleep(_REPLY_S)
         if content is None:
             return self.open()
-        reply: Reply = validated(Reply, json.loads(content))
+        reply: Reply = validate(Reply, json.loads(content))
         if reply.failure is not None and reply.failure.name not in PAGE_ERRORS:
-            return self._failed(question.key, reply)
+            return self._fail_question(question.key, reply)
         self.used.append(question.key)
         if reply.failure is not None:
             raise reply.failure.of_run()
-        return validated(kind, reply.value)
+        return validate(kind, reply.value)
 
     def _note_missing(self, question: Question, text: str) -> None:
         self._first_open = self._first_open or question.key
@@ -148,7 +148,7 @@ class PassQuestions:
             self.end()
         return UNKNOWN
 
-    def _failed(self, key: str, reply: Reply) -> UnknownReply:
+    def _fail_question(self, key: str, reply: Reply) -> UnknownReply:
         # Behind stand-ins the question may not count, except where nobody has looked into them.
         is_certain = not self.is_open or self.ahead == "nothing"
         if is_certain:
@@ -190,10 +190,10 @@ def asked(
     Args:
         counts: how often each request of the script's own was made; each time it is another question.
     """
-    text = encoded_value(arguments)
+    text = encode_value(arguments)
     if name == "chat":
         counts[text] += 1
         arguments = {**arguments, "trial": counts[text]}
-        text = encoded_value(arguments)
+        text = encode_value(arguments)
     key = hashlib.sha256(f"{name} {text}".encode(errors="surrogatepass")).hexdigest()
     return Question(key[:32], name, arguments, template), text

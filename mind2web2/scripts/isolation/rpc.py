@@ -164,27 +164,27 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def prepare(*kinds: Any) -> None:
-    """Make ready what ``validated`` needs for these types, which takes milliseconds for each."""
+    """Make ready what ``validate`` needs for these types, which takes milliseconds for each."""
     for kind in (Message, Failure, *kinds):
         _adapter(kind)
 
 
-def validated(kind: Any, content: Any) -> Any:
+def validate(kind: Any, content: Any) -> Any:
     """Return received content as an object of a type, which may be a union. Raises ValueError."""
     return _adapter(kind).validate_python(content)
 
 
-def encoded(message: Message) -> bytes:
+def encode(message: Message) -> bytes:
     """Return a message as JSON.
 
     Raises:
         TypeError, ValueError, RecursionError: it holds values that are no JSON.
     """
     # Halves of characters, too, which ``json.loads`` takes.
-    return encoded_value(message).encode(errors="surrogatepass")
+    return encode_value(message).encode(errors="surrogatepass")
 
 
-def encoded_value(value: Any) -> str:
+def encode_value(value: Any) -> str:
     """Return a value as JSON. Raises TypeError, ValueError, RecursionError."""
     return json.dumps(value, default=_plain, ensure_ascii=False)
 
@@ -204,9 +204,9 @@ def _field_names(kind: type) -> tuple[str, ...]:
     return tuple(each.name for each in fields(kind))
 
 
-def decoded(content: bytes) -> Message:
+def decode(content: bytes) -> Message:
     """Return a received message. Raises ValueError, RecursionError."""
-    message: Message = validated(Message, json.loads(content))
+    message: Message = validate(Message, json.loads(content))
     return message
 
 
@@ -270,7 +270,7 @@ class _End:
         reply = self._waiting[number] = asyncio.get_running_loop().create_future()
         try:
             self.send(Message("ask", arguments, name, number))
-            return validated(kind, await reply)
+            return validate(kind, await reply)
         except asyncio.CancelledError:
             self.send(Message("cancel", number=number))
             raise
@@ -283,7 +283,7 @@ class _End:
         if reply is None or reply.done():
             return
         if message.kind == "failure":
-            reply.set_exception(self._error_of(validated(Failure, message.content)))
+            reply.set_exception(self._error_of(validate(Failure, message.content)))
         else:
             reply.set_result(message.content)
 
@@ -307,7 +307,7 @@ class RpcClient(_End):
 
     def receive(self) -> Message:
         """Wait for a message."""
-        return decoded(self._connection.recv_bytes())
+        return decode(self._connection.recv_bytes())
 
     def listen(self, answer: Callable[..., Any]) -> None:
         """Receive messages from now on, in the running event loop; ``answer`` answers questions."""
@@ -319,7 +319,7 @@ class RpcClient(_End):
                 if message.kind in ("reply", "failure"):
                     self.take_reply(message)
                 elif message.kind == "ask":
-                    self.send(_replied(answer, message))
+                    self.send(_reply_to(answer, message))
             except BaseException:
                 # The run is gone, or a reply is lost and the task that awaits it would never
                 # continue.
@@ -359,7 +359,7 @@ class RpcClient(_End):
         while not reply.done():
             take()
         del self._waiting[number]
-        return validated(kind, reply.result())
+        return validate(kind, reply.result())
 
     def note(self, name: str, **arguments: Any) -> None:
         """Send a message that needs no reply; in a pass, keep it until the end."""
@@ -375,12 +375,12 @@ class RpcClient(_End):
             while True:
                 message = self.receive()
                 if message.kind == "ask":
-                    self.send(_replied(answer, message))
+                    self.send(_reply_to(answer, message))
         os._exit(0)
 
     def send(self, message: Message) -> None:
         """Send a message. Raises ValueError: it is too long."""
-        content = encoded(message)
+        content = encode(message)
         if len(content) > MAX_MESSAGE_BYTES:
             limit_mb = MAX_MESSAGE_BYTES // 1024**2
             raise ValueError(f"a message of {len(content)} bytes; the limit is {limit_mb} MB")
@@ -394,7 +394,7 @@ class RpcClient(_End):
         self._connection.close()
 
 
-def _replied(answer: Callable[..., Any], message: Message) -> Message:
+def _reply_to(answer: Callable[..., Any], message: Message) -> Message:
     try:
         return Message("reply", answer(**message.content), number=message.number)
     except (
@@ -427,10 +427,10 @@ class RpcConnection(_End):
 
     def send(self, message: Message) -> None:
         """Queue a message; the event loop sends it."""
-        content = encoded(message)
+        content = encode(message)
         self._writer.write(_LENGTH.pack(len(content)) + content)
 
-    async def served(self, service: Service) -> Done | None:
+    async def serve(self, service: Service) -> Done | None:
         """Serve until the process sends its result; return that, or ``None`` where it ends without one.
 
         Args:
@@ -448,10 +448,10 @@ class RpcConnection(_End):
                 content = await self._reader.readexactly(length)
             except (asyncio.IncompleteReadError, ConnectionError):
                 return None
-            message = decoded(content)
+            message = decode(content)
             match message.kind:
                 case "done":
-                    done: Done = validated(Done, message.content)
+                    done: Done = validate(Done, message.content)
                     return done
                 case "reply" | "failure":
                     self.take_reply(message)

@@ -184,7 +184,7 @@ async def done_in_time(
             )
         done = work.result()
     finally:
-        await _finished(work)
+        await _finish(work)
     if passes.failed is not None:
         raise starter.answers.error_of(passes.failed) or JudgeError("no reply")
     if starter.answers.judge.failure is not None:
@@ -216,7 +216,7 @@ async def _ended_in_time(
     return task.done()
 
 
-async def _finished(task: asyncio.Task[Any]) -> None:
+async def _finish(task: asyncio.Task[Any]) -> None:
     task.cancel()
     await asyncio.wait({task})
     if not task.cancelled():

@@ -56,7 +56,7 @@ from mind2web2.scripts.isolation.rpc import (
     Reply,
     RpcClient,
     prepare,
-    validated,
+    validate,
 )
 from mind2web2.scripts.limits import LoopGuard, ScriptStops
 from mind2web2.scripts.load import EvaluateAnswer, tells_stand_ins
@@ -178,7 +178,7 @@ def _load_all() -> None:
 def be_home(connection_fd: int) -> None:
     """Load the script of the first message, and start a process for each of its passes."""
     client = RpcClient(connection_fd)
-    job = validated(HomeJob, client.receive().content)
+    job = validate(HomeJob, client.receive().content)
     home = ScriptHome(job)
     client.send(Message("reply", home.loaded_files()))
     gc.freeze()
@@ -241,7 +241,7 @@ class ScriptHome:
     def run(self, connection_fd: int) -> None:
         """Evaluate the answer of the first message in this process, and send how that ended."""
         client = RpcClient(connection_fd)
-        job = validated(PassJob, client.receive().content)
+        job = validate(PassJob, client.receive().content)
         # The lines that a script printed before a crash are kept.
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # typeshed: any TextIO
         random.seed(f"{job.call.answer_name} {job.call.answer}")
@@ -270,7 +270,7 @@ class ScriptHome:
             watch_effects(questions.leave_to_program_order)
             loop = PassLoop(questions.stuck)
         asyncio.set_event_loop(loop)
-        evaluation = loop.create_task(self._evaluated(job, client, judge))
+        evaluation = loop.create_task(self._run_pass(job, client, judge))
         while not evaluation.done():
             # asyncio stops the whole loop at one of these in any task of the script's.
             with suppress(SystemExit, KeyboardInterrupt):
@@ -279,7 +279,7 @@ class ScriptHome:
         # If this process ended with replies unread, the run could lose the result message.
         client.answer_until_closed(judge.check)
 
-    async def _evaluated(self, job: PassJob, client: RpcClient, judge: AnswerClient) -> None:
+    async def _run_pass(self, job: PassJob, client: RpcClient, judge: AnswerClient) -> None:
         client.listen(judge.check)
         try:
             done = await self._outcome(job, client, judge)

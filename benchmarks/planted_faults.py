@@ -521,7 +521,7 @@ root:
         ]
     },
     {
-        "gate off": ("a, critical: true", "a, critical: false", "hostel_1_given"),
+        "gate off": ("a, critical: true", "a, critical: false", r"hostel_\d_given"),
         "sources dropped": (
             '{item.beds} beds."\n          sources: item.urls',
             '{item.beds} beds."\n          sources: answer',

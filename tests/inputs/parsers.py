@@ -48,7 +48,7 @@ from mind2web2.llm_client.structured_output import InvalidOutputError, read_temp
 from mind2web2.llm_client.transport import Completion
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.citations import cited_urls, listed_urls
-from mind2web2.pages.crawl import AgentCache, TaskCitations
+from mind2web2.pages.cited_pages import AgentCache, TaskCitations
 from mind2web2.plugins.anthropic import claude
 from mind2web2.plugins.batch.state import BatchFolder, result_line
 from mind2web2.results.answers import answer_files, read_answer

@@ -21,7 +21,7 @@ from mind2web2.cli.evaluate_report import (
     print_unreported,
 )
 from mind2web2.cli.event_loop import run_to_exit
-from mind2web2.cli.results.show import stored_values
+from mind2web2.cli.results.stored_values import stored_values
 from mind2web2.cli.suggestions import (
     caching_command,
     suggested_check,

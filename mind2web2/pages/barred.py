@@ -162,3 +162,8 @@ def _pattern(text: str) -> str:
 def default_barred() -> BarredList:
     """Return the list of this package: the benchmark's dataset, code, paper and leaderboard."""
     return BarredList.read()
+
+
+def barred_list(path: Path | None = None) -> BarredList:
+    """Return the list in a file, by default that of this package."""
+    return default_barred() if path is None else BarredList.read(path)

@@ -93,7 +93,7 @@ def test_a_meta_file_that_is_ignored_is_named_once(example, caplog):
         name = f"answer_{number}.meta.json"
         path = example / "answers" / "example" / TASK / name
         path.write_text("{", encoding="utf-8")
-    verify()
+    verify("--task_id", TASK)
     ignored = [line for line in caplog.messages if line.startswith("ignored")]
     assert len(ignored) == len(set(ignored)) == 2, ignored
 
@@ -235,11 +235,11 @@ def test_a_bug_in_one_replay_is_named_and_the_others_go_on(monkeypatch):
 
     real_evaluated = verification.run_script_on_answer
     monkeypatch.setattr(verification, "run_script_on_answer", evaluated)
-    exit_status, found, output = verify()
+    exit_status, found, output = verify("--task_id", TASK)
     assert exit_status == 3
     text = "its script cannot be run again: internal error: KeyError: 'a bug'"
     assert found == [("missing", NAME, text)]
-    assert "9 answers: 8 correct and up to date, 1 missing" in output
+    assert "3 answers: 2 correct and up to date, 1 missing" in output
 
 
 def test_a_result_that_was_changed_is_not_reused(example, monkeypatch):
@@ -254,11 +254,13 @@ def test_a_result_that_was_changed_is_not_reused(example, monkeypatch):
             "--no_capture",
             "--judge_base_url",
             endpoint.split()[-1],
+            "--task_id",
+            TASK,
         ]
         run = call(evaluate_main, *words)
         assert (run.returncode, server.requests) == (0, [])
     assert "0 judgments asked" in run.stdout
-    assert verify()[:2] == (0, [])
+    assert verify("--task_id", TASK)[:2] == (0, [])
 
 
 def test_changed_inputs_make_results_stale(example):
@@ -473,7 +475,7 @@ def test_several_agents_are_checked_in_one_command(example):
 def test_findings_are_available_as_json(example):
     """For programs."""
     change(result_path(example), lambda result: result.update(final_score=1.0), seal=True)
-    exit_status, _, output = verify("--json")
+    exit_status, _, output = verify("--json", "--task_id", TASK)
     content = json.loads(output)
     assert exit_status == 1
     [wrong] = [answer for answer in content["answers"] if answer["record"] == "wrong"]

@@ -132,7 +132,7 @@ print(json.dumps(outcomes))
 def words_with(name):
     """Return a command that needs a name of a plugin: its command, option or value."""
     if name.startswith("--"):
-        return ["tasks", name]
+        return ["rehearse", name]
     if name in {part.name for part in OWN_PARTS if part.hook in ("judges", "engines")}:
         option = "--engine" if name == "ray" else "--llm_provider"
         return ["evaluate", "bot", option, name]

@@ -117,7 +117,7 @@ def own_example(tmp_path_factory):
     "words",
     [
         ("--version",),
-        ("tasks",),
+        ("rehearse", "--no_run"),
         ("show", "example", "museum_saturday", "answer_1"),
         ("metrics", "example"),
         ("report", "example", "-o", "report.html"),

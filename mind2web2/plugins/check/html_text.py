@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from lxml import html as lxml_html
+
 if TYPE_CHECKING:
     from lxml.html import HtmlElement
 
@@ -46,8 +48,6 @@ _UNSEEN = frozenset(
 
 def html_text(page: str | bytes) -> str:
     """Return a page as markdown: its headings, lists, tables and links."""
-    from lxml import html as lxml_html
-
     if isinstance(page, str):
         page = page.encode("utf-8", "replace")
     parser = lxml_html.HTMLParser(encoding="utf-8", remove_comments=True, huge_tree=True)

@@ -6,9 +6,12 @@ import argparse
 import asyncio
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from textwrap import shorten
+
+from rich.console import Console
 
 from mind2web2.benchmark.answering import import_answers, read_answers
 from mind2web2.benchmark.submission import (
@@ -18,7 +21,13 @@ from mind2web2.benchmark.submission import (
     pack_submission,
     validate_answers,
 )
-from mind2web2.benchmark.tasks import Hub, download_benchmark, read_task_list, select_tasks
+from mind2web2.benchmark.tasks import (
+    Hub,
+    Task,
+    download_benchmark,
+    read_task_list,
+    select_tasks,
+)
 from mind2web2.cli.console import line, plain_console
 from mind2web2.cli.listed_tasks import tasks_of
 from mind2web2.cli.settings_file import paths_of, settings_of
@@ -69,15 +78,7 @@ def run_tasks(options: argparse.Namespace) -> int:
     if options.json:
         console.print_json(json.dumps([asdict(task) for task in tasks]))
         return 0
-    for task in tasks:
-        question = task.question or "no question"
-        shown = question if settings.task_ids else shorten(question, 100, placeholder="…")
-        place = ", ".join(task.listed_in) or "no list"
-        kind = " / ".join(filter(None, (task.domain, task.subdomain)))
-        script = f"script {task.script_version}" if task.script_version else "no script"
-        script += " (broken)" if task.script_problem else ""
-        fields = [task.task_id, place, kind, script]
-        line(console, f"{'; '.join(filter(None, fields))}\n    {shown}")
+    _print_tasks(console, tasks, is_whole=bool(settings.task_ids))
     missing = sum(task.script_version is None for task in tasks)
     without = f", {missing} without an eval script" if missing else ""
     line(console, f"{counted(len(tasks), 'task')}{without}")
@@ -85,6 +86,29 @@ def run_tasks(options: argparse.Namespace) -> int:
         if task.script_problem:
             line(console, f"Broken eval script: {task.script_problem}")
     return 0
+
+
+def _print_tasks(console: Console, tasks: Sequence[Task], *, is_whole: bool) -> None:
+    """Print a line for each task, under headings; a question is cut unless the tasks are named."""
+    rows = [("task", "script", "list", "domain", "question")]
+    rows += [(task.task_id, _script_text(task), *_listing(task)) for task in tasks]
+    used = [column for column in range(4) if any(row[column] for row in rows[1:])]
+    widths = {column: max(len(row[column]) for row in rows) for column in used}
+    for row in rows:
+        cells = [f"{row[column]:{width}}" for column, width in widths.items()]
+        question = row[-1] if is_whole else shorten(row[-1], 60, placeholder="…")
+        line(console, "  ".join([*cells, question]))
+
+
+def _script_text(task: Task) -> str:
+    version = task.script_version or "none"
+    return f"{version} (broken)" if task.script_problem else version
+
+
+def _listing(task: Task) -> tuple[str, str, str]:
+    """Return the lists that have the task, its domain, and its question."""
+    domain = " / ".join(filter(None, (task.domain, task.subdomain)))
+    return ", ".join(task.listed_in), domain, task.question or "none"
 
 
 # Answers

@@ -184,10 +184,9 @@ def test_tasks_are_listed():
     call(main, "get")
     run = call(main, "tasks")
     assert run.stdout.splitlines() == [
-        "lake; dev_set; Travel / Water; script 2025_07_14",
-        "    Who built lake?",
-        "mill; test_set; Travel / Land; script 2025_07_14",
-        "    Where is the mill?",
+        "task  script      list      domain          question",
+        "lake  2025_07_14  dev_set   Travel / Water  Who built lake?",
+        "mill  2025_07_14  test_set  Travel / Land   Where is the mill?",
         "2 tasks",
     ]
     [task] = json.loads(call(main, "tasks", "--task_id", "mill", "--json").stdout)

@@ -59,7 +59,7 @@ async def waiting(folder: Path, pages: Sequence[HashedText], count: int) -> obje
     bodies = [partial(body, pages[number % len(pages)], number) for number in range(count)]
 
     async def asked(make_body: partial[JsonBody]) -> object:
-        question = await collector.named("", make_body)
+        question = await collector.identify("", make_body)
         await collector.add(question, make_body)
         return question, make_body
 

@@ -36,8 +36,14 @@ from mind2web2.runs.settings import RunSettings
 REPORTS, STATEMENTS, SEED = 30, 20, 7
 KIND = ("Dam", "Bridge", "Mill", "Lighthouse", "Tower", "Library", "Harbour", "Museum")
 ERRORS = (
-    *("name", "number", "date", "negation"),
-    *("exchanged", "invented", "wall", "compound"),
+    "name",
+    "number",
+    "date",
+    "negation",
+    "exchanged",
+    "invented",
+    "wall",
+    "compound",
 )
 WALL = "Please log in to go on reading."
 

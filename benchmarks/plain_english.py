@@ -59,7 +59,7 @@ _HALVES = re.compile(
 )
 _IS_NO = re.compile(
     r"(?<!there )(?<!There )\b(?:is|are|was|were) no "
-    r"(?!longer\b|more\b|one\b|less\b|matter\b)[a-z]+"
+    r"(?!longer\b|more\b|one\b|less\b|better\b)[a-z]+"
 )
 _QUOTATION = re.compile(r"\"[^\"\n]*\"|“[^”]*”|`[^`\n]*`|\*[^*\n]+\*")
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')*_]*\s+(?=[A-Z])")
@@ -170,8 +170,12 @@ def text_places(path: Path) -> Iterator[Place]:
                 yield Place(MIDDLE, path, line, sentence)
         if path.suffix == ".py" and _HALVES.match(text):
             yield Place(HALF, path, line, text)
-        if _IS_NO.search(_QUOTATION.sub("", text)):
+        if path.suffix == ".py" and _IS_NO.search(_QUOTATION.sub("", text)):
             yield Place(IS_NO, path, line, text)
+    if path.suffix == ".md":
+        for line, text in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+            if _IS_NO.search(_QUOTATION.sub("", text)):
+                yield Place(IS_NO, path, line, text)
 
 
 def is_participle(name: str) -> bool:

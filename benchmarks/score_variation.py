@@ -8,7 +8,7 @@ from statistics import fmean
 
 from measuring import title
 
-from mind2web2.analysis.sampled_metrics import sampled_metrics
+from mind2web2.analysis.sampled_metrics import sample_metrics
 from mind2web2.analysis.score_matrix import score_grid
 from mind2web2.results.scored_answer import ScoredAnswer
 from mind2web2.statistics.uncertainty import bootstrap_intervals, nested_variance
@@ -41,7 +41,7 @@ def show_coverage(tasks: int, truths: dict[str, float]) -> None:
     draws = random.Random(tasks)
     covered = dict.fromkeys(METRICS, 0)
     for _ in range(SIMULATIONS):
-        metrics = sampled_metrics(score_grid(answers(draws, tasks)))
+        metrics = sample_metrics(score_grid(answers(draws, tasks)))
         for name in METRICS:
             sums = metrics[name].over(list(metrics[name].values))
             rows = list(zip(*sums.columns, strict=True))

@@ -82,7 +82,7 @@ _GIVEN_FIELDS = (
 _BY_SCRIPT = "checked by the script without a judge"
 # Reading one of these never runs a script's own code.
 _SHOWN_TYPES = (str, int, float, bool, type(None), list, tuple, dict, set)
-_MOST_CHARS_SHOWN = 80
+_MAX_CHARS_SHOWN = 80
 
 
 @script_api
@@ -149,7 +149,9 @@ class Rubric:
         """
         node = self.add_leaf(id, desc, parent, critical=critical, **kwargs)
         passed = bool(result)
-        condition = _condition(result, passed) if values is None else _compared(values, passed)
+        condition = (
+            _condition(result, passed) if values is None else _condition_text(values, passed)
+        )
         evidence = Evidence(decided_by="script", reason=f"{_BY_SCRIPT}: {condition}")
         node.decide(float(passed), "passed" if passed else "failed", evidence)
         return node
@@ -223,35 +225,35 @@ class Rubric:
             self.logger.warning("unknown argument ignored where=%s name=%s", where, name)
 
 
-def _compared(values: Mapping[str, Any], passed: bool) -> str:
+def _condition_text(values: Mapping[str, Any], passed: bool) -> str:
     """Say whether a script's condition was met, with the values that it rests on."""
-    shown = ", ".join(f"{name}: {_shown(value)}" for name, value in values.items())
-    return f"{_met(passed)} ({shown})"
+    shown = ", ".join(f"{name}: {_short_repr(value)}" for name, value in values.items())
+    return f"{_met_text(passed)} ({shown})"
 
 
 def _condition(result: Any, passed: bool) -> str:
     """Say whether a script's condition was met, with its value where that says more than yes or no."""
-    met = _met(passed)
+    met = _met_text(passed)
     if (
         type(result) not in _SHOWN_TYPES
         or isinstance(result, bool)
         or (passed and not isinstance(result, str | int | float))
     ):
         return met
-    return f"{met} (value: {_shown(result)})"
+    return f"{met} (value: {_short_repr(result)})"
 
 
-def _met(passed: bool) -> str:
+def _met_text(passed: bool) -> str:
     return "met" if passed else "not met"
 
 
-def _shown(value: Any) -> str:
+def _short_repr(value: Any) -> str:
     if type(value) not in _SHOWN_TYPES:
         return type(value).__name__
     shown = repr(value)
-    if len(shown) <= _MOST_CHARS_SHOWN:
+    if len(shown) <= _MAX_CHARS_SHOWN:
         return shown
-    return f"{shown[: _MOST_CHARS_SHOWN - 3]}..."
+    return f"{shown[: _MAX_CHARS_SHOWN - 3]}..."
 
 
 Template = TypeVar("Template", bound=BaseModel)
@@ -259,24 +261,21 @@ BatchItem = tuple[str, Sources, VerificationNode | None, str | None]
 
 _ITEM = ("claim", "sources", "node", "additional_instruction")
 _INITIALIZED_BY = (
-    *(
-        "task_id",
-        "strategy",
-        "agent_name",
-        "answer_name",
-        "client",
-        "task_description",
-        "answer",
-    ),
-    *(
-        "global_cache",
-        "global_semaphore",
-        "logger",
-        "default_model",
-        "extract_model",
-        "verify_model",
-    ),
-    *("config", "browser_manager"),
+    "task_id",
+    "strategy",
+    "agent_name",
+    "answer_name",
+    "client",
+    "task_description",
+    "answer",
+    "global_cache",
+    "global_semaphore",
+    "logger",
+    "default_model",
+    "extract_model",
+    "verify_model",
+    "config",
+    "browser_manager",
 )
 
 
@@ -296,7 +295,7 @@ class _Extractions:
             self._on_read()
         return self._results
 
-    async def recorded(self, name: str, extraction: Coroutine[Any, Any, Template]) -> Template:
+    async def record(self, name: str, extraction: Coroutine[Any, Any, Template]) -> Template:
         """Return the value of an extraction, and record it."""
         number = next(self._calls)
         value = await extraction
@@ -438,7 +437,7 @@ class Evaluator(Rubric):
                 use_screenshot=use_screenshot,
                 extraction_name=extraction_name,
             )
-        return await self._extractions.recorded(extraction_name, extraction)
+        return await self._extractions.record(extraction_name, extraction)
 
     async def verify(
         self,

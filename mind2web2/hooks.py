@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from mind2web2.capture.models import CaptureSettings
+from mind2web2.capture.models import CaptureSettings, PageCapturer
 from mind2web2.errors import Mind2Web2Error, UsageError
 from mind2web2.judge.judgment import JudgeIdentity
 from mind2web2.judge.protocol import AskedQuestion
-from mind2web2.pages.crawl import PageCapturer
 from mind2web2.results.answers import AnswerJob, TaskWork
 from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.runs.run import AnswerRunner
@@ -144,7 +143,7 @@ class Engine(Protocol):
 class Elsewhere(Protocol):
     """Other machines that evaluate the answers of a run, for an engine that calls ``run_evaluation``."""
 
-    def connected(self) -> AbstractAsyncContextManager[None]:
+    def connect(self) -> AbstractAsyncContextManager[None]:
         """Reach the machines, before the run writes anything."""
 
     def at_work(

@@ -18,7 +18,7 @@ from mind2web2.rubric.verdicts import ExtractionRecord
 from mind2web2.scripts.isolation.answer_client import SentRequest, SentTemplate, Voter
 from mind2web2.scripts.isolation.pass_process import answer_processes
 from mind2web2.scripts.isolation.questions import Ahead
-from mind2web2.scripts.isolation.rpc import PACKAGE, Failure, Question, Reply, validated
+from mind2web2.scripts.isolation.rpc import PACKAGE, Failure, Question, Reply, validate
 from mind2web2.scripts.isolation.run import Isolation, done_in_time, home_of
 from mind2web2.scripts.isolation.worker import PassJob
 from mind2web2.scripts.passes import ScriptPasses
@@ -86,18 +86,18 @@ class PolicyAnswers:
     def _value(self, name: str, arguments: dict[str, Any]) -> Any:
         policy = self._policy
         if name == "judged":
-            claim = validated(AskedClaim, arguments["claim"])
+            claim = validate(AskedClaim, arguments["claim"])
             return policy.holds(claim), evidence_of(claim.verification, "judge")
         if name == "filled":
-            form = validated(AskedForm, arguments["form"])
-            text = policy.fill(form, validated(SentTemplate, arguments["template"]))
+            form = validate(AskedForm, arguments["form"])
+            text = policy.fill(form, validate(SentTemplate, arguments["template"]))
             unavailable = "by the policy" if text is None else None
             record = ExtractionRecord(name=form.name, url=form.url, unavailable=unavailable)
             return text, record
         if name == "page_info":
             return [], policy.page(str(arguments["url"]))
         if name == "chat":
-            request = validated(SentRequest, arguments["request"])
+            request = validate(SentRequest, arguments["request"])
             return ChatReply(policy.chat(request))
         request = arguments["request"]
         return policy.service(request["name"], request["arguments"])

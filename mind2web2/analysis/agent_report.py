@@ -18,7 +18,7 @@ from mind2web2.analysis.summaries import (
     SummedUp,
     merge_all_results,
     stored_metrics,
-    summarised_answers,
+    summarise_answers,
 )
 from mind2web2.analysis.tag_figures import (
     DomainFigure,
@@ -109,7 +109,7 @@ def agent_report(
         UsageError: a bound by false passes is asked for, and the figures behind it are missing.
     """
     root = paths.eval_results_root
-    found, not_written = _summed_up(paths, agent_name, task_ids)
+    found, not_written = _summarise(paths, agent_name, task_ids)
     if found is None:
         return None
     answers, summary = found.answers, found.summary
@@ -152,7 +152,7 @@ def _place(answer: ScoredAnswer) -> tuple[str, str]:
     return answer.task_id, answer.answer_name
 
 
-def _summed_up(
+def _summarise(
     paths: PathConfig, agent_name: str, task_ids: Collection[str] | None
 ) -> tuple[SummedUp | None, str | None]:
     """Return answers and metrics, and why they could not be written.
@@ -163,7 +163,7 @@ def _summed_up(
     root = paths.eval_results_root
     not_written = None
     try:
-        found = summarised_answers(root, agent_name, task_ids)
+        found = summarise_answers(root, agent_name, task_ids)
     except ResultWriteError as error:
         not_written = str(error)
         answers = agent_answers(root, agent_name)

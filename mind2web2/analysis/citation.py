@@ -68,7 +68,7 @@ def paper_sentence(
         f"{summary.agent_name} reached a partial completion of {shown} on {tasks} "
         f"({judged}, {missing}), judged by {_judges(answers)} (provider {provider}) with "
         f"Mind2Web2 {_versions(answers)}, prompts {prompts}, {_votes(making)}; "
-        f"{_corrected(correction)}."
+        f"{_correction_words(correction)}."
     )
 
 
@@ -80,7 +80,7 @@ def _within(interval: Interval | None, of: str) -> str:
     )
 
 
-def _corrected(correction: Correction | NoCorrection | None) -> str:
+def _correction_words(correction: Correction | NoCorrection | None) -> str:
     if correction is None or isinstance(correction, NoCorrection):
         return "not corrected for the judge's errors"
     these = _within(correction.these_tasks, "these tasks")
@@ -96,7 +96,7 @@ def _judges(answers: Iterable[ScoredAnswer]) -> str:
         if answer.reason is None:
             by_judge[_judge(answer)].append(answer)
     in_order = sorted(by_judge, key=lambda judge: -len(by_judge[judge]))
-    named = [f"{judge}{_served(by_judge[judge])}" for judge in in_order]
+    named = [f"{judge}{_judge_names(by_judge[judge])}" for judge in in_order]
     return ", ".join(named) or "unknown"
 
 
@@ -109,7 +109,7 @@ def _judge(answer: ScoredAnswer) -> str:
     return f"{alone} with {first.model} first ({first.doubt})"
 
 
-def _served(answers: Iterable[ScoredAnswer]) -> str:
+def _judge_names(answers: Iterable[ScoredAnswer]) -> str:
     served = served_names(answers)
     names = ", ".join(sorted(served.judge | served.either))
     parts = [names] if names else []
@@ -119,7 +119,7 @@ def _served(answers: Iterable[ScoredAnswer]) -> str:
 
 
 def _versions(answers: Iterable[ScoredAnswer]) -> str:
-    return _listed(answer.facts.own_version for answer in answers)
+    return _name_counts(answer.facts.own_version for answer in answers)
 
 
 def _votes(making: Making) -> str:
@@ -134,7 +134,7 @@ def _votes(making: Making) -> str:
     return f"majority of at most {' or '.join(most)} votes a claim{demand}"
 
 
-def _listed(names: Iterable[str]) -> str:
+def _name_counts(names: Iterable[str]) -> str:
     return _most_first(Counter(name for name in names if name))
 
 

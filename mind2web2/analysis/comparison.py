@@ -8,7 +8,7 @@ from statistics import fmean
 
 from pydantic import BaseModel, ConfigDict
 
-from mind2web2.analysis.sampled_metrics import SampledMetric, sampled_metrics
+from mind2web2.analysis.sampled_metrics import SampledMetric, sample_metrics
 from mind2web2.analysis.score_matrix import ScoreGrid, mixture_warnings, score_grid
 from mind2web2.errors import UsageError
 from mind2web2.results.scored_answer import ScoredAnswer
@@ -37,7 +37,7 @@ from mind2web2.utils.names import name_list, natural_key
 _P_DIGITS = 6
 _RANKED = ("avg_score", "success_rate")
 _TASKS_SHOWN = 5
-_MOST_TIMES_TASKS = 10
+_MAX_TASK_FACTOR = 10
 # An agent's name and its answers.
 Agent = tuple[str, Sequence[ScoredAnswer]]
 
@@ -58,7 +58,7 @@ class Power(BaseModel):
 
     Args:
         tasks_needed: with as many runs as there are; ``None`` where there is no difference, or
-            where the number is not practical: more than ``_MOST_TIMES_TASKS`` times the present
+            where the number is not practical: more than ``_MAX_TASK_FACTOR`` times the present
             tasks.
         runs_needed: of the same tasks; ``None`` where none suffice, or where the variance between
             runs is unknown.
@@ -258,7 +258,7 @@ def _metrics_of(grid: ScoreGrid) -> dict[str, SampledMetric]:
     pass_name = f"pass_at_{len(grid.runs)}"
     return {
         "pass_at_k" if name == pass_name else name: metric
-        for name, metric in sampled_metrics(grid).items()
+        for name, metric in sample_metrics(grid).items()
     }
 
 
@@ -307,10 +307,10 @@ def _pair(agents: tuple[str, str], first: SampledMetric, second: SampledMetric) 
         **figures.model_dump(),
         first_agent=agents[0],
         second_agent=agents[1],
-        first=_rounded(one, first.digits),
-        second=_rounded(other, first.digits),
-        difference=_rounded(difference, first.digits),
-        p_value=_rounded(found.p_value, _P_DIGITS),
+        first=_round(one, first.digits),
+        second=_round(other, first.digits),
+        difference=_round(difference, first.digits),
+        p_value=_round(found.p_value, _P_DIGITS),
         p_holm=1.0 if found.p_value is None else found.p_value,
         clear=False,
         power=_power(first, second, by_task, difference),
@@ -318,7 +318,7 @@ def _pair(agents: tuple[str, str], first: SampledMetric, second: SampledMetric) 
     )
 
 
-def _rounded(value: float | None, digits: int) -> float | None:
+def _round(value: float | None, digits: int) -> float | None:
     return None if value is None else round(value, digits)
 
 
@@ -359,12 +359,12 @@ def ranking(
         agents=tuple(by_agent),
         tasks=tuple(grids[0].tasks),
         num_tasks=len(grids[0].tasks),
-        metrics={name: _ranked(_pairs(metrics, name)) for name in _RANKED},
+        metrics={name: _rank(_pairs(metrics, name)) for name in _RANKED},
         warnings=(*warnings, *_missing(by_agent), *_other_capture_days(by_agent)),
     )
 
 
-def _ranked(pairs: Sequence[Pair]) -> MetricRanking:
+def _rank(pairs: Sequence[Pair]) -> MetricRanking:
     values = {}
     for pair in pairs:
         values[pair.first_agent] = pair.first or 0.0
@@ -404,7 +404,7 @@ def _power(
     )
     detectable = detectable_difference(tasks, split.of_difference)
     needed = tasks_needed(difference, split.of_difference)
-    if needed is not None and needed > _MOST_TIMES_TASKS * tasks:
+    if needed is not None and needed > _MAX_TASK_FACTOR * tasks:
         needed = None
     return Power(
         variation=split,

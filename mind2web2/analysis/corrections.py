@@ -172,12 +172,12 @@ class Correction:
     @property
     def these_tasks(self) -> Interval | None:
         """Return the interval of the score that the whole sample frame would give."""
-        return _spanned(self.low.these_tasks, self.high.these_tasks)
+        return _span(self.low.these_tasks, self.high.these_tasks)
 
     @property
     def tasks_at_large(self) -> Interval | None:
         """Return the interval of that score over all tasks of the kind."""
-        return _spanned(self.low.tasks_at_large, self.high.tasks_at_large)
+        return _span(self.low.tasks_at_large, self.high.tasks_at_large)
 
     def figures(self) -> CorrectionFigures:
         """Return it as it is published."""
@@ -206,7 +206,7 @@ class Correction:
         )
 
 
-def _spanned(low: Interval | None, high: Interval | None) -> Interval | None:
+def _span(low: Interval | None, high: Interval | None) -> Interval | None:
     """Return the interval from the low end of one to the high end of the other."""
     if low is None or high is None:
         return None
@@ -309,7 +309,7 @@ def labelled_answers(
         reason = f"the labels are of single leaves, and count for agreement alone: {go_on}"
         return LabelledAnswers(by, {}, reason)
     now = _basis_of(answers)
-    changes = [one.changed(now) for one in populations]
+    changes = [one.describe_changes(now) for one in populations]
     if None not in changes:
         return LabelledAnswers(by, {}, f"{changes[0]}: {go_on}")
     order = populations[changes.index(None)].order
@@ -339,11 +339,11 @@ def correction_by_labels(
     if found.reason is not None:
         return NoCorrection.for_reason(found.by, answers, found.reason)
     scores = found.scores
-    mean, weight = _corrected(answers, {name: one.middle for name, one in scores.items()})
+    mean, weight = _correct_mean(answers, {name: one.middle for name, one in scores.items()})
     low = high = mean
     if any(one.low != one.high for one in scores.values()):
-        low, _ = _corrected(answers, {name: one.low for name, one in scores.items()})
-        high, _ = _corrected(answers, {name: one.high for name, one in scores.items()})
+        low, _ = _correct_mean(answers, {name: one.low for name, one in scores.items()})
+        high, _ = _correct_mean(answers, {name: one.high for name, one in scores.items()})
     changes: dict[str, list[float]] = defaultdict(list)
     for (task, _), one in scores.items():
         changes[task].append(WRONG_LABELS * one.if_all_wrong)
@@ -359,7 +359,7 @@ def correction_by_labels(
     )
 
 
-def _corrected(
+def _correct_mean(
     answers: Sequence[AuditedAnswer], exact: Mapping[AnswerName, float]
 ) -> tuple[CorrectedMean, float]:
     twice = [JudgedTwice(one.task, one.score, exact.get(one.name)) for one in answers]
@@ -433,7 +433,7 @@ def correction_by_sample(
         repeat = f"`{program()} rejudge {agent} --judge_model STRONG --sample N`"
         return NoCorrection.for_reason(record.judge, answers, f"{reason} repeat {repeat}")
     exact = {name: one.score for name, one in strong.items()}
-    mean, weight = _corrected(answers, exact)
+    mean, weight = _correct_mean(answers, exact)
     if record.target is not None and mean.labels < mean.population:
         mean = replace(mean, least_reach=record.target)
     return Correction(
@@ -455,7 +455,7 @@ def _not_random(
 
     The command to repeat follows the reason.
     """
-    changed = record.changed(_basis_of(answers))
+    changed = record.describe_changes(_basis_of(answers))
     if changed is not None:
         return f"{changed}:"
     drawn = set(record.order[: record.size])
@@ -549,6 +549,6 @@ def _difference(first: Correction, second: Correction) -> CorrectedDifference:
     most = corrected_difference(first.low, second.high)
     return replace(
         found,
-        these_tasks=_spanned(least.these_tasks, most.these_tasks),
-        tasks_at_large=_spanned(least.tasks_at_large, most.tasks_at_large),
+        these_tasks=_span(least.these_tasks, most.these_tasks),
+        tasks_at_large=_span(least.tasks_at_large, most.tasks_at_large),
     )

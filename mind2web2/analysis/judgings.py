@@ -236,7 +236,7 @@ def repeatability(judgings: Sequence[Judging]) -> Repeatability:
     by_task: dict[str, list[list[float]]] = {}
     for place in shared:
         by_task.setdefault(place[0], []).append([own[place] for own in scores])
-    places = _decided_in_all([judging.leaves for judging in judgings])
+    places = _places_judged_each_time([judging.leaves for judging in judgings])
     rows: dict[str, list[float]] = {}
     ever = 0
     for leaf in places:
@@ -286,7 +286,7 @@ def judge_agreement(first: Judging, second: Judging) -> JudgeAgreement:
     cells: Counter[tuple[bool, bool]] = Counter()
     rows: dict[str, list[float]] = {}
     examples = []
-    places = _decided_in_all([first.leaves, second.leaves])
+    places = _places_judged_each_time([first.leaves, second.leaves])
     for place in places:
         verdicts = first.leaves[place].passed, second.leaves[place].passed
         cells[verdicts] += 1
@@ -308,7 +308,7 @@ def judge_agreement(first: Judging, second: Judging) -> JudgeAgreement:
     )
 
 
-def _decided_in_all(judgings: Sequence[Leaves]) -> list[tuple[str, str, str]]:
+def _places_judged_each_time(judgings: Sequence[Leaves]) -> list[tuple[str, str, str]]:
     return [
         place
         for place in judgings[0]

@@ -44,7 +44,7 @@ def wanted_leaves(answer: AuditedAnswer, verdicts: Verdicts) -> list[JudgedLeaf]
     if answer.root is None:
         return []
     labels = _labels(answer, verdicts, undecided=True)
-    skipped = _skipped(answer.root, answer, labels)
+    skipped = _skipped_ids(answer.root, answer, labels)
     return [
         leaf
         for leaf in answer.leaves
@@ -82,7 +82,7 @@ def _labels(answer: AuditedAnswer, verdicts: Verdicts, *, undecided: bool) -> di
     return found
 
 
-def _skipped(root: WrittenNode, answer: AuditedAnswer, labels: Mapping[str, bool]) -> set[str]:
+def _skipped_ids(root: WrittenNode, answer: AuditedAnswer, labels: Mapping[str, bool]) -> set[str]:
     """Return the leaves that the rubric skips by these labels, and by the verdicts that no label is about."""
     about_claims = {leaf.name.leaf for leaf in answer.leaves}
     leaves = list(root.leaves())
@@ -99,7 +99,7 @@ def _skipped(root: WrittenNode, answer: AuditedAnswer, labels: Mapping[str, bool
 
 
 def _score(root: WrittenNode, answer: AuditedAnswer, labels: Mapping[str, bool]) -> float:
-    skipped = _skipped(root, answer, labels)
+    skipped = _skipped_ids(root, answer, labels)
     outcomes = _outcomes(root, labels)
     for leaf in root.leaves():
         if leaf.id in skipped:
@@ -116,7 +116,7 @@ def _if_all_wrong(root: WrittenNode, answer: AuditedAnswer, labels: Mapping[str,
     outcomes = _outcomes(root, labels)
     rescoring = Rescoring(root, outcomes)
     score = rescoring.score
-    skipped = _skipped(root, answer, labels)
+    skipped = _skipped_ids(root, answer, labels)
     change = 0.0
     for leaf in root.leaves():
         if leaf.id in labels and leaf.id not in skipped:

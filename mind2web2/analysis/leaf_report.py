@@ -13,7 +13,7 @@ from mind2web2.statistics.items import rest_correlation
 
 # Fewer results say little about a leaf.
 ENOUGH_RESULTS = 12
-_MOST_TO_LOOK_AT = 10
+_MAX_LEAVES_LISTED = 10
 AGAINST_THE_REST = "passes where the rest fails"
 _ALWAYS, _NEVER, _UNREACHED = "always passed", "never passed", "never reached"
 _WORST_FIRST = (AGAINST_THE_REST, _NEVER, _UNREACHED, _ALWAYS)
@@ -111,7 +111,7 @@ def look_at_first(tasks: Sequence[TaskReport]) -> list[LeafRow]:
     """Return the leaves to look at first, worst first."""
     rows = [row for task in tasks for row in task.leaves if set(row.notes) & set(_WORST_FIRST)]
     rows.sort(key=_rank)
-    return rows[:_MOST_TO_LOOK_AT]
+    return rows[:_MAX_LEAVES_LISTED]
 
 
 def _rank(row: LeafRow) -> tuple[int, float]:

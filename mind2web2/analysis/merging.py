@@ -12,7 +12,7 @@ from mind2web2.analysis.score_matrix import judges_of, script_warnings
 from mind2web2.analysis.summaries import (
     failed_in,
     merge_all_results,
-    summarised_answers,
+    summarise_answers,
     unscored_in,
     write_task_summary,
 )
@@ -82,7 +82,7 @@ def merge_results(sources: Sequence[Path], into: Path) -> MergeReport:
 
 def _sum_up(into: Path, agent: str, report: MergeReport) -> None:
     """Write an agent's metrics, and note results that were made differently."""
-    found = summarised_answers(into, agent)
+    found = summarise_answers(into, agent)
     if found is None:
         return
     report.summaries[agent] = found.summary
@@ -275,7 +275,7 @@ def _difference(theirs: Path, ours: Path) -> str | None:
             return None
         different = [
             name
-            for name, (ours_was, theirs_was) in _compared(one, other).items()
+            for name, (ours_was, theirs_was) in _origins_of(one, other).items()
             if ours_was != theirs_was
         ]
         scores = [str(each.final_score) for each in (one, other)]
@@ -289,7 +289,7 @@ def _difference(theirs: Path, ours: Path) -> str | None:
     )
 
 
-def _compared(one: ResultFile, other: ResultFile) -> dict[str, tuple[object, object]]:
+def _origins_of(one: ResultFile, other: ResultFile) -> dict[str, tuple[object, object]]:
     """Return what two results were made from, side by side."""
     facts = result_facts(one)
     other_facts = result_facts(other)

@@ -10,7 +10,7 @@ from statistics import fmean, pstdev, variance
 from mind2web2.analysis.sampled_metrics import (
     intervals_of,
     metric_intervals,
-    sampled_metrics,
+    sample_metrics,
 )
 from mind2web2.analysis.score_matrix import (
     ScoreGrid,
@@ -92,14 +92,14 @@ def agent_metrics(
         agent_name=agent_name,
         num_tasks=len(grid.tasks),
         num_runs=len(grid.runs),
-        avg_score=_rounded(scores.mean, _SCORE_DIGITS),
-        avg_score_std=_rounded(scores.deviation),
-        success_rate=_rounded(successes.mean),
-        success_rate_std=_rounded(successes.deviation),
-        pass_at_k=_rounded(_mean(float(task.is_passed) for task in tasks.values())),
-        avg_answer_word_count=_rounded(words.mean, _WORD_DIGITS),
-        avg_answer_word_count_std=_rounded(words.deviation, _WORD_DIGITS),
-        avg_time_seconds=_rounded(time_s, _TIME_DIGITS),
+        avg_score=_round(scores.mean, _SCORE_DIGITS),
+        avg_score_std=_round(scores.deviation),
+        success_rate=_round(successes.mean),
+        success_rate_std=_round(successes.deviation),
+        pass_at_k=_round(_mean(float(task.is_passed) for task in tasks.values())),
+        avg_answer_word_count=_round(words.mean, _WORD_DIGITS),
+        avg_answer_word_count_std=_round(words.deviation, _WORD_DIGITS),
+        avg_time_seconds=_round(time_s, _TIME_DIGITS),
         per_run={name: run.figures() for name, run in runs.items()},
         tasks=tasks,
         judge_models=judge_models(judged),
@@ -136,7 +136,7 @@ def _mean(values: Iterable[float | None]) -> float | None:
     return fmean(known) if known else None
 
 
-def _rounded(value: float | None, digits: int = _OTHER_DIGITS) -> float | None:
+def _round(value: float | None, digits: int = _OTHER_DIGITS) -> float | None:
     return None if value is None else round(value, digits)
 
 
@@ -156,9 +156,9 @@ class _Means:
         """Return them as they are published."""
         return RunFigures(
             num_tasks=self.num_tasks,
-            avg_score=_rounded(self.score, _SCORE_DIGITS),
-            success_rate=_rounded(self.success_rate),
-            avg_word_count=_rounded(self.words, _WORD_DIGITS),
+            avg_score=_round(self.score, _SCORE_DIGITS),
+            success_rate=_round(self.success_rate),
+            avg_word_count=_round(self.words, _WORD_DIGITS),
         )
 
 
@@ -196,15 +196,15 @@ def _task_figures(grid: ScoreGrid) -> dict[str, TaskFigures]:
         answers = [grid.table[place] for place in places if place in grid.table]
         mean = fmean(scores) if scores else nothing
         found[task] = TaskFigures(
-            answers=_listed(answers),
-            best_score=_rounded(max(scores, default=nothing)),
-            avg_score=_rounded(mean, _SCORE_DIGITS),
+            answers=_scored_answers(answers),
+            best_score=_round(max(scores, default=nothing)),
+            avg_score=_round(mean, _SCORE_DIGITS),
             is_passed=any(map(is_success, scores)),
         )
     return found
 
 
-def _listed(answers: Iterable[ScoredAnswer]) -> tuple[ListedAnswer, ...]:
+def _scored_answers(answers: Iterable[ScoredAnswer]) -> tuple[ListedAnswer, ...]:
     """Return the answers that have a score."""
     return tuple(
         ListedAnswer(
@@ -246,9 +246,9 @@ def _barred_figures(grid: ScoreGrid) -> BarredFigures:
     passed = {task for (task, _), score in scores.items() if is_success(score)}
     return BarredFigures(
         answers=tuple("/".join(place) for place in barred),
-        avg_score=_rounded(_mean(run.score for run in runs), _SCORE_DIGITS),
-        success_rate=_rounded(_mean(run.success_rate for run in runs)),
-        pass_at_k=_rounded(_mean(float(task in passed) for task in tasks)),
+        avg_score=_round(_mean(run.score for run in runs), _SCORE_DIGITS),
+        success_rate=_round(_mean(run.success_rate for run in runs)),
+        pass_at_k=_round(_mean(float(task in passed) for task in tasks)),
     )
 
 
@@ -352,7 +352,7 @@ def _task_means(grid: ScoreGrid) -> TaskMeans | None:
     """
     if not _lacks_scores(grid):
         return None
-    of_runs = sampled_metrics(grid)
+    of_runs = sample_metrics(grid)
     metrics = {name: of_runs[name].by_task() for name in ("avg_score", "success_rate")}
     means = {
         name: round(metric.over_all().value, metric.digits) for name, metric in metrics.items()
@@ -396,7 +396,7 @@ def _missing_bounds(grid: ScoreGrid) -> MissingBounds | None:
     own = {place: answer.score for place, answer in grid.table.items() if answer.score is not None}
     # Runs without a score at any task are counted as well.
     runs = list(dict.fromkeys(run for _, run in grid.table))
-    low, high = (_filled(own, tasks, runs, filler) for filler in (0.0, 1.0))
+    low, high = (_fill_missing(own, tasks, runs, filler) for filler in (0.0, 1.0))
     at_missing: list[float] = []
     at_others: list[float] = []
     for task in tasks:
@@ -407,12 +407,12 @@ def _missing_bounds(grid: ScoreGrid) -> MissingBounds | None:
     return MissingBounds(
         avg_score=_ends(low.score, high.score),
         success_rate=_ends(low.success_rate, high.success_rate),
-        at_missing=_rounded(_mean(at_missing)),
-        at_others=_rounded(_mean(at_others)),
+        at_missing=_round(_mean(at_missing)),
+        at_others=_round(_mean(at_others)),
     )
 
 
-def _filled(
+def _fill_missing(
     scores: Mapping[tuple[str, str], float],
     tasks: Iterable[str],
     runs: Iterable[str],

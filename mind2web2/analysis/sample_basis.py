@@ -80,7 +80,7 @@ class SampledFrom(BaseModel):
     order: tuple[AnswerName, ...]
     basis: tuple[AnswerBasis | None, ...] = ()
 
-    def changed(self, now: Mapping[AnswerName, AnswerBasis | None]) -> str | None:
+    def describe_changes(self, now: Mapping[AnswerName, AnswerBasis | None]) -> str | None:
         """Return what has changed at these answers since the sample was drawn, ``None`` where nothing has."""
         before = dict(zip(self.order, self.basis, strict=False))
         later = now.keys() - set(self.order)

@@ -90,7 +90,7 @@ def _mean_over_runs(sizes: Sequence[int]) -> Statistic:
     return statistic
 
 
-def sampled_metrics(grid: ScoreGrid) -> dict[str, SampledMetric]:
+def sample_metrics(grid: ScoreGrid) -> dict[str, SampledMetric]:
     """Return the metrics with the values behind them, by their names in ``summary.json``."""
     scores: dict[str, dict[str, list[float]]] = {}
     for (task, run), score in grid.scores.items():
@@ -100,8 +100,8 @@ def sampled_metrics(grid: ScoreGrid) -> dict[str, SampledMetric]:
     for task, runs in scores.items():
         successes[task] = {run: [float(is_success(one))] for run, [one] in runs.items()}
         passes[task] = {_ALL_RUNS: [float(any(is_success(one) for [one] in runs.values()))]}
-    words = _known(grid, grid.runs, lambda answer: answer.word_count)
-    times = _known(grid, None, lambda answer: answer.time_s)
+    words = _values_by_run(grid, grid.runs, lambda answer: answer.word_count)
+    times = _values_by_run(grid, None, lambda answer: answer.time_s)
     return {
         "avg_score": SampledMetric(scores, _SHARE, _SHARE_DIGITS),
         "success_rate": SampledMetric(successes, _SHARE, _SHARE_DIGITS),
@@ -111,7 +111,7 @@ def sampled_metrics(grid: ScoreGrid) -> dict[str, SampledMetric]:
     }
 
 
-def _known(
+def _values_by_run(
     grid: ScoreGrid,
     runs: Sequence[str] | None,
     value_of: Callable[[ScoredAnswer], float | None],
@@ -132,7 +132,7 @@ def _known(
 
 def metric_intervals(grid: ScoreGrid) -> dict[str, SampledInterval]:
     """Return the interval of each metric, by its name in ``summary.json``."""
-    return intervals_of(sampled_metrics(grid))
+    return intervals_of(sample_metrics(grid))
 
 
 def intervals_of(metrics: Mapping[str, SampledMetric]) -> dict[str, SampledInterval]:

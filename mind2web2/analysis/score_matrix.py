@@ -58,7 +58,7 @@ def score_grid(answers: Iterable[ScoredAnswer], task_ids: Iterable[str] | None =
     table = _table(answers)
     if task_ids is None:
         return _grid_of_scored(table)
-    return _grid_of_tasks(table, _ordered(task_ids))
+    return _grid_of_tasks(table, _in_natural_order(task_ids))
 
 
 def _table(answers: Iterable[ScoredAnswer]) -> _Table:
@@ -74,12 +74,12 @@ def _table(answers: Iterable[ScoredAnswer]) -> _Table:
 
 def _grid_of_scored(table: _Table) -> ScoreGrid:
     scores = _scores(table)
-    known_tasks = _ordered(task for task, _ in table)
-    known_runs = _ordered(run for _, run in table)
+    known_tasks = _in_natural_order(task for task, _ in table)
+    known_runs = _in_natural_order(run for _, run in table)
     missing = _missing(table, known_tasks, known_runs)
-    tasks = _ordered(task for task, _ in scores)
+    tasks = _in_natural_order(task for task, _ in scores)
     sizes = Counter(run for _, run in scores)
-    runs = _ordered(sizes)
+    runs = _in_natural_order(sizes)
     warnings = _missing_warnings(missing, "not counted in the averages", len(known_tasks))
     incomplete = []
     for run in runs:
@@ -94,9 +94,9 @@ def _grid_of_scored(table: _Table) -> ScoreGrid:
 
 def _grid_of_tasks(table: _Table, tasks: Sequence[str]) -> ScoreGrid:
     wanted = set(tasks)
-    outside = _ordered(task for task, _ in table if task not in wanted)
+    outside = _in_natural_order(task for task, _ in table if task not in wanted)
     table = {place: answer for place, answer in table.items() if place[0] in wanted}
-    runs = _ordered(run for _, run in table)
+    runs = _in_natural_order(run for _, run in table)
     known_scores = _scores(table)
     scores = {}
     for task in tasks:
@@ -183,7 +183,7 @@ def _missing_warnings(missing: Iterable[MissingAnswer], treatment: str, tasks: i
     return warnings
 
 
-def _ordered(names: Iterable[str]) -> list[str]:
+def _in_natural_order(names: Iterable[str]) -> list[str]:
     return sorted(set(names), key=natural_key)
 
 
@@ -207,12 +207,12 @@ def mixture_warnings(answers: Sequence[ScoredAnswer], done: str = "averaged") ->
     judges = judges_of(answers)
     servers = {answer.facts.server for answer in answers} - {None}
     if len(models) > 1:
-        listed = _counted(models)
+        listed = _names_with_counts(models)
         yield f"scores of different judge models are {done}: {listed}; judge all answers with one model"
     elif len(judges) > 1 or len(servers) > 1:
         yield (
             f"scores of one judge model with different parameters or servers are {done}: "
-            f"{_counted(Counter(map(_judge_in_words, answers)))}; judge all answers alike"
+            f"{_names_with_counts(Counter(map(_judge_in_words, answers)))}; judge all answers alike"
         )
     if len(models) == 1:
         yield from _served_warnings(answers)
@@ -228,7 +228,8 @@ def _served_warnings(answers: Sequence[ScoredAnswer]) -> Iterator[str]:
         kinds.append(("one of the two judges", served.either))
     for judge, names in kinds:
         if len(names) > 1:
-            yield f"{judge} was served in different versions, as its server reports: {_counted(names)}"
+            versions = _names_with_counts(names)
+            yield f"{judge} was served in different versions, as its server reports: {versions}"
 
 
 def _version_warnings(answers: Sequence[ScoredAnswer], done: str) -> Iterator[str]:
@@ -240,7 +241,7 @@ def _version_warnings(answers: Sequence[ScoredAnswer], done: str) -> Iterator[st
     # The version of this package comes first, since it decides how a judge is asked.
     mixed.sort(key=lambda name: name != "mind2web2")
     if mixed:
-        listed = "; ".join(f"{name} {_counted(versions[name])}" for name in mixed)
+        listed = "; ".join(f"{name} {_names_with_counts(versions[name])}" for name in mixed)
         yield f"results of different versions are {done}: {listed}"
 
 
@@ -261,7 +262,7 @@ def _judge_in_words(answer: ScoredAnswer) -> str:
     return judge if server is None else f"{judge} at {server}"
 
 
-def _counted(counts: Mapping[str, int]) -> str:
+def _names_with_counts(counts: Mapping[str, int]) -> str:
     """Return names with their counts in natural order, the most frequent alone where there are many."""
     by_count = sorted(counts, key=lambda name: (-counts[name], natural_key(name)))
     frequent = by_count[:_MAX_KINDS_SHOWN]

@@ -58,7 +58,7 @@ def generate_result_summary(
     Raises:
         ResultWriteError: the file cannot be written.
     """
-    found = summarised_answers(Path(output_dir), agent_name, task_ids)
+    found = summarise_answers(Path(output_dir), agent_name, task_ids)
     return None if found is None else found.summary.as_json()
 
 
@@ -70,7 +70,7 @@ class SummedUp:
     summary: AgentSummary
 
 
-def summarised_answers(
+def summarise_answers(
     output_dir: Path,
     agent_name: str,
     task_ids: Iterable[str] | None = None,

@@ -65,13 +65,15 @@ class TagShares:
 def _leaves_by_tag(result: ResultFile) -> dict[str, list[bool]]:
     found: dict[str, list[bool]] = defaultdict(list)
     for tree in result.trees:
-        for leaf, tags in _tagged(tree, ()):
+        for leaf, tags in _leaves_with_tags(tree, ()):
             for tag in tags:
                 found[tag].append(leaf.status == "passed")
     return found
 
 
-def _tagged(root: WrittenNode, above: Sequence[str]) -> Iterator[tuple[WrittenNode, set[str]]]:
+def _leaves_with_tags(
+    root: WrittenNode, above: Sequence[str]
+) -> Iterator[tuple[WrittenNode, set[str]]]:
     stack = [(root, set(above))]
     while stack:
         node, inherited = stack.pop()

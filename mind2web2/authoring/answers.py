@@ -12,9 +12,9 @@ from mind2web2.scripts.made_up import (
     Choices,
     FieldShape,
     Values,
-    changed,
-    filled,
-    made_up,
+    change_values,
+    fill_template,
+    make_up_values,
     shapes_of,
 )
 from mind2web2.verification.run_questions import AskedClaim, AskedForm
@@ -79,7 +79,7 @@ class Answer:
         if key not in self.values:
             self.values[key] = self._values(key, form, template)
         self.templates[key] = template
-        return filled(template, self.values[key])
+        return fill_template(template, self.values[key])
 
     def _key(self, form: AskedForm) -> str:
         """Return the name of an extraction; one that is asked for with another prompt gets a number."""
@@ -95,7 +95,7 @@ class Answer:
         if self.given:
             own = own_values(self.given, form.name)
             return {name: own[name] for name in _keys(template) if name in own}
-        values = made_up(template, key, len(self.values), self.choices)
+        values = make_up_values(template, key, len(self.values), self.choices)
         if form.url is not None:
             # A page says the same about an item as the answer that cites it.
             for item in _items_that_cite(form.url, list(self.values.values())):
@@ -118,7 +118,7 @@ class Answer:
     ) -> Answer:
         """Return a variant with another value of a field, in all items."""
         result = self.variant(**other)
-        result.values[key] = changed(self.values[key], shape.path, change)
+        result.values[key] = change_values(self.values[key], shape.path, change)
         return result
 
 

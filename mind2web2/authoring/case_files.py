@@ -11,7 +11,7 @@ from typing import Any
 
 from mind2web2.authoring.cases import Case, CaseHeader, answer_of, case_text
 from mind2web2.authoring.variants import Variants, another, nothing
-from mind2web2.scripts.made_up import FieldShape, changed
+from mind2web2.scripts.made_up import FieldShape, change_values
 from mind2web2.scripts.made_up import Path as FieldPath
 from mind2web2.utils.files import write_whole
 
@@ -63,7 +63,7 @@ def _drafts(variants: Variants, perfect: Case) -> Iterator[_Draft]:
     extract = perfect.header.extract
     for key, shape, count in variants.lists():
         path = _path_in(extract, key, shape)
-        kept = changed(extract, path, lambda items, _number: items[:-1])
+        kept = change_values(extract, path, lambda items, _number: items[:-1])
         gone = set(_texts(extract)) - set(_texts(kept))
         lines = perfect.answer.splitlines()
         left = [line for line in lines if not any(text in line for text in gone)]
@@ -78,7 +78,10 @@ def _drafts(variants: Variants, perfect: Case) -> Iterator[_Draft]:
     others, bare = extract, extract
     for key, shape in variants.fields("address"):
         path = _path_in(extract, key, shape)
-        others, bare = changed(others, path, another(shape)), changed(bare, path, nothing)
+        others, bare = (
+            change_values(others, path, another(shape)),
+            change_values(bare, path, nothing),
+        )
     page = "https://another-page.example/"
     yield _Draft("wrong_page", "citations of other pages", others, _URL.sub(page, perfect.answer))
     unlinked = _URL.sub("", _LINK.sub(r"\1", perfect.answer))
@@ -94,7 +97,7 @@ def _path_in(extract: dict[str, Any], key: str, shape: FieldShape) -> FieldPath:
 def _in_first(extract: dict[str, Any], path: FieldPath, shape: FieldShape) -> dict[str, Any]:
     """Return the values with another one in the first item."""
     change = another(shape)
-    return changed(deepcopy(extract), path, lambda value, n: value if n else change(value, n))
+    return change_values(deepcopy(extract), path, lambda value, n: value if n else change(value, n))
 
 
 def _texts(values: Any) -> Iterator[str]:

@@ -18,9 +18,9 @@ from mind2web2.scripts.made_up import Choices, FieldShape, Kind
 from mind2web2.scripts.policies import PolicyRun, PolicyScript
 
 # Runs that the search for fitting values may take.
-MOST_RUNS = 120
-_MOST_ITEMS = 25
-_MOST_CHARS = 60
+MAX_RUNS = 120
+_MAX_ITEMS = 25
+_MAX_CHARS = 60
 _HOST = re.compile(
     r"(?:https?://)?\.?((?:[a-z0-9-]+\.)*[a-z0-9-]+\.?[a-z]{2,})(?:/.*)?", re.IGNORECASE
 )
@@ -86,18 +86,18 @@ def _code_below(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _note(value: Any, found: Constants) -> None:
-    if isinstance(value, str) and 1 < len(value) <= _MOST_CHARS:
+    if isinstance(value, str) and 1 < len(value) <= _MAX_CHARS:
         found.texts.append(value)
     elif isinstance(value, int | float) and not isinstance(value, bool):
         found.numbers.append(value)
 
 
-def _made_for(kind: Kind, name: str, constants: Constants) -> Iterator[tuple[Any, ...]]:
+def _values_for(kind: Kind, name: str, constants: Constants) -> Iterator[tuple[Any, ...]]:
     """Yield values for a kind of field, one for each item in turn."""
     if kind == "address":
         for host in constants.hosts:
             address = host if host.startswith("http") else f"https://www.{host.lstrip('.')}"
-            yield tuple(f"{address.rstrip('/')}/{name}/{item}" for item in range(_MOST_ITEMS))
+            yield tuple(f"{address.rstrip('/')}/{name}/{item}" for item in range(_MAX_ITEMS))
     elif kind == "number":
         for number in constants.numbers:
             yield from ((number + step,) for step in (0, 1, -1))
@@ -115,22 +115,22 @@ def _like(text: str) -> Iterator[tuple[str | None, ...]]:
     except ValueError:
         # For all items, or for the first alone.
         yield (text,)
-        yield (text, *[None] * _MOST_ITEMS)
+        yield (text, *[None] * _MAX_ITEMS)
     else:
         yield from ((str(day + timedelta(step)),) for step in (0, 1, -1))
 
 
-async def fitted(
+async def fit_values(
     script: PolicyScript, answer: Answer, first: PolicyRun, constants: Constants
 ) -> tuple[Answer, PolicyRun]:
     """Return made-up values on which more of the script's tests pass, with their run."""
     best, best_run, runs = answer, first, 0
     for choices in _tries(answer, constants):
-        if not is_refused(best_run) or runs >= MOST_RUNS:
+        if not is_refused(best_run) or runs >= MAX_RUNS:
             break
         for base in dict.fromkeys((0, 1)):
             # With the best values so far, and alone.
-            merged = _merged(best.choices, choices) if base == 0 else choices
+            merged = _merge(best.choices, choices) if base == 0 else choices
             other = replace(answer, choices=merged, values={}, templates={}, _prompts={})
             run = await script.run(other.text, other)
             runs += 1
@@ -146,7 +146,7 @@ def is_refused(run: PolicyRun) -> bool:
     return run.score is None or any(_is_failed_by_code(leaf) for leaf in run.leaves)
 
 
-def failed_by_code(run: PolicyRun) -> list[WrittenNode]:
+def leaves_failed_by_code(run: PolicyRun) -> list[WrittenNode]:
     """Return the leaves that the script's own code has failed."""
     return [leaf for leaf in run.leaves if _is_failed_by_code(leaf)]
 
@@ -163,7 +163,7 @@ def _progress(run: PolicyRun) -> tuple[float, float]:
     return run.score, passed / max(len(run.leaves), 1)
 
 
-def _merged(first: Choices, second: Choices) -> Choices:
+def _merge(first: Choices, second: Choices) -> Choices:
     return Choices(
         {**first.values, **second.values},
         {**first.kinds, **second.kinds},
@@ -174,14 +174,15 @@ def _merged(first: Choices, second: Choices) -> Choices:
 def _tries(answer: Answer, constants: Constants) -> Iterator[Choices]:
     """Yield what to try: numbers of items, all fields of a kind at once, then each field alone."""
     fields = list(answer.fields())
-    counts = [int(number) for number in constants.numbers if 1 <= number <= _MOST_ITEMS]
+    counts = [int(number) for number in constants.numbers if 1 <= number <= _MAX_ITEMS]
     lists = [(key, shape.path) for key, shape in fields if _is_counted(answer, key, shape)]
     for count in dict.fromkeys(each + step for each in counts for step in (0, 1)):
         yield Choices(counts=dict.fromkeys(lists, count))
-    for values in _made_for("address", "page", constants):
+    for values in _values_for("address", "page", constants):
         yield Choices(kinds={"address": values})
-    for key, shape in fields:
-        for values in _made_for(shape.kind, shape.name, constants):
+    # There are fewer numbers than texts to try.
+    for key, shape in sorted(fields, key=lambda each: each[1].kind != "number"):
+        for values in _values_for(shape.kind, shape.name, constants):
             yield Choices(values={(key, shape.path): values})
 
 

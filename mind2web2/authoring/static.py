@@ -19,7 +19,7 @@ from mind2web2.utils.files import read_regular_file
 
 # A rule's name, and what to do.
 RULES = {
-    "R101": ("does not parse", "correct the line"),
+    "R101": ("does not parse", ""),
     "R102": ("undefined name", "import or define it, or correct its spelling"),
     "R202": ("sources without a gate", "add a critical test that there are any"),
     "R305": ("leaf never judged", "verify it, or decide it by code"),
@@ -29,7 +29,7 @@ _MODULE_NAMES = {*dir(builtins), "__file__", "__path__"}
 _IGNORED = re.compile(r"#\s*(?:lint|rehearse):\s*ignore(?:\[([\w ,]*)\])?")
 _TESTS = ("add_custom_node", "add_existence_node")
 # How far names are followed to what they stand for.
-_MOST_STEPS = 4
+_MAX_STEPS = 4
 _Found = tuple[int, str, str]
 
 
@@ -48,6 +48,11 @@ class Remark:
     detail: str
 
     @property
+    def place(self) -> str:
+        """Return file and line."""
+        return f"{self.path.name}:{self.line}"
+
+    @property
     def is_error(self) -> bool:
         """Tell whether the file cannot be run."""
         return self.rule == "R101"
@@ -58,9 +63,9 @@ class Remark:
         return self.rule in ("R101", "R102")
 
     def __str__(self) -> str:
-        """Return one line with the place and the cure."""
+        """Return one line with the cure."""
         name, cure = RULES[self.rule]
-        return f"{self.path.name}:{self.line}: {self.rule} {name}: {self.detail}; {cure}"
+        return f"{self.rule} {name}: {self.detail}{cure and f'; {cure}'}"
 
 
 def remarks_on(path: Path) -> list[Remark]:
@@ -86,7 +91,10 @@ def _rubric_faults(content: bytes, path: Path) -> list[_Found]:
     try:
         parsed_rubric(content, path)
     except YamlFileError as error:
-        return [(each.line, "R101", f"{each.field} {each.message}") for each in error.problems]
+        return [
+            (each.line, "R101", f"{each.field}: {each.message}".removeprefix(": "))
+            for each in error.problems
+        ]
     return []
 
 
@@ -105,7 +113,9 @@ def _faults(source: bytes) -> list[_Found]:
         return [(line, "R101", getattr(error, "msg", None) or str(error))]
     except (RecursionError, MemoryError):
         return [(1, "R101", "nested too deeply to be read")]
-    return sorted({*_undefined_names(tree, table), *_ungated(tree), *_unjudged(tree)})
+    return sorted(
+        {*_undefined_names(tree, table), *_find_ungated_sources(tree), *_find_unjudged_leaves(tree)}
+    )
 
 
 def _undefined_names(tree: ast.Module, table: symtable.SymbolTable) -> Iterator[_Found]:
@@ -142,7 +152,7 @@ def _argument(call: ast.Call, name: str, position: int) -> ast.expr | None:
     return given.get(name, call.args[position] if len(call.args) > position else None)
 
 
-def _ungated(tree: ast.Module) -> Iterator[_Found]:
+def _find_ungated_sources(tree: ast.Module) -> Iterator[_Found]:
     """Find sources that are a field of an extraction, and that nothing tests."""
     stands_for: dict[str, list[ast.AST]] = defaultdict(list)
     gated: set[str] = set()
@@ -161,7 +171,7 @@ def _ungated(tree: ast.Module) -> Iterator[_Found]:
         result = _argument(call, "result", 0)
         if is_gate and result is not None:
             gated |= _names(result)
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         values = [value for name in gated for value in stands_for.get(name, ())]
         gated = gated.union(*map(_names, values))
     for call in _calls(tree, "verify"):
@@ -179,7 +189,7 @@ def _names(expression: ast.AST) -> set[str]:
     return attributes | {node.id for node in nodes if isinstance(node, ast.Name)}
 
 
-def _unjudged(tree: ast.Module) -> Iterator[_Found]:
+def _find_unjudged_leaves(tree: ast.Module) -> Iterator[_Found]:
     """Find leaves that no name leads to, or one that is never read."""
     read = {
         node.id

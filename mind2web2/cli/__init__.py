@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from mind2web2 import __version__
-from mind2web2.cli.loading import loaded
+from mind2web2.cli.loading import load_function
 from mind2web2.cli.options import CommandParser, Handler
 from mind2web2.errors import Mind2Web2Error, StorageError
 from mind2web2.runs.paths import take_away_changes
@@ -52,7 +52,7 @@ decide
 # The module of each command's parser. Only that of the command line is loaded.
 _PARSERS = {
     **{"example": "example"},
-    **dict.fromkeys(("get", "tasks", "answers", "validate", "submit"), "benchmark"),
+    **dict.fromkeys(("get", "answers", "validate", "submit"), "benchmark"),
     **{"new": "new", "rubric": "rubric", "rehearse": "rehearse"},
     **dict.fromkeys(("cache", "pages"), "pages"),
     **{"check-judge": "check_judge", "evaluate": "evaluate", "serve": "serve"},
@@ -77,6 +77,7 @@ _GONE = {
 # Earlier names of commands, which work for one more version.
 _RENAMED = {
     "lint": ("rehearse", "--no_run"),
+    "tasks": ("rehearse", "--no_run"),
     "leaves": ("metrics", "--leaves"),
 }
 
@@ -170,28 +171,29 @@ def _run(parser: CommandParser, arguments: Sequence[str] | None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")
     options = parser.parse_args(arguments)
     try:
-        run: Handler = loaded(options.run)
-        return _published(parser, run(options))
+        run: Handler = load_function(options.run)
+        return _store_remotely(parser, run(options))
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         if package == "mind2web2":
             raise
-        return _failed(
+        command = f"./{parser.prog}" if parser.prog.endswith(".sh") else parser.prog
+        return _print_failure(
             parser,
-            f"this Python ({sys.executable}) lacks the package {package}: install the dependencies, or run "
-            f"it as: uv run {'./' * parser.prog.endswith('.sh')}{parser.prog}",
+            f"this Python ({sys.executable}) lacks the package {package}: install the dependencies, "
+            f"or run it as: uv run {command}",
         )
     except Mind2Web2Error as error:
-        return _failed(parser, " ".join(str(error).split()))
+        return _print_failure(parser, " ".join(str(error).split()))
     except KeyboardInterrupt:
-        _failed(parser, "stopped")
+        _print_failure(parser, "stopped")
         return 130
     except BrokenPipeError:
         # The reader of our output is gone, as with `head`.
         sys.stderr.close()
         return 1
     except OSError as error:
-        return _failed(parser, _system_failure(error))
+        return _print_failure(parser, _system_failure(error))
 
 
 _OUTPUT_FAILURES = (errno.ENOSPC, errno.EIO, errno.EBADF, errno.EFBIG)
@@ -207,16 +209,16 @@ def _system_failure(error: OSError) -> str:
     return f"cannot use {error.filename}: {reason}"
 
 
-def _published(parser: CommandParser, exit_status: int) -> int:
+def _store_remotely(parser: CommandParser, exit_status: int) -> int:
     """Bring the files of remote roots to where they belong, and return the exit status."""
     try:
         take_away_changes()
     except StorageError as error:
-        _failed(parser, str(error))
+        _print_failure(parser, str(error))
         return exit_status or 1
     return exit_status
 
 
-def _failed(parser: CommandParser, message: str) -> int:
+def _print_failure(parser: CommandParser, message: str) -> int:
     print(f"{parser.prog}: {message}", file=sys.stderr)  # noqa: T201
     return 2

@@ -6,12 +6,7 @@ import argparse
 import asyncio
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
-from textwrap import shorten
-
-from rich.console import Console
 
 from mind2web2.benchmark.answering import import_answers, read_answers
 from mind2web2.benchmark.submission import (
@@ -21,13 +16,7 @@ from mind2web2.benchmark.submission import (
     pack_submission,
     validate_answers,
 )
-from mind2web2.benchmark.tasks import (
-    Hub,
-    Task,
-    download_benchmark,
-    read_task_list,
-    select_tasks,
-)
+from mind2web2.benchmark.tasks import Hub, download_benchmark, read_task_list
 from mind2web2.cli.console import line, plain_console
 from mind2web2.cli.listed_tasks import tasks_of
 from mind2web2.cli.settings_file import paths_of, settings_of
@@ -70,47 +59,6 @@ def run_get(options: argparse.Namespace) -> int:
     return 0
 
 
-def run_tasks(options: argparse.Namespace) -> int:
-    """Print the tasks and return the exit status."""
-    console = plain_console()
-    settings = settings_of(options)
-    tasks = select_tasks(tasks_of(settings, options.tasks_root), settings.task_ids)
-    if options.json:
-        console.print_json(json.dumps([asdict(task) for task in tasks]))
-        return 0
-    _print_tasks(console, tasks, is_whole=bool(settings.task_ids))
-    missing = sum(task.script_version is None for task in tasks)
-    without = f", {missing} without an eval script" if missing else ""
-    line(console, f"{counted(len(tasks), 'task')}{without}")
-    for task in tasks:
-        if task.script_problem:
-            line(console, f"Broken eval script: {task.script_problem}")
-    return 0
-
-
-def _print_tasks(console: Console, tasks: Sequence[Task], *, is_whole: bool) -> None:
-    """Print a line for each task, under headings; a question is cut unless the tasks are named."""
-    rows = [("task", "script", "list", "domain", "question")]
-    rows += [(task.task_id, _script_text(task), *_listing(task)) for task in tasks]
-    used = [column for column in range(4) if any(row[column] for row in rows[1:])]
-    widths = {column: max(len(row[column]) for row in rows) for column in used}
-    for row in rows:
-        cells = [f"{row[column]:{width}}" for column, width in widths.items()]
-        question = row[-1] if is_whole else shorten(row[-1], 60, placeholder="…")
-        line(console, "  ".join([*cells, question]))
-
-
-def _script_text(task: Task) -> str:
-    version = task.script_version or "none"
-    return f"{version} (broken)" if task.script_problem else version
-
-
-def _listing(task: Task) -> tuple[str, str, str]:
-    """Return the lists that have the task, its domain, and its question."""
-    domain = " / ".join(filter(None, (task.domain, task.subdomain)))
-    return ", ".join(task.listed_in), domain, task.question or "none"
-
-
 # Answers
 
 
@@ -131,7 +79,7 @@ def run_import(options: argparse.Namespace) -> int:
 
 def run_validate(options: argparse.Namespace) -> int:
     """Print the findings and return the exit status: 1 where there is an error."""
-    _, findings = _validated(settings_of(options), options.agent, options.num_runs)
+    _, findings = _validate(settings_of(options), options.agent, options.num_runs)
     return 1 if findings.errors else 0
 
 
@@ -143,7 +91,7 @@ def run_submit(options: argparse.Namespace) -> int:
             f"submit packs folders of this machine: copy {settings.cache_root} to a disk, and "
             "name that folder"
         )
-    tasks, findings = _validated(settings, options.agent, options.num_runs)
+    tasks, findings = _validate(settings, options.agent, options.num_runs)
     console = plain_console()
     if findings.errors:
         line(console, "Nothing was packed: correct the errors first.")
@@ -164,7 +112,7 @@ def run_submit(options: argparse.Namespace) -> int:
     return 0
 
 
-def _validated(settings: RunSettings, agent_name: str, num_runs: int) -> tuple[list[str], Findings]:
+def _validate(settings: RunSettings, agent_name: str, num_runs: int) -> tuple[list[str], Findings]:
 
     folder = paths_of(settings, agent_name).answers_root / check_name("agent", agent_name)
     if settings.task_list is not None:

@@ -41,7 +41,7 @@ def print_estimate(
             "A replay judges from stored judgments. It asks nothing and costs nothing.",
         )
         return 0
-    run = _planned(
+    run = _plan_run(
         settings,
         RunFolders(agent_name, paths.cache_root, paths.eval_results_root),
         work,
@@ -60,7 +60,7 @@ def print_estimate(
     return 0
 
 
-def _planned(settings: RunSettings, folders: RunFolders, work: Sequence[TaskWork]) -> PlannedRun:
+def _plan_run(settings: RunSettings, folders: RunFolders, work: Sequence[TaskWork]) -> PlannedRun:
 
     judge = judge_spec(settings)
     endpoint = judge.endpoint

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 
-from mind2web2.cli.loading import loaded
+from mind2web2.cli.loading import load_function
 from mind2web2.cli.options import given_settings
 from mind2web2.cli.settings_file import settings_of
 from mind2web2.errors import UsageError
@@ -21,7 +21,9 @@ from mind2web2.utils.own_memory import hide_memory
 def run(options: argparse.Namespace) -> int:
     """Evaluate and return the exit status."""
     agent_name = _agent_name(given_settings(options).agent_name, options.agent)
-    settings = prepared(replace(settings_of(options, is_announced=True), agent_name=agent_name))
+    settings = prepare_settings(
+        replace(settings_of(options, is_announced=True), agent_name=agent_name)
+    )
     if settings.barred is not None:
         BarredList.read(settings.barred)
     paths = paths_of(settings)
@@ -43,11 +45,11 @@ def run(options: argparse.Namespace) -> int:
         way = "mind2web2.cli.evaluate_run:run_on_engine"
     else:
         way = "mind2web2.cli.evaluate_run:run_evaluation"
-    status: int = loaded(way)(settings, agent_name, paths, work)
+    status: int = load_function(way)(settings, agent_name, paths, work)
     return status
 
 
-def prepared(settings: RunSettings) -> RunSettings:
+def prepare_settings(settings: RunSettings) -> RunSettings:
     """Check the settings, and start the process that starts scripts if this machine runs any.
 
     Raises:

@@ -11,7 +11,7 @@ from functools import partial
 
 from rich.console import Console
 
-from mind2web2.analysis.summaries import merge_all_results, summarised_answers
+from mind2web2.analysis.summaries import merge_all_results, summarise_answers
 from mind2web2.cli.console import ConsoleHandler, line, plain_console
 from mind2web2.cli.displays import RunDisplay, uncached_text
 from mind2web2.cli.evaluate_report import (
@@ -21,7 +21,7 @@ from mind2web2.cli.evaluate_report import (
     print_unreported,
 )
 from mind2web2.cli.event_loop import run_to_exit
-from mind2web2.cli.results.show import stored_values
+from mind2web2.cli.results.stored_values import stored_values
 from mind2web2.cli.suggestions import (
     caching_command,
     suggested_check,
@@ -167,7 +167,7 @@ def _note_shard(settings: RunSettings, folders: RunFolders, state: ShardState) -
 async def _connected_session(run: _Run) -> int:
     # First: a cluster that does not answer leaves no folder behind.
     machines = run.elsewhere
-    async with nullcontext() if machines is None else machines.connected():
+    async with nullcontext() if machines is None else machines.connect():
         outcomes = await _run_session_and_report(run)
     is_complete = all(outcome.has_result for outcome in outcomes) and not run.progress.problems
     return 0 if is_complete else 1
@@ -192,7 +192,7 @@ async def _run_session_and_report(run: _Run) -> list[AnswerOutcome]:
     if settings.self_debug:
         _print_reused(run, outcomes)
     _note_shard(settings, folders, "ended")
-    summary = await asyncio.to_thread(_summed_up, run)
+    summary = await asyncio.to_thread(_write_summaries, run)
     _report(run, session, outcomes, summary, display.elapsed_s)
     return outcomes
 
@@ -334,10 +334,10 @@ def _keep_usage(run: _Run, judge: CachingJudge) -> None:
         run.progress.problems.append(str(error))
 
 
-def _summed_up(run: _Run) -> AgentSummary | None:
+def _write_summaries(run: _Run) -> AgentSummary | None:
     root = run.folders.eval_results_root
     try:
-        found = summarised_answers(root, run.folders.agent_name)
+        found = summarise_answers(root, run.folders.agent_name)
         merge_all_results(root)
     except ResultWriteError as error:
         # The table of scores is shown all the same.

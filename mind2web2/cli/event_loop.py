@@ -76,7 +76,7 @@ class RunLoop:
                 while not task.done():
                     # asyncio stops the whole loop at one of these in any task.
                     with suppress(SystemExit, KeyboardInterrupt):
-                        runner.run(_ended(task))
+                        runner.run(_wait_for_end(task))
             finally:
                 self._close(runner)
                 if not task.cancelled():
@@ -88,7 +88,7 @@ class RunLoop:
     def _close(self, runner: asyncio.Runner) -> None:
         tasks = asyncio.all_tasks(runner.get_loop())
         with suppress(SystemExit, KeyboardInterrupt):
-            runner.run(_cancelled(tasks))
+            runner.run(_cancel_all(tasks))
         self._threads.shutdown(wait=False, cancel_futures=True)
         self.has_leftovers = not all(task.done() for task in tasks) or _are_busy(
             threading.enumerate()
@@ -168,9 +168,11 @@ def _in_time(write: Callable[[], None], seconds: float) -> None:
 
 
 def _write_stopped_at_once() -> None:
-    # Past Python's own buffers, which the signal may have caught half written; below a live
-    # display.
-    line = "\n" * os.isatty(2) + "stopped at once; results and judgments stored so far are kept\n"
+    # The signal may have caught Python's own buffers half written, so the line goes past them. On a
+    # terminal it goes below a live display.
+    line = "stopped at once; results and judgments stored so far are kept\n"
+    if os.isatty(2):
+        line = f"\n{line}"
     with suppress(OSError):
         os.write(2, line.encode())
 
@@ -184,7 +186,7 @@ def _flush_output() -> None:
             output.flush()
 
 
-async def _ended(task: asyncio.Task[Any]) -> None:
+async def _wait_for_end(task: asyncio.Task[Any]) -> None:
     try:
         await asyncio.wait({task})
     except asyncio.CancelledError:
@@ -193,7 +195,7 @@ async def _ended(task: asyncio.Task[Any]) -> None:
         raise
 
 
-async def _cancelled(tasks: Iterable[asyncio.Task[Any]]) -> None:
+async def _cancel_all(tasks: Iterable[asyncio.Task[Any]]) -> None:
     for task in tasks:
         task.cancel()
     if tasks:

@@ -8,7 +8,7 @@ from typing import Any
 from mind2web2.utils.garbage_collection import pause_gc
 
 
-def loaded(name: str) -> Any:
+def load_function(name: str) -> Any:
     """Import ``module:function`` and return the function; that of ``module`` is ``run``."""
     module, _, function = name.partition(":")
     with pause_gc():

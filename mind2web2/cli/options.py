@@ -59,7 +59,7 @@ _SAME_WORD = 0.8
 
 
 # A command with no more options shows all of them in its help.
-_MOST_SHOWN = 20
+_MAX_SHOWN = 20
 
 _IN_PROCESSES = (
     "scripts always run in processes of their own: leave it out (to stop a script at a line: "
@@ -115,7 +115,7 @@ class CommandParser(argparse.ArgumentParser):
     def format_short_help(self) -> str:
         """Return the help without the rare options."""
         options = [action for action in self._actions if action.option_strings]
-        rare = self.rare if len(options) > _MOST_SHOWN else []
+        rare = self.rare if len(options) > _MAX_SHOWN else []
         helps = {action: action.help for action in rare}
         for action in rare:
             action.help = argparse.SUPPRESS
@@ -154,10 +154,10 @@ class CommandParser(argparse.ArgumentParser):
             if plugin := removed_plugin(option):
                 self.error(f"{option} needs the plugin {plugin}")
         if unknown:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}{self._meant(unknown)}")
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{self._guess_option(unknown)}")
         return known, unknown
 
-    def _meant(self, unknown: Sequence[str]) -> str:
+    def _guess_option(self, unknown: Sequence[str]) -> str:
         """Return which option was probably meant, as the end of a message."""
         options = re.findall(r"(?<![\w-])--\w+", self.format_help())
         for word in unknown:

@@ -12,11 +12,8 @@ from mind2web2.cli.cache import answer_texts
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.errors import UsageError
 from mind2web2.pages.citations import FOLDER_NAME, LinkJudge
-from mind2web2.pages.crawl import (
-    AgentCache,
-    CrawlProgress,
-    find_citations,
-)
+from mind2web2.pages.cited_pages import AgentCache
+from mind2web2.pages.crawl import CrawlProgress, find_citations
 from mind2web2.pages.importing import ImportOutcome, import_file
 from mind2web2.results.answers import (
     select_answers,
@@ -29,7 +26,9 @@ def run(options: argparse.Namespace) -> int:
     """Store the pages of a file and return the exit status."""
     if not options.file.exists():
         raise UsageError(f"there is no file {options.file}")
-    outcome = asyncio.run(_imported(settings_of(options), options.agent, options.file, options.url))
+    outcome = asyncio.run(
+        _import_pages(settings_of(options), options.agent, options.file, options.url)
+    )
     if outcome.faults:
         for fault in outcome.faults:
             print(f"{options.file}: {fault}", file=sys.stderr)  # noqa: T201
@@ -47,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
     return 0 if stored else 1
 
 
-async def _imported(
+async def _import_pages(
     settings: RunSettings, agent: str, file: Path, url: str | None
 ) -> ImportOutcome:
 

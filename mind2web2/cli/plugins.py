@@ -16,7 +16,7 @@ def run(_: argparse.Namespace) -> int:
         parts.setdefault(part.folder, []).append(part)
     for folder, added in parts.items():
         print(f"{added[0].plugin}: {_summary(folder)}")  # noqa: T201
-        print(f"  adds {_listed(added)}; from {folder}")  # noqa: T201
+        print(f"  adds {_hook_names(added)}; from {folder}")  # noqa: T201
     return 0
 
 
@@ -30,7 +30,7 @@ def _summary(folder: Path) -> str:
     return next(summaries, "").removeprefix("Summary: ")
 
 
-def _listed(parts: Sequence[EntryPoint]) -> str:
+def _hook_names(parts: Sequence[EntryPoint]) -> str:
     names: dict[str, list[str]] = {}
     for part in parts:
         names.setdefault(part.hook, []).append(part.name)

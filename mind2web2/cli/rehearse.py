@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from textwrap import shorten
 
+from pydantic import TypeAdapter
 from rich.console import Console
 
 from mind2web2.authoring.cases import TOLERANCE, CaseError, CaseOutcome, case_paths, read_case
@@ -26,7 +26,8 @@ from mind2web2.utils.files import write_whole
 from mind2web2.utils.junit import JUnitCase, JUnitSuite, junit_xml
 from mind2web2.utils.text import counted
 
-_MOST_LINES = 5
+_REPORTS = TypeAdapter(list[TaskRehearsal])
+_MAX_FINDINGS = 5
 _QUESTION_CHARS = 100
 _CASES = Path("rehearsals")
 _MISSING_PAGES = "no_score"
@@ -55,11 +56,12 @@ def run(options: argparse.Namespace) -> int:
     if is_judged:
         with scorer_of(settings, options.pages, options.missing_pages) as scorer:
             reports = [
-                _judged(scorer, plan, report) for plan, report in zip(plans, reports, strict=True)
+                _judge_cases(scorer, plan, report)
+                for plan, report in zip(plans, reports, strict=True)
             ]
     console = plain_console()
     if options.json:
-        console.print_json(json.dumps([report.as_json() for report in reports]))
+        console.print_json(_REPORTS.dump_json(reports).decode())
     elif options.tasks or options.verbose:
         _print(console, reports, settings.model, is_verbose=options.verbose)
     else:
@@ -78,7 +80,7 @@ def _refuse_judge_options(pages: Path | None, missing_pages: str) -> None:
         raise UsageError("--missing_pages is for a real judge: add --judge_model")
 
 
-def _judged(scorer: Scorer, plan: RehearsalPlan, report: TaskRehearsal) -> TaskRehearsal:
+def _judge_cases(scorer: Scorer, plan: RehearsalPlan, report: TaskRehearsal) -> TaskRehearsal:
     """Return the report with the cases as a real judge decides them."""
     results = []
     for path in case_paths(plan.cases):
@@ -115,9 +117,13 @@ def _print(
     for report in reports:
         reason = f": {report.reason}" if report.verdict == "cannot tell" else ""
         line(console, f"{report.task_id}: {report.verdict}{reason}")
-        count = len(report.findings) if is_verbose else _MOST_LINES
+        if is_verbose:
+            line(console, f"    {report.question}")
+        count = len(report.findings) if is_verbose else _MAX_FINDINGS
         for finding in report.findings[:count]:
-            line(console, f"    {finding.kind}: {finding.message}")
+            line(console, f"    {finding}")
+            if finding.cure:
+                line(console, f"        {finding.cure}")
         more = len(report.findings) - count
         if more > 0:
             line(console, f"    and {more} more: -v")
@@ -126,7 +132,7 @@ def _print(
         for case in report.cases if is_verbose else ():
             line(console, f"    case {case.name}: {case}")
         for path in report.written:
-            line(console, f"    written: {_shown(path)}")
+            line(console, f"    written: {_short_path(path)}")
         amounts = report.amounts
         if amounts.judgments:
             each = (
@@ -150,7 +156,7 @@ def _print_table(console: Console, reports: Sequence[TaskRehearsal], *, is_run: 
         amounts, worst = report.amounts, report.reason
         if report.findings:
             first = report.findings[0]
-            worst = f"{len(report.findings)}; {first.kind}: {first.message}"
+            worst = f"{len(report.findings)}; {first}"
         middle = f"{amounts.leaves:6}  {amounts.judgments:9}  {_price(report):>7}"
         if not is_run:
             middle = shorten(report.question, _QUESTION_CHARS, placeholder="…")
@@ -175,7 +181,7 @@ def _price(report: TaskRehearsal) -> str:
     return "-" if cost_usd is None else dollars(cost_usd)
 
 
-def _shown(path: str) -> str:
+def _short_path(path: str) -> str:
     here = str(Path.cwd())
     if path.startswith(here):
         return path.removeprefix(here).lstrip("/")
@@ -188,7 +194,10 @@ def _write_junit(path: Path, reports: Sequence[TaskRehearsal]) -> None:
 
 def _suite(report: TaskRehearsal) -> JUnitSuite:
     task_id = report.task_id
-    cases = [JUnitCase(task_id, each.kind, each.message) for each in report.findings]
+    cases = [
+        JUnitCase(task_id, each.kind, f"{each}; {each.cure}".removesuffix("; "))
+        for each in report.findings
+    ]
     if report.verdict == "cannot tell":
         cases.append(JUnitCase(task_id, report.verdict, report.reason))
     return JUnitSuite(task_id, cases or [JUnitCase(task_id, "rehearsal")], {})

@@ -76,13 +76,13 @@ def with_file(settings: RunSettings, takes: frozenset[str], *, is_announced: boo
 def _announce(applied: JsonObject, prices: Mapping[str, OwnPrice]) -> None:
 
     set_own_prices(prices)
-    used = [f"{name} {_shown(value)}" for name, value in applied.items()]
+    used = [f"{name} {_text_without_secrets(value)}" for name, value in applied.items()]
     used += [f"prices of {model}" for model in prices]
     if used:
         print(f"Settings from {FILE_NAME}: {', '.join(used)}.")  # noqa: T201
 
 
-def _shown(value: object) -> str:
+def _text_without_secrets(value: object) -> str:
     values = value if isinstance(value, tuple) else (value,)
     return " and ".join(_SECRET_PARTS.sub("", str(each)) for each in values)
 
@@ -122,11 +122,11 @@ def _read(path: Path) -> tuple[JsonObject, dict[str, OwnPrice], dict[str, str]]:
     check_keys(content, [*known, "prices", "scripts"], FILE_NAME)
     prices = prices_in(content.pop("prices", {}))
     aliases = _aliases_in(content.pop("scripts", {}))
-    settings = {name: _checked(known[name], value) for name, value in content.items()}
+    settings = {name: _check_value(known[name], value) for name, value in content.items()}
     return settings, prices, aliases
 
 
-def _checked(setting: Setting, value: object) -> Any:
+def _check_value(setting: Setting, value: object) -> Any:
     name, in_file = setting.name, setting.in_file
     assert in_file is not None
     # To Python, True is an int.

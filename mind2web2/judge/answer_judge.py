@@ -95,7 +95,7 @@ class AnswerJudge(JudgeSession, AsyncCalls):
         """Return the votes that decide a claim."""
         return await votes_of(self, ballot)
 
-    def named(self, model: str) -> AnswerJudge:  # noqa: ARG002 (for several judges)
+    def for_model(self, model: str) -> AnswerJudge:  # noqa: ARG002 (for several judges)
         """Return the judge of a model that votes on claims."""
         return self
 
@@ -159,7 +159,7 @@ class AnswerJudge(JudgeSession, AsyncCalls):
         if judgment.outcome == "fewer_images":
             ledger.usage += Usage(requests=judgment.attempts)
             met = ImageLimit.model_validate_json(judgment.text)
-            least = self._answer._image_limit = self.image_limit.merged(met)
+            least = self._answer._image_limit = self.image_limit.merge(met)
             raise least.refusal(f"judge {judgment.model} takes {least.in_words()}")
         ledger.usage += usage_of(judgment, self._run.price)
         self.served[reply.served_model, reply.system_fingerprint] += 1

@@ -106,7 +106,7 @@ class Budget:
             # The first reply, which is not read yet, tells more than the guess.
             may_learn = bool(self._unread) and not requests.expectation.replies
             if self._refusal is not None or not (has_room or may_learn):
-                raise self._refused(expected_usd)
+                raise self._refusal_error(expected_usd)
             is_alone = has_room and not self._is_any_in_flight()
             if is_alone or needed_usd <= left_usd:
                 requests.in_flight += 1
@@ -192,7 +192,7 @@ class Budget:
                 reserved_usd += requests.in_flight * self._expected_usd(requests, mean)
         return reserved_usd
 
-    def _refused(self, expected_usd: float) -> BudgetReachedError:
+    def _refusal_error(self, expected_usd: float) -> BudgetReachedError:
         if self._refusal is None:
             limit = f"max_cost {dollars_as_given(self.max_usd)}"
             self._refusal = f"{limit} is reached; the judge's replies so far are stored"

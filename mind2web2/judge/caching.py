@@ -153,17 +153,17 @@ class CachingJudge:
         async with turn:
             if key in self._unwritten:
                 await self._write_unwritten()
-            stored = await self._stored(key)
+            stored = await self._stored_judgment(key)
             # If a script's own checks changed, a stored reply may no longer fill the template.
             if stored is not None and (self._provider is None or await _fits(stored, request)):
-                return self._reused(stored, source)
+                return self._count_reuse(stored, source)
             if self._provider is None:
                 raise JudgmentMissingError(_missing(subject, source))
             await self._write_unwritten()
             await self.check_reachable()
-            async with self._store.claimed(key, self.endpoint) as theirs:
+            async with self._store.hold_question(key, self.endpoint) as theirs:
                 if theirs is not None and not self._overwrite and await _fits(theirs, request):
-                    return self._reused(theirs, source)
+                    return self._count_reuse(theirs, source)
                 asked = replace(
                     request,
                     name=key,
@@ -188,7 +188,7 @@ class CachingJudge:
         reservation = None if self.budget is None else self.budget.reservation(request)
         return Permit(limits, self._breaker, reservation)
 
-    def _reused(self, judgment: Judgment, source: tuple[str, str]) -> Judgment:
+    def _count_reuse(self, judgment: Judgment, source: tuple[str, str]) -> Judgment:
         if judgment.outcome != "fewer_images":
             self.usage.of(source[0]).reused += usage_of(judgment, self.price)
         return judgment
@@ -268,7 +268,7 @@ class CachingJudge:
         if self._unreachable is not None:
             raise JudgeAccessError(str(self._unreachable), is_for_all=True) from self._unreachable
 
-    async def _stored(self, key: str) -> Judgment | None:
+    async def _stored_judgment(self, key: str) -> Judgment | None:
         if self._overwrite and key not in self._asked_now:
             return None
         endpoint = self.settings.replayed_endpoint if self._provider is None else self.endpoint
@@ -442,7 +442,7 @@ async def _fits(judgment: Judgment, request: ChatRequest) -> bool:
 
 def _missing(subject: QuestionContext, source: tuple[str, str]) -> str:
     about = (
-        f"claim {_shortened(subject.claim)!r}"
+        f"claim {_shorten(subject.claim)!r}"
         if subject.claim
         else f"{subject.purpose} {subject.node!r}"
     )
@@ -453,7 +453,7 @@ def _missing(subject: QuestionContext, source: tuple[str, str]) -> str:
     )
 
 
-def _shortened(text: str, length: int = 80) -> str:
+def _shorten(text: str, length: int = 80) -> str:
     if len(text) <= length:
         return text
     return text[: length - 3] + "..."

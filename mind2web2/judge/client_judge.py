@@ -166,7 +166,7 @@ class ClientJudge(JudgeSession, AsyncCalls):
         except ContextTooLongError:
             raise
         except ImagesRefusedError as refusal:
-            self._image_limit = self.image_limit.merged(ImageLimit.of(refusal))
+            self._image_limit = self.image_limit.merge(ImageLimit.of(refusal))
             raise
         except JudgeError as error:
             raise self.fail(error) from error.__cause__

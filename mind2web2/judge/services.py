@@ -46,12 +46,14 @@ class ServiceAnswers:
             if not self._overwrite or key in self._asked_now:
                 stored = await self._store.get(key)
             text = (
-                stored.text if stored is not None else await self._asked(request, key, ask, source)
+                stored.text
+                if stored is not None
+                else await self._ask_once(request, key, ask, source)
             )
         record = ServiceAnswer(request=request.in_words(), key=key, sha256=_sha256(text))
         return json.loads(text), record
 
-    async def changed(self, recorded: Iterable[ServiceAnswer]) -> list[str]:
+    async def describe_changes(self, recorded: Iterable[ServiceAnswer]) -> list[str]:
         """Return a phrase for each recorded answer that differs from the store's."""
         found = []
         for answer in recorded:
@@ -60,7 +62,7 @@ class ServiceAnswers:
                 found.append(f"the answer to {answer.request} changed")
         return found
 
-    async def _asked(
+    async def _ask_once(
         self,
         request: ServiceRequest,
         key: str,

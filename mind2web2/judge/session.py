@@ -174,6 +174,6 @@ async def ask_within_limits(
         except JudgmentMissingError as error:
             if not recorded:
                 raise judge.fail(error) from error.__cause__
-            shown = shown.merged(recorded.pop(0))
+            shown = shown.merge(recorded.pop(0))
         except ContextTooLongError as error:
             raise judge.fail(error) from error.__cause__

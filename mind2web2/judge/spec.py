@@ -166,7 +166,7 @@ class JudgeSpec:
     @property
     def vote_rule(self) -> VoteRule:
         """Return how often the judge votes on a claim."""
-        return VoteRule.parsed(self.votes)
+        return VoteRule.parse(self.votes)
 
     @property
     def own_price(self) -> OwnPrice | None:
@@ -178,7 +178,7 @@ class JudgeSpec:
         """Return the judge as a script's process knows it."""
         return Voter(self.model, self.max_images, self.image_limits)
 
-    def priced(self, prices: Mapping[str, OwnPrice]) -> JudgeSpec:
+    def with_prices(self, prices: Mapping[str, OwnPrice]) -> JudgeSpec:
         """Return the judge with the user's prices by model, where it has none of its own."""
         return replace(self, price=self.price or prices.get(self.model))
 
@@ -260,7 +260,7 @@ class JudgeRecord(BaseModel):
     def vote_rule(self) -> VoteRule | None:
         """Return how often the judge voted, ``None`` for a rule that earlier versions had."""
         is_known = self.votes == ALWAYS or self.votes.isdecimal()
-        return VoteRule.parsed(self.votes) if is_known else None
+        return VoteRule.parse(self.votes) if is_known else None
 
     @property
     def is_by_known_rules(self) -> bool:
@@ -273,7 +273,7 @@ class JudgeRecord(BaseModel):
             return False
         return self.composition is None or self.composition.knows(self)
 
-    def replayed(self) -> JudgeSpec:
+    def as_replay(self) -> JudgeSpec:
         """Return the judge that answers from the stored judgments of this one.
 
         Raises:
@@ -289,7 +289,7 @@ class JudgeRecord(BaseModel):
             votes=self.votes,
             replayed_endpoint=server_named(self.endpoint),
         )
-        return judge if self.composition is None else self.composition.replayed(self, judge)
+        return judge if self.composition is None else self.composition.as_replay(self, judge)
 
 
 class Composition(Protocol):
@@ -301,7 +301,7 @@ class Composition(Protocol):
     def knows(self, record: JudgeRecord) -> bool:
         """Tell whether the plugin has the rule by which the judges of a result voted."""
 
-    def replayed(self, record: JudgeRecord, judge: JudgeSpec) -> JudgeSpec:
+    def as_replay(self, record: JudgeRecord, judge: JudgeSpec) -> JudgeSpec:
         """Return the judge of a result, of which ``judge`` decided, for a replay."""
 
     def setting(self, record: JudgeRecord) -> tuple[str, object]:

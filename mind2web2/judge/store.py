@@ -128,7 +128,7 @@ class JudgmentStore:
         self._most = most
         self._puts = 0
         # One thread owns the connection, so that neither reads nor writes block the event loop.
-        self._queue = ThreadQueue("judgments", self._done_together)
+        self._queue = ThreadQueue("judgments", self._do_together)
         try:
             self._connection = self._in_thread(self._open)
         except BaseException:
@@ -154,7 +154,7 @@ class JudgmentStore:
         """
         return await self._queue.do(_Keep(judgment, instead_of)) or judgment
 
-    def claimed(
+    def hold_question(
         self,
         key: str,  # noqa: ARG002
         endpoint: str,  # noqa: ARG002
@@ -243,19 +243,19 @@ class JudgmentStore:
         self.close()
 
     def _in_thread(self, work: Callable[[], Value]) -> Value:
-        return self._queue.call(partial(self._translated, work))
+        return self._queue.call(partial(self._translate_errors, work))
 
-    def _done_together(self, works: Sequence[_Work]) -> list[_Outcome]:
+    def _do_together(self, works: Sequence[_Work]) -> list[_Outcome]:
         """Do all in one transaction, or each in its own where one of them fails."""
         try:
             with self._transaction(works):
-                return [self._done(work) for work in works]
+                return [self._do(work) for work in works]
         except (sqlite3.Error, ValueError, OverflowError) as error:
             if len(works) == 1:
                 return [self._as_ours(error)]
-        return [outcome for work in works for outcome in self._done_together([work])]
+        return [outcome for work in works for outcome in self._do_together([work])]
 
-    def _done(self, work: _Work) -> Judgment | None:
+    def _do(self, work: _Work) -> Judgment | None:
         if isinstance(work, _Lookup):
             return self._select(work.key, work.endpoint)
         if isinstance(work, _Keep):
@@ -283,7 +283,7 @@ class JudgmentStore:
             self._connection.execute("BEGIN IMMEDIATE")
             yield
 
-    def _translated(self, work: Callable[[], Value]) -> Value:
+    def _translate_errors(self, work: Callable[[], Value]) -> Value:
         try:
             return work()
         except (sqlite3.DatabaseError, *_UNSOUND) as error:

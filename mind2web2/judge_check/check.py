@@ -72,11 +72,9 @@ log = logging.getLogger(__name__)
 SOURCE = "check-judge"
 _LEVEL = 0.05
 _LENGTHS = (
-    *(
-        ("under 2,000 characters", 2_000),
-        ("under 20,000", 20_000),
-        ("under 100,000", 100_000),
-    ),
+    ("under 2,000 characters", 2_000),
+    ("under 20,000", 20_000),
+    ("under 100,000", 100_000),
     ("longer", math.inf),
 )
 
@@ -574,7 +572,7 @@ class JudgeComparison:
 def comparisons(checks: Sequence[JudgeCheck]) -> list[JudgeComparison]:
     """Compare each two judges; p-values are corrected for their number (Holm)."""
     pairs = list(combinations(checks, 2))
-    tests = [_paired(first, second) for first, second in pairs]
+    tests = [_compare_pairs(first, second) for first, second in pairs]
     corrected = holm([1.0 if test.p_value is None else test.p_value for _, test in tests])
     return [
         JudgeComparison(*pair, cases, test, p)
@@ -582,7 +580,7 @@ def comparisons(checks: Sequence[JudgeCheck]) -> list[JudgeComparison]:
     ]
 
 
-def _paired(first: JudgeCheck, second: JudgeCheck) -> tuple[int, PairedTest]:
+def _compare_pairs(first: JudgeCheck, second: JudgeCheck) -> tuple[int, PairedTest]:
     clusters: dict[str, list[int]] = {}
     for one, other in zip(first.outcomes, second.outcomes, strict=True):
         if one.is_right is not None and other.is_right is not None:

@@ -18,7 +18,7 @@ _TEXT_PX, _TITLE_PX, _POSTER_PX = 18, 28, 34
 _INK, _PALE, _PAPER = 30, 190, 255
 # Half of what a judge is shown at most: the pages have long texts, and images cost as much as they
 # do.
-_MOST_HEIGHT_PX = 5_000
+_MAX_HEIGHT_PX = 5_000
 
 
 def can_be_drawn(text: str) -> bool:
@@ -28,7 +28,7 @@ def can_be_drawn(text: str) -> bool:
 
 def screenshot(text: str, picture: Picture | None = None) -> bytes:
     """Return a page's text, laid out simply, with its picture in place of the mark, as a JPEG."""
-    lines = _shown(text, picture)
+    lines = _visible_lines(text, picture)
     canvas = _Canvas(_page_height(lines, picture))
     for line in lines:
         if line == IMAGE_MARK and picture is not None:
@@ -44,7 +44,7 @@ def screenshot(text: str, picture: Picture | None = None) -> bytes:
 
 def white_screenshot(text: str, picture: Picture | None = None) -> bytes:
     """Return a white picture of the same size, which is enough to count tokens."""
-    return _white(_page_height(_shown(text, picture), picture))
+    return _white(_page_height(_visible_lines(text, picture), picture))
 
 
 @cache
@@ -62,12 +62,12 @@ def _page_height(lines: Sequence[str], picture: Picture | None) -> int:
     return sum(_height(line, picture) for line in lines) + 2 * _MARGIN_PX
 
 
-def _shown(text: str, picture: Picture | None) -> list[str]:
+def _visible_lines(text: str, picture: Picture | None) -> list[str]:
     found = []
     height_px = 0
     for line in _lines(text):
         height_px += _height(line, picture)
-        if height_px > _MOST_HEIGHT_PX:
+        if height_px > _MAX_HEIGHT_PX:
             break
         found.append(line)
     return found

@@ -176,7 +176,7 @@ class ImageLimit(BaseModel):
         """Return the error that names this limit."""
         return ImagesRefusedError(reason, self.max_images, self.max_side_px)
 
-    def merged(self, other: ImageLimit) -> ImageLimit:
+    def merge(self, other: ImageLimit) -> ImageLimit:
         """Return the limit that respects both."""
         return ImageLimit(
             max_images=_least(self.max_images, other.max_images),

@@ -136,12 +136,14 @@ class ClaudeTransport:
 
     async def _post(self, model: str, body: dict[str, Any]) -> HttpReply:
         content = json_bytes({"model": model, **body})
-        return await self._pools.here().post_json("/v1/messages", content)
+        pool = await self._pools.here()
+        return await pool.post_json("/v1/messages", content)
 
     async def models(self) -> list[str]:
         """Return the names of the server's models."""
         content = RequestContent(query={"limit": 1000})
-        reply = await self._pools.here().request("GET", "/v1/models", content, MODELS_TIMEOUT_S)
+        pool = await self._pools.here()
+        reply = await pool.request("GET", "/v1/models", content, MODELS_TIMEOUT_S)
         return read_models(reply.content)
 
     async def close(self) -> None:

@@ -7,7 +7,7 @@ import re
 from typing import Any, Literal
 
 from mind2web2.llm_client.allowances import NOTHING_SAID, Allowances
-from mind2web2.utils.shown_text import MOST_WORDS_CHARS, one_line, without_secrets
+from mind2web2.utils.shown_text import MAX_WORDS_CHARS, one_line, without_secrets
 
 # Temporary, beside 5xx. 424 is Bedrock's "error while processing the model".
 _PASSING_STATUSES = frozenset({408, 409, 424, 429})
@@ -119,7 +119,7 @@ class RequestFailedError(Exception):
     ) -> None:
         super().__init__(text)
         self.text = one_line(text)
-        self.words = f"{' '.join(codes)} {param} {text[:MOST_WORDS_CHARS]}".lower()
+        self.words = f"{' '.join(codes)} {param} {text[:MAX_WORDS_CHARS]}".lower()
         self.status = status
         self.codes = codes
         self.retry_after_s = retry_after_s

@@ -32,21 +32,21 @@ if TYPE_CHECKING:
 
 # The retry policy limits only the request as a whole.
 CONNECT_TIMEOUT_S = 30.0
-_MOST_CONNECTIONS = 1000
+_MAX_CONNECTIONS = 1000
 _CHUNK_BYTES = 1 << 20
 # The limit holds for a reply after decompression.
-MOST_REPLY_BYTES = 64_000_000
+MAX_REPLY_BYTES = 64_000_000
 # Error bodies are only quoted in messages; the rest is not read.
-_MOST_ERROR_BYTES = 1_000_000
+_MAX_ERROR_BYTES = 1_000_000
 # The limit for one header of a reply; error pages of gateways have long ones.
-_MOST_HEADER_BYTES = 65_536
+_MAX_HEADER_BYTES = 65_536
 # aiohttp decompresses these, some by optional packages, and asks servers only for those it can.
 _KNOWN_ENCODINGS = ("", "identity", "gzip", "deflate", "br", "zstd")
 # The redirects that have an address. The last two repeat the request with its body; the others use
 # GET.
 _REDIRECTS = (301, 302, 303, 307, 308)
 _REPEATING_REDIRECTS = (307, 308)
-_MOST_REQUESTS_REDIRECTED = 10
+_MAX_REQUESTS_REDIRECTED = 10
 _USUAL_PORTS = {"http": 80, "https": 443}
 
 
@@ -77,10 +77,10 @@ class PoolPerLoop(Generic[Pool]):
         self._unused: Pool | None = build()
         self._opened: dict[asyncio.AbstractEventLoop, _Opened[Pool]] = {}
 
-    def here(self) -> Pool:
+    async def here(self) -> Pool:
         """Return the running loop's pool."""
         loop = asyncio.get_running_loop()
-        opened = self._opened.get(loop) or self._open(loop)
+        opened = self._opened.get(loop) or await self._open(loop)
         return opened.pool
 
     async def close(self) -> None:
@@ -92,14 +92,13 @@ class PoolPerLoop(Generic[Pool]):
             unused, self._unused = self._unused, None
             await unused.close()
 
-    def _open(self, loop: asyncio.AbstractEventLoop) -> _Opened[Pool]:
+    async def _open(self, loop: asyncio.AbstractEventLoop) -> _Opened[Pool]:
         pool = self._unused or self._build()
         self._unused = None
         lifetime = self._lifetime(loop, pool)
-        with suppress(StopIteration):
-            # It does not wait before its yield.
-            lifetime.__anext__().send(None)
         opened = self._opened[loop] = _Opened(pool, lifetime)
+        # The generator runs to its yield without waiting; the loop closes it from then on.
+        await anext(lifetime)
         return opened
 
     async def _lifetime(
@@ -188,7 +187,7 @@ class HttpPool:
         Raises:
             RequestFailedError: it could not be made, or its status is an error.
         """
-        return await self._replied(method, self._server.url(path), content, timeout_s)
+        return await self._reply_to(method, self._server.url(path), content, timeout_s)
 
     async def post_json(self, path: str, body: JsonBody | bytes) -> HttpReply:
         """Send a JSON body, assembled when it is sent; fails as ``request`` does."""
@@ -204,7 +203,7 @@ class HttpPool:
                     return
                 yield chunk
 
-    async def _replied(
+    async def _reply_to(
         self,
         method: str,
         url: str | URL,
@@ -229,14 +228,14 @@ class HttpPool:
         timeout_s: float | None = None,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         with self._failures():
-            opened = await self._requested(method, url, content, timeout_s)
+            opened = await self._follow_redirects(method, url, content, timeout_s)
         async with opened:
             if not 200 <= opened.status < 300:
                 body = await _read_start(opened)
-                raise self._refused(opened, body.decode(errors="replace"))
+                raise self._failure_of(opened, body.decode(errors="replace"))
             yield opened
 
-    async def _requested(
+    async def _follow_redirects(
         self,
         method: str,
         url: str | URL,
@@ -248,17 +247,17 @@ class HttpPool:
         aiohttp follows more of them: to other servers, and with a question turned into a request
         without one.
         """
-        for _ in range(_MOST_REQUESTS_REDIRECTED):
-            response = await self._sent(method, url, content, timeout_s)
+        for _ in range(_MAX_REQUESTS_REDIRECTED):
+            response = await self._send(method, url, content, timeout_s)
             if response.status not in _REDIRECTS:
                 return response
             async with response:
-                url = self._redirected_to(response, content)
+                url = self._redirect_target(response, content)
         raise RequestFailedError(
             "the server redirects without end", status=response.status, is_final=True
         )
 
-    async def _sent(
+    async def _send(
         self,
         method: str,
         url: str | URL,
@@ -273,7 +272,7 @@ class HttpPool:
         connect_s = CONNECT_TIMEOUT_S if timeout_s is None else timeout_s
         # The reply has as much time as the connection.
         total_s = None if timeout_s is None else connect_s + timeout_s
-        return await self._opened().request(
+        return await self._open_session().request(
             method,
             url,
             data=body,
@@ -283,7 +282,7 @@ class HttpPool:
             allow_redirects=False,
         )
 
-    def _redirected_to(self, response: aiohttp.ClientResponse, content: RequestContent) -> URL:
+    def _redirect_target(self, response: aiohttp.ClientResponse, content: RequestContent) -> URL:
         """Return the address that a redirect names, which gets the same request.
 
         Raises:
@@ -304,7 +303,7 @@ class HttpPool:
         if is_here is None or url.scheme not in _USUAL_PORTS:
             # Any part of it may be a key.
             raise _final(response, "the server redirects to what is no http(s) address")
-        shown = self._shown(public_address(str(url)))
+        shown = self._without_secrets(public_address(str(url)))
         if not is_here:
             text = f"the server redirects to {shown}, which gets no key and no question"
             raise _final(response, text)
@@ -319,7 +318,7 @@ class HttpPool:
         if self._session is not None:
             await self._session.close()
 
-    def _opened(self) -> aiohttp.ClientSession:
+    def _open_session(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = self._open()
         return self._session
@@ -341,15 +340,15 @@ class HttpPool:
             # No question tells the server of an earlier one.
             cookie_jar=aiohttp.DummyCookieJar(),
             proxy=None if is_socks else self._proxy or None,
-            max_line_size=_MOST_HEADER_BYTES,
-            max_field_size=_MOST_HEADER_BYTES,
+            max_line_size=_MAX_HEADER_BYTES,
+            max_field_size=_MAX_HEADER_BYTES,
         )
 
     def _ways(self) -> dict[str, Any]:
         """Return how connections are made: keywords of a connector."""
         return {
             "ssl": True if self._tls is None else self._tls,
-            "limit": _MOST_CONNECTIONS,
+            "limit": _MAX_CONNECTIONS,
             # Each request has a connection of its own: a server that answers one question twice
             # does not decide another one.
             "force_close": True,
@@ -389,7 +388,7 @@ class HttpPool:
             place = self._proxy_shown()
             raise self._not_connected(error, is_sent=False, place=place) from None
         except aiohttp.ClientHttpProxyError as error:
-            reason = self._shown(f"{error.status} {error.message}")
+            reason = self._without_secrets(f"{error.status} {error.message}")
             raise RequestFailedError(
                 f"connection error: the proxy answered {reason}", is_sent=False
             ) from None
@@ -408,7 +407,7 @@ class HttpPool:
             place = self._proxy_shown()
             raise self._not_connected(error, is_sent=False, place=place) from None
 
-    def _shown(self, text: str) -> str:
+    def _without_secrets(self, text: str) -> str:
         return one_line(text, self._server.secrets)
 
     def _proxy_shown(self) -> str:
@@ -426,7 +425,7 @@ class HttpPool:
         """
         reason = connection_reason(error) or str(error) or type(error).__name__
         return RequestFailedError(
-            f"connection error: {place}{self._shown(reason)}",
+            f"connection error: {place}{self._without_secrets(reason)}",
             is_sent=is_sent,
             is_connection_lost=True,
         )
@@ -438,23 +437,23 @@ class HttpPool:
         causes = _causes(error)
         if any(isinstance(cause, LineTooLong) for cause in causes):
             return RequestFailedError(
-                f"a header of the reply is longer than {_MOST_HEADER_BYTES:,} bytes",
+                f"a header of the reply is longer than {_MAX_HEADER_BYTES:,} bytes",
                 is_final=True,
             )
         if _is_badly_packed(error):
             return self._unreadable("brotli or zstd")
         messages = (getattr(cause, "message", "") for cause in causes)
         reason = next(filter(None, messages), "") or "it is not HTTP"
-        return RequestFailedError(f"bad reply: {self._shown(reason)}")
+        return RequestFailedError(f"bad reply: {self._without_secrets(reason)}")
 
     def _unreadable(self, encoding: str) -> RequestFailedError:
         text = (
-            f"the server compresses its replies by {self._shown(encoding)}, which was not asked for and "
-            "cannot be read"
+            f"the server compresses its replies by {self._without_secrets(encoding)}, "
+            "which was not asked for and cannot be read"
         )
         return RequestFailedError(text, is_final=True)
 
-    def _refused(self, response: aiohttp.ClientResponse, text: str) -> RequestFailedError:
+    def _failure_of(self, response: aiohttp.ClientResponse, text: str) -> RequestFailedError:
         """Return the failure that a response with an error status describes."""
         if 300 <= response.status < 400:
             return _final(response, "the server redirects without an address")
@@ -519,9 +518,9 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
     body = bytearray()
     while chunk := await response.content.read(_CHUNK_BYTES):
         body += chunk
-        if len(body) > MOST_REPLY_BYTES:
+        if len(body) > MAX_REPLY_BYTES:
             raise RequestFailedError(
-                f"the reply is larger than {MOST_REPLY_BYTES // 10**6} MB",
+                f"the reply is larger than {MAX_REPLY_BYTES // 10**6} MB",
                 is_final=True,
             )
     return bytes(body)
@@ -533,12 +532,12 @@ async def _read_start(response: aiohttp.ClientResponse) -> bytes:
 
     body = bytearray()
     with suppress(aiohttp.ClientError, TimeoutError):
-        while len(body) < _MOST_ERROR_BYTES:
+        while len(body) < _MAX_ERROR_BYTES:
             chunk = await response.content.read(_CHUNK_BYTES)
             if not chunk:
                 break
             body += chunk
-    return bytes(body[:_MOST_ERROR_BYTES])
+    return bytes(body[:_MAX_ERROR_BYTES])
 
 
 def _is_text(body: bytes) -> bool:

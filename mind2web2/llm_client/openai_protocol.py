@@ -206,13 +206,15 @@ class OpenAITransport:
         path = "/chat/completions"
         if self._names_deployments:
             path = f"/deployments/{quote(wire.model, safe='')}{path}"
-        reply = await self._pools.here().post_json(path, request_body(wire))
+        pool = await self._pools.here()
+        reply = await pool.post_json(path, request_body(wire))
         completion = read_completion(reply.content, self.service.secrets)
         return replace(completion, allowances=allowances_in(reply.headers))
 
     async def models(self) -> list[str]:
         """Return the names of the server's models."""
-        reply = await self._pools.here().request("GET", "/models", timeout_s=MODELS_TIMEOUT_S)
+        pool = await self._pools.here()
+        reply = await pool.request("GET", "/models", timeout_s=MODELS_TIMEOUT_S)
         models = read_models(reply.content)
         # Azure lists what could be deployed, while requests name deployments.
         return [] if self.service.endpoint.startswith("azure_openai") else models
@@ -269,7 +271,7 @@ def read_completion(content: bytes, secrets: tuple[str, ...] = ()) -> Completion
         raise RequestFailedError("the model broke off with an error", status=500)
     return Completion(
         text=choice.message.text(),
-        declined=_declined(choice),
+        declined=_decline_reason(choice),
         is_truncated=choice.finish_reason == "length",
         usage=body.usage.counted() if body.usage else Usage(),
         served_model=body.model,
@@ -299,7 +301,7 @@ def _parameters(wire: WireRequest) -> Parameters:
     return parameters
 
 
-def _declined(choice: _Choice) -> str | None:
+def _decline_reason(choice: _Choice) -> str | None:
     if choice.message.refusal:
         return f"refusal: {choice.message.refusal}"
     return "content filter" if choice.finish_reason == "content_filter" else None

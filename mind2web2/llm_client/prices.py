@@ -162,7 +162,7 @@ def _price(usage: Usage, model_name: str) -> Decimal | None:
         cache_write_tokens=written,
         output_tokens=usage.output_tokens,
     )
-    for name, provider in _listed_as(model_name):
+    for name, provider in _price_list_names(model_name):
         try:
             return calc_price(tokens, name, provider_id=provider).total_price
         except LookupError:
@@ -181,7 +181,7 @@ def _by_own_price(usage: Usage, own: OwnPrice) -> Decimal:
     return sum((count * Decimal(str(usd)) for count, usd in parts), Decimal()) / 1_000_000
 
 
-def _listed_as(model_name: str) -> Iterator[tuple[str, str | None]]:
+def _price_list_names(model_name: str) -> Iterator[tuple[str, str | None]]:
     """Yield the names and price lists under which a model may be found."""
     if "anthropic." in model_name:
         yield model_name.removeprefix("bedrock/"), "aws"
@@ -201,7 +201,7 @@ _PATCH_FACTORS = {
     "o4-mini": 1.72,
 }
 _PATCH_PX = 32
-_MOST_PATCHES = 1536
+_MAX_PATCHES = 1536
 # Models that count tiles of 512 px: tokens for the image and for each tile. The longest fitting
 # name counts.
 _TILE_PRICES = {
@@ -243,7 +243,7 @@ def _claude_tokens(width_px: int, height_px: int) -> int:
 
 def _patch_tokens(width_px: int, height_px: int, factor: float) -> int:
     patches = math.ceil(width_px / _PATCH_PX) * math.ceil(height_px / _PATCH_PX)
-    return math.ceil(min(patches, _MOST_PATCHES) * factor)
+    return math.ceil(min(patches, _MAX_PATCHES) * factor)
 
 
 def _tiles(width_px: int, height_px: int) -> int:

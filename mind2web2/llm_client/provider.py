@@ -161,7 +161,7 @@ class Capabilities:
 
     def learn(self, wire: WireRequest, failure: RequestFailedError) -> bool:
         """Remember the reason of a refusal; return whether another form of the request remains."""
-        refused = self._blamed(wire, failure) if failure.is_refused_request else None
+        refused = self._feature_to_blame(wire, failure) if failure.is_refused_request else None
         if refused is None:
             return False
         if (wire.model, refused) not in self._refused:
@@ -224,7 +224,7 @@ class Capabilities:
             return None
         known = self._images[wire.model].limit
         # A request that was in flight when the limit became known tells nothing about fewer images.
-        merged = known if _is_beyond(known, images) else known.merged(limit)
+        merged = known if _is_beyond(known, images) else known.merge(limit)
         if merged != known:
             self._images[wire.model].limit = merged
             log.warning(
@@ -252,7 +252,7 @@ class Capabilities:
             return True  # the usual case; serialising the schema would cost too much
         return self._takes(model, mode.value) and self._takes(model, _one_schema(mode, schema))
 
-    def _blamed(self, wire: WireRequest, failure: RequestFailedError) -> str | None:
+    def _feature_to_blame(self, wire: WireRequest, failure: RequestFailedError) -> str | None:
         """Return the feature in the request that the refusal names and that can be left out."""
         if wire.temperature is not None and "temperature" in failure.words:
             # a value out of range is the user's error
@@ -311,7 +311,7 @@ def _one_schema(mode: OutputMode, schema: TemplateSchema) -> str:
     return f"{mode.value} {json.dumps(schema.full, sort_keys=True)}"
 
 
-_MOST_MODELS = 5
+_MAX_MODELS = 5
 # Most requests for a valid reply: question, repair, question again. ``RetryPolicy`` covers errors
 # of the server.
 _REPLY_TRIES = 3
@@ -372,7 +372,7 @@ class AsyncProviderClient(AsyncCalls):
             failure = error.__cause__
             if not isinstance(failure, RequestFailedError) or failure.status != 404:
                 raise
-            raise self._explained(error, request.model) from failure
+            raise self._name_models(error, request.model) from failure
         self._warn_if_unlisted(request.model)
         return reply
 
@@ -401,7 +401,7 @@ class AsyncProviderClient(AsyncCalls):
             return None if failure.is_sent else failure
         return None
 
-    def _explained(self, error: JudgeAccessError, model: str) -> JudgeAccessError:
+    def _name_models(self, error: JudgeAccessError, model: str) -> JudgeAccessError:
         """Return an error that names the server's models, if it lists others than this one."""
         models = self._models
         if not models or model in models:
@@ -428,7 +428,7 @@ class AsyncProviderClient(AsyncCalls):
         models = self._models
         if len(models) == 1:
             return f"did you mean {models[0]}?"
-        listed = f"it has {', '.join(models[:_MOST_MODELS])}"
+        listed = f"it has {', '.join(models[:_MAX_MODELS])}"
         return did_you_mean(model, models, listed)
 
     def _route(self, model: str, limit: Limit | None) -> tuple[Transport, Attempts]:
@@ -494,7 +494,7 @@ class _Exchange:
         turns = messages
         for number in range(1, _REPLY_TRIES + 1):
             async with self._capabilities.image_turn(self._request.model, image_urls(turns)):
-                completion = await self._answered(turns, must_show_schema=number > 1)
+                completion = await self._ask(turns, must_show_schema=number > 1)
             try:
                 return await self._read(completion)
             except InvalidOutputError as problem:
@@ -538,9 +538,7 @@ class _Exchange:
             attempts=self._attempts.made,
         )
 
-    async def _answered(
-        self, messages: list[CheckedMessage], *, must_show_schema: bool
-    ) -> Completion:
+    async def _ask(self, messages: list[CheckedMessage], *, must_show_schema: bool) -> Completion:
         """Send the messages in the best form that the server accepts."""
         while True:
             wire = self._capabilities.wire(self._request, messages, self._schema)
@@ -550,7 +548,7 @@ class _Exchange:
                     messages=with_text_at_end(wire.messages, schema_text(self._schema)),
                 )
             try:
-                completion = await self._sent(wire)
+                completion = await self._send_with_retries(wire)
             except RequestFailedError as failure:
                 if failure.is_declined:
                     return Completion(text="", declined=str(failure))
@@ -568,7 +566,7 @@ class _Exchange:
             error.args = (f"{error} (if this model reads no images, add --no_screenshots)",)
         return error
 
-    async def _sent(self, wire: WireRequest) -> Completion:
+    async def _send_with_retries(self, wire: WireRequest) -> Completion:
         """Send with retries, and count the requests even if all fail."""
         await loop_turn()
         made_before = self._attempts.made

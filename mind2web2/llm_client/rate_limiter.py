@@ -39,7 +39,7 @@ _LEAST_REFUSALS = 2
 _CLOSED_SHARE = 0.5
 # The usual share is a mean over so many requests, and at most this.
 _USUAL_REQUESTS = 200
-_MOST_USUAL_SHARE = 0.1
+_MAX_USUAL_REFUSAL_SHARE = 0.1
 _LEAST_UNREACHABLE = 3
 # More than the votes on one claim that are asked at once: one text may break a server over and
 # over.
@@ -50,9 +50,9 @@ _CLOSED_DECREASE = 0.7
 # same time.
 _HOLD_REQUESTS = 240
 _LEAST_HOLD_S = 20.0
-_MOST_HOLD_S = 60.0
+_MAX_HOLD_S = 60.0
 _DOUBLINGS = 3
-_MOST_DOUBLINGS = 20
+_MAX_DOUBLINGS = 20
 _PROBE_INTERVALS_S = (1.0, 2.0, 4.0, 5.0)
 # Daily limits reset in hours: a request is sent earlier, and the refusal names the time.
 _LONGEST_BUDGET_WAIT_S = 120.0
@@ -168,7 +168,7 @@ class RateLimiter:
         """
         arrived_s = _now_s()
         async with self._turn:
-            await self._opened(arrived_s)
+            await self._wait_until_open(arrived_s)
             sent = self._next(_now_s())
         try:
             yield sent
@@ -185,9 +185,9 @@ class RateLimiter:
         self._broken.clear()
         self._slow_start += 1
         self._usual_share -= self._usual_share / _USUAL_REQUESTS
-        self.latency_s = _smoothed(self.latency_s, now_s - sent.at_s)
+        self.latency_s = _smooth(self.latency_s, now_s - sent.at_s)
         tokens = completion.usage.input_tokens + completion.usage.output_tokens
-        self._tokens_each = _smoothed(self._tokens_each, tokens or self._tokens_each)
+        self._tokens_each = _smooth(self._tokens_each, tokens or self._tokens_each)
         self._note_budgets(sent, completion.allowances, now_s)
         if self._probe_at_s is not None and sent.number > self._changed_number:
             self._reopen(now_s)
@@ -272,7 +272,7 @@ class RateLimiter:
 
     def _learn_from_refusals(self, now_s: float) -> bool:
         """Decrease a limit that was reached; return whether most of the latest requests were refused."""
-        if self._usual_share < _MOST_USUAL_SHARE:
+        if self._usual_share < _MAX_USUAL_REFUSAL_SHARE:
             self._usual_share += 1 / _USUAL_REQUESTS
         # How many others were in flight when a request was refused or accepted.
         refused: list[int] = []
@@ -367,13 +367,13 @@ class RateLimiter:
             return 1.0
         periods = (now_s - self._held_since_s) / _hold_s(self._rate)
         doublings = max(0.0, periods - 1) * _DOUBLINGS
-        return math.exp2(min(doublings, _MOST_DOUBLINGS))
+        return math.exp2(min(doublings, _MAX_DOUBLINGS))
 
     def _note_budgets(self, sent: Sent, allowances: Allowances, now_s: float) -> None:
         self._requests.note(allowances.requests, sent.number, now_s)
         self._tokens.note(allowances.tokens, sent.number, now_s)
 
-    async def _opened(self, arrived_s: float) -> None:
+    async def _wait_until_open(self, arrived_s: float) -> None:
         """Wait until the next request may be sent.
 
         After the server has failed for too long, a request fails at once if it has seen another one fail.
@@ -437,10 +437,10 @@ def _now_s() -> float:
 
 def _hold_s(rate: float) -> float:
     seconds = _HOLD_REQUESTS / rate
-    return max(_LEAST_HOLD_S, min(seconds, _MOST_HOLD_S))
+    return max(_LEAST_HOLD_S, min(seconds, _MAX_HOLD_S))
 
 
-def _smoothed(mean: float, value: float) -> float:
+def _smooth(mean: float, value: float) -> float:
     if not mean:
         return value
     return mean + 0.1 * (value - mean)

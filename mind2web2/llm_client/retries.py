@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 # Before a server that took no connection is tried once more.
 SECOND_CONNECTION_S = 1.0
 # A request that the server refuses so often while it accepts others fails.
-_MOST_REFUSALS = 30
+_MAX_REFUSALS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +106,14 @@ class Attempts:
         while True:
             started_s = loop.time()
             try:
-                return await self._sent(request, earlier)
+                return await self._send_once(request, earlier)
             except RequestFailedError as failure:
                 # While others succeed, the fault is this request's own.
                 is_outage = self._limiter.is_outage(failure, started_s)
                 if failure.is_too_fast:
                     refusals += 1
                     wait_s = self._policy.wait_s(refusals, failure)
-                    is_final = refusals >= _MOST_REFUSALS or wait_s >= self._policy.total_s
+                    is_final = refusals >= _MAX_REFUSALS or wait_s >= self._policy.total_s
                 elif is_outage:
                     outages += 1
                     wait_s = self._policy.wait_s(min(outages, 3), failure)
@@ -132,7 +132,7 @@ class Attempts:
                 earlier = failure
             await asyncio.sleep(wait_s)
 
-    async def _sent(
+    async def _send_once(
         self,
         request: Callable[[], Awaitable[Completion]],
         earlier: RequestFailedError | None = None,

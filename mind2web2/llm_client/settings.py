@@ -26,16 +26,16 @@ KEY_GIVEN = "the key given"
 # Request parameters that the toolkit sets itself.
 OWN_PARAMETERS = frozenset(
     {
-        *(
-            "messages",
-            "model",
-            "n",
-            "reasoning_effort",
-            "response_format",
-            "stream",
-            "stream_options",
-        ),
-        *("temperature", "tool_choice", "tools"),
+        "messages",
+        "model",
+        "n",
+        "reasoning_effort",
+        "response_format",
+        "stream",
+        "stream_options",
+        "temperature",
+        "tool_choice",
+        "tools",
     }
 )
 

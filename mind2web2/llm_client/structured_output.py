@@ -63,7 +63,7 @@ def schema_of(template: type[BaseModel]) -> TemplateSchema:
         name=re.sub(r"[^a-zA-Z0-9_-]", "_", template.__name__)[:64],
         full=full,
         strict=_strict_or_none(full),
-        is_object=_resolved(full, full).get("type") == "object",
+        is_object=_resolve(full, full).get("type") == "object",
     )
 
 
@@ -81,7 +81,7 @@ def _with_all_required(schema: Any) -> Any:
 
 
 def _strict_or_none(full: JsonSchema) -> JsonSchema | None:
-    root = _resolved(full, full)
+    root = _resolve(full, full)
     if root.get("type") != "object":
         return None
     try:
@@ -93,7 +93,7 @@ def _strict_or_none(full: JsonSchema) -> JsonSchema | None:
     return strict
 
 
-def _resolved(schema: JsonSchema, root: JsonSchema) -> JsonSchema:
+def _resolve(schema: JsonSchema, root: JsonSchema) -> JsonSchema:
     """Follow the reference that pydantic puts at the root of a recursive template."""
     reference = schema.get("$ref", "")
     if not reference.startswith("#/$defs/"):
@@ -148,7 +148,7 @@ _THINKING = re.compile(r"^.*</(?:think|thinking|thought|reasoning)>", re.DOTALL)
 # From the first fence to the last: two blocks are no JSON, and lead to a repair.
 _FENCED = re.compile(r"```[\w-]*[ \t]*\n(.*)```", re.DOTALL)
 
-_MOST_PROBLEMS = 20
+_MAX_PROBLEMS = 20
 _LONGEST_SHOWN_CHARS = 20_000
 
 
@@ -202,7 +202,7 @@ def read_template(completion: Completion, template: type[BaseModel]) -> tuple[st
         name for name in _missing(unambiguous_json(text), schema, schema) if name not in dispensable
     ]
     if missing:
-        raise InvalidOutputError(_listed([f"{name}: Field required" for name in missing]))
+        raise InvalidOutputError(_problem_list([f"{name}: Field required" for name in missing]))
     return text, value
 
 
@@ -222,7 +222,7 @@ def repair_messages(completion: Completion, problem: InvalidOutputError) -> list
     """
     turns: list[CheckedMessage] = []
     if completion.text.strip():
-        turns.append({"role": "assistant", "content": _shortened(completion.text.strip())})
+        turns.append({"role": "assistant", "content": _shorten(completion.text.strip())})
     block = BlockChain().block("problem", str(problem))
     turns.append(
         {
@@ -268,7 +268,7 @@ def unambiguous_json(text: str) -> Any:
 
 def _missing(value: Any, schema: Any, root: JsonSchema, where: str = "") -> Iterator[str]:
     """Yield the paths of missing properties, even of those with a default."""
-    schema = _resolved(schema, root) if isinstance(schema, dict) else {}
+    schema = _resolve(schema, root) if isinstance(schema, dict) else {}
     variants = schema.get("anyOf") or schema.get("oneOf") or schema.get("allOf")
     if variants:
         # One complete variant is enough; else the first one's missing properties are reported.
@@ -299,7 +299,7 @@ def _missing(value: Any, schema: Any, root: JsonSchema, where: str = "") -> Iter
 
 def _is_of(value: Any, schema: JsonSchema, root: JsonSchema) -> bool:
     """Tell whether value and schema are both objects, or both not."""
-    kind = _resolved(schema, root).get("type")
+    kind = _resolve(schema, root).get("type")
     return kind is None or (kind == "object") is isinstance(value, Mapping)
 
 
@@ -312,15 +312,15 @@ def _problems(error: ValidationError) -> str:
     lines = [
         f"{'.'.join(map(str, detail['loc'])) or 'reply'}: {detail['msg']}" for detail in details
     ]
-    return _listed(lines)
+    return _problem_list(lines)
 
 
-def _listed(lines: list[str]) -> str:
-    more = [f"and {len(lines) - _MOST_PROBLEMS} more"] if len(lines) > _MOST_PROBLEMS else []
-    return "; ".join(lines[:_MOST_PROBLEMS] + more)
+def _problem_list(lines: list[str]) -> str:
+    more = [f"and {len(lines) - _MAX_PROBLEMS} more"] if len(lines) > _MAX_PROBLEMS else []
+    return "; ".join(lines[:_MAX_PROBLEMS] + more)
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     if len(text) <= _LONGEST_SHOWN_CHARS:
         return text
     return f"{text[:_LONGEST_SHOWN_CHARS]}\n[... cut]"

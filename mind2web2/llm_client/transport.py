@@ -148,7 +148,7 @@ class JsonBody:
     """
 
     def __init__(self, parameters: Parameters, messages: Sequence[CheckedMessage]) -> None:
-        self._pieces = _joined(_body_pieces(parameters, messages))
+        self._pieces = _join_small(_body_pieces(parameters, messages))
 
     @property
     def size_bytes(self) -> int:
@@ -174,7 +174,7 @@ class JsonBody:
         return b"".join(self.pieces())
 
 
-def _joined(pieces: Iterator[Piece]) -> list[Piece]:
+def _join_small(pieces: Iterator[Piece]) -> list[Piece]:
     """Return the pieces with adjacent small ones joined."""
     joined: list[Piece] = []
     small: list[bytes] = []

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from mind2web2.pages.cache import CacheFileSys
 import asyncio
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from mind2web2.errors import CacheMiss
@@ -52,8 +52,8 @@ class AnswerCache:
         # Every URL asked for, and the digest of each page as the judge was shown it.
         self.looked_up: set[str] = set()
         self._shown: dict[str, str | None] = {}
-        # Pages that the script has come to see, by lookup key.
-        self._captured: dict[str | None, str] = {}
+        # Pages that the script has come to see.
+        self._captured: set[str] = set()
         # The script asked for the list of stored pages.
         self.is_listed = False
 
@@ -119,12 +119,12 @@ class AnswerCache:
 
     def note_captured(self, url: str) -> None:
         """Let the script see a page, and where that was redirected to, if they are stored."""
-        self._captured[lookup_key(url)] = url
+        self._captured.add(url)
 
     @property
     def captured(self) -> list[str]:
         """Return the URLs of the pages that the script has come to see."""
-        return sorted(self._captured.values())
+        return sorted(self._captured)
 
     def note_lookups(
         self, urls: Iterable[str], captured: Iterable[str], *, is_listed: bool
@@ -181,14 +181,16 @@ class AnswerCache:
         if at_first is None or index_key is None:
             return True
         address = lookup_key(index_key)
-        return (
-            address in at_first or address in self._captured or address in self._redirect_targets()
-        )
+        return address in at_first or address in set(map(lookup_key, self._seen_since()))
 
-    def _redirect_targets(self) -> set[str | None]:
-        records = (self.task_cache.capture_record(url) for url in self._captured.values())
-        targets = (redirect_target(record) for record in records if record is not None)
-        return {lookup_key(target) for target in targets if target is not None}
+    def _seen_since(self) -> Iterator[str]:
+        """Yield the addresses of pages that have become visible since."""
+        for url in self._captured:
+            yield url
+            record = self.task_cache.capture_record(url)
+            target = None if record is None else redirect_target(record)
+            if target is not None:
+                yield target
 
     def _digest_in_view(self, url: str) -> str | None:
         return self.task_cache.digest(url) if self._is_known(url) else None

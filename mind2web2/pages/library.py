@@ -25,7 +25,7 @@ from mind2web2.pages.preparation import Cut, prepare_content, screenshot_parts
 from mind2web2.pages.prepared_page import PageSettings, PreparedPage
 from mind2web2.prompts import address_flags, one_a_kind
 from mind2web2.urls.parts import lookup_key
-from mind2web2.utils.aio import SharedWork
+from mind2web2.utils.aio import SharedWork, ThreadQueue
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +129,8 @@ class PageLibrary:
         # Counts the writes to each cache, so that a lookup that began before one is not remembered.
         self._editions: Counter[int] = Counter()
         self._addresses_at_first: dict[int, frozenset[str] | None] = {}
+        # Claims on pages arrive together: one look in a thread serves them all.
+        self._stored: ThreadQueue[PageRequest, _Stored] = ThreadQueue("pages", _stored)
         self._looking_up: SharedWork[_PageKey, _Known] = SharedWork()
         self._preparing: SharedWork[Hashable, PreparedPage | None] = SharedWork()
         self._listing: SharedWork[int, frozenset[str] | None] = SharedWork()
@@ -142,9 +144,7 @@ class PageLibrary:
             CaptureError: the page is unavailable; the text says why.
         """
         # Called each time, so that every answer's cache notes its pages.
-        kind, state = await asyncio.to_thread(
-            lambda: (request.cache.has(request.url), request.state())
-        )
+        kind, state = await self._stored.do(request)
         key = self._key(request)
         known = self._known.get(key)
         if known is None or not self._holds(known, kind, state):
@@ -305,6 +305,12 @@ class RunCache(PageCache, Protocol):
     page_limit: Limit | None
     captures: SharedCaptures | None
 
+    def note_shown(self, url: str, sha256: str | None) -> None:
+        """Note the digest of a page as the judge was shown it."""
+
+    def note_captured(self, url: str) -> None:
+        """Let the script see a page that its verdicts or values rest on."""
+
 
 def run_cache(cache: PageCache | None) -> RunCache | None:
     """Return a cache as one of a run, ``None`` for a cache of a script's own."""
@@ -341,6 +347,21 @@ class _Known:
     content_key: Hashable = None
     was_absent: bool = False
     state: Hashable | None = None
+
+
+# How a page is stored, and the state of its files.
+_Stored = tuple[PageKind | None, Hashable | None]
+
+
+def _stored(requests: Sequence[PageRequest]) -> list[_Stored | BaseException]:
+    """Return how pages are stored, or the error of looking."""
+    found: list[_Stored | BaseException] = []
+    for request in requests:
+        try:
+            found.append((request.cache.has(request.url), request.state()))
+        except Exception as error:
+            found.append(error)
+    return found
 
 
 async def _capture(request: PageRequest) -> PageKind:

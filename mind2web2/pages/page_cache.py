@@ -93,17 +93,3 @@ def put_capture(cache: PageCache, page: CapturedPage, url: str, *, must_be_bette
         cache.put_pdf(url, page.pdf)
     elif page.record.kind == "web":
         cache.put_web(url, page.text or "", page.screenshot)
-
-
-def note_shown(cache: PageCache, url: str, sha256: str | None) -> None:
-    """Tell an answer's cache which version of a page the judge is shown."""
-    note = _method(cache, "note_shown")
-    if note is not None:
-        note(url, sha256)
-
-
-def note_captured(cache: PageCache | None, url: str) -> None:
-    """Let an answer's script see a page that its verdicts rest on."""
-    note = _method(cache, "note_captured")
-    if note is not None:
-        note(url)

@@ -192,7 +192,8 @@ def _page_changes(made_from: Provenance, pages: CacheFileSys) -> Iterator[str]:
         elif now != was:
             changes["changed" if was else "cached since"].append(url)
     for change, urls in changes.items():
-        yield f"page{'s' * (len(urls) > 1)} {change}: {name_list(urls)}"
+        noun = "pages" if len(urls) > 1 else "page"
+        yield f"{noun} {change}: {name_list(urls)}"
     listed = made_from.listing_sha256
     if listed is not None and listing_sha256(pages) != listed:
         yield "the list of cached pages changed"

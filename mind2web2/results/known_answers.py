@@ -11,9 +11,11 @@ from mind2web2.results.answers import answer_file
 from mind2web2.results.result_facts import result_facts
 from mind2web2.results.scored_answer import NO_FACTS, NO_RESULT, ScoredAnswer
 from mind2web2.results.stored_results import (
+    ResultState,
     answer_results_dir,
     latest_result,
     newest_result_name,
+    result_state,
 )
 from mind2web2.results.task_summary import (
     REMOVED,
@@ -83,26 +85,34 @@ def judged_answers(folder: Path) -> dict[str, ScoredAnswer]:
 
 
 def _judged_answer(folder: Path, stem: str) -> ScoredAnswer:
-    answer = ScoredAnswer(
-        folder.name, f"{stem}.md", word_count=_word_count(folder / stem / f"{stem}.md")
-    )
+    word_count = _word_count(folder / stem / f"{stem}.md")
     results_dir = results_dir_of(folder, stem)
-    result = latest_result(results_dir)
+    newest = newest_result_name(results_dir)
+    if newest is None:
+        return ScoredAnswer(folder.name, f"{stem}.md", word_count=word_count, reason=NO_RESULT)
+    path = results_dir / newest
+    return replace(_answer_of_result(path, result_state(path)), word_count=word_count)
+
+
+# A run sums up each task, then the agent.
+@lru_cache(maxsize=4096)
+def _answer_of_result(path: Path, _state: ResultState) -> ScoredAnswer:
+    """Return what the newest result of an answer says."""
+    answer_folder = path.parent.parent
+    answer = ScoredAnswer(answer_folder.parent.name, f"{answer_folder.name}.md")
+    result = latest_result(path.parent)
     if result is None:
-        damaged = newest_result_name(results_dir)
-        why = f"its newest result {damaged} is damaged: evaluate it again" if damaged else NO_RESULT
+        why = f"its newest result {path.name} is damaged: evaluate it again"
         return replace(answer, reason=why)
     content = result.content
     if content.is_edited:
-        _warn_once(result.path.absolute(), result.path, content.content_sha256)
-        why = f"its newest result {result.path.name} was changed after it was written: evaluate it again"
+        log.warning("result was changed after it was written, counts as none path=%s", path)
+        why = f"its newest result {path.name} was changed after it was written: evaluate it again"
         return replace(answer, reason=why)
     if content.final_score is None:
-        log.warning("no score from 0 to 1 in result %s", result.path)
-        return replace(
-            answer,
-            reason=f"no score from 0 to 1 in its result {result.path.name}: evaluate it again",
-        )
+        log.warning("no score from 0 to 1 in result %s", path)
+        why = f"no score from 0 to 1 in its result {path.name}: evaluate it again"
+        return replace(answer, reason=why)
     return replace(
         answer,
         score=content.final_score,
@@ -110,12 +120,6 @@ def _judged_answer(folder: Path, stem: str) -> ScoredAnswer:
         time_s=content.time_seconds,
         facts=result_facts(content),
     )
-
-
-@lru_cache(maxsize=4096)
-def _warn_once(_place: Path, path: Path, _content_sha256: str) -> None:
-    # A command sums results up several times, each time for another file.
-    log.warning("result was changed after it was written, counts as none path=%s", path)
 
 
 def results_dir_of(folder: Path, answer_name: str) -> Path:

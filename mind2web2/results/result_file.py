@@ -232,10 +232,8 @@ class ResultFile(BaseModel):
         result._document = document
         return result
 
-    @classmethod
-    def of_summary(cls, summary: JsonObject, making: ResultMaking) -> ResultFile:
-        """Return the result of a script's summary, complete with bounds and checksum."""
-        summary = _as_read(summary)
+    def completed(self, making: ResultMaking) -> ResultFile:
+        """Return the result of this summary of a script, complete with bounds and checksum."""
         names = {"agent_name": making.agent_name, "answer_name": making.answer_name}
         recorded = making.model_dump(mode="json", exclude={*names, "judge_model", "run"})
         written = {
@@ -243,13 +241,13 @@ class ResultFile(BaseModel):
             # (eval-scripts.md).
             **names,
             "judge_model": making.judge_model,
-            **summary,
+            **self.document,
             **names,
-            **_with_quotes(recorded, ResultFile.of(summary)),
+            **_with_quotes(recorded, self),
             "run": making.run.as_json(),
+            "score_bounds": self._bounds_as_json(),
         }
-        written["score_bounds"] = ResultFile.of(written)._bounds_as_json()
-        return ResultFile.of(_as_read(with_checksum(written)))
+        return ResultFile.of(with_checksum(written))
 
     def with_time_and_barred(self, time_s: float | None, barred: Barred | None) -> ResultFile:
         """Return the same result with another time of the agent and other barred sources."""
@@ -473,15 +471,9 @@ def _with_quotes(recorded: JsonObject, result: ResultFile) -> JsonObject:
 
 
 def with_checksum(document: JsonObject) -> JsonObject:
-    """Return a result's document with the checksum of its content."""
-    checksum = _digest(_as_read(document))
-    return {**document, "run": {**document["run"], "content_sha256": checksum}}
-
-
-def _as_read(document: JsonObject) -> JsonObject:
-    """Return a document as it will be read from its file."""
+    """Return a result's document as it will be read from its file, with its content's checksum."""
     read: JsonObject = json.loads(json.dumps(document))
-    return read
+    return {**read, "run": {**read["run"], "content_sha256": _digest(read)}}
 
 
 def _digest(document: JsonObject) -> str:

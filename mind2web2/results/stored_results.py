@@ -36,6 +36,9 @@ _LOCK_TIMEOUT_S = 60.0
 
 log = logging.getLogger(__name__)
 
+# Inode, time of the last change and size of a result file.
+ResultState = tuple[int, int, int]
+
 
 @dataclass(frozen=True, slots=True)
 class LoadedResult:
@@ -76,26 +79,33 @@ def loaded_results(folder: Path) -> Iterator[LoadedResult]:
 
 
 def _load(path: Path) -> LoadedResult | None:
+    return _loaded(path, result_state(path))
+
+
+# One command needs a result several times: to reuse it, to sum up its task, to describe it.
+@lru_cache(maxsize=64)
+def _loaded(path: Path, state: ResultState) -> LoadedResult | None:
     try:
         document = parse_json(read_regular_file(path))
         if not isinstance(document, dict):
             raise ValueError("not an object")
     except (OSError, ValueError, RecursionError) as error:
-        _warn_once(path.absolute(), path, _changed_ns(path), str(error))
+        _warn_once(path, state, str(error))
         return None
     return LoadedResult(path, ResultFile.of(document))
 
 
-def _changed_ns(path: Path) -> int:
+def result_state(path: Path) -> ResultState:
+    """Return values that change when a result file is replaced, zeros where there is none."""
     try:
-        return path.stat().st_mtime_ns
+        status = path.stat()
     except OSError:
-        return 0
+        return 0, 0, 0
+    return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 @lru_cache(maxsize=4096)
-def _warn_once(_place: Path, path: Path, _changed_ns: int, error: str) -> None:
-    # One command reads a result several times.
+def _warn_once(path: Path, _state: ResultState, error: str) -> None:
     log.warning("damaged result, counts as none path=%s error=%s", path, error)
 
 

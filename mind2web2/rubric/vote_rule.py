@@ -29,7 +29,7 @@ class VoteRule:
     most: int | None = None
 
     @classmethod
-    def parsed(cls, text: object) -> VoteRule:
+    def parse(cls, text: object) -> VoteRule:
         """Return the rule of ``always`` or an odd number.
 
         Raises:
@@ -57,13 +57,14 @@ class VoteRule:
 
 def vote_rule(text: object) -> str:
     """Return a rule in its text form; raises ``ValueError`` as ``VoteRule.parsed``."""
-    return str(VoteRule.parsed(text))
+    return str(VoteRule.parse(text))
 
 
-def check_trials(num_trials: int) -> None:
-    """Raise ``ValueError`` unless ``num_trials`` is odd and positive."""
+def checked_trials(num_trials: int) -> int:
+    """Return a number of trials. Raises ValueError: it is not odd and positive."""
     if type(num_trials) is not int or num_trials < 1 or num_trials % 2 == 0:
         raise ValueError(f"num_trials must be an odd number such as 3, not {num_trials!r}")
+    return num_trials
 
 
 def outcome(votes: Sequence[bool], num_trials: int) -> bool | None:

@@ -21,6 +21,7 @@ from mind2web2.errors import (
 from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.last_check import CheckRecord
+from mind2web2.judge.protocol import JudgeLedger
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.citations import BarredList
@@ -85,10 +86,9 @@ async def answer_locked(folder: Path) -> AsyncIterator[bool]:
 
 async def _clear_left_lock(folder: Path) -> None:
     """Remove the lock file of a process that was killed right after writing its result."""
-    if await asyncio.to_thread((folder / _LOCK_NAME).exists):
-        with suppress(ResultWriteError):
-            async with answer_locked(folder):
-                pass
+    with suppress(ResultWriteError):
+        async with answer_locked(folder):
+            pass
 
 
 async def until_unlocked(folder: Path) -> None:
@@ -180,7 +180,7 @@ class ScriptTime:
     zone: str | None = None
 
     @classmethod
-    def recorded(cls, made_from: Provenance | None) -> ScriptTime:
+    def of_result(cls, made_from: Provenance | None) -> ScriptTime:
         """Return the clock that the script of a result read, the real one where it read none."""
         clock = None if made_from is None else made_from.inputs.clock
         return cls() if clock is None else cls(recorded_moment(clock), known_zone(clock.zone))
@@ -247,32 +247,22 @@ async def reuse_or_evaluate(job: AnswerJob, run: RunParts) -> AnswerOutcome | No
     newest: str | None = None
     try:
         newest = await asyncio.to_thread(newest_result_name, job.folder / "results")
-        text = await asyncio.to_thread(read_answer, job.answer.path)
-        earlier, changed = await _reusable_result(job, run, text, newest)
+        before = await asyncio.to_thread(_earlier, job, run, newest)
+        earlier, changed = await _with_same_services(before, run)
         if earlier is None or not _is_current(earlier, job, run):
             async with answer_locked(job.folder) as is_ours:
                 if not is_ours:
                     return None
-                seen, newest = (
-                    newest,
-                    await asyncio.to_thread(newest_result_name, job.folder / "results"),
-                )
+                seen = newest
+                newest = await asyncio.to_thread(newest_result_name, job.folder / "results")
                 if run.reuse and seen != newest:  # another process has written it since
-                    earlier, changed = await _reusable_result(job, run, text, newest)
+                    before = await asyncio.to_thread(_earlier, job, run, newest)
+                    earlier, changed = await _with_same_services(before, run)
                 if earlier is None:
-                    run.judge.raise_if_out()
-                    if _is_overwritten(run, newest):
-                        # Another run may have written this result since the start of this one.
-                        await asyncio.to_thread(
-                            list_overwritten, job.folder.parent, [job.answer.name]
-                        )
-                    result, is_same = await _evaluate_and_write(job, run, text)
-                    changed = None if is_same else changed
-                    return AnswerOutcome(
-                        job.task_id, job.answer.name, result, None, is_same, changed
-                    )
-                earlier = await asyncio.to_thread(_brought_up_to_date, earlier, job, run, text)
-        await _clear_left_lock(job.folder)
+                    return await _judged_outcome(job, run, before.text, newest, changed)
+                earlier = await asyncio.to_thread(_bring_up_to_date, earlier, job, run, before.text)
+        elif before.has_lock:
+            await _clear_left_lock(job.folder)
         return AnswerOutcome(job.task_id, job.answer.name, earlier.content, None, reused=True)
     except JudgeUnusableError:
         raise  # it ends the run
@@ -290,22 +280,59 @@ async def reuse_or_evaluate(job: AnswerJob, run: RunParts) -> AnswerOutcome | No
     return AnswerOutcome(job.task_id, job.answer.name, None, reason, earlier_result=newest)
 
 
-async def _reusable_result(
-    job: AnswerJob, run: RunParts, text: str, newest: str | None
+@dataclass(frozen=True)
+class _Before:
+    """An answer before its evaluation.
+
+    Args:
+        earlier: a result that still holds, as far as files tell.
+        changed: why there is none, if one exists at all.
+        has_lock: another process judges the answer, or was killed while it did.
+    """
+
+    text: str
+    earlier: LoadedResult | None
+    changed: str | None
+    has_lock: bool
+
+
+def _earlier(job: AnswerJob, run: RunParts, newest: str | None) -> _Before:
+    """Return an answer with its earlier result; reads files."""
+    text = read_answer(job.answer.path)
+    if run.reuse:
+        earlier, changed = held_result(job, text, run.conditions)
+    else:
+        earlier, changed = None, "--overwrite" if _is_overwritten(run, newest) else None
+    return _Before(text, earlier, changed, (job.folder / _LOCK_NAME).exists())
+
+
+async def _with_same_services(
+    before: _Before, run: RunParts
 ) -> tuple[LoadedResult | None, str | None]:
-    """Return an earlier result that still holds, or why there is none, if one exists at all."""
-    if not run.reuse:
-        return None, "--overwrite" if _is_overwritten(run, newest) else None
-    found, changed = await asyncio.to_thread(held_result, job, text, run.conditions)
-    if found is None:
-        return None, changed
-    made_from = found.content.provenance
-    services = () if made_from is None else made_from.inputs.services
-    if answers := await run.judge.services.changed(services):
-        changed = "; ".join(answers)
-        log.info("result no longer holds path=%s changed=%s", found.path, changed)
-        return None, changed
-    return found, None
+    """Return an earlier result if services answer as they did, or why there is none."""
+    earlier = before.earlier
+    made_from = None if earlier is None else earlier.content.provenance
+    if earlier is None or made_from is None or not made_from.inputs.services:
+        return earlier, before.changed
+    answers = await run.judge.services.describe_changes(made_from.inputs.services)
+    if not answers:
+        return earlier, before.changed
+    changed = "; ".join(answers)
+    log.info("result no longer holds path=%s changed=%s", earlier.path, changed)
+    return None, changed
+
+
+async def _judged_outcome(
+    job: AnswerJob, run: RunParts, text: str, newest: str | None, changed: str | None
+) -> AnswerOutcome:
+    """Run the script and write its result."""
+    run.judge.raise_if_out()
+    if _is_overwritten(run, newest):
+        # Another run may have written this result since the start of this one.
+        await asyncio.to_thread(list_overwritten, job.folder.parent, [job.answer.name])
+    result, is_same = await _evaluate_and_write(job, run, text)
+    changed = None if is_same else changed
+    return AnswerOutcome(job.task_id, job.answer.name, result, None, is_same, changed)
 
 
 def _is_overwritten(run: RunParts, newest: str | None) -> bool:
@@ -319,7 +346,7 @@ def _is_current(found: LoadedResult, job: AnswerJob, run: RunParts) -> bool:
     return found.content.time_seconds == job.answer.time_s and known == list_sha256
 
 
-def _brought_up_to_date(
+def _bring_up_to_date(
     found: LoadedResult, job: AnswerJob, run: RunParts, text: str
 ) -> LoadedResult:
     """Return the result with the agent's time and barred sources as known now, which change no verdict."""
@@ -327,7 +354,7 @@ def _brought_up_to_date(
         return found
     made_from = found.content.provenance
     pages = () if made_from is None else made_from.pages
-    barred = _barred(job, run, text, pages, _question(found.content))
+    barred = _barred_sources(job, run, text, pages, _question(found.content))
     content = found.content.with_time_and_barred(job.answer.time_s, barred)
     replace_result(found.path, content)
     log.info(
@@ -343,7 +370,7 @@ def _question(result: ResultFile) -> str:
     return result.trees[0].desc if result.trees else ""
 
 
-def _barred(
+def _barred_sources(
     job: AnswerSetting,
     run: RunParts,
     text: str,
@@ -361,7 +388,7 @@ def _script_time(job: AnswerJob, run: RunParts) -> ScriptTime:
     if run.as_of is not None:
         return ScriptTime(moment_of(job.answer, run.as_of))
     found = latest_result(job.folder / "results") if run.judge.is_replay else None
-    return ScriptTime.recorded(None if found is None else found.content.provenance)
+    return ScriptTime.of_result(None if found is None else found.content.provenance)
 
 
 async def _evaluate_and_write(job: AnswerJob, run: RunParts, text: str) -> tuple[ResultFile, bool]:
@@ -463,50 +490,49 @@ async def run_script_on_answer(
         raise EvalScriptError(
             f"the eval script makes mistakes (--strict): {'; '.join(script_faults)}"
         )
-    pages, listing = await asyncio.to_thread(lambda: (cache.pages_used(), cache.listing_used()))
-    others = await asyncio.to_thread(lambda: ResultFile.of(summary).other_pages(pages))
-    services = tuple({answer.key: answer for answer in ledger.services}.values())
-    made_from = provenance.model_copy(
-        update={
-            "pages": pages,
-            "refused_pages": _refused_pages(pages, run.captures),
-            "refused_downloads": tuple(sorted(set(ledger.refused_downloads))),
-            "other_pages": others,
-            "listing_sha256": listing,
-            "served": served_by(ledger.served) + served_by(ledger.first_served, is_first=True),
-            "inputs": provenance.inputs.model_copy(
-                update={
-                    "variables": tuple(run.isolation.variables),
-                    "services": services,
-                    "clock": clock if _depends_on(clock, job.script_path) else None,
-                    "as_of": run.as_of.isoformat()
-                    if isinstance(run.as_of, datetime)
-                    else run.as_of,
-                }
-            ),
-            "replayed_from": run.judge.settings.replayed_from,
-        }
-    )
+    evaluated = _Evaluated(ResultFile.of(summary), ledger, clock, cache, provenance, started)
+    return await asyncio.to_thread(_completed, job, run, text, evaluated)
+
+
+@dataclass(frozen=True)
+class _Evaluated:
+    """A script's result with all that is known of its making.
+
+    Args:
+        started: when the evaluation began, by the monotonic clock.
+    """
+
+    summary: ResultFile
+    ledger: JudgeLedger
+    clock: ClockReading | None
+    cache: AnswerCache
+    provenance: Provenance
+    started: float
+
+
+def _completed(job: AnswerSetting, run: RunParts, text: str, evaluated: _Evaluated) -> ResultFile:
+    """Return the complete result; reads files."""
+    ledger, summary = evaluated.ledger, evaluated.summary
+    pages = evaluated.cache.pages_used()
+    barred = _barred_sources(job, run, text, pages, _question(summary))
     making = ResultMaking(
         agent_name=job.agent_name,
         answer_name=job.answer.name,
         judge_model=run.judge.settings.model,
         task_id=job.task_id,
         time_seconds=job.answer.time_s,
-        provenance=made_from,
+        provenance=_made_from(job, run, evaluated, pages),
         judge_usage=JudgeUsage.of(ledger),
         doubts=tuple(sorted(ledger.doubts)),
         ignored_arguments=tuple(sorted(set(ledger.ignored_arguments))),
-        script_faults=tuple(script_faults),
-        answer_flags=tuple(await asyncio.to_thread(flags_of, text)),
-        barred=await asyncio.to_thread(
-            _barred, job, run, text, pages, _question(ResultFile.of(summary))
-        ),
+        script_faults=tuple(dict.fromkeys(ledger.script_faults)),
+        answer_flags=tuple(flags_of(text)),
+        barred=barred,
         run=RunRecord(
             version=__version__,
             tree_format=TREE_FORMAT,
             created=datetime.now(UTC).isoformat(timespec="seconds"),
-            seconds=round(time.monotonic() - started, 3),
+            seconds=round(time.monotonic() - evaluated.started, 3),
             judge_requests=ledger.usage.requests,
             judge_retries=ledger.usage.requests - ledger.usage.judgments,
             judged_from=ledger.first_created,
@@ -514,7 +540,32 @@ async def run_script_on_answer(
             judge_check=run.judge_check,
         ),
     )
-    return await asyncio.to_thread(ResultFile.of_summary, summary, making)
+    return summary.completed(making)
+
+
+def _made_from(
+    job: AnswerSetting, run: RunParts, evaluated: _Evaluated, pages: Mapping[str, str | None]
+) -> Provenance:
+    """Return what a result was made from."""
+    ledger, clock, as_of = evaluated.ledger, evaluated.clock, run.as_of
+    inputs = {
+        "variables": tuple(run.isolation.variables),
+        "services": tuple({answer.key: answer for answer in ledger.services}.values()),
+        "clock": clock if _depends_on(clock, job.script_path) else None,
+        "as_of": as_of.isoformat() if isinstance(as_of, datetime) else as_of,
+    }
+    return evaluated.provenance.model_copy(
+        update={
+            "pages": pages,
+            "refused_pages": _refused_pages(pages, run.captures),
+            "refused_downloads": tuple(sorted(set(ledger.refused_downloads))),
+            "other_pages": evaluated.summary.other_pages(pages),
+            "listing_sha256": evaluated.cache.listing_used(),
+            "served": served_by(ledger.served) + served_by(ledger.first_served, is_first=True),
+            "inputs": evaluated.provenance.inputs.model_copy(update=inputs),
+            "replayed_from": run.judge.settings.replayed_from,
+        }
+    )
 
 
 def _depends_on(clock: ClockReading | None, script_path: Path) -> bool:

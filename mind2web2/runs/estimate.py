@@ -323,14 +323,14 @@ class _Estimator:
             () if self._run.keep_apart else stores_of_others(path.parent.parent, path.parent.name)
         ):
             try:
-                theirs = self._stored_in(other)
+                theirs = self._judgments_in(other)
             except JudgmentStoreError as error:
                 log.warning("%s", error)
             else:
                 found |= dict.fromkeys(theirs, (None, None))
-        return found | self._stored_in(path)
+        return found | self._judgments_in(path)
 
-    def _stored_in(self, path: Path) -> dict[str, tuple[str | None, str | None]]:
+    def _judgments_in(self, path: Path) -> dict[str, tuple[str | None, str | None]]:
         *others, judge = self._run.judge.judges
         found = stored_judgments(path, judge, self._run.endpoint)
         for other in others:

@@ -50,7 +50,7 @@ def prices_in(prices: object) -> dict[str, OwnPrice]:
         where = f"{FILE_NAME}: prices of {model}"
         if any(isinstance(amount, dict) for amount in price.values()):
             raise UsageError(
-                f'{where}: write a name with a dot in quotes: [prices."{_dotted(model, price)}"]'
+                f'{where}: write a name with a dot in quotes: [prices."{_dotted_name(model, price)}"]'
             )
         check_keys(price, _PRICES, where)
         if not {"input", "output"} <= price.keys() or not all(map(_is_price, price.values())):
@@ -59,12 +59,12 @@ def prices_in(prices: object) -> dict[str, OwnPrice]:
     return own
 
 
-def _dotted(name: str, table: JsonObject) -> str:
+def _dotted_name(name: str, table: JsonObject) -> str:
     """Return the model's name, which TOML has split at its dots."""
     part = next((part for part, inner in table.items() if isinstance(inner, dict)), None)
     if part is None:
         return name
-    return _dotted(f"{name}.{part}", table[part])
+    return _dotted_name(f"{name}.{part}", table[part])
 
 
 def _is_price(value: object) -> bool:

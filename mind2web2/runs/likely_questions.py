@@ -11,7 +11,14 @@ from pydantic import BaseModel
 
 from mind2web2.errors import EvalScriptError
 from mind2web2.pages.citations import cited_urls
-from mind2web2.scripts.made_up import DEFAULT_ITEMS, Choices, Kind, filled, made_up, shapes_of
+from mind2web2.scripts.made_up import (
+    DEFAULT_ITEMS,
+    Choices,
+    Kind,
+    fill_template,
+    make_up_values,
+    shapes_of,
+)
 from mind2web2.scripts.policies import PolicyScript, Surroundings
 from mind2web2.utils.workers import call_in_worker
 from mind2web2.verification.run_questions import AskedClaim, AskedForm
@@ -43,7 +50,7 @@ class _LikelyReplies:
         addresses = (shape for shape in shapes_of(template) if shape.kind == "address")
         counts = {(form.name, shape.path): DEFAULT_ITEMS for shape in addresses}
         choices = Choices(kinds=kinds, counts=counts)
-        return filled(template, made_up(template, form.name, 0, choices))
+        return fill_template(template, make_up_values(template, form.name, 0, choices))
 
     def has_page(self, _url: str) -> bool:
         return True
@@ -63,10 +70,10 @@ def likely_questions(
     surroundings = Surroundings.of_command(variables)
     # A worker has a working directory of its own.
     arguments = (script.absolute(), answer, surroundings)
-    return call_in_worker(_asked, *arguments, timeout_s=_TIMEOUT_S + _GRACE_S)
+    return call_in_worker(_questions_of, *arguments, timeout_s=_TIMEOUT_S + _GRACE_S)
 
 
-def _asked(script: Path, answer: str, surroundings: Surroundings) -> list[LikelyQuestion]:
+def _questions_of(script: Path, answer: str, surroundings: Surroundings) -> list[LikelyQuestion]:
     surroundings.take_over()
     policy = _LikelyReplies(cited_urls(answer))
     run = asyncio.run(PolicyScript(script, _TIMEOUT_S).run(answer, policy))

@@ -47,10 +47,10 @@ from mind2web2.utils.machine import memory_bytes
 NO_LIMIT = 1_000_000
 # Answers at once, at least and at most; a quarter of the machine's memory is for them.
 _LEAST_ANSWERS = 9
-_MOST_ANSWERS = 64
+_MAX_ANSWERS = 64
 _ANSWER_BYTES = 64 * 1024**2
 # Judgments in memory where nothing keeps them (about 30 MB).
-_MOST_OF_NO_FILE = 20_000
+_MAX_JUDGMENTS_IN_MEMORY = 20_000
 
 
 # The hook ``stores``, by the scheme of ``--judgments URL``: takes the agent's own file and the URL.
@@ -145,7 +145,7 @@ async def open_run(
         if settings.is_replay and judgments is not None:
             named = replayed_judge(settings, store, replayed_file(settings, judgments))
         else:
-            named = (own.judge or judge_spec(settings)).priced(settings.prices)
+            named = (own.judge or judge_spec(settings)).with_prices(settings.prices)
         specs = named.judges
         sender = _sender(settings, judgments, specs, store)
         budget = own.budget or budget_of(settings, named)
@@ -207,7 +207,7 @@ def _opened_store(
 
 def _store(settings: RunSettings, judgments: Path | None, others: Sequence[Path]) -> JudgmentStore:
     if judgments is None:
-        return JudgmentStore(None, most=_MOST_OF_NO_FILE)
+        return JudgmentStore(None, most=_MAX_JUDGMENTS_IN_MEMORY)
     if settings.is_replay:
         return open_for_replay(replayed_file(settings, judgments))
     if settings.judgments is None or not settings.is_shared:
@@ -267,7 +267,7 @@ def budget_of(settings: RunSettings, judge: JudgeSpec | None = None) -> Budget |
     """
     if settings.max_cost is None or settings.is_replay:
         return None
-    judge = judge or judge_spec(settings).priced(settings.prices)
+    judge = judge or judge_spec(settings).with_prices(settings.prices)
     return Budget(settings.max_cost, judge.model, judge.delivery, judge.own_price)
 
 
@@ -294,7 +294,7 @@ def run_parts(
         ahead=settings.goes_ahead,
         isolation=isolation_of(settings),
         as_of=settings.as_of,
-        barred=_barred(settings),
+        barred=_barred_list(settings),
         judge_check=judge_check,
         strict=settings.strict,
     )
@@ -349,7 +349,7 @@ def longest_block_s(settings: RunSettings) -> float:
     return min((settings.answer_timeout or math.inf) / 3, LONGEST_BLOCK_S)
 
 
-def _barred(settings: RunSettings) -> BarredList | None:
+def _barred_list(settings: RunSettings) -> BarredList | None:
     if settings.no_barred:
         return None
     return default_barred() if settings.barred is None else BarredList.read(settings.barred)
@@ -373,4 +373,4 @@ def concurrency_of(settings: RunSettings, limits: DualSemaphore) -> Concurrency:
 
 
 def _most_answers() -> int:
-    return min(_MOST_ANSWERS, memory_bytes() // 4 // _ANSWER_BYTES)
+    return min(_MAX_ANSWERS, memory_bytes() // 4 // _ANSWER_BYTES)

@@ -151,13 +151,13 @@ def plugin_settings() -> tuple[type[Any], ...]:
 def declared_in(owner: type) -> dict[str, Setting]:
     """Return the settings that the fields of a dataclass declare, by their names."""
     return {
-        each.name: _declared(each.name, each.default, each.metadata[KEY])
+        each.name: _complete(each.name, each.default, each.metadata[KEY])
         for each in fields(owner)
         if KEY in each.metadata
     }
 
 
-def _declared(name: str, default: object, declared: Setting) -> Setting:
+def _complete(name: str, default: object, declared: Setting) -> Setting:
     flags = {flag or f"--{name}": meaning for flag, meaning in declared.flags.items()}
     return replace(
         declared,

@@ -58,15 +58,16 @@ JUDGE_NAMES = (
 SERVER_NAMES = ("judge_base_url", "judge_pool")
 # Everything that says how the judge is asked.
 JUDGE_SETTINGS = (
-    *(
-        "llm_provider",
-        "judge_model",
-        "judge_base_url",
-        "judge_pool",
-        "judge_alias",
-        "judge_extra_body",
-    ),
-    *("judge_reasoning_effort", "judge_temperature", "max_images", "judge_outage_wait"),
+    "llm_provider",
+    "judge_model",
+    "judge_base_url",
+    "judge_pool",
+    "judge_alias",
+    "judge_extra_body",
+    "judge_reasoning_effort",
+    "judge_temperature",
+    "max_images",
+    "judge_outage_wait",
 )
 FOLDER_NAMES = ("answer_folder", "eval_scripts_root", "eval_results_root", "cache_root")
 
@@ -882,7 +883,7 @@ def _plugin_conflicts(settings: RunSettings) -> Iterator[str]:
         yield from settings.of(kind).conflicts(settings)
 
 
-def _given(settings: RunSettings, *names: str) -> str:
+def _given_options(settings: RunSettings, *names: str) -> str:
     return " and ".join(f"--{name}" for name in names if getattr(settings, name))
 
 
@@ -898,7 +899,7 @@ def _judge_conflicts(settings: RunSettings) -> Iterator[str]:
 
 
 def _browser_conflicts(settings: RunSettings) -> Iterator[str]:
-    given = _given(settings, "proxy", "storage_state", "time_zone", "no_sandbox")
+    given = _given_options(settings, "proxy", "storage_state", "time_zone", "no_sandbox")
     if settings.cdp_url and given:
         yield f"--cdp_url captures in your own Chrome, with its connections and logins: leave {given} out"
     if settings.headed and settings.cdp_url:
@@ -906,7 +907,9 @@ def _browser_conflicts(settings: RunSettings) -> Iterator[str]:
 
 
 def _capture_conflicts(settings: RunSettings) -> Iterator[str]:
-    browser = _given(settings, "headed", "cdp_url", "storage_state", "time_zone", "no_sandbox")
+    browser = _given_options(
+        settings, "headed", "cdp_url", "storage_state", "time_zone", "no_sandbox"
+    )
     if browser and not settings.captures_pages:
         cause = "--no_capture" if settings.no_capture else "--llm_provider replay"
         yield f"{cause} captures nothing: leave {browser} out"

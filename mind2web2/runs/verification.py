@@ -19,6 +19,7 @@ from mind2web2.analysis.metrics import agent_metrics
 from mind2web2.analysis.summaries import ALL_RESULTS_NAME
 from mind2web2.errors import Mind2Web2Error, UsageError
 from mind2web2.judge.admission import DualSemaphore
+from mind2web2.judge.spec import JudgeRecord
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.transfer import copied_store, open_for_replay
 from mind2web2.pages.cache import CacheFileSys
@@ -137,6 +138,7 @@ class Check:
         self.findings.append(Finding(kind, text))
 
 
+<<<<<<< HEAD
 class CheckedAnswer(BaseModel):
     """An answer as ``verify-results --json`` prints it."""
 
@@ -180,6 +182,9 @@ class CheckedAgent(BaseModel):
 
 
 def verified(
+=======
+def check_results(
+>>>>>>> main
     paths: PathConfig, agent_name: str, task_ids: Sequence[str], judgments: Path | None
 ) -> list[Check]:
     """Check the results of these tasks; only temporary folders are written.
@@ -276,6 +281,8 @@ async def _compare_all(
     library = PageLibrary()
     places = asyncio.Semaphore(_AT_ONCE)
     limits = DualSemaphore(asyncio.Semaphore(1), asyncio.Semaphore(30))
+    # By judge, use of private networks and variables of the environment.
+    all_parts: dict[tuple[JudgeRecord, bool, tuple[str, ...]], RunParts] = {}
     with tempfile.TemporaryDirectory(prefix="mind2web2-verify-") as folder:
         root = Path(folder)
 
@@ -288,11 +295,16 @@ async def _compare_all(
             assert made_from is not None, "only such results are compared"
             async with places:
                 try:
-                    parts = _parts(made_from, store, library, limits)
+                    variables = made_from.inputs.variables
+                    key = made_from.judge, made_from.with_private_network, variables
+                    if key not in all_parts:
+                        all_parts[key] = _parts(made_from, store, library, limits)
                     setting = _setting(paths, agent_name, check, pages_of(str(check.task_id)))
                     text = read_answer(setting.answer.path)
-                    time = ScriptTime.recorded(made_from)
-                    again = await run_script_on_answer(setting, parts, text, _unread_log, time)
+                    time = ScriptTime.of_result(made_from)
+                    again = await run_script_on_answer(
+                        setting, all_parts[key], text, _unread_log, time
+                    )
                 except (Mind2Web2Error, OSError) as error:
                     _add_failure(check, " ".join(str(error).split()))
                     return
@@ -328,7 +340,9 @@ def _compare(check: Check, again: ResultFile, reasons: Sequence[str]) -> None:
     if not differences:
         return
     more = len(differences) - _MAX_NAMED
-    named = "; ".join(differences[:_MAX_NAMED]) + (f" and {more} more" * (more > 0))
+    named = "; ".join(differences[:_MAX_NAMED])
+    if more > 0:
+        named += f" and {more} more"
     text = f"run again, its script gives another result: {named}"
     if reasons:
         check.add("stale", f"{text} ({'; '.join(reasons)})")
@@ -375,7 +389,7 @@ def _parts(
     )
     return run_parts(
         settings,
-        replaying_judge(judge.replayed(), store),
+        replaying_judge(judge.as_replay(), store),
         OwnParts(limits=limits),
         library=library,
     )

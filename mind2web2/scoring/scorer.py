@@ -334,7 +334,7 @@ class Scorer:
             fork_server.warm_up()
             self._loop_thread.start()
         try:
-            self._parts = self._loop_thread.run(self._opened()).result()
+            self._parts = self._loop_thread.run(self._build_parts()).result()
         except BaseException:
             self._loop_thread.stop()
             self._loop_thread.join(_CLOSE_GRACE_S)
@@ -361,7 +361,7 @@ class Scorer:
             parts, self._parts = self._parts, None
             if parts is None:
                 return
-            ending = self._loop_thread.run(self._closed(parts))
+            ending = self._loop_thread.run(self._close_parts(parts))
         # The thread stops at the end, even if the scorer no longer waits for it.
         ending.add_done_callback(lambda _: self._loop_thread.stop())
         try:
@@ -384,12 +384,14 @@ class Scorer:
         self, task: str, answer: str, script: ScriptFile | None = None
     ) -> Future[Score | NoScore]:
         with self._lock:
-            future = self._loop_thread.run(self._scored(self._open_parts(), task, answer, script))
+            future = self._loop_thread.run(
+                self._score_call(self._open_parts(), task, answer, script)
+            )
             self._futures.add(future)
         future.add_done_callback(self._futures.discard)
         return future
 
-    async def _scored(
+    async def _score_call(
         self, parts: _Parts, task: str, answer: str, script: ScriptFile | None
     ) -> Score | NoScore:
         call = asyncio.current_task()
@@ -397,7 +399,7 @@ class Scorer:
         self._calls.add(call)
         self.counts.calls += 1
         try:
-            outcome = await self._scored_in_turn(parts, task, answer, script)
+            outcome = await self._score_in_turn(parts, task, answer, script)
         except asyncio.CancelledError:
             if not self._is_closing:
                 raise
@@ -411,10 +413,10 @@ class Scorer:
             self.counts.no_scores[outcome.kind] += 1
         return outcome
 
-    async def _scored_in_turn(
+    async def _score_in_turn(
         self, parts: _Parts, task: str, answer: str, script: ScriptFile | None
     ) -> Score | NoScore:
-        text = _checked(answer)
+        text = _check_answer(answer)
         try:
             setting = await asyncio.to_thread(self._setting, parts, task, text, script)
         except CacheReadError as error:
@@ -470,7 +472,7 @@ class Scorer:
         assert result.final_score is not None, "a script's result has a score"
         return Score(result.final_score, result.document)
 
-    async def _opened(self) -> _Parts:
+    async def _build_parts(self) -> _Parts:
         async with AsyncExitStack() as exits:
             given = self._judge
             _check_provider(given)
@@ -490,7 +492,7 @@ class Scorer:
             turns = asyncio.Semaphore(self._max_answers)
             return _Parts(session, pages, turns, exits.pop_all())
 
-    async def _closed(self, parts: _Parts) -> None:
+    async def _close_parts(self, parts: _Parts) -> None:
         self._is_closing = True
         calls = set(self._calls)
         for call in calls:
@@ -572,7 +574,7 @@ def _check_provider(judge: JudgeSpec) -> None:
         )
 
 
-def _checked(answer: object) -> str:
+def _check_answer(answer: object) -> str:
     """Return an answer's text as a run would read it from a file.
 
     Raises:

@@ -26,12 +26,12 @@ def rename_imports(tree: ast.Module) -> None:
     aliases = BUILT_IN | _own
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module is not None and not node.level:
-            node.module = _renamed(node.module, aliases) or node.module
+            node.module = _new_name(node.module, aliases) or node.module
         elif isinstance(node, ast.Import):
             node.names = [new for name in node.names for new in _imports(name, aliases)]
 
 
-def _renamed(module: str, aliases: Mapping[str, str]) -> str | None:
+def _new_name(module: str, aliases: Mapping[str, str]) -> str | None:
     package, dot, rest = module.partition(".")
     if package in aliases:
         return f"{aliases[package]}{dot}{rest}"
@@ -39,7 +39,7 @@ def _renamed(module: str, aliases: Mapping[str, str]) -> str | None:
 
 
 def _imports(name: ast.alias, aliases: Mapping[str, str]) -> Iterator[ast.alias]:
-    renamed = _renamed(name.name, aliases)
+    renamed = _new_name(name.name, aliases)
     if renamed is None:
         yield name
         return

@@ -45,6 +45,7 @@ class ScriptClock:
         if zone is not None and zone != time_zone():
             os.environ["TZ"] = zone
             time.tzset()
+        self._zone = time_zone()
 
     def install(self) -> None:
         """Answer every question for the time in this process, until it ends."""
@@ -74,7 +75,7 @@ class ScriptClock:
         moment = self._as_of or self._started
         return ClockReading(
             moment=moment.astimezone().isoformat(timespec="microseconds"),
-            zone=time_zone(),
+            zone=self._zone,
             is_read=self.is_read,
         )
 

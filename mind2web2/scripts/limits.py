@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import signal
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,8 +13,6 @@ from mind2web2.scripts.load import MODULE_PREFIX
 
 # A script that blocks the event loop for so long never releases it.
 LONGEST_BLOCK_S = 60.0
-# Several times what the longest rubric logs.
-MAX_LOG_BYTES = 20 * 1024**2
 # Far more than any rubric has; a script that asks for more loops without end.
 MAX_QUESTIONS = 10_000
 
@@ -87,25 +84,3 @@ class LoopGuard:
             if str(frame.f_globals.get("__name__")).startswith(MODULE_PREFIX):
                 self._stops.stop(f"it blocked all other work for {self._limit_s:g} s")
             frame = frame.f_back
-
-
-class LogLimit(logging.Filter):
-    """Stops a script that logs without end.
-
-    Filters one handler of its logger, whatever logger it uses.
-    """
-
-    def __init__(self, stops: ScriptStops) -> None:
-        super().__init__()
-        self._stops = stops
-        self._bytes = 0
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Count a record; raise once there are too many."""
-        args = record.args if isinstance(record.args, tuple) else ()
-        self._bytes += sum(
-            len(part) for part in (*vars(record).values(), *args) if isinstance(part, str)
-        )
-        if self._bytes > MAX_LOG_BYTES:
-            self._stops.stop(f"it logged more than {MAX_LOG_BYTES // 1024**2} MB")
-        return True

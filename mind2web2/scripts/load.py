@@ -9,6 +9,7 @@ import re
 import sys
 import warnings
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from importlib.machinery import SourceFileLoader
@@ -61,8 +62,7 @@ def load_eval_script(path: str | Path) -> EvaluateAnswer:
         raise FileNotFoundError(
             f"no eval script {path}: check the task id and the eval scripts folder"
         )
-    aliases = tuple(sorted(own_script_aliases().items()))
-    code = _code(script_path.read_bytes(), script_path, aliases)
+    code = _compiled(script_path).code
     module = _new_module(script_path)
     sys.modules[module.__name__] = module
     try:
@@ -78,9 +78,29 @@ def load_eval_script(path: str | Path) -> EvaluateAnswer:
         raise
 
 
+@dataclass(frozen=True)
+class _Compiled:
+    """A script's code, with facts of its text.
+
+    Args:
+        code: tracebacks show the script's path.
+        missing: what is wrong with a name that the script takes from the toolkit.
+        tells_stand_ins: the script compares with ``is True`` or looks at types, which an object may
+            fool.
+    """
+
+    code: CodeType
+    missing: str | None
+    tells_stand_ins: bool
+
+
+def _compiled(path: Path) -> _Compiled:
+    return _compiled_source(path.read_bytes(), path, tuple(sorted(own_script_aliases().items())))
+
+
 @lru_cache(maxsize=64)
-def _code(source: bytes, path: Path, _aliases: tuple[tuple[str, str], ...]) -> CodeType:
-    """Return a script's code; tracebacks show the script's path.
+def _compiled_source(source: bytes, path: Path, _aliases: tuple[tuple[str, str], ...]) -> _Compiled:
+    """Return a script's code.
 
     Args:
         _aliases: that were set; the code depends on them.
@@ -91,7 +111,9 @@ def _code(source: bytes, path: Path, _aliases: tuple[tuple[str, str], ...]) -> C
         tree = parsed_script(source, path)
         rename_imports(tree)
         # The script's own __future__ imports count, not this module's.
-        return compile(tree, str(path), "exec", dont_inherit=True)
+        code = compile(tree, str(path), "exec", dont_inherit=True)
+    is_telling = any(_tells_stand_ins(node) for node in ast.walk(tree))
+    return _Compiled(code, missing_name(tree), is_telling)
 
 
 def script_problem(path: Path) -> str | None:
@@ -112,11 +134,18 @@ def script_problem(path: Path) -> str | None:
 
 
 def check_toolkit_names(path: Path) -> None:
-    """Check the names that a script imports from the toolkit. Raises EvalScriptError: one does not exist."""
-    tree = parsed_script(path.read_bytes(), path)
-    rename_imports(tree)
-    if problem := missing_name(tree):
+    """Check the names that a script imports from the toolkit.
+
+    Raises:
+        EvalScriptError: one does not exist.
+    """
+    if problem := _compiled(path).missing:
         raise EvalScriptError(f"script {path.name} {problem}")
+
+
+def tells_stand_ins(path: Path) -> bool:
+    """Tell whether a script compares with ``is True`` or looks at types, which an object may fool."""
+    return _compiled(path).tells_stand_ins
 
 
 def _in_line(error: SyntaxError) -> str:
@@ -151,11 +180,6 @@ def parsed_script(source: bytes, path: Path) -> ast.Module:
         line = source[: source.index(b"\0")].count(b"\n") + 1
         raise SyntaxError("source code contains a null byte", (str(path), line, 1, None))
     return syntax_tree(source, str(path))
-
-
-def tells_stand_ins(source: bytes, path: Path) -> bool:
-    """Tell whether a script compares with ``is True`` or looks at types, which an object may fool."""
-    return any(_tells_stand_ins(node) for node in ast.walk(parsed_script(source, path)))
 
 
 def _tells_stand_ins(node: ast.AST) -> bool:

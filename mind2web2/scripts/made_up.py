@@ -23,7 +23,7 @@ ITEM = "*"
 Values = dict[str, Any]
 
 DEFAULT_ITEMS = 3
-_MOST_DEPTH = 6
+_MAX_DEPTH = 6
 _WORDS = [
     "Alder",
     "Birch",
@@ -45,6 +45,7 @@ _NUMBERS = (("year", 2019), ("rating", 4), ("percent", 40), ("lat", 40), ("lon",
 _FIRST_DAY = date(2024, 5, 17)
 _YEAR = re.compile(r"\b(1\d{3}|20\d\d)\b")
 _NUMBER = re.compile(r"\d+")
+_FAR, _FAR_YEARS = 50, 60
 
 
 @dataclass(frozen=True)
@@ -53,11 +54,13 @@ class FieldShape:
 
     Args:
         choices: the values that it takes, where these are listed.
+        template: the name of the class that has it.
     """
 
     path: Path
     kind: Kind
     choices: tuple[Any, ...] = ()
+    template: str = ""
 
     @property
     def name(self) -> str:
@@ -77,12 +80,12 @@ def shapes_of(template: type[BaseModel], above: Path = ()) -> Iterator[FieldShap
         plain = _plain(info.annotation)
         is_list = _is_list(plain)
         inner = _inner(plain) if is_list else plain
-        if isinstance(inner, type) and issubclass(inner, BaseModel) and len(path) < _MOST_DEPTH:
+        if isinstance(inner, type) and issubclass(inner, BaseModel) and len(path) < _MAX_DEPTH:
             if is_list:
-                yield FieldShape(path, "list")
+                yield FieldShape(path, "list", template=template.__name__)
             yield from shapes_of(inner, (*path, ITEM) if is_list else path)
         else:
-            yield FieldShape(path, _kind(inner, name), _choices(inner))
+            yield FieldShape(path, _kind(inner, name), _choices(inner), template.__name__)
 
 
 def _plain(annotation: Any) -> Any:
@@ -157,7 +160,9 @@ class _Place:
         return _WORDS[place % len(_WORDS)] + ending
 
 
-def made_up(template: type[BaseModel], extraction: str, order: int, choices: Choices) -> Values:
+def make_up_values(
+    template: type[BaseModel], extraction: str, order: int, choices: Choices
+) -> Values:
     """Return made-up values of a template; ``order`` is that of the extraction in its run."""
     return _group(template, (), _Place(extraction, order), choices)
 
@@ -170,7 +175,7 @@ def _group(template: type[BaseModel], above: Path, place: _Place, choices: Choic
         is_list = _is_list(plain)
         inner = _inner(plain) if is_list else plain
         is_group = isinstance(inner, type) and issubclass(inner, BaseModel)
-        if is_group and len(path) >= _MOST_DEPTH:
+        if is_group and len(path) >= _MAX_DEPTH:
             values[key] = [] if is_list else None
         elif is_group and is_list:
             number = choices.counts.get((place.extraction, path), choices.count)
@@ -227,7 +232,7 @@ def _text(name: str, place: _Place) -> str:
     return text or f"{name.replace('_', ' ')} {place.word}"
 
 
-def filled(template: type[BaseModel], values: Values) -> BaseModel:
+def fill_template(template: type[BaseModel], values: Values) -> BaseModel:
     """Return the template with these values; what is missing is null, and what does not fit is empty."""
     empty = empty_instance(template)
     given = {}
@@ -245,26 +250,26 @@ def filled(template: type[BaseModel], values: Values) -> BaseModel:
             return template.model_construct(**(vars(empty) | fit))
 
 
-def changed(values: Values, path: Path, change: Callable[[Any, int], Any]) -> Values:
+def change_values(values: Values, path: Path, change: Callable[[Any, int], Any]) -> Values:
     """Return the values with another value at a path, in every item of the lists on the way.
 
     Args:
         change: gets the value and the number of the value, from 0.
     """
     numbers = count()
-    result: Values = _changed(values, path, lambda value: change(value, next(numbers)))
+    result: Values = _change_at(values, path, lambda value: change(value, next(numbers)))
     return result
 
 
-def _changed(value: Any, path: Path, change: Callable[[Any], Any]) -> Any:
+def _change_at(value: Any, path: Path, change: Callable[[Any], Any]) -> Any:
     if not path:
         return change(value)
     if path[0] == ITEM:
         is_list = isinstance(value, list)
-        return [_changed(each, path[1:], change) for each in value] if is_list else value
+        return [_change_at(each, path[1:], change) for each in value] if is_list else value
     if not isinstance(value, dict) or path[0] not in value:
         return value
-    return {**value, path[0]: _changed(value[path[0]], path[1:], change)}
+    return {**value, path[0]: _change_at(value[path[0]], path[1:], change)}
 
 
 def other_value(shape: FieldShape, value: Any, number: int) -> Any:
@@ -277,6 +282,20 @@ def other_value(shape: FieldShape, value: Any, number: int) -> Any:
         return _other_number(value, number)
     if isinstance(value, str) and value.strip():
         return _other_text(shape, value, number)
+    return value
+
+
+def far_value(value: Any, sign: int) -> Any:
+    """Return a much smaller value (``sign`` -1) or a much larger one (1): a number, or one in a text."""
+    if isinstance(value, list):
+        return [far_value(each, sign) for each in value]
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        if 1000 <= value <= 2100:
+            return value + sign * _FAR_YEARS
+        return type(value)(value * _FAR**sign)
+    if isinstance(value, str):
+        pattern = _YEAR if _YEAR.search(value) else _NUMBER
+        return pattern.sub(lambda found: str(far_value(int(found[0]), sign)), value, count=1)
     return value
 
 

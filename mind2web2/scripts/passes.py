@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Protocol
 
-from mind2web2.errors import JudgeAccessError, JudgeError, Mind2Web2Error
-from mind2web2.judge.protocol import JudgeLedger
-from mind2web2.judge.session import STOPPED, JudgeSession
+from mind2web2.errors import JudgeAccessError, JudgeError
+from mind2web2.judge.session import STOPPED
 from mind2web2.llm_client.chat import ReplyCheck
 from mind2web2.scripts.isolation.questions import PAGE_ERRORS, Ahead
 from mind2web2.scripts.isolation.rpc import Done, Question, Reply
+from mind2web2.scripts.isolation.service import RunAnswers
 
 # An early pass has to be so much shorter than the time since the last one.
 _SHARE_OF_PASSES = 20
@@ -28,39 +27,6 @@ _running: list[ScriptPasses] = []
 def any_pass_at_work() -> bool:
     """Tell whether a script is in a pass now, or about to be, so that it may ask more."""
     return any(not each.is_waiting for each in _running)
-
-
-class ScriptAnswers(Protocol):
-    """Answers the questions of one script, and takes its notes."""
-
-    @property
-    def judge(self) -> JudgeSession:
-        """Return what takes the notes and the first failure."""
-
-    async def reply(self, question: Question, check: ReplyCheck | None) -> Reply | None:
-        """Return the reply to a question; ``None`` if it was not asked.
-
-        Args:
-            check: tells why a judge's reply does not fill the script's own template.
-        """
-
-    def stop(self) -> None:
-        """Send no further request for the questions that wait for their turn."""
-
-    def go_on(self) -> None:
-        """Take questions again after ``stop``."""
-
-    def fail(self, failure: Mind2Web2Error) -> None:
-        """Ask nothing more for the answer, which has no result."""
-
-    def error_of(self, key: str) -> Mind2Web2Error | None:
-        """Return why a question has no reply."""
-
-    def ledger(self, used: Sequence[str]) -> JudgeLedger:
-        """Return the usage of these questions, with the notes of the script's process."""
-
-    def forget_pages(self) -> None:
-        """Drop the pages prepared from the cache."""
 
 
 # Returns how a pass ended, ``None`` where its process ended without a word. It goes on as far as
@@ -83,7 +49,7 @@ class ScriptPasses:
         is_waiting: for replies, between two passes or in program order.
     """
 
-    answers: ScriptAnswers
+    answers: RunAnswers
     run_pass: RunPass
     ahead: Ahead | None
     waits_for_all: bool = False

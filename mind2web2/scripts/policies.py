@@ -37,6 +37,7 @@ from mind2web2.scripts.limits import LoopGuard, ScriptStops
 from mind2web2.scripts.load import EvaluateAnswer, unload_eval_script
 from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX
 from mind2web2.scripts.run import ScriptCall, load_script, script_result
+from mind2web2.utils.api_misuse import AddedNode
 from mind2web2.verification.claims import evidence_of
 from mind2web2.verification.run_questions import AskedClaim, AskedForm, Given
 
@@ -58,7 +59,7 @@ class Policy(Protocol):
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What scripts get from the command whose worker runs them, as in an evaluation.
+    """The worker's command gives scripts these, as in an evaluation.
 
     Args:
         aliases: of packages that scripts import, beside those that are built in.
@@ -94,6 +95,8 @@ class PolicyRun:
         claims: the claims that were asked about, in order.
         forms: the extractions, likewise.
         chats: the number of the script's own requests.
+        faults: mistakes that may cost the answer points, with the script's line.
+        added: where the script has added its nodes.
     """
 
     score: float | None = None
@@ -102,6 +105,8 @@ class PolicyRun:
     claims: list[AskedClaim] = field(default_factory=list)
     forms: list[AskedForm] = field(default_factory=list)
     chats: int = 0
+    faults: list[str] = field(default_factory=list)
+    added: dict[str, AddedNode] = field(default_factory=dict)
 
     @cached_property
     def leaves(self) -> list[WrittenNode]:
@@ -234,6 +239,12 @@ class _BlankCache:
         """Return none."""
         return []
 
+    def note_shown(self, url: str, sha256: str | None) -> None:
+        """Note nothing."""
+
+    def note_captured(self, url: str) -> None:
+        """Note nothing."""
+
 
 @dataclass
 class PolicyScript:
@@ -264,7 +275,10 @@ class PolicyScript:
         return run
 
     def _unload(self, evaluate: EvaluateAnswer) -> None:
-        """Let the next run load a script afresh, so that it sees no globals of this one; files have none."""
+        """Let the next run load a script afresh, so that it sees no globals of this one.
+
+        Files have none.
+        """
         if self.path.suffix == RUBRIC_SUFFIX:
             self._loaded = evaluate
         else:
@@ -283,8 +297,9 @@ class PolicyScript:
         # Scripts take any cache.
         cache: Any = _BlankCache(policy)
         call = ScriptCall(self.path, "", "policy", "policy", answer, "policy")
-        with services_answered_by(_made_up_service):
-            result = await script_result(evaluate, call, client, cache, _log, stops)
+        with services_answered_by(_answer_service):
+            result = await script_result(evaluate, call, client, cache, _log, stops, run.added)
+        run.faults = client.ledger.script_faults
         run.score = result["final_score"]
         breakdown = result.get("eval_breakdown") or [{}]
         run.tree = read_tree(breakdown[0].get("verification_tree")) or run.tree
@@ -305,5 +320,5 @@ class PolicyScript:
             ) from error
 
 
-async def _made_up_service(request: ServiceRequest, _ask: AskService) -> Any:
+async def _answer_service(request: ServiceRequest, _ask: AskService) -> Any:
     return {"geocode": [], "distance_matrix": {}, "by_id": None, "by_title": None}[request.name]

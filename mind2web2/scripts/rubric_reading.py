@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from keyword import iskeyword
 from pathlib import Path
 from string import Formatter
@@ -62,14 +63,16 @@ class ReadRubric:
 
     def nodes(self) -> Iterator[tuple[Place, RubricNode]]:
         """Yield each node with its place, each before its children."""
-        yield from _placed(self.rubric.root.children, ("root",))
+        yield from _nodes_with_places(self.rubric.root.children, ("root",))
 
 
-def _placed(nodes: Sequence[RubricNode], above: Place) -> Iterator[tuple[Place, RubricNode]]:
+def _nodes_with_places(
+    nodes: Sequence[RubricNode], above: Place
+) -> Iterator[tuple[Place, RubricNode]]:
     for position, node in enumerate(nodes):
         place = (*above, "children", position)
         yield place, node
-        yield from _placed(node.children, place)
+        yield from _nodes_with_places(node.children, place)
 
 
 def read_rubric(path: str | Path) -> ReadRubric:
@@ -88,6 +91,7 @@ def read_rubric(path: str | Path) -> ReadRubric:
     return parsed_rubric(read_regular_file(file), file)
 
 
+@lru_cache(maxsize=8)
 def parsed_rubric(content: bytes, path: Path) -> ReadRubric:
     """Return the rubric of a file's content; as ``read_rubric``."""
     plain, lines = parsed_yaml(content, path)

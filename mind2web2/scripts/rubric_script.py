@@ -40,22 +40,22 @@ _COMPARISONS = {
     "date": "same_date",
 }
 _TOOLKIT = (
-    *(
-        "BlindQuestion",
-        "all_different",
-        "all_given",
-        "at_least",
-        "at_most",
-        "first_items",
-        "in_domains",
-        "is_before",
-        "is_new",
-        "number_given",
-        "same_date",
-        "same_number",
-        "same_text",
-    ),
-    *("same_value", "shown", "total"),
+    "BlindQuestion",
+    "all_different",
+    "all_given",
+    "at_least",
+    "at_most",
+    "first_items",
+    "in_domains",
+    "is_before",
+    "is_new",
+    "number_given",
+    "same_date",
+    "same_number",
+    "same_text",
+    "same_value",
+    "shown",
+    "total",
 )
 
 _LINE_LENGTH = 110
@@ -127,7 +127,7 @@ def _long_text(text: str) -> str:
     lines = text.split("\n")
     if len(lines) == 1:
         return _literal(text)
-    return "\n".join(['"""', *map(_escaped, lines), '""".strip()'])
+    return "\n".join(['"""', *map(_escape, lines), '""".strip()'])
 
 
 class _Body:
@@ -137,17 +137,21 @@ class _Body:
         self._rubric = rubric
         self._classes: dict[str, str] = {}
         self._names: set[str] = set(_TOOLKIT) | {
-            *(
-                "evaluator",
-                "root",
-                "client",
-                "answer",
-                "agent_name",
-                "answer_name",
-                "cache",
-                "semaphore",
-            ),
-            *("logger", "model", "logging", ITEM, "items", NUMBER, "values"),
+            "evaluator",
+            "root",
+            "client",
+            "answer",
+            "agent_name",
+            "answer_name",
+            "cache",
+            "semaphore",
+            "logger",
+            "model",
+            "logging",
+            ITEM,
+            "items",
+            NUMBER,
+            "values",
         }
         self._readings: dict[str, str] = {}
 
@@ -246,9 +250,9 @@ class _Body:
             arguments = {"result": " and ".join(self._tests(node, inside))}
             arguments |= common
             if node.equals is not None:
-                arguments["values"] = self._compared(node.equals, inside)
+                arguments["values"] = self._comparison_evidence(node.equals, inside)
             elif node.limit is not None:
-                arguments["values"] = f'{{"found": {self._measured(node.limit)}}}'
+                arguments["values"] = f'{{"found": {self._bounded_value(node.limit)}}}'
             yield _call(indent, "evaluator.add_custom_node", arguments)
 
     def _common(self, node: RubricNode, parent: str, inside: str | None) -> dict[str, str]:
@@ -268,7 +272,7 @@ class _Body:
     def _verification(
         self, node: RubricNode, name: str, inside: str | None, indent: str
     ) -> Iterator[str]:
-        arguments = self._asked(node, name, inside)
+        arguments = self._claim_arguments(node, name, inside)
         if node.after:
             found = (f"evaluator.find_node({self._text(each, inside)})" for each in node.after)
             arguments["extra_prerequisites"] = f"[{', '.join(found)}]"
@@ -278,7 +282,7 @@ class _Body:
             arguments |= {"majority_vote": "True", "num_trials": repr(node.votes)}
         yield _call(indent, "await evaluator.verify", arguments)
 
-    def _asked(self, node: Condition, name: str, inside: str | None) -> dict[str, str]:
+    def _claim_arguments(self, node: Condition, name: str, inside: str | None) -> dict[str, str]:
         """Return the arguments of a claim, whose leaf may be None."""
         claim = node.claim or ""
         ask = node.ask or "" if isinstance(node, RubricNode) else ""
@@ -335,7 +339,7 @@ class _Body:
     def _alternative(self, each: Condition, inside: str | None) -> str:
         if each.claim is None:
             return " and ".join(self._conditions(each, inside))
-        asked = self._asked(each, "None", inside)
+        asked = self._claim_arguments(each, "None", inside)
         given = ", ".join(f"{name}={value}" for name, value in asked.items())
         return f"await evaluator.verify({given})"
 
@@ -356,7 +360,7 @@ class _Body:
         is_urls = not spec.fields and field_type(last_name(path), spec) == "urls"
         return self._addresses(path, node) if is_urls else self._value(path)
 
-    def _measured(self, limit: Limit) -> str:
+    def _bounded_value(self, limit: Limit) -> str:
         """Return the number or day that has bounds."""
         if limit.count_of is not None:
             return f"number_given(values.{limit.count_of})"
@@ -365,7 +369,7 @@ class _Body:
         return self._value(limit.field or "")
 
     def _bounds(self, limit: Limit, inside: str | None) -> Iterator[str]:
-        found = self._measured(limit)
+        found = self._bounded_value(limit)
         for key, bound in limit.numbers.items():
             yield f"{key}({found}, {self._bound(bound, inside)})"
         for key, bound in limit.days.items():
@@ -386,19 +390,19 @@ class _Body:
 
     def _comparison(self, equals: Equals, inside: str | None) -> str:
         within = f", within={equals.within!r}" if equals.within else ""
-        values = f"{self._value(equals.field)}, {self._wanted(equals, inside)}{within}"
+        values = f"{self._value(equals.field)}, {self._expected_value(equals, inside)}{within}"
         return f"{_COMPARISONS[equals.compare]}({values})"
 
-    def _wanted(self, equals: Equals, inside: str | None) -> str:
+    def _expected_value(self, equals: Equals, inside: str | None) -> str:
         if equals.sum_of:
             return f"total([{', '.join(map(self._value, equals.sum_of))}])"
         if equals.same_as is not None:
             return self._value(equals.same_as)
         return repr(self._rubric.expected(equals, inside))
 
-    def _compared(self, equals: Equals, inside: str | None) -> str:
+    def _comparison_evidence(self, equals: Equals, inside: str | None) -> str:
         """Return what the comparison's evidence shows."""
-        found, wanted = self._value(equals.field), self._wanted(equals, inside)
+        found, wanted = self._value(equals.field), self._expected_value(equals, inside)
         return f'{{{_literal(equals.field)}: {found}, "expected": {wanted}}}'
 
     def _value(self, path: str) -> str:
@@ -417,22 +421,24 @@ class _Body:
             return _literal("".join(text for text, _, _, _ in parts))
         pieces = []
         for text, path, _, _ in parts:
-            pieces.append(_escaped(text).replace("{", "{{").replace("}", "}}"))
+            pieces.append(_escape(text).replace("{", "{{").replace("}", "}}"))
             if path is not None:
-                pieces.append(f"{{{NUMBER if path == NUMBER else self._shown(path, inside)}}}")
+                pieces.append(
+                    f"{{{NUMBER if path == NUMBER else self._placeholder(path, inside)}}}"
+                )
         return f'f"{"".join(pieces)}"'
 
-    def _shown(self, path: str, inside: str | None) -> str:
+    def _placeholder(self, path: str, inside: str | None) -> str:
         spec = self._rubric.field_at(path, inside)
         value = self._value(path)
         return value if field_type(last_name(path), spec) == "text" else f"shown({value})"
 
 
 def _literal(text: str) -> str:
-    return f'"{_escaped(text)}"'
+    return f'"{_escape(text)}"'
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     """Return a text as it stands between double quotes."""
     escapes = {"\\": "\\\\", '"': '\\"'}
     return "".join(

@@ -6,7 +6,6 @@ import asyncio
 import inspect
 import json
 import logging
-import time
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -20,9 +19,9 @@ from mind2web2.judge.protocol import Judge
 from mind2web2.judge.session import STOPPED
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.rubric.verdicts import is_score
-from mind2web2.scripts.limits import LogLimit, ScriptBlockedError, ScriptStops
+from mind2web2.scripts.limits import ScriptBlockedError, ScriptStops
 from mind2web2.scripts.load import EvaluateAnswer, check_toolkit_names, load_eval_script
-from mind2web2.utils.api_misuse import ScriptReports, is_installed, script_reports
+from mind2web2.utils.api_misuse import AddedNode, ScriptReports, is_installed, script_reports
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +66,7 @@ def load_script(path: Path) -> EvaluateAnswer:
     except EvalScriptError:
         raise
     except ScriptBlockedError as error:
-        raise _blocked(path, error) from error
+        raise _blocked_error(path, error) from error
     except SyntaxError as error:
         raise EvalScriptError(
             f"script {path.name} has a syntax error in line {error.lineno}: {error.msg}"
@@ -110,8 +109,12 @@ async def script_result(
     cache: AnswerCache,
     logger: logging.Logger,
     stops: ScriptStops,
+    added: dict[str, AddedNode] | None = None,
 ) -> dict[str, Any]:
     """Return a script's result on one answer; no question is asked for it any more.
+
+    Args:
+        added: takes the places where the script adds nodes.
 
     Raises:
         EvalScriptError: the script failed.
@@ -124,10 +127,11 @@ async def script_result(
             judge.fail,
             ignore,
             partial(judge.note, "script_faults"),
+            {} if added is None else added,
         )
         with script_reports(reports):
-            result = await _called(evaluate_answer, call, judge, cache, logger, stops)
-        reports.find_undecided(_undecided(result))
+            result = await _call(evaluate_answer, call, judge, cache, logger, stops)
+        reports.find_undecided(_undecided_ids(result))
     except Mind2Web2Error:
         # The judge's failure is the reason, even if the script turned it into another error.
         if judge.failure is not None:
@@ -142,7 +146,7 @@ async def script_result(
     return result
 
 
-def _undecided(result: Mapping[str, Any]) -> list[str]:
+def _undecided_ids(result: Mapping[str, Any]) -> list[str]:
     """Return the undecided nodes without children of a result.
 
     A script may return one of its own making.
@@ -153,7 +157,7 @@ def _undecided(result: Mapping[str, Any]) -> list[str]:
     return []
 
 
-async def _called(
+async def _call(
     evaluate_answer: EvaluateAnswer,
     call: ScriptCall,
     judge: ScriptClient,
@@ -175,46 +179,36 @@ async def _called(
         logger=logger,
         **({"model": call.model} if takes_model else {}),
     )
-    # The run enforces --answer_timeout.
-    return await run_script(evaluate, call.script_path, None, logger, stops)
+    return await run_script(evaluate, call.script_path, logger, stops)
 
 
 async def run_script(
     evaluate: Callable[[], Awaitable[Any]],
     path: Path,
-    timeout_s: float | None,
     logger: logging.Logger,
     stops: ScriptStops,
 ) -> dict[str, Any]:
     """Call a script's evaluation and return its result.
 
     Raises:
-        EvalScriptError: it raised, did not return in time, or returned what is not a result.
+        EvalScriptError: it raised, or returned what is not a result.
         JudgeError: a judge failure that the script let through.
     """
-    limit = LogLimit(stops)
-    for handler in logger.handlers[:1]:
-        handler.addFilter(limit)
     log_unseen_errors(log)
     task = asyncio.ensure_future(_contained(evaluate, path))
-    timed_out = False
     try:
-        timed_out = not await ended_in_time(task, timeout_s, time.monotonic)
+        await asyncio.wait({task})
     finally:
         if not task.done():
             await _stop(task, path, logger)
         if task.done() and not task.cancelled():
             task.exception()  # retrieved: the script's own failure is reported below
-        for handler in logger.handlers:
-            handler.removeFilter(limit)
-    if timed_out and timeout_s is not None:
-        raise out_of_time(path, timeout_s)
     if task.cancelled():
         raise EvalScriptError(f"script {path.name} cancelled itself")
     failure = task.exception()
     if stops.reason is not None:
         # Whatever the script made of being stopped.
-        raise _blocked(path, ScriptBlockedError(stops.reason)) from failure
+        raise _blocked_error(path, ScriptBlockedError(stops.reason)) from failure
     if isinstance(failure, JudgeError | EvalScriptError):
         raise failure
     if failure is not None:
@@ -223,29 +217,6 @@ async def run_script(
             f"script {path.name} raised {_where_and_what(failure, path)}"
         ) from failure
     return checked_result(task.result(), path)
-
-
-def out_of_time(path: Path, timeout_s: float) -> EvalScriptError:
-    """Return the error of a script that has not returned in time."""
-    return EvalScriptError(
-        f"script {path.name} did not return within {timeout_s:g} s (--answer_timeout)"
-    )
-
-
-async def ended_in_time(
-    task: asyncio.Future[Any], timeout_s: float | None, clock: Callable[[], float]
-) -> bool:
-    """Wait for a task and tell whether it ended in time."""
-    started_s, left_s = clock(), timeout_s
-    while left_s is None or left_s > 0:
-        await asyncio.wait(
-            {task}, timeout=None if left_s is None else max(left_s, _SHORTEST_WAIT_S)
-        )
-        if task.done():
-            break
-        # A clock that was paused leaves time over.
-        left_s = None if timeout_s is None else timeout_s - (clock() - started_s)
-    return task.done()
 
 
 async def _contained(evaluate: Callable[[], Awaitable[Any]], path: Path) -> Any:
@@ -259,10 +230,10 @@ async def _contained(evaluate: Callable[[], Awaitable[Any]], path: Path) -> Any:
             f"script {path.name} raised {_where_and_what(error, path)}"
         ) from error
     except ScriptBlockedError as error:
-        raise _blocked(path, error) from error
+        raise _blocked_error(path, error) from error
 
 
-def _blocked(path: Path, error: ScriptBlockedError) -> EvalScriptError:
+def _blocked_error(path: Path, error: ScriptBlockedError) -> EvalScriptError:
     return EvalScriptError(
         f"script {path.name} was stopped: {error} (an endless loop, or time.sleep?)"
     )

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from mind2web2.errors import EvalScriptError
 from mind2web2.utils.near_names import nearest_name
 
-MOST_BYTES = 2 * 1024**2
+MAX_BYTES = 2 * 1024**2
 
 # Keys and positions that lead to a part, such as ("root", "children", 0).
 Place = tuple[str | int, ...]
@@ -50,13 +50,13 @@ class YamlFileError(EvalScriptError):
     ``problems`` has all faults, the text the first of them.
     """
 
-    _MOST_SHOWN = 5
+    _MAX_SHOWN = 5
 
     def __init__(self, path: Path, problems: Sequence[Problem]) -> None:
         self.path = path
         self.problems = tuple(problems)
-        shown = "; ".join(str(problem) for problem in self.problems[: self._MOST_SHOWN])
-        more = len(self.problems) - self._MOST_SHOWN
+        shown = "; ".join(str(problem) for problem in self.problems[: self._MAX_SHOWN])
+        more = len(self.problems) - self._MAX_SHOWN
         super().__init__(f"{path}, {shown}{f'; and {more} more' if more > 0 else ''}")
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -115,8 +115,8 @@ def parsed_yaml(content: bytes, path: Path) -> tuple[object, dict[Place, int]]:
     Raises:
         YamlFileError: no proper YAML.
     """
-    if len(content) > MOST_BYTES:
-        raise YamlFileError(path, [Problem(1, "", f"larger than {MOST_BYTES // 1024**2} MB")])
+    if len(content) > MAX_BYTES:
+        raise YamlFileError(path, [Problem(1, "", f"larger than {MAX_BYTES // 1024**2} MB")])
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -73,7 +73,7 @@ def to_jpeg(data: bytes, quality: int = 85) -> bytes:
     Raises:
         DocumentError: damaged, too large, or not an image.
     """
-    with _opened(data) as image:
+    with _open_image(data) as image:
         if data.startswith(_JPEG_START):
             return data
         if max(image.size) > MAX_JPEG_SIDE_PX:
@@ -100,7 +100,7 @@ def cut_screenshot(
     """
     if not (max_width_px > 0 and max_height_px > 0 and part_height_px > overlap_px >= 0):
         raise ValueError("limits must be above 0 and the overlap less than a part's height")
-    with _opened(image) as screenshot:
+    with _open_image(image) as screenshot:
         whole_width, whole_height = screenshot.size
         scale = min(1.0, max_width_px / whole_width)
         width_px, height_px = (
@@ -124,7 +124,7 @@ def size_px(start: bytes) -> tuple[int, int]:
     Raises:
         DocumentError: it is not an image, or too large to be decoded.
     """
-    with _opened(start) as image:
+    with _open_image(start) as image:
         return image.size
 
 
@@ -136,7 +136,7 @@ def encode_jpeg(image: Image.Image, quality: int) -> bytes:
 
 
 @contextmanager
-def _opened(data: bytes) -> Iterator[Image.Image]:
+def _open_image(data: bytes) -> Iterator[Image.Image]:
     """Open an image of acceptable size by its header, and translate the errors of reading it."""
     from PIL import Image, UnidentifiedImageError
 

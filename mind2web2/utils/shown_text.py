@@ -8,7 +8,7 @@ import re
 from urllib.parse import quote
 
 _LONGEST_TEXT_CHARS = 300
-MOST_WORDS_CHARS = 5000
+MAX_WORDS_CHARS = 5000
 _SHORTEST_SECRET = 5
 # In a good reply, a shorter one is more likely a word than a key.
 _SHORTEST_ECHO = 8
@@ -19,7 +19,7 @@ _QUOTED_CHARACTER = re.compile("%[0-9A-F]{2}")
 def start_of(reply: bytes | str, secrets: tuple[str, ...] = ()) -> str:
     """Return the start of a server's reply for a message, without secrets."""
     # Secrets are removed before the text is cut, which might leave half of one.
-    head = reply[:MOST_WORDS_CHARS]
+    head = reply[:MAX_WORDS_CHARS]
     text = head if isinstance(head, str) else head.decode(errors="replace")
     return one_line(text, secrets)[:_SHOWN_CHARS]
 

@@ -27,7 +27,7 @@ def number(value: object) -> str:
     return str(int(value)) if value in (0, 1) else f"{value:.2f}"
 
 
-def signed(value: float | None) -> str:
+def with_sign(value: float | None) -> str:
     """Return a difference as tables have it, such as ``+0.05``."""
     return "-" if value is None else f"{value:+.2f}"
 

@@ -34,7 +34,7 @@ from mind2web2.verification.messages import (
     quotable,
     verification_messages,
 )
-from mind2web2.verification.quotes import looked_up
+from mind2web2.verification.quotes import locate_quote
 from mind2web2.verification.run_questions import Verification
 
 
@@ -85,9 +85,9 @@ class ClaimJudging:
         """
         if not urls and had_sources:
             return False, evidence_of(verification, "page", reason=NO_PAGE_NAMED)
-        verification = self._ruled(verification)
+        verification = self._with_vote_rule(verification)
         if not urls:
-            voted = await self._voted(verification, None)
+            voted = await self._ask_votes(verification, None)
             return _decision(voted.votes, verification), self._evidence(
                 verification,
                 votes=voted.votes,
@@ -106,7 +106,7 @@ class ClaimJudging:
             )
         return False, self._evidence(verification, pages=checks)
 
-    def _ruled(self, verification: Verification) -> Verification:
+    def _with_vote_rule(self, verification: Verification) -> Verification:
         """Return a claim with the number of votes by the run's rule."""
         return replace(verification, num_trials=self.context.votes.trials(verification.num_trials))
 
@@ -164,7 +164,7 @@ class ClaimJudging:
         self, verification: Verification, url: str, *, is_only_page: bool
     ) -> PageCheck:
         try:
-            voted = await self._voted(verification, url, others_may_decide=not is_only_page)
+            voted = await self._ask_votes(verification, url, others_may_decide=not is_only_page)
         except CaptureError as error:
             return PageCheck(url=url, outcome="unavailable", reason=str(error))
         supported = _decision(voted.votes, verification)
@@ -177,7 +177,7 @@ class ClaimJudging:
             first_votes=voted.first_votes,
         )
 
-    async def _voted(
+    async def _ask_votes(
         self,
         verification: Verification,
         url: str | None,
@@ -246,7 +246,7 @@ class ClaimJudging:
             trial=trial,
             supported=verdict.result,
             reasoning=verdict.reasoning,
-            quote=await looked_up(verdict.quote, quotable(context.answer, answered.page)),
+            quote=await locate_quote(verdict.quote, quotable(context.answer, answered.page)),
             declined=answered.reply.declined,
             judgment=answered.reply.judgment,
         )

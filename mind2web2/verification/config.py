@@ -49,12 +49,3 @@ class EvaluatorConfig:
         return PageSettings(
             **{name: getattr(self, name) for name in names}, max_side_px=max_side_px
         )
-
-
-def config_with(settings: PageSettings) -> EvaluatorConfig:
-    """Return a configuration that prepares pages by these settings, but for the judge's own limit."""
-    config = EvaluatorConfig()
-    for field in fields(PageSettings):
-        if field.name != "max_side_px":
-            setattr(config, field.name, getattr(settings, field.name))
-    return config

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Generic, TypeVar, cast
 
@@ -30,9 +30,9 @@ from mind2web2.llm_client.chat import (
     ReplyCheck,
 )
 from mind2web2.pages.captures import DoubtfulPageError, SharedCaptures
-from mind2web2.pages.library import PageLibrary, PageRequest, shared_cache
-from mind2web2.pages.page_cache import PageCache, note_captured, note_shown
-from mind2web2.pages.prepared_page import PreparedPage
+from mind2web2.pages.library import PageLibrary, PageRequest, run_cache, shared_cache
+from mind2web2.pages.page_cache import PageCache
+from mind2web2.pages.prepared_page import PageSettings, PreparedPage
 from mind2web2.rubric.verdicts import NO_PAGE_NAMED
 from mind2web2.rubric.vote_rule import VoteRule
 from mind2web2.utils.api_misuse import report_misuse
@@ -65,6 +65,8 @@ class EvaluationContext:
         run: asked for whole verdicts and extractions, where judge and pages are in another process.
         llm_limit: entered around each judge request.
         page_limit: entered around each capture.
+        settings: how pages are prepared.
+        config: the defaults of verifications.
         votes: how often the judge votes on a claim.
     """
 
@@ -77,15 +79,16 @@ class EvaluationContext:
     capture: SharedCaptures | None
     llm_limit: Limit
     page_limit: Limit
-    config: EvaluatorConfig
     logger: logging.Logger
+    settings: PageSettings = field(default_factory=PageSettings)
+    config: EvaluatorConfig = field(default_factory=EvaluatorConfig)
     run: RunQuestions | None = None
     votes: VoteRule = field(default_factory=VoteRule)
 
     def given(self, urls: Sequence[str | None]) -> Given:
         """Return what the run needs for a question about these pages, without any about the answer."""
         self._check_given(next(iter(urls), None))
-        return Given(self.task, self.answer, self.config.page_settings())
+        return Given(self.task, self.answer, self.settings)
 
     def _check_given(self, url: str | None) -> None:
         """Report a question about what the script has not given."""
@@ -118,7 +121,9 @@ class EvaluationContext:
                 raise
             if page.doubt is not None:
                 self.judge.note("doubts", f"{url}: {page.doubt}")
-            note_shown(self.cache, url, page.sha256)
+            of_run = run_cache(self.cache)
+            if of_run is not None:
+                of_run.note_shown(url, page.sha256)
             return page.within(limit) if with_images else page
 
     async def page_info(self, url: str) -> tuple[list[str], str]:
@@ -134,7 +139,9 @@ class EvaluationContext:
 
     def note_captured(self, url: str) -> None:
         """Show a page in the script's view of the cache, after a verdict or value from it."""
-        note_captured(self.cache, url)
+        of_run = None if self.cache is None else run_cache(self.cache)
+        if of_run is not None:
+            of_run.note_captured(url)
 
     async def prepare(self, url: str, with_images: bool) -> None:
         """Make a page ready that may be asked for; nothing is noted of it before it is."""
@@ -168,7 +175,7 @@ class EvaluationContext:
         return PageRequest(
             cache=cache,
             url=url,
-            settings=self.config.page_settings(limit.max_side_px),
+            settings=replace(self.settings, max_side_px=limit.max_side_px),
             with_images=with_images and limit.max_images != 0,
             capture=self.capture,
             limit=self.page_limit,
@@ -211,7 +218,7 @@ class EvaluationContext:
                     recorded = iter(self._recorded_limits(page))
                 limit = next(recorded, None)
                 if page is not None and limit is not None:
-                    less = await self._shown_within(page, limit)
+                    less = await self._page_within_limit(page, limit)
                 elif others_may_decide:
                     raise
                 else:
@@ -234,7 +241,7 @@ class EvaluationContext:
         """
         if page is None or page.limit is None:
             return []
-        merged = accumulate(self.judge.recorded_limits, ImageLimit.merged)
+        merged = accumulate(self.judge.recorded_limits, ImageLimit.merge)
         return [limit for limit in dict.fromkeys(merged) if limit != page.limit]
 
     async def _less(
@@ -245,12 +252,12 @@ class EvaluationContext:
             return None if page.times_halved == _FURTHER_CUTS else page.halve()
         if page.limit is None or not page.images:
             return None
-        stricter = page.limit.merged(self.judge.image_limit)
+        stricter = page.limit.merge(self.judge.image_limit)
         if stricter == page.limit:
             return None
-        return await self._shown_within(page, stricter)
+        return await self._page_within_limit(page, stricter)
 
-    async def _shown_within(self, page: PreparedPage, limit: ImageLimit) -> PreparedPage:
+    async def _page_within_limit(self, page: PreparedPage, limit: ImageLimit) -> PreparedPage:
         """Return the page within another limit on its images, cut as often as it was."""
         try:
             other = await self.page_within(page.url, True, limit)

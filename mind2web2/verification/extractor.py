@@ -83,7 +83,7 @@ class Extractor(ScriptAccess):
             use_screenshot=True,
             name=encodable(extraction_name),
         )
-        return await self._extracted(form, template_class)
+        return await self._extract(form, template_class)
 
     async def extract_from_url(
         self,
@@ -107,14 +107,14 @@ class Extractor(ScriptAccess):
             bool(use_screenshot),
             encodable(extraction_name),
         )
-        return await self._extracted(form, template_class)
+        return await self._extract(form, template_class)
 
-    async def _extracted(self, form: AskedForm, template: type[Template]) -> Template:
+    async def _extract(self, form: AskedForm, template: type[Template]) -> Template:
         number = next(self._numbers)
         with cut_off_noted(self._context.judge, form.name):
             # All that was started together is asked before one of the values is there.
             await asyncio.sleep(0)
-            value, record = await self._filled(form, template)
+            value, record = await self._fill(form, template)
         if isinstance(record, Undecided):
             return cast("Template", value)
         if form.url is not None:
@@ -137,7 +137,7 @@ class Extractor(ScriptAccess):
             )
         return empty_instance(template) if value is None else value
 
-    async def _filled(
+    async def _fill(
         self, form: AskedForm, template: type[Template]
     ) -> tuple[Template | None, ExtractionRecord | Undecided]:
         context = self._context
@@ -210,12 +210,14 @@ def create_evaluator(
             capture=captures,
             llm_limit=llm_limit,
             page_limit=page_limit,
-            config=config or EvaluatorConfig(),
             logger=logger or log,
+            settings=settings.page_settings(),
+            config=settings,
             run=run,
         )
 
     captures = _captures(of_run, browser_manager)
+    settings = config or EvaluatorConfig()
     run = None
     # Pages of a cache or browser of the script's own are in its process alone.
     has_pages = global_cache is not None

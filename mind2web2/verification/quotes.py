@@ -54,7 +54,7 @@ class _Span(NamedTuple):
     end: int
 
 
-async def looked_up(quote: str, shown: Sequence[tuple[QuoteSource, str]]) -> Quote | None:
+async def locate_quote(quote: str, shown: Sequence[tuple[QuoteSource, str]]) -> Quote | None:
     """Return the place of a quotation in the texts shown, ``None`` where nothing is quoted.
 
     Args:
@@ -68,9 +68,9 @@ async def looked_up(quote: str, shown: Sequence[tuple[QuoteSource, str]]) -> Quo
 
 
 def find_quote(quote: str, shown: Sequence[tuple[QuoteSource, str]]) -> Quote:
-    """Do as ``looked_up``, on this thread; a blank quotation is not found."""
+    """Do as ``locate_quote``, on this thread; a blank quotation is not found."""
     for source, text in shown:
-        if span := _verbatim(text, quote.strip()) or _folded(text, quote):
+        if span := _verbatim(text, quote.strip()) or _find_folded(text, quote):
             return Quote(text=quote, match="found", source=source, start=span.start, end=span.end)
     for source, text in shown:
         if span := _alike(text, quote):
@@ -97,11 +97,11 @@ def _verbatim(text: str, quote: str, start: int = 0) -> _Span | None:
     return None if found is None else _Span(*found.span())
 
 
-def _folded(text: str, quote: str) -> _Span | None:
+def _find_folded(text: str, quote: str) -> _Span | None:
     folded = _fold(quote)
     for each in dict.fromkeys((folded, folded.strip(_AROUND).strip())):
         if each and (span := _verbatim(_fold_text(text), each)):
-            return _unfolded(text, span)
+            return _unfold(text, span)
     return None
 
 
@@ -113,7 +113,7 @@ def _alike(text: str, quote: str) -> _Span | None:
     parts = [part.strip() for part in _GAP.split(wanted)]
     span = _in_order(folded, list(filter(None, parts)))
     span = span or _most_alike(folded, wanted)
-    return None if span is None else _unfolded(text, span)
+    return None if span is None else _unfold(text, span)
 
 
 def _in_order(folded: str, parts: Sequence[str]) -> _Span | None:
@@ -188,7 +188,7 @@ def _fold_text(text: str) -> str:
     return _fold(text)
 
 
-def _unfolded(text: str, span: _Span) -> _Span:
+def _unfold(text: str, span: _Span) -> _Span:
     """Return where a span of the folded text lies in the text itself."""
     folded = _fold_text(text)
     start = _place(text, folded, span.start)

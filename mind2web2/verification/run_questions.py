@@ -10,12 +10,7 @@ from pydantic import AfterValidator, BaseModel
 from mind2web2.pages.prepared_page import PageSettings
 from mind2web2.rubric.node import Undecided
 from mind2web2.rubric.verdicts import BlindQuestion, Evidence, ExtractionRecord
-from mind2web2.rubric.vote_rule import check_trials
-
-
-def _checked_trials(num_trials: int) -> int:
-    check_trials(num_trials)
-    return num_trials
+from mind2web2.rubric.vote_rule import checked_trials
 
 
 @dataclass(frozen=True)
@@ -31,7 +26,7 @@ class Verification:
     claim: str
     node_id: str | None
     additional_instruction: str
-    num_trials: Annotated[int, AfterValidator(_checked_trials)]
+    num_trials: Annotated[int, AfterValidator(checked_trials)]
     use_screenshot: bool
     prerequisites: tuple[str, ...] = ()
     missing: str | None = None

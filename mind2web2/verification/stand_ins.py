@@ -15,7 +15,7 @@ _MARK = "zqstandinqz"
 _NUMBER = 917_364_528
 _YEAR = 8461
 # A list of stand-ins has one, and an inner list at this depth has none.
-_MOST_LEVELS = 3
+_MAX_LEVELS = 3
 _COLLECTIONS = (list, dict, set, frozenset, tuple)
 _MARKS = (_MARK, str(_NUMBER), f"{_NUMBER:,}", f"{_NUMBER:_}", str(_YEAR))
 
@@ -64,27 +64,27 @@ def marked_instance(template: type[Template], depth: int = 0) -> Template:
     """Return the template filled with stand-ins: marked texts, addresses, numbers, dates, lists of one."""
     return template.model_construct(
         **{
-            name: _marked(field.annotation, name, depth + 1)
+            name: _mark_annotation(field.annotation, name, depth + 1)
             for name, field in template.model_fields.items()
         }
     )
 
 
-def _marked(annotation: Any, name: str, depth: int) -> Any:
+def _mark_annotation(annotation: Any, name: str, depth: int) -> Any:
     origin, choices = get_origin(annotation) or annotation, get_args(annotation)
     if origin in (Union, types.UnionType):
         likely = _first_of(choices)
         is_empty = type(None) in choices and not _has_mark_of_its_own(likely)
-        return None if is_empty else _marked(likely, name, depth)
+        return None if is_empty else _mark_annotation(likely, name, depth)
     if origin is Literal:
         return choices[0]
     if origin in _COLLECTIONS:
-        has_one = origin is list and choices and depth <= _MOST_LEVELS
-        return [_marked(choices[0], name, depth)] if has_one else origin()
+        has_one = origin is list and choices and depth <= _MAX_LEVELS
+        return [_mark_annotation(choices[0], name, depth)] if has_one else origin()
     # A class up to Python 3.12.
     if isinstance(origin, type) and origin is not Annotated:  # type: ignore[comparison-overlap]
         return _marked_of_class(origin, name, depth)
-    return _marked(choices[0], name, depth) if choices else marked_text(name)
+    return _mark_annotation(choices[0], name, depth) if choices else marked_text(name)
 
 
 def _has_mark_of_its_own(kind: Any) -> bool:

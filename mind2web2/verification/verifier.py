@@ -15,7 +15,7 @@ from mind2web2.prompts import NO_INSTRUCTION, encodable
 from mind2web2.rubric.node import Undecided, VerificationNode, blocks
 from mind2web2.rubric.values import is_empty
 from mind2web2.rubric.verdicts import BlindQuestion, Evidence, skip_reason
-from mind2web2.rubric.vote_rule import check_trials
+from mind2web2.rubric.vote_rule import checked_trials
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.api_misuse import script_api
 from mind2web2.verification.claims import ClaimJudging, evidence_of
@@ -123,8 +123,7 @@ class Verifier(ScriptAccess):
 
     def _trials(self, majority_vote: bool | None, num_trials: int | None) -> int:
         config = self._context.config
-        trials = config.default_num_trials if num_trials is None else num_trials
-        check_trials(trials)
+        trials = checked_trials(config.default_num_trials if num_trials is None else num_trials)
         if majority_vote is None:
             majority_vote = config.default_majority_vote
         return trials if majority_vote else 1
@@ -223,6 +222,8 @@ def urls_of(sources: Sources) -> list[str]:
         urls = [url for source in sources for url in urls_of(source)]
     else:
         urls = [url] if (url := "" if sources is None else str(sources).strip()) else []
+    if len(urls) < 2:
+        return urls
     pages: dict[str, str] = {}
     for url in urls:
         pages.setdefault(lookup_key(url) or url, url)

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from mind2web2.analysis.metrics import agent_metrics
-from mind2web2.analysis.sampled_metrics import metric_intervals, sampled_metrics
+from mind2web2.analysis.sampled_metrics import metric_intervals, sample_metrics
 from mind2web2.analysis.score_matrix import score_grid
 from mind2web2.results.scored_answer import ScoredAnswer
 from mind2web2.statistics.uncertainty import bootstrap_intervals
@@ -69,7 +69,7 @@ def test_what_is_resampled_is_what_is_published(drop, has_list):
     answers = [answer for number, answer in enumerate(agent()) if number not in drop]
     task_ids = [f"task_{number}" for number in range(14)] if has_list else None
     summary = agent_metrics("bot", answers, task_ids).as_json()
-    for name, metric in sampled_metrics(score_grid(answers, task_ids)).items():
+    for name, metric in sample_metrics(score_grid(answers, task_ids)).items():
         value = metric.over(list(metric.values)).value
         assert value == pytest.approx(summary[name], abs=0.06 if metric.digits == 1 else 6e-5)
 
@@ -77,7 +77,7 @@ def test_what_is_resampled_is_what_is_published(drop, has_list):
 def test_a_run_that_was_not_drawn_does_not_count():
     """The other runs' mean stands for all."""
     answers = [*agent(runs=(1,)), scored(0, 2, 1.0)]
-    metric = sampled_metrics(score_grid(answers))["avg_score"]
+    metric = sample_metrics(score_grid(answers))["avg_score"]
     statistic = metric.over(list(metric.values)).statistic
     assert statistic([3.0, 6, 0.0, 0]) == 0.5
     assert statistic([3.0, 6, 1.0, 1]) == 0.75

@@ -115,8 +115,12 @@ def test_comments_leave_remarks_out(remarks, comment):
 @pytest.mark.parametrize(
     "content",
     [
-        *(b"", b"\x00", b"\xff\xfe", b"# coding: nonsense\nx = 1"),
-        *(b"x = " + b"(" * 3000 + b")" * 3000, b"def evaluate_answer(): " + b"-" * 5000 + b"1"),
+        b"",
+        b"\x00",
+        b"\xff\xfe",
+        b"# coding: nonsense\nx = 1",
+        b"x = " + b"(" * 3000 + b")" * 3000,
+        b"def evaluate_answer(): " + b"-" * 5000 + b"1",
         b"evaluator.verify(*a, **b)\nevaluator.add_leaf()\nevaluator.batch_verify([()])",
         b"x = x\nevaluator.verify(x, y, x)\na = b\nb = a\nevaluator.verify(a, None, a)",
     ],

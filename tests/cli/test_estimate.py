@@ -68,7 +68,9 @@ def test_a_first_run_counts_what_the_scripts_ask(project, server):
             "with made-up replies."
         ) in told.stdout
         assert re.search(r"^Dollars: between \$\S+ and \$\S+, probably \$\S+\.$", told.stdout, re.M)
-        assert "1 cited page is not cached. A page is captured when a claim needs it." in told.stdout
+        assert (
+            "1 cited page is not cached. A page is captured when a claim needs it." in told.stdout
+        )
         assert told.stdout.endswith("Nothing was asked or written.\n")
     assert (files(project), server.calls) == (before, [])
 

@@ -1,4 +1,4 @@
-"""What the help shows first, where the rest is, and that its sentences are whole."""
+"""The first page of the help, where the rest is, and that its sentences are whole."""
 
 import argparse
 import re

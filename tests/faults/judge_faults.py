@@ -43,7 +43,7 @@ RETRY = RetryPolicy(
 )
 # At most three trials, each asked twice where it was declined, each of these for three replies;
 # those refused for coming too fast do not count.
-MOST_REQUESTS = 3 * 2 * 3 * RETRY.tries
+MAX_REQUESTS = 3 * 2 * 3 * RETRY.tries
 
 
 @dataclass(frozen=True)
@@ -194,8 +194,8 @@ def _hindrances(course: _Course, bench: Bench) -> list[str]:
     if len(completed.result_files) != len(bench.trees):
         found.append(f"{len(completed.result_files)} result files for {len(bench.trees)} answers")
     most = max(course.disturbance.let_in.values(), default=0)
-    if most > MOST_REQUESTS:
-        found.append(f"one question was sent {most} times, {MOST_REQUESTS} is the most")
+    if most > MAX_REQUESTS:
+        found.append(f"one question was sent {most} times, {MAX_REQUESTS} is the most")
     return found
 
 

@@ -134,18 +134,18 @@ def serve() -> None:
 
 # Modules that commands and the scripts of an evaluation import late.
 _LATE_MODULES = (
-    *("anyio.from_thread", "filelock", "markdown_it", "openai"),
-    *("mind2web2.capture.browser_manager", "mind2web2.capture.pdf"),
-    *(
-        "mind2web2.cli.evaluate_run",
-        "mind2web2.cli.results.tables",
-        "mind2web2.pages.crawl",
-    ),
-    *(
-        "mind2web2.evaluator",
-        "mind2web2.eval_runner",
-        "mind2web2.llm_client.openai_protocol",
-    ),
+    "anyio.from_thread",
+    "filelock",
+    "markdown_it",
+    "openai",
+    "mind2web2.capture.browser_manager",
+    "mind2web2.capture.pdf",
+    "mind2web2.cli.evaluate_run",
+    "mind2web2.cli.results.tables",
+    "mind2web2.pages.crawl",
+    "mind2web2.evaluator",
+    "mind2web2.eval_runner",
+    "mind2web2.llm_client.openai_protocol",
 )
 
 

@@ -37,26 +37,28 @@ SCALARS = (
 )
 # Names that the files have.
 KNOWN_NAMES = [
-    *(
-        "answer_name",
-        "score",
-        "status",
-        "final_score",
-        "provenance",
-        "judge_usage",
-        "time_seconds",
-    ),
-    *(
-        "urls",
-        "all_unique_urls",
-        "url_types",
-        "kind",
-        "troubles",
-        "response",
-        "questions",
-        "custom_id",
-    ),
-    *("choices", "message", "content", "usage", "error", "reasoning", "result"),
+    "answer_name",
+    "score",
+    "status",
+    "final_score",
+    "provenance",
+    "judge_usage",
+    "time_seconds",
+    "urls",
+    "all_unique_urls",
+    "url_types",
+    "kind",
+    "troubles",
+    "response",
+    "questions",
+    "custom_id",
+    "choices",
+    "message",
+    "content",
+    "usage",
+    "error",
+    "reasoning",
+    "result",
 ]
 NAMES = st.text(st.characters(), max_size=8) | st.sampled_from(KNOWN_NAMES)
 VALUES = st.recursive(

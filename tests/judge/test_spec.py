@@ -8,35 +8,35 @@ from mind2web2.judge.spec import keyed_part
 
 # These change when and where a request is answered, and the bill, but not the reply.
 NEUTRAL = (
-    *(
-        "cache_salt",
-        "metadata",
-        "priority",
-        "prompt_cache_key",
-        "prompt_cache_retention",
-        "request_id",
-    ),
-    *("safety_identifier", "service_tier", "store", "user"),
+    "cache_salt",
+    "metadata",
+    "priority",
+    "prompt_cache_key",
+    "prompt_cache_retention",
+    "request_id",
+    "safety_identifier",
+    "service_tier",
+    "store",
+    "user",
 )
 KEYED = (
-    *(
-        "seed",
-        "top_p",
-        "top_k",
-        "min_p",
-        "max_tokens",
-        "max_completion_tokens",
-        "stop",
-        "logit_bias",
-    ),
-    *(
-        "frequency_penalty",
-        "presence_penalty",
-        "verbosity",
-        "chat_template_kwargs",
-        "guided_json",
-    ),
-    *("thinking", "modalities", "reasoning", "an_unknown_one"),
+    "seed",
+    "top_p",
+    "top_k",
+    "min_p",
+    "max_tokens",
+    "max_completion_tokens",
+    "stop",
+    "logit_bias",
+    "frequency_penalty",
+    "presence_penalty",
+    "verbosity",
+    "chat_template_kwargs",
+    "guided_json",
+    "thinking",
+    "modalities",
+    "reasoning",
+    "an_unknown_one",
 )
 
 

@@ -232,8 +232,12 @@ async def test_a_name_of_any_script_is_the_server_itself(quick, monkeypatch):
 @pytest.mark.parametrize(
     "no_proxy",
     [
-        *("127.0.0.1:{port}", "127.0.0.0/8", "http://127.0.0.1:{port}", "*"),
-        *("judge.example 127.0.0.1", "http://[::1, 127.0.0.1"),
+        "127.0.0.1:{port}",
+        "127.0.0.0/8",
+        "http://127.0.0.1:{port}",
+        "*",
+        "judge.example 127.0.0.1",
+        "http://[::1, 127.0.0.1",
     ],
 )
 async def test_an_excluded_server_is_reached_without_the_proxy(

@@ -33,9 +33,14 @@ from mind2web2.utils.shown_text import start_of
 QUESTION = ChatRequest(model="m", messages=[{"role": "user", "content": "q"}])
 KEY, SESSION_TOKEN = "sk-the-key", "the-session-token"
 SECRETS = (
-    *(KEY, "pass%21word", "pass!word", "query-key", SESSION_TOKEN),
+    KEY,
+    "pass%21word",
+    "pass!word",
+    "query-key",
+    SESSION_TOKEN,
     base64.b64encode(b"reader:pass!word").decode(),
-    *("proxy-password", base64.b64encode(b"reader:proxy-password").decode()),
+    "proxy-password",
+    base64.b64encode(b"reader:proxy-password").decode(),
 )
 
 
@@ -93,7 +98,10 @@ async def ask_for_a_batch(address, _):
 
 
 WAYS = [
-    *(ask_openai, ask_azure, ask_anthropic, ask_bedrock),
+    ask_openai,
+    ask_azure,
+    ask_anthropic,
+    ask_bedrock,
     ask_for_a_batch,
 ]
 
@@ -232,7 +240,7 @@ def test_an_address_that_is_none_is_not_repeated(address):
 def test_settings_show_no_secret():
     """Neither in words nor as Python shows them."""
     address = "https://reader:pass!word@judge.example/v1?key=query-key"
-    cascade = JudgeCascade.parsed(f"cheap@{address},strong")
+    cascade = JudgeCascade.parse(f"cheap@{address},strong")
     assert str(cascade) == "cheap@https://judge.example/v1,strong"
     own = CascadeSettings(judge_cascade=cascade)
     settings = RunSettings(judge_base_url=(address,), of_plugins=(own,))

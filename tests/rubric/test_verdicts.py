@@ -16,7 +16,7 @@ from mind2web2.rubric.verdicts import (
     gate_then_average,
     implied_verdict,
 )
-from mind2web2.rubric.vote_rule import VoteRule, check_trials, outcome, trials_needed
+from mind2web2.rubric.vote_rule import VoteRule, checked_trials, outcome, trials_needed
 
 PASSED, FAILED = Outcome(1.0, "passed"), Outcome(0.0, "failed")
 SKIPPED, OPEN = Outcome(0.0, "skipped"), Outcome(0.0, "initialized")
@@ -175,13 +175,13 @@ def test_trials_asked_together_are_all_needed(votes, num_trials):
 def test_trials_must_be_an_odd_number(num_trials):
     """Anything else is a ValueError that shows it."""
     with pytest.raises(ValueError, match=repr(num_trials)):
-        check_trials(num_trials)
+        checked_trials(num_trials)
 
 
 @pytest.mark.parametrize("num_trials", [1, 3, 5, 99])
 def test_odd_numbers_will_do(num_trials):
     """One request, or a vote of any odd size."""
-    assert check_trials(num_trials) is None
+    assert checked_trials(num_trials) == num_trials
 
 
 PASSED, FAILED, SKIPPED = (
@@ -242,5 +242,5 @@ def test_evidence_implies_a_verdict(evidence, verdict):
     [("always", 3, 3), ("always", 5, 5), ("1", 3, 1), ("5", 3, 5), ("1", 5, 5)],
 )
 def test_a_rule_replaces_the_scripts_default_number_alone(text, asked, trials):
-    rule = VoteRule.parsed(text)
+    rule = VoteRule.parse(text)
     assert (rule.trials(asked), str(rule)) == (trials, text)

@@ -163,46 +163,40 @@ def test_a_result_is_written_in_the_order_of_the_layout():
             "run": {"version": "1"},
         }
     )
-    result = ResultFile.of_summary({**RELEASED, "own": {1: (2,)}}, making)
+    result = ResultFile.of({**RELEASED, "own": {1: (2,)}}).completed(making)
     assert not result.is_edited
     assert list(result.document) == [
-        *(
-            "agent_name",
-            "answer_name",
-            "judge_model",
-            "final_score",
-            "extract_model",
-            "eval_breakdown",
-        ),
-        *(
-            "tree_statistics",
-            "own",
-            "task_id",
-            "time_seconds",
-            "provenance",
-            "judge_usage",
-            "quotes",
-            "doubts",
-        ),
-        *(
-            "ignored_arguments",
-            "script_faults",
-            "answer_flags",
-            "barred",
-            "run",
-            "score_bounds",
-        ),
+        "agent_name",
+        "answer_name",
+        "judge_model",
+        "final_score",
+        "extract_model",
+        "eval_breakdown",
+        "tree_statistics",
+        "own",
+        "task_id",
+        "time_seconds",
+        "provenance",
+        "judge_usage",
+        "quotes",
+        "doubts",
+        "ignored_arguments",
+        "script_faults",
+        "answer_flags",
+        "barred",
+        "run",
+        "score_bounds",
     ]
     assert list(result.document["run"]) == [
-        *(
-            "version",
-            "tree_format",
-            "created",
-            "seconds",
-            "judge_requests",
-            "judge_retries",
-        ),
-        *("judged_from", "judged_to", "content_sha256"),
+        "version",
+        "tree_format",
+        "created",
+        "seconds",
+        "judge_requests",
+        "judge_retries",
+        "judged_from",
+        "judged_to",
+        "content_sha256",
     ]
     assert result.document["own"] == {"1": [2]}
     assert result.document["score_bounds"] == {

@@ -37,7 +37,7 @@ _PORTS = (
 )
 
 _OBJECT_STORE_BYTES = 80 * 1024**2
-_MOST_TRIES = 4
+_MAX_TRIES = 4
 _JOIN_TIMEOUT_S = 120.0
 _LEAVE_TIMEOUT_S = 180.0
 _LOOK_EVERY_S = 0.5
@@ -97,7 +97,7 @@ class RayCluster:
             "--num-cpus=0",
             f"--object-store-memory={_OBJECT_STORE_BYTES}",
         )
-        for _ in range(_MOST_TRIES):
+        for _ in range(_MAX_TRIES):
             command = [*machine.command, ray, "start", *words]
             own = {"XDG_CACHE_HOME": f"{tempfile.gettempdir()}/{machine.name}"}
             subprocess.run(command, check=False, capture_output=True, env=os.environ | own)
@@ -159,7 +159,7 @@ def _command(pid: int) -> str:
 
 def _started(start: Callable[[], Value]) -> Value:
     """Start a node: Ray gives its processes 15 s, too few where many other tests run."""
-    for _ in range(_MOST_TRIES - 1):
+    for _ in range(_MAX_TRIES - 1):
         # Ray has no error of its own for it.
         with suppress(Exception):
             return start()

@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mind2web2.rubric.verdicts import Quote
-from mind2web2.verification.quotes import find_quote, looked_up
+from mind2web2.verification.quotes import find_quote, locate_quote
 
 PAGE = (
     "# Our\u00a0history\n\nThe main library \u2013 a house of brick \u2013 opened its doors on "
@@ -87,19 +87,19 @@ def test_the_first_text_that_has_it_counts():
 
 async def test_nothing_quoted_is_looked_up_nowhere():
     """As for an image, or for what is missing."""
-    assert await looked_up(" \n", [("page", PAGE)]) is None
+    assert await locate_quote(" \n", [("page", PAGE)]) is None
 
 
 @pytest.mark.parametrize("chars", [100, 100_000])
 async def test_texts_of_any_length_are_looked_through(chars):
     """Long ones in a thread."""
     text = "the ferry leaves " * (chars // 17) + PAGE
-    quote = await looked_up("one librarian", [("page", text)])
+    quote = await locate_quote("one librarian", [("page", text)])
     assert (quote.match, text[quote.start : quote.end]) == (
         "found",
         "one li\u00adbrarian",
     )
-    missing = await looked_up("The museum is closed on Mondays.", [("page", text)])
+    missing = await locate_quote("The museum is closed on Mondays.", [("page", text)])
     assert missing == Quote(text="The museum is closed on Mondays.", match="not_found")
 
 

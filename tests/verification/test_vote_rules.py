@@ -24,7 +24,7 @@ def reply(result, quote=FOUND):
 def by_rule(evaluator, rule):
     """Let an evaluation outside of any run vote by a rule."""
     verifier = evaluator.verifier
-    verifier._context = replace(verifier._context, votes=VoteRule.parsed(rule))
+    verifier._context = replace(verifier._context, votes=VoteRule.parse(rule))
 
 
 async def judged(tmp_path, rule, replies, *, critical=False, **options):

@@ -2,7 +2,7 @@
 // ask for two more computed styles of each element would double the time that reading a page takes.
 function (parts) {
   const { dom } = parts;
-  const MOST_RULES = 50_000;
+  const MAX_RULES = 50_000;
   const keys = new Set(["q"]); // the browser's own rule for quotations
   let isEveryone = dom.compatMode(document) === "BackCompat"; // where letter case does not matter to selectors
   let rules = 0;
@@ -17,7 +17,7 @@ function (parts) {
   }
 
   function addRule(rule) {
-    if (++rules > MOST_RULES) isEveryone = true;
+    if (++rules > MAX_RULES) isEveryone = true;
     const { selectorText, style } = rule;
     if (selectorText && /:(before|after)/.test(selectorText) && !/^(|none|normal|""|'')$/.test(style.content)) {
       const targets = selectorText.split(",").filter((selector) => /:(before|after)/.test(selector));

@@ -46,7 +46,7 @@ function () {
 
   // All but the many elements that cannot have a shadow root.
   const NO_HOSTS = ":not(a, abbr, b, br, code, dd, dl, dt, em, i, img, input, li, link, meta, option, pre, script, strong, sup, td, th, tr, ul, use, path, pre span)";
-  const MOST_NODES = 200000;
+  const MAX_NODES = 200000;
 
   const shadowOf = (element) => openRoot(element) ?? (Object.hasOwn(globalThis, "closedRoots") ? globalThis.closedRoots.get(element) : null) ?? null;
   const queryIn = (scope, selector) =>
@@ -160,7 +160,7 @@ function () {
       const waiting = [scope];
       let steps = 0;
       let chars = 0;
-      while (waiting.length && steps++ < MOST_NODES && chars < enoughChars) {
+      while (waiting.length && steps++ < MAX_NODES && chars < enoughChars) {
         const node = waiting.pop();
         if (node instanceof Text) {
           const text = normal(textData(node));

@@ -5,8 +5,8 @@ function (parts) {
   const UNSEEN_OPACITY = 0.05;
   const NO_EXTENT_PX = 2;
   const FAR_PX = 900;
-  const MOST_ELEMENTS_BEHIND = 50_000;
-  const MOST_PAINTED = 500;
+  const MAX_ELEMENTS_BEHIND = 50_000;
+  const MAX_PAINTED = 500;
   const PICTURES = /^(img|video|canvas|svg|iframe|object|embed)$/;
   const SVG = "http://www.w3.org/2000/svg";
   const WHITE = [255, 255, 255];
@@ -277,7 +277,7 @@ function (parts) {
 
   // What paints something of its own within an owner's box; null where that is too much to look through.
   const paintedIn = new Map();
-  let elementsLeft = MOST_ELEMENTS_BEHIND;
+  let elementsLeft = MAX_ELEMENTS_BEHIND;
   function painted(owner) {
     if (!paintedIn.has(owner)) paintedIn.set(owner, findPainted(owner.element ?? dom.root(document)));
     return paintedIn.get(owner);
@@ -291,7 +291,7 @@ function (parts) {
     for (let i = 0; i < all.length; i++) {
       if (PICTURES.test(dom.name(all[i])) || paints(getComputedStyle(all[i]))) found.push({ element: all[i], box: dom.box(all[i]) });
     }
-    return found.length > MOST_PAINTED ? null : found;
+    return found.length > MAX_PAINTED ? null : found;
   }
 
   return { start, within, showsBox, showsTextNode, showsText };

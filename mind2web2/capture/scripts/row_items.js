@@ -2,12 +2,12 @@
 // row has to keep its empty ones, or what is in the third column would read like what is in the second.
 function (parts) {
   const { dom } = parts;
-  const MOST_COLUMNS = 30;
+  const MAX_COLUMNS = 30;
   const SMALLEST_WIDTH_PX = 8;
   const ALIGNED_PX = 8;
-  const MOST_NODES_IN_EMPTY = 6;
+  const MAX_NODES_IN_EMPTY = 6;
   const LONGEST_ITEM_CHARS = 200;
-  const MOST_ITEM_LINES = 3;
+  const MAX_ITEM_LINES = 3;
   // Flows on their own, or stands for itself: nothing that an empty item is made of.
   const FILLED = /^(img|svg|video|canvas|iframe|object|embed|input|select|textarea|button|progress|meter|hr|br|slot)$|-/;
   const known = new Map(); // parent of rows to number of items to those rows that keep them
@@ -21,7 +21,7 @@ function (parts) {
     return found;
   }
 
-  function isEmpty(item, left = { nodes: MOST_NODES_IN_EMPTY }) {
+  function isEmpty(item, left = { nodes: MAX_NODES_IN_EMPTY }) {
     if (FILLED.test(dom.name(item)) || dom.openRoot(item) || dom.hasAttribute(item, "aria-label") || left.nodes-- <= 0) return false;
     for (let child = dom.first(item); child; child = dom.next(child)) {
       if (dom.type(child) === 1 ? !isEmpty(child, left) : dom.type(child) === 3 && /\S/.test(dom.data(child))) return false;
@@ -72,7 +72,7 @@ function (parts) {
     const boxes = boxesOf(items);
     if (!boxes || style.direction === "rtl") return 0;
     const columns = boxes.findIndex((box, i) => i > 0 && box.left <= boxes[i - 1].left);
-    if (columns < 2 || columns > MOST_COLUMNS || boxes.length % columns) return 0;
+    if (columns < 2 || columns > MAX_COLUMNS || boxes.length % columns) return 0;
     const rows = Array.from({ length: boxes.length / columns }, (_, r) => boxes.slice(r * columns, (r + 1) * columns));
     return isTable(rows) ? columns : 0;
   }
@@ -82,7 +82,7 @@ function (parts) {
     const parent = dom.parent(element);
     const items = elementsIn(element);
     if (items.length < 2 || !parent) return 0;
-    if (items.length <= MOST_COLUMNS) {
+    if (items.length <= MAX_COLUMNS) {
       if (!known.has(parent)) known.set(parent, new Map());
       const byCount = known.get(parent);
       if (!byCount.has(items.length)) byCount.set(items.length, findRows(parent, items.length));
@@ -98,7 +98,7 @@ function (parts) {
   function writeRow(writer, cells) {
     const texts = cells.map(({ lines }) => lines.map(({ lead, text }) => (lead + text).trim()).filter(Boolean));
     if (!texts.some((lines) => lines.length)) return;
-    const isShort = texts.every((lines) => lines.length <= MOST_ITEM_LINES && lines.every((line) => line.length < LONGEST_ITEM_CHARS));
+    const isShort = texts.every((lines) => lines.length <= MAX_ITEM_LINES && lines.every((line) => line.length < LONGEST_ITEM_CHARS));
     if (isShort && !cells.some(({ hasTable }) => hasTable)) writer.wholeLine(texts.map((lines) => lines.join(" / ")).join(" | ").trim());
     else for (const { lines } of cells) for (const { lead, text } of lines) writer.wholeLine(text, lead);
     writer.sink.hasTable ||= cells.some(({ hasTable }) => hasTable);

@@ -1,7 +1,7 @@
 // Words for what shows something without being text: pictures, form fields, formulas.
 function (parts) {
   const { dom } = parts;
-  const MOST_OPTIONS = 100;
+  const MAX_OPTIONS = 100;
   const inputValue = dom.getter(HTMLInputElement, "value");
   const inputType = dom.getter(HTMLInputElement, "type");
   const inputChecked = dom.getter(HTMLInputElement, "checked");
@@ -49,8 +49,8 @@ function (parts) {
     const text = (option) => dom.oneLine(option.label || dom.textContent(option));
     const chosen = all.filter((option) => option.selected).map(text).filter(Boolean);
     const named = all.map(text).filter(Boolean);
-    const more = named.length > MOST_OPTIONS ? `; and ${named.length - MOST_OPTIONS} more` : "";
-    const rest = named.length > chosen.length ? `; options: ${named.slice(0, MOST_OPTIONS).join("; ")}${more}` : "";
+    const more = named.length > MAX_OPTIONS ? `; and ${named.length - MAX_OPTIONS} more` : "";
+    const rest = named.length > chosen.length ? `; options: ${named.slice(0, MAX_OPTIONS).join("; ")}${more}` : "";
     return chosen.length || rest ? withLabel(element, `[select: ${chosen.join("; ") || "nothing"}${rest}]`) : "";
   }
 

@@ -1,7 +1,7 @@
 // The values of CSS counters, which style sheets number headings and lists with and computed styles only name.
 function (parts) {
   const { dom } = parts;
-  const MOST_ELEMENTS = 100_000;
+  const MAX_ELEMENTS = 100_000;
   let known = null; // element to { "::before": values, "::after": values }; made when first asked for
 
   const changes = (text, byDefault) => {
@@ -55,7 +55,7 @@ function (parts) {
     known = new Map();
     const scopes = new Scopes();
     const open = [{ element: null, next: dom.root(document) }];
-    for (let count = 0; open.length && count < MOST_ELEMENTS; ) {
+    for (let count = 0; open.length && count < MAX_ELEMENTS; ) {
       const top = open.at(-1);
       const node = top.next;
       if (!node) {

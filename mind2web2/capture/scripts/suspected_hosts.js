@@ -7,8 +7,8 @@
   const suspects = [];
   const custom = []; // what is made to have such roots
   const frames = [];
-  const MOST_ASKED = 10_000; // to ask each of very many elements for its boxes takes longer than the answer is worth
-  const MOST_SUSPECTS = 1000; // each is asked for by a message of its own
+  const MAX_ASKED = 10_000; // to ask each of very many elements for its boxes takes longer than the answer is worth
+  const MAX_SUSPECTS = 1000; // each is asked for by a message of its own
   const HOSTS = /^(article|aside|blockquote|body|div|footer|h[1-6]|header|main|nav|p|section|span)$/;
   const rootOf = Object.getOwnPropertyDescriptor(Element.prototype, "shadowRoot").get;
   const inside = DocumentFragment.prototype.querySelectorAll;
@@ -38,7 +38,7 @@
     range.selectNode(text);
     return range.getClientRects().length === 0;
   };
-  let left = MOST_ASKED;
+  let left = MAX_ASKED;
   // Coloured code has spans by the thousand.
   const waiting = [Document.prototype.querySelectorAll.call(document, ":not(pre span)")];
   while (waiting.length) {
@@ -57,7 +57,7 @@
       if (isBare ? isFilled(element) : left-- > 0 && isDropped(element) && (element.offsetHeight > 0 || isMet(element))) suspects.push(element);
     }
   }
-  globalThis.suspectedHosts = [...custom, ...suspects].slice(0, MOST_SUSPECTS);
+  globalThis.suspectedHosts = [...custom, ...suspects].slice(0, MAX_SUSPECTS);
   globalThis.pageFrames = frames;
   return globalThis.suspectedHosts.length;
 }

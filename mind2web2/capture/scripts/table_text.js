@@ -1,9 +1,9 @@
 // Tables as Markdown, each cell under its column's header; tables that only arrange the page as blocks.
 function (parts) {
-  const MOST_COLUMNS = 40;
-  const MOST_GRID_CELLS = 400_000;
+  const MAX_COLUMNS = 40;
+  const MAX_GRID_CELLS = 400_000;
   const LONGEST_CELL_CHARS = 2000;
-  const MOST_CELL_LINES = 25;
+  const MAX_CELL_LINES = 25;
   const SPLIT_PX = 40;
 
   const SECTION = { thead: 0, tbody: 1, tfoot: 2 };
@@ -38,7 +38,7 @@ function (parts) {
   };
 
   const isHeavy = (cell) =>
-    cell.hasTable || cell.lines.length > MOST_CELL_LINES || cell.lines.reduce((sum, line) => sum + line.text.length, 0) > LONGEST_CELL_CHARS;
+    cell.hasTable || cell.lines.length > MAX_CELL_LINES || cell.lines.reduce((sum, line) => sum + line.text.length, 0) > LONGEST_CELL_CHARS;
 
   // Every cell at its row and column, spanning ones repeated; one that spans the whole row stands once.
   function grid(rows) {
@@ -55,7 +55,7 @@ function (parts) {
         const height = Math.min(cell.rowSpan || Infinity, groupEnds[r] - r);
         for (let dr = 0; dr < height; dr++) {
           taken[r + dr] ??= [];
-          for (let dc = 0; dc < cell.columnSpan && cells < MOST_GRID_CELLS; dc++, cells++) {
+          for (let dc = 0; dc < cell.columnSpan && cells < MAX_GRID_CELLS; dc++, cells++) {
             taken[r + dr][column + dc] ??= cell;
           }
         }
@@ -192,7 +192,7 @@ function (parts) {
     }
     const count = headerRows(rows);
     const widest = Math.max(...rows.map((row) => row.cells.length));
-    if (widest > MOST_COLUMNS || rows.some((row) => row.cells.some(isHeavy))) writeRecords(writer, rows, count, split);
+    if (widest > MAX_COLUMNS || rows.some((row) => row.cells.some(isHeavy))) writeRecords(writer, rows, count, split);
     else writeMarkdown(writer, rows, count, split);
     if (rows.every(isHeaderRow)) {
       const cells = grid(rows);

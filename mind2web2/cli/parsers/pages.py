@@ -174,8 +174,13 @@ def _add_browser_options(parser: argparse.ArgumentParser) -> None:
         "--headed": Flag(True, "use a browser with a window"),
     }
     names = [
-        *("headed", "cdp_url", "proxy", "storage_state"),
-        *("time_zone", "no_sandbox", "allow_private_network"),
+        "headed",
+        "cdp_url",
+        "proxy",
+        "storage_state",
+        "time_zone",
+        "no_sandbox",
+        "allow_private_network",
     ]
     add_settings(parser, names, changed=[replace(SETTINGS["headed"], flags=window)], group=group)
     machines = SETTINGS["engine"].group

@@ -110,7 +110,7 @@ def run(options: argparse.Namespace) -> int:
         is_json=options.json,
         least_share=options.fail_under,
     )
-    work = _estimated(check) if settings.estimate else _checked(check)
+    work = _print_estimate(check) if settings.estimate else _run_check(check)
     return run_to_exit(work, lambda: line(console, _STOPPED))
 
 
@@ -187,7 +187,7 @@ def _chosen_cases(options: argparse.Namespace) -> OtherCases:
     return replace(cases, labelled=labelled, is_recorded=is_recorded)
 
 
-async def _estimated(check: _Check) -> int:
+async def _print_estimate(check: _Check) -> int:
 
     settings = check.settings
     path = check.store_path
@@ -253,9 +253,9 @@ def _amounts(
     }
 
 
-async def _checked(check: _Check) -> int:
+async def _run_check(check: _Check) -> int:
 
-    checks = await _asked(check)
+    checks = await _ask_judges(check)
     found = [quality(check) for check in checks]
     for each in found:
         if check.chosen.is_recorded and (record := each.record()) is not None:
@@ -272,7 +272,7 @@ async def _checked(check: _Check) -> int:
     return 1 if any(each.failures for each in found) else 0
 
 
-async def _asked(check: _Check) -> list[JudgeCheck]:
+async def _ask_judges(check: _Check) -> list[JudgeCheck]:
     """Put the cases to each judge."""
     console, checking = check.console, check.checking
     checks = []

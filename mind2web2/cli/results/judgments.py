@@ -46,7 +46,7 @@ def run_export(options: argparse.Namespace) -> int:
     replay = ("--llm_provider", "replay", "--judgments", str(options.file))
     for judge in judges:
         command = suggested_command(
-            settings, "evaluate", options.agent, *replay, *_chosen(judge, judges)
+            settings, "evaluate", options.agent, *replay, *_options_for(judge, judges)
         )
         if len(judges) > 1:
             of_judge = f" by {' '.join(judge.in_words())}"
@@ -56,7 +56,7 @@ def run_export(options: argparse.Namespace) -> int:
     return 0
 
 
-def _chosen(judge: JudgeIdentity, judges: Sequence[JudgeIdentity]) -> list[str]:
+def _options_for(judge: JudgeIdentity, judges: Sequence[JudgeIdentity]) -> list[str]:
     """Return the options that select one of several judges of a file; none where it is the only one."""
     if len(judges) == 1:
         return []

@@ -22,18 +22,13 @@ from mind2web2.analysis.leaf_report import TaskReport
 from mind2web2.analysis.score_matrix import NO_ANSWER, NO_RUNS
 from mind2web2.cli.console import line, plain_console, warnings_on
 from mind2web2.cli.results.chosen import check_record, chosen_tasks, domains_of, no_results
+from mind2web2.cli.results.comparison_tables import print_comparison
 from mind2web2.cli.results.corrections import (
     correction_lines,
 )
 from mind2web2.cli.results.junit import junit_suite
 from mind2web2.cli.results.leaves import leaf_reports, print_leaves
-from mind2web2.cli.results.tables import (
-    print_comparison,
-    print_metrics,
-    print_now,
-    print_variation,
-    print_verdicts,
-)
+from mind2web2.cli.results.tables import print_metrics, print_now, print_variation, print_verdicts
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.cli.suggestions import suggested_evaluation, suggested_forgetting
 from mind2web2.errors import UsageError
@@ -64,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
     deleted = _forgotten(paths, names[0], dict.fromkeys(options.forget))
     console = plain_console()
     with warnings_on(console):
-        agents = [_reported(options, settings, paths, name, task_ids) for name in names]
+        agents = [_report_agent(options, settings, paths, name, task_ids) for name in names]
     comparisons = compared_with_first([(agent.name, agent.answers) for agent in agents], task_ids)
     root = paths.eval_results_root
     of_plugins = {agent.name: agent_figures(root, agent.name) for agent in agents}
@@ -101,7 +96,7 @@ def _forgotten(paths: PathConfig, agent_name: str, task_ids: Iterable[str]) -> l
     ]
 
 
-def _reported(
+def _report_agent(
     options: argparse.Namespace,
     settings: RunSettings,
     paths: PathConfig,

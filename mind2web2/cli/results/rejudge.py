@@ -28,7 +28,7 @@ from mind2web2.analysis.judgings import (
 )
 from mind2web2.cli.console import line, plain_console
 from mind2web2.cli.estimate import print_estimate
-from mind2web2.cli.evaluate import prepared
+from mind2web2.cli.evaluate import prepare_settings
 from mind2web2.cli.evaluate_run import run_evaluation
 from mind2web2.cli.options import given_settings
 from mind2web2.cli.results.chosen import check_record
@@ -136,7 +136,7 @@ def run(options: argparse.Namespace) -> int:
         ]
         for agent in agents
     }
-    found = {agent.name: _compared(agent, judged[agent.name]) for agent in agents}
+    found = {agent.name: _figures_of(agent, judged[agent.name]) for agent in agents}
     check = _ranking(agents, judged, found)
     if options.json:
         content = {
@@ -165,7 +165,7 @@ def _agent(order: _Order, name: str) -> _Agent:
     check_record(folders, paths.eval_results_root, name)
     results = [found for _, _, found in latest_results(paths.eval_results_root, name)]
     newest = max(results, key=lambda found: found.path.name, default=None)
-    own, is_other, is_by_pool = _inherited(given, newest)
+    own, is_other, is_by_pool = _inherit_judge(given, newest)
     own = with_file(own, order.takes, is_announced=True)
     if is_by_pool and not own.names_a_pool:
         raise UsageError(f"the results of {name} were judged by a pool: give --judge_pool FILE")
@@ -174,7 +174,7 @@ def _agent(order: _Order, name: str) -> _Agent:
             "a replay asks no judge: name the judge with --judge_model, and --llm_provider or "
             "--judge_base_url"
         )
-    own = prepared(own)
+    own = prepare_settings(own)
     counted = Judging.read(paths.eval_results_root, name)
     scored = counted.scores()
     work = [
@@ -198,7 +198,9 @@ def _agent(order: _Order, name: str) -> _Agent:
     return _Agent(name, own, work, counted, folder, times, is_other)
 
 
-def _inherited(given: RunSettings, newest: LoadedResult | None) -> tuple[RunSettings, bool, bool]:
+def _inherit_judge(
+    given: RunSettings, newest: LoadedResult | None
+) -> tuple[RunSettings, bool, bool]:
     """Return the settings with the judge of the newest result, where the command line names no other.
 
     Also return whether it is another one than that of the result, and whether a pool of servers is needed,
@@ -377,7 +379,7 @@ class _Figures:
     agreement: JudgeAgreement | None
 
 
-def _compared(agent: _Agent, judgings: Sequence[Judging]) -> _Figures:
+def _figures_of(agent: _Agent, judgings: Sequence[Judging]) -> _Figures:
 
     judges = (_judges(agent.counted), _judges(judgings[0]))
     has_other = judges[0] != judges[1] or len(judgings) == 1
@@ -457,13 +459,13 @@ def _repeated_lines(judge: str, found: Repeatability) -> Iterator[str]:
                 f"without it the 95% interval would be {percent(narrower)} narrower."
             )
     yield (
-        f"two judgments of a leaf differ at {_shown(found.flip_rate)}: of {counted(found.leaves, 'leaf')} "
-        f"decided every time, {found.ever_flipped} of them not alike."
+        f"two judgments of a leaf differ at {_percent_text(found.flip_rate)}: "
+        f"of {counted(found.leaves, 'leaf')} decided every time, {found.ever_flipped} of them not alike."
     )
 
 
 def _agreement_lines(judges: tuple[str, str], found: JudgeAgreement) -> Iterator[str]:
-    share = _shown(found.agreement)
+    share = _percent_text(found.agreement)
     kappa = _coefficient(found.kappa)
     ac1 = _coefficient(found.ac1)
     yield (
@@ -480,7 +482,7 @@ def _agreement_lines(judges: tuple[str, str], found: JudgeAgreement) -> Iterator
         yield f"partial completion {percent(by_results)}, by {judges[1]} {percent(by_other)}."
 
 
-def _shown(figure: Figure) -> str:
+def _percent_text(figure: Figure) -> str:
     return percent_within(figure.value, figure.low, figure.high)
 
 

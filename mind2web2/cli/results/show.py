@@ -14,6 +14,7 @@ from rich.text import Text
 
 from mind2web2.cli.console import line, plain_console, print_table, warnings_on
 from mind2web2.cli.results.chosen import check_record
+from mind2web2.cli.results.stored_values import stored_values
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.cli.suggestions import suggested_command
 from mind2web2.errors import Mind2Web2Error, UsageError
@@ -31,7 +32,6 @@ from mind2web2.results.stored_results import (
 from mind2web2.rubric.arithmetic import explanations
 from mind2web2.rubric.verdicts import (
     Evidence,
-    ExtractionRecord,
     PageCheck,
     PageShown,
     Quote,
@@ -47,7 +47,7 @@ from mind2web2.utils.text import counted, number
 
 _INDENT = "  "
 # Deeper nodes are not indented further, so that their text keeps a readable width.
-_MOST_INDENTED = 10
+_MAX_INDENTED_LEVELS = 10
 _STYLES = {"passed": "green", "failed": "red", "partial": "yellow", "skipped": "yellow"}
 
 
@@ -69,7 +69,9 @@ def run(options: argparse.Namespace) -> int:
         if options.answer is None:
             _print_task(console, settings, agent_name, answers)
         else:
-            page = _AnswerPage(console, settings, agent_name, _named(answers, options.answer))
+            page = _AnswerPage(
+                console, settings, agent_name, _answer_named(answers, options.answer)
+            )
             page.print(has_passed=not options.failed)
     return 0
 
@@ -84,7 +86,7 @@ def _of_task(root: Path, agent_name: str, task_id: str) -> list[ScoredAnswer]:
     return found
 
 
-def _named(answers: Sequence[ScoredAnswer], name: str) -> ScoredAnswer:
+def _answer_named(answers: Sequence[ScoredAnswer], name: str) -> ScoredAnswer:
     stem = name.removesuffix(".md")
     for answer in answers:
         if answer.answer_name in (f"{stem}.md", f"answer_{stem}.md"):
@@ -256,7 +258,7 @@ class _AnswerPage:
 
     def _print_node(self, node: WrittenNode, depth: int, arithmetic: str | None) -> None:
 
-        indent = _INDENT * min(depth, _MOST_INDENTED)
+        indent = _INDENT * min(depth, _MAX_INDENTED_LEVELS)
         status = node.status.replace("initialized", "never judged")
         score = f" {number(node.score)}" if status == "partial" else ""
         is_sequence = node.children and node.strategy == "sequential"
@@ -294,7 +296,8 @@ class _AnswerPage:
         if evidence.claim:
             yield f"Claim: {evidence.claim}"
         if evidence.reason:
-            yield f"{'Error: ' * (evidence.decided_by == 'error')}{evidence.reason}"
+            is_error = evidence.decided_by == "error"
+            yield f"Error: {evidence.reason}" if is_error else evidence.reason
         yield from _vote_lines(evidence, "the answer")
         for check in evidence.pages:
             self._pages.setdefault(check.url, check)
@@ -348,26 +351,6 @@ class _AnswerPage:
             break_on_hyphens=False,
         )
         self._line(wrapped)
-
-
-def stored_values(result: ResultFile) -> Iterator[str]:
-    """Yield the extracted values, ground truth and custom information of a result, line by line."""
-    of_extraction = {record.name: record for record in result.extractions}
-    for name, value in result.info_entries():
-        if name == "no_info":
-            continue
-        record = of_extraction.get(name)
-        yield f"{name}{'' if record is None else _source_text(record)}"
-        yield from (
-            _INDENT + text for text in json.dumps(value, ensure_ascii=False, indent=2).splitlines()
-        )
-
-
-def _source_text(record: ExtractionRecord) -> str:
-    source = f" (from {record.url})" if record.url else ""
-    if record.unavailable:
-        return f"{source}: empty, as the page is unavailable: {record.unavailable}"
-    return f"{source}: empty, as the judge refused to answer" if record.declined else source
 
 
 def _vote_lines(voted: VotedBy, source: str) -> Iterator[str]:

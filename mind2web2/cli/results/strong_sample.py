@@ -33,7 +33,7 @@ TARGET = 0.02
 # With fewer answers a sample does not know its own error.
 _FIRST_SIZE = 30
 # A later look adds at least and at most this share of the answers judged so far.
-_LEAST_GROWTH, _MOST_GROWTH = 0.1, 1.0
+_LEAST_GROWTH, _MAX_GROWTH = 0.1, 1.0
 # With a budget, the sample grows by whole parts: a tenth of it, and as many answers as an interval
 # takes.
 _LEAST_PART, _SHARE_OF_PART = 6, 0.1
@@ -119,7 +119,7 @@ class StrongSample:
         if found is None or found.mean.is_within(self.sampling.target):
             return None
         least = max(1, round(_LEAST_GROWTH * size))
-        most = round(_MOST_GROWTH * size)
+        most = round(_MAX_GROWTH * size)
         more = found.mean.more_wanted(self.sampling.target)
         return min(len(self.order), size + min(most, max(least, more)))
 

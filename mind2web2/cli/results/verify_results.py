@@ -14,6 +14,7 @@ from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.cli.suggestions import suggested_evaluation
 from mind2web2.errors import UsageError
 from mind2web2.runs.settings import RunSettings
+<<<<<<< HEAD
 from mind2web2.runs.verification import (
     KINDS,
     Check,
@@ -22,6 +23,9 @@ from mind2web2.runs.verification import (
     summaries_checked,
     verified,
 )
+=======
+from mind2web2.runs.verification import KINDS, Check, Finding, check_results, summaries_checked
+>>>>>>> main
 from mind2web2.utils.names import check_name, name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.text import counted, number
@@ -39,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     """Print the findings and return the exit status."""
     names = [check_name("agent", name) for name in options.agents]
     settings = settings_of(options)
-    checked = [_checked(settings, name) for name in dict.fromkeys(names)]
+    checked = [_check_results(settings, name) for name in dict.fromkeys(names)]
     if options.json:
         _print_json(checked)
     else:
@@ -54,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     return _WRONG if "wrong" in kinds else _OUTDATED if kinds else 0
 
 
-def _checked(settings: RunSettings, agent_name: str) -> _Checked:
+def _check_results(settings: RunSettings, agent_name: str) -> _Checked:
 
     paths = paths_of(settings, agent_name)
     check_record(settings, paths.eval_results_root, agent_name)
@@ -65,7 +69,7 @@ def _checked(settings: RunSettings, agent_name: str) -> _Checked:
             f"no judgments at {judgments}: name a judgments.sqlite3 or an exported .jsonl file"
         )
     task_ids = _tasks(paths, agent_name, settings.task_ids or None)
-    answers = verified(paths, agent_name, task_ids, judgments)
+    answers = check_results(paths, agent_name, task_ids, judgments)
     places = task_ids if settings.task_ids else (*task_ids, None)
     summaries = [summaries_checked(paths, agent_name, task_id) for task_id in places]
     return _Checked(agent_name, answers, summaries)

@@ -63,7 +63,9 @@ def run_view(options: argparse.Namespace) -> int:
             features["labels"] = DifferingLabels(catalog, options.audits_root, name).routes()
     else:
         auditor = check_name("auditor", options.audit)
-        audit = AuditSettings(options.audits_root, _audited(catalog), auditor, options.second)
+        audit = AuditSettings(
+            options.audits_root, _agent_of_audit(catalog), auditor, options.second
+        )
         features = {"audit": AuditSession(catalog, audit).routes()}
     first_view = "" if options.audit is None else "#/audit"
     address = f"http://{shown_host}:{port}/?token={session.token}{first_view}"
@@ -118,7 +120,7 @@ def _page_routes(settings: RunSettings, catalog: Catalog, reviewer: str | None) 
     return PageRoutes(review, catalog.agents()).routes()
 
 
-def _audited(catalog: Catalog) -> str:
+def _agent_of_audit(catalog: Catalog) -> str:
     """Return the agent of an audit."""
     agents = catalog.agents()
     if len(agents) != 1:

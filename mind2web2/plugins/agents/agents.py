@@ -327,7 +327,7 @@ class ModelAgent:
     async def _respond(self, client: AsyncOpenAI, question: Question) -> Reply:
         import openai
 
-        response = await self._begun(client, question)
+        response = await self._begin(client, question)
         # An interrupted command leaves the id, and the next one continues.
         try:
             async with asyncio.timeout(question.timeout_s):
@@ -348,7 +348,7 @@ class ModelAgent:
             raise AgentFailedError(f"response {response.status}: {_reason(problem)}", cost_usd)
         return Reply(response_text(response), _response_cost(response, self._model))
 
-    async def _begun(self, client: AsyncOpenAI, question: Question) -> Response:
+    async def _begin(self, client: AsyncOpenAI, question: Question) -> Response:
         import openai
 
         if question.response_id is not None:

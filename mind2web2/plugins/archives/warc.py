@@ -90,7 +90,7 @@ class WarcFile:
                 continue
             status, date = entry.status, entry.date
             if entry.metadata is not None:
-                status, date = _recorded(self._read(entry.metadata).body, status, date)
+                status, date = _status_and_time(self._read(entry.metadata).body, status, date)
             screenshot = None if entry.screenshot is None else self._read(entry.screenshot).body
             try:
                 yield FoundPage(
@@ -231,7 +231,7 @@ def _check_end(path: Path) -> None:
         raise EOFError("it ends within the next one")
 
 
-def _recorded(
+def _status_and_time(
     metadata: bytes, status: int | None, date: str | None
 ) -> tuple[int | None, str | None]:
     """Return status and time by the record of a capture, if it is one."""

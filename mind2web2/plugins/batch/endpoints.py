@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
 
+import aiohttp
 from pydantic import BaseModel, ValidationError
 
 from mind2web2.errors import UsageError
 from mind2web2.llm_client.failures import RequestFailedError
 from mind2web2.llm_client.http_pool import (
-    MOST_REPLY_BYTES,
+    MAX_REPLY_BYTES,
     HttpPool,
     PoolPerLoop,
     RequestContent,
@@ -38,10 +39,10 @@ from mind2web2.utils.shown_text import start_of
 log = logging.getLogger(__name__)
 
 # The lower of both providers' limits; the bytes leave room for what an upload adds.
-MOST_REQUESTS_A_FILE = 50_000
-MOST_BYTES_A_FILE = 190_000_000
+MAX_REQUESTS_A_FILE = 50_000
+MAX_BYTES_A_FILE = 190_000_000
 # An average of results: more than the longest output of any model in JSON.
-_MOST_BYTES_A_REPLY = 1_000_000
+_MAX_BYTES_A_REPLY = 1_000_000
 
 _NAME = "mind2web2_job"
 _OVER = frozenset({"completed", "failed", "expired", "cancelled"})
@@ -147,8 +148,6 @@ class BatchEndpoints:
 
     async def upload(self, path: Path) -> str:
         """Upload a job's input and return the file's id once a job may name it."""
-        import aiohttp  # takes half a second
-
         file = await asyncio.to_thread(path.open, "rb")
         with file:
             form = aiohttp.FormData({"purpose": "batch"})
@@ -156,7 +155,7 @@ class BatchEndpoints:
             uploaded = await self._reply(_File, "POST", "/files", RequestContent(form=form))
         while uploaded.status in _FILE_PENDING:
             await asyncio.sleep(_FILE_WAIT_S)
-            uploaded = await self._reply(_File, "GET", f"/files/{_quoted(uploaded.id)}")
+            uploaded = await self._reply(_File, "GET", f"/files/{_quote(uploaded.id)}")
         if uploaded.status == "error":
             raise RequestFailedError(f"the provider cannot read the uploaded file {uploaded.id}")
         return uploaded.id
@@ -189,11 +188,12 @@ class BatchEndpoints:
 
     async def report(self, batch_id: str) -> BatchReport:
         """Return the state of a job."""
-        return await self._reply(BatchReport, "GET", f"/batches/{_quoted(batch_id)}")
+        return await self._reply(BatchReport, "GET", f"/batches/{_quote(batch_id)}")
 
     async def cancel(self, batch_id: str) -> None:
         """Ask the provider to stop a job."""
-        await self._pool.request("POST", f"/batches/{_quoted(batch_id)}/cancel")
+        pool = await self._pools.here()
+        await pool.request("POST", f"/batches/{_quote(batch_id)}/cancel")
 
     async def download(self, file_id: str, path: Path, most_bytes: int) -> None:
         """Append a file of results to the one at ``path``, piece by piece.
@@ -201,7 +201,8 @@ class BatchEndpoints:
         Raises:
             RequestFailedError: the file cannot be fetched, or is larger than ``most_bytes``.
         """
-        content = self._pool.chunks(f"/files/{_quoted(file_id)}/content")
+        pool = await self._pools.here()
+        content = pool.chunks(f"/files/{_quote(file_id)}/content")
         size_bytes = 0
         async with aclosing(content) as chunks:
             async for chunk in chunks:
@@ -215,15 +216,12 @@ class BatchEndpoints:
 
     async def delete(self, file_id: str) -> None:
         """Delete a file at the provider."""
-        await self._pool.request("DELETE", f"/files/{_quoted(file_id)}")
+        pool = await self._pools.here()
+        await pool.request("DELETE", f"/files/{_quote(file_id)}")
 
     async def close(self) -> None:
         """Close the connection pool."""
         await self._pools.close()
-
-    @property
-    def _pool(self) -> HttpPool:
-        return self._pools.here()
 
     async def _list(self, limit: int, after: str | None = None) -> _Page:
         query: dict[str, int | str] = {"limit": limit}
@@ -239,7 +237,8 @@ class BatchEndpoints:
         content: RequestContent | None = None,
     ) -> Part:
         content = content or RequestContent()
-        reply = await self._pool.request(method, path, content)
+        pool = await self._pools.here()
+        reply = await pool.request(method, path, content)
         try:
             return kind.model_validate_json(reply.content)
         except ValidationError:
@@ -276,8 +275,8 @@ class BatchPace:
     pause_s: float = 1.0
     first_poll_s: float = 5.0
     longest_poll_s: float = 60.0
-    most_requests: int = MOST_REQUESTS_A_FILE
-    most_bytes: int = MOST_BYTES_A_FILE
+    most_requests: int = MAX_REQUESTS_A_FILE
+    most_bytes: int = MAX_BYTES_A_FILE
     retry: RetryPolicy = field(
         default=RetryPolicy(tries=200, total_s=3600.0, request_timeout_s=60.0)
     )
@@ -323,7 +322,7 @@ class BatchTransfer:
                 raise
             await asyncio.sleep(SECOND_CONNECTION_S)
             if failure.is_sent:
-                await self._retried(self._endpoints.check)
+                await self._retry(self._endpoints.check)
             else:
                 await _in_time(self._endpoints.check, timeout_s)
 
@@ -334,7 +333,7 @@ class BatchTransfer:
             RequestFailedError: the job was not started. If the failure is temporary, the job may
                 exist all the same, and its record stays for a later run to look for it.
         """
-        file_id = await self._retried(
+        file_id = await self._retry(
             lambda: self._endpoints.upload(job_input.path),
             self._pace.transfer_timeout_s,
         )
@@ -351,20 +350,20 @@ class BatchTransfer:
             return found or await self._endpoints.create(file_id, record.name)
 
         try:
-            report = await self._retried(create)
+            report = await self._retry(create)
         except RequestFailedError as failure:
             if not failure.can_pass:
                 await asyncio.to_thread(self._folder.remove, record)
                 await self._delete(file_id)
             raise
-        return await self._confirmed(record, report)
+        return await self._save_confirmation(record, report)
 
     async def found(self, record: JobRecord) -> JobRecord | None:
         """Return the record with the provider's name in it, ``None`` if the provider has no such job."""
         if record.batch_id is not None:
             return record
-        report = await self._retried(lambda: self._find(record))
-        return None if report is None else await self._confirmed(record, report)
+        report = await self._retry(lambda: self._find(record))
+        return None if report is None else await self._save_confirmation(record, report)
 
     async def end_of(self, record: JobRecord, progress: JobProgress) -> BatchReport:
         """Wait until a job has ended, download its results and return the last report.
@@ -376,7 +375,7 @@ class BatchTransfer:
         wait_s = self._pace.first_poll_s
         while True:
             try:
-                report = await self._retried(lambda: self._endpoints.report(batch_id))
+                report = await self._retry(lambda: self._endpoints.report(batch_id))
             except RequestFailedError as failure:
                 if failure.status == 404:
                     return BatchReport(id=batch_id, status="unknown to the provider")
@@ -386,7 +385,7 @@ class BatchTransfer:
                 break
             await asyncio.sleep(wait_s)
             wait_s = min(wait_s * _POLL_GROWTH, self._pace.longest_poll_s)
-        await self._retried(lambda: self._fetch(record, report), self._pace.transfer_timeout_s)
+        await self._retry(lambda: self._fetch(record, report), self._pace.transfer_timeout_s)
         return report
 
     async def cancel(self, record: JobRecord) -> None:
@@ -400,7 +399,7 @@ class BatchTransfer:
             return
         batch_id = str(found.batch_id)
         try:
-            await self._retried(lambda: self._endpoints.cancel(batch_id))
+            await self._retry(lambda: self._endpoints.cancel(batch_id))
         except RequestFailedError as failure:
             if failure.status not in _NOT_TO_BE_CANCELLED:
                 raise
@@ -424,7 +423,7 @@ class BatchTransfer:
         # A day: the provider's clock may differ from ours.
         return await self._endpoints.find(record.name, record.created_s - _DAY_S)
 
-    async def _confirmed(self, record: JobRecord, report: BatchReport) -> JobRecord:
+    async def _save_confirmation(self, record: JobRecord, report: BatchReport) -> JobRecord:
         confirmed = record.model_copy(update={"batch_id": report.id})
         await asyncio.to_thread(self._folder.save, confirmed)
         return confirmed
@@ -432,7 +431,7 @@ class BatchTransfer:
     async def _fetch(self, record: JobRecord, report: BatchReport) -> None:
         path = self._folder.results_path(record)
         part = path.with_suffix(".part")
-        most_bytes = MOST_REPLY_BYTES + len(record.questions) * _MOST_BYTES_A_REPLY
+        most_bytes = MAX_REPLY_BYTES + len(record.questions) * _MAX_BYTES_A_REPLY
         await asyncio.to_thread(part.write_bytes, b"")
         try:
             for file_id in (report.output_file_id, report.error_file_id):
@@ -443,7 +442,7 @@ class BatchTransfer:
         finally:
             await asyncio.to_thread(part.unlink, missing_ok=True)
 
-    async def _retried(
+    async def _retry(
         self, call: Callable[[], Awaitable[Answer]], timeout_s: float | None = None
     ) -> Answer:
         """Return the result of a call, with retries for as long as an outage may last."""
@@ -473,7 +472,7 @@ class BatchTransfer:
             await asyncio.sleep(pause_s)
 
 
-def _quoted(provider_id: str) -> str:
+def _quote(provider_id: str) -> str:
     return quote(provider_id, safe="")
 
 

@@ -56,7 +56,7 @@ _STATUS_OF_CODE = {
     "insufficient_quota": 402,
 }
 # Most jobs that a question is sent with, if each fails temporarily.
-_MOST_ROUNDS = 4
+_MAX_ROUNDS = 4
 
 
 class TokensWaitingError(RequestFailedError):
@@ -163,7 +163,7 @@ class BatchJobs:
             RequestFailedError: the job has no line for it.
             JudgeError: the job's results are unknown, or it cannot be sent.
         """
-        question = await self._collector.named(custom_id, make_body)
+        question = await self._collector.identify(custom_id, make_body)
         # Two callers with the same question need a reply each.
         while (earlier := self._waiting.get(question)) is not None:
             await asyncio.wait({earlier})
@@ -223,9 +223,9 @@ class BatchJobs:
             created_s=time.time(),
             questions=questions,
         )
-        return self._opened(record, JobProgress(record.number, len(questions), record.created_s))
+        return self._open_job(record, JobProgress(record.number, len(questions), record.created_s))
 
-    def _opened(self, record: JobRecord, progress: JobProgress) -> _Job:
+    def _open_job(self, record: JobRecord, progress: JobProgress) -> _Job:
         job = _Job(record, progress)
         self.progress.append(progress)
         self._open.update(dict.fromkeys(job.questions, job))
@@ -236,11 +236,11 @@ class BatchJobs:
             self._open.pop(question, None)
 
     def _follow(self, job: _Job) -> None:
-        task = self._start(self._followed(job))
+        task = self._start(self._follow_job(job))
         self._following.add(task)
         task.add_done_callback(self._following.discard)
 
-    async def _followed(self, job: _Job) -> None:
+    async def _follow_job(self, job: _Job) -> None:
         try:
             report = await self._transfer.end_of(job.record, job.progress)
         except RequestFailedError as failure:
@@ -352,15 +352,15 @@ class BatchJobs:
         else:
             count = len(record.questions)
             progress = JobProgress(record.number, count, record.created_s, True, "in progress")
-            self._follow(self._opened(found, progress))
+            self._follow(self._open_job(found, progress))
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._note_end)
         return task
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _note_end(self, task: asyncio.Task[None]) -> None:
         """Fail all waiting questions if a task of ours broke."""
         self._tasks.discard(task)
         error = None if task.cancelled() else task.exception()
@@ -411,7 +411,7 @@ class _Rounds(Attempts):
 
     async def send(self, request: Callable[[], Awaitable[Completion]]) -> Completion:
         """Return the completion of a request."""
-        for number in range(1, _MOST_ROUNDS + 1):
+        for number in range(1, _MAX_ROUNDS + 1):
             try:
                 async with self._limit:
                     try:
@@ -424,7 +424,7 @@ class _Rounds(Attempts):
                     self.made += 1
                     return completion
             except RequestFailedError as failure:
-                if not failure.can_pass or number == _MOST_ROUNDS:
+                if not failure.can_pass or number == _MAX_ROUNDS:
                     raise
                 log.info("asked again in another batch reason=%s", failure)
                 self._retries.note(failure.kind)

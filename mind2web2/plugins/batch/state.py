@@ -17,21 +17,19 @@ from collections.abc import (
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
+from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mind2web2.errors import ResultWriteError, UsageError
 from mind2web2.llm_client.failures import RequestFailedError, failure_from_body
-from mind2web2.llm_client.http_pool import MOST_REPLY_BYTES
+from mind2web2.llm_client.http_pool import MAX_REPLY_BYTES
 from mind2web2.llm_client.openai_protocol import read_completion
 from mind2web2.llm_client.transport import Completion, JsonBody, ReplyPart
 from mind2web2.utils.aio import to_the_end
 from mind2web2.utils.files import read_regular_file, write_whole
 from mind2web2.utils.shown_text import one_line
-
-if TYPE_CHECKING:
-    from filelock import FileLock
 
 log = logging.getLogger(__name__)
 
@@ -165,8 +163,6 @@ class BatchFolder:
             UsageError: another run uses the folder; two would pay for the same questions twice.
             ResultWriteError: the folder cannot be written.
         """
-        from filelock import FileLock, Timeout
-
         try:
             self._path.mkdir(parents=True, exist_ok=True)
             lock = FileLock(self._path / ".lock")
@@ -261,10 +257,10 @@ class BatchFolder:
 
 def _lines(file: BinaryIO) -> Iterator[bytes]:
     """Yield the lines of a file; of one that is larger than any reply only a part, which is no JSON."""
-    while line := file.readline(MOST_REPLY_BYTES):
+    while line := file.readline(MAX_REPLY_BYTES):
         rest = line
         while rest and not rest.endswith(b"\n"):
-            rest = file.readline(MOST_REPLY_BYTES)
+            rest = file.readline(MAX_REPLY_BYTES)
             line = line[:1] if rest else line
         yield line
 
@@ -284,17 +280,17 @@ class Collector:
         self._encoding = asyncio.Lock()
         self._changed = asyncio.Event()
 
-    async def named(self, custom_id: str, make_body: Callable[[], JsonBody]) -> Question:
+    async def identify(self, custom_id: str, make_body: Callable[[], JsonBody]) -> Question:
         """Return the identity of a question."""
-        sha256 = await self._encoded(asyncio.to_thread(lambda: make_body().sha256()))
+        sha256 = await self._encode(asyncio.to_thread(lambda: make_body().sha256()))
         return custom_id or sha256, sha256
 
     async def add(self, question: Question, make_body: Callable[[], JsonBody]) -> None:
         """Write a question into the input of the next job; its body is not kept in memory."""
         self._arrivals += 1
-        await self._encoded(self._write(question, make_body))
+        await self._encode(self._write(question, make_body))
 
-    async def _encoded(self, work: Coroutine[Any, Any, Value]) -> Value:
+    async def _encode(self, work: Coroutine[Any, Any, Value]) -> Value:
         self._arriving += 1
         try:
             async with self._encoding:

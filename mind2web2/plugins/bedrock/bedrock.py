@@ -79,7 +79,8 @@ class BedrockTransport(ClaudeTransport):
         content = json_bytes({"anthropic_version": VERSION, **body})
         path = f"/model/{quote(model, safe=':;')}/invoke"
         request = RequestContent(json_body=content, headers=self._sign(path, content))
-        return await self._pools.here().request("POST", path, request)
+        pool = await self._pools.here()
+        return await pool.request("POST", path, request)
 
     def _sign(self, path: str, content: bytes) -> Mapping[str, str]:
         """Return the headers of a request, its signature among them."""

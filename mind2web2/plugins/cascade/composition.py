@@ -65,10 +65,10 @@ class CascadeSpec(ComposedSpec):
         decides = second_judge_decides(known[:FIRST_VOTES], is_gate)
         return FIRST_VOTES, votes * decides
 
-    def priced(self, prices: Mapping[str, OwnPrice]) -> CascadeSpec:
+    def with_prices(self, prices: Mapping[str, OwnPrice]) -> CascadeSpec:
         """Return the judges with the user's prices by model."""
-        strong = super().priced(prices)
-        return self.of(strong, self.first.priced(prices))
+        strong = super().with_prices(prices)
+        return self.of(strong, self.first.with_prices(prices))
 
     def record(self, endpoint: str | None = None) -> JudgeRecord:
         """Return both judges as results record them."""
@@ -183,7 +183,7 @@ class CascadeOfAnswer(AnswerJudge):
         """Return the votes that decide a claim."""
         return await votes_of_two(self.first, self, ballot)
 
-    def named(self, model: str) -> AnswerJudge:
+    def for_model(self, model: str) -> AnswerJudge:
         """Return the judge of a model that votes on claims."""
         return self.first if model == self.first.voters[0] else self
 
@@ -232,7 +232,7 @@ class Cascade:
         first = only_fitting(asked, servers, stored)
         return CascadeSpec.of(strong, _replayed(first.model, first.endpoint, first.max_images))
 
-    def replayed(self, record: JudgeRecord, judge: JudgeSpec) -> CascadeSpec:
+    def as_replay(self, record: JudgeRecord, judge: JudgeSpec) -> CascadeSpec:
         """Return the judges of a result for a replay."""
         server = server_named(record.first_endpoint)
         return CascadeSpec.of(judge, _replayed(str(record.first_model), server, record.max_images))
@@ -269,7 +269,7 @@ def cascade(strong: JudgeSpec, first: str) -> JudgeSpec:
         UsageError: they are not two models, or the server cannot be used.
     """
     try:
-        models = JudgeCascade.parsed(f"{first},{strong.model}")
+        models = JudgeCascade.parse(f"{first},{strong.model}")
     except ValueError as error:
         raise UsageError(
             f"first is {first!r} beside the model {strong.model!r}: {error}"

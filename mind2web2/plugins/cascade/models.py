@@ -25,7 +25,7 @@ class JudgeCascade:
     server: str | None = None
 
     @classmethod
-    def parsed(cls, text: str) -> JudgeCascade:
+    def parse(cls, text: str) -> JudgeCascade:
         """Return the two judges of ``CHEAP,STRONG`` or ``CHEAP@SERVER,STRONG``.
 
         Raises:

@@ -28,10 +28,10 @@ class CascadeSettings(PluginSettings):
             "model decides where those votes differ or a critical leaf would fail, and does all "
             "extraction. Write CHEAP@SERVER if the cheap model has its own server, an address or "
             "a file as for --judge_pool. Results name both models",
-            parse=JudgeCascade.parsed,
+            parse=JudgeCascade.parse,
             metavar="CHEAP,STRONG",
             group="judge",
-            in_file=InFile('"gpt-5-nano,gpt-5"', (str,), JudgeCascade.parsed),
+            in_file=InFile('"gpt-5-nano,gpt-5"', (str,), JudgeCascade.parse),
             is_secret=True,
             names_judge=True,
             see="cost-and-speed.md#two-judges",

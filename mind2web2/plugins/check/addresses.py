@@ -55,12 +55,12 @@ def addresses_in(text: str) -> list[Address]:
     """Return the addresses of a text in order; those within the name of a link count as its name."""
     links = [*_anchors(text), *_links(text), *_reference_links(text)]
     links = _outermost(links)
-    rest = _blanked(text, links)
+    rest = _blank_out(text, links)
     bare = [Address(span.start, span.end, span.url) for span in url_spans(rest)]
     bare = [each for each in bare if "." in each.url or "localhost" in each.url]
-    rest = _blanked(rest, bare)
+    rest = _blank_out(rest, bare)
     identifiers = list(_identifiers(rest))
-    rest = _blanked(rest, identifiers)
+    rest = _blank_out(rest, identifiers)
     without_scheme = [
         Address(span.start, span.end, span.url)
         for span in bare_addresses(rest)
@@ -88,7 +88,7 @@ def _outermost(links: Iterable[Address]) -> list[Address]:
     return outermost
 
 
-def _blanked(text: str, addresses: Iterable[Address]) -> str:
+def _blank_out(text: str, addresses: Iterable[Address]) -> str:
     pieces, position = [], 0
     for address in addresses:
         pieces += [text[position : address.start], " " * (address.end - address.start)]

@@ -33,7 +33,7 @@ _HARD_BREAK = re.compile(r"(?: {2,}|\\|<br\s*/?>)$")
 _SENTENCE_END = re.compile(r"[.!?。！？:：;,，、]\W*$")
 _MAX_SHORT_LINE = 50
 # A higher number begins an item only behind the one before it.
-_MOST_ANYWHERE = 999
+_MAX_NUMBER_ANYWHERE = 999
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,25 +108,25 @@ class _Cutter:
         while number < len(self._lines):
             taken, found = self._special(number)
             if taken:
-                yield from self._closed()
+                yield from self._close()
                 yield from found
                 number += taken
                 continue
             line = self._lines[number]
             if not line.text.strip():
-                yield from self._closed()
+                yield from self._close()
             elif _UNDERLINE.fullmatch(line.text) and self._is_one_line(number):
                 opened = self._open
                 assert opened is not None
                 self._open = None
                 yield replace(opened, kind="heading", level=2 - ("=" in line.text))
             elif _RULE.fullmatch(line.text):
-                yield from self._closed()
+                yield from self._close()
                 yield Block("rule", line.start, line.end)
             else:
                 yield from self._text_line(line)
             number += 1
-        yield from self._closed()
+        yield from self._close()
 
     def _special(self, number: int) -> tuple[int, list[Block]]:
         """Return how many lines a heading, code or a table takes, and its blocks."""
@@ -184,12 +184,12 @@ class _Cutter:
         content = line.text[prefix.end() :].rstrip()
         start = line.start + prefix.end()
         if item := self._item(content):
-            yield from self._closed()
+            yield from self._close()
             self._open = Block(
                 "item", start + item.end(), start + len(content), number=item[1] or ""
             )
         elif self._open is None or self._starts_anew(line.text, content):
-            yield from self._closed()
+            yield from self._close()
             self._open = Block("paragraph", start, start + len(content))
         else:
             self._open = replace(self._open, end=start + len(content))
@@ -201,7 +201,7 @@ class _Cutter:
         if item is None or item[1] is None:
             return item
         number = int(item[1])
-        if number > _MOST_ANYWHERE and number != self._last_number + 1:
+        if number > _MAX_NUMBER_ANYWHERE and number != self._last_number + 1:
             return None
         self._last_number = number
         return item
@@ -223,7 +223,7 @@ class _Cutter:
         is_start = content[:1].isupper() or content.startswith("[")
         return is_title and is_start and not line.startswith("  ")
 
-    def _closed(self) -> Iterator[Block]:
+    def _close(self) -> Iterator[Block]:
         if self._open is not None:
             yield self._open
         self._open = None

@@ -12,13 +12,14 @@ from pathlib import Path
 from rich.console import Console
 
 from mind2web2.cli.console import line, plain_console
-from mind2web2.cli.displays import CrawlDisplay
+from mind2web2.cli.crawl_display import CrawlDisplay
 from mind2web2.cli.estimate import print_estimate
-from mind2web2.cli.evaluate import prepared
+from mind2web2.cli.evaluate import prepare_settings
 from mind2web2.cli.evaluate_run import run_evaluation
 from mind2web2.cli.event_loop import run_to_exit
 from mind2web2.cli.settings_file import settings_of
-from mind2web2.pages.crawl import AgentCache, CrawlProgress
+from mind2web2.pages.cited_pages import AgentCache
+from mind2web2.pages.crawl import CrawlProgress
 from mind2web2.plugins.check.figures import Bound
 from mind2web2.plugins.check.findings import CheckedReport, checked_report
 from mind2web2.plugins.check.hints import hints_of
@@ -157,7 +158,7 @@ def _status_of(
     for output in options.output:
         check_ending(output, has_judge)
     command = _Command(
-        prepared(given),
+        prepare_settings(given),
         plain_console(),
         has_judge=has_judge,
         has_key=has_key,
@@ -193,7 +194,7 @@ class _Command:
         settings = check.settings(self.settings)
         if settings.captures_pages and not settings.estimate:
             self._capture(check, settings)
-        return self._judged(check, settings) if self.has_judge else self._hinted(check)
+        return self._judge(check, settings) if self.has_judge else self._print_hints(check)
 
     def _capture(self, check: Check, settings: RunSettings) -> None:
         progress = CrawlProgress()
@@ -212,7 +213,7 @@ class _Command:
         if problems and all(problem.startswith("invented") for problem in problems):
             line(self.console, _NO_HOST)
 
-    def _hinted(self, check: Check) -> int:
+    def _print_hints(self, check: Check) -> int:
         hints = hints_of(check.read, {page.source: page for page in check.source_pages()})
         print_hints(self.console, check.name, check.read, hints)
         for output in self.outputs:
@@ -222,7 +223,7 @@ class _Command:
             line(self.console, _NO_KEY)
         return 0
 
-    def _judged(self, check: Check, settings: RunSettings) -> int:
+    def _judge(self, check: Check, settings: RunSettings) -> int:
         work = select_work(check.paths, check.name)
         if settings.estimate:
             return print_estimate(settings, check.name, check.paths, work)

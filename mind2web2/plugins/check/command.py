@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mind2web2.cli.options import Subcommands, add_settings
-from mind2web2.pages.crawl import DEFAULT_ARCHIVE_URL
+from mind2web2.pages.archive import DEFAULT_ARCHIVE_URL
 from mind2web2.runs.settings import all_settings
 
 _DESCRIPTION = """\
@@ -26,28 +26,22 @@ REPORT is markdown, HTML, DOCX, PDF, or - for standard input.
 # These belong to agents and tasks, which a check has not.
 _NOT_OF_CHECKS = frozenset(
     (
-        *(
-            "agent_name",
-            "task_ids",
-            "answer_folder",
-            "eval_scripts_root",
-            "eval_version",
-        ),
-        *(
-            "eval_results_root",
-            "cache_root",
-            "shard",
-            "dump_cache",
-            "max_concurrent_tasks",
-        ),
-        *(
-            "max_concurrent_answers",
-            "quiet",
-            "strict",
-            "script_env",
-            "engine",
-            "ray_address",
-        ),
+        "agent_name",
+        "task_ids",
+        "answer_folder",
+        "eval_scripts_root",
+        "eval_version",
+        "eval_results_root",
+        "cache_root",
+        "shard",
+        "dump_cache",
+        "max_concurrent_tasks",
+        "max_concurrent_answers",
+        "quiet",
+        "strict",
+        "script_env",
+        "engine",
+        "ray_address",
     )
 )
 

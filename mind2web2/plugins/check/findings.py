@@ -69,7 +69,7 @@ def checked_report(name: str, read: ReadReport, result: ResultFile) -> CheckedRe
         figures=figures_of(statements),
         unresolved=read.unresolved,
         uncited=read.uncited,
-        invented=_invented(statements),
+        invented=_invented_sources(statements),
         contaminated=contaminated,
         precision_without=_precision_without(statements, set(contaminated)),
         judge=result.judge_model,
@@ -85,7 +85,7 @@ def _precision_without(statements: list[StatementVerdict], sources: set[str]) ->
     return figures_of(others)["precision"]
 
 
-def _invented(statements: list[StatementVerdict]) -> list[str]:
+def _invented_sources(statements: list[StatementVerdict]) -> list[str]:
     sources = [
         source.source
         for statement in statements

@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mind2web2.capture.page.office import office_html
+from lxml import html as lxml_html
+
+from mind2web2.capture.page.documents import office_html
 from mind2web2.errors import DocumentError, UsageError
 from mind2web2.plugins.check.pdf import pdf_markdown
 from mind2web2.utils.text import as_unicode_text
@@ -37,24 +39,38 @@ _AROUND = {
 }
 _BLOCKS = frozenset(
     (
-        *("p", "div", "section", "article", "header", "footer", "main", "aside", "pre"),
-        *(
-            "blockquote",
-            "figure",
-            "figcaption",
-            "ul",
-            "ol",
-            "dl",
-            "dt",
-            "dd",
-            "address",
-        ),
+        "p",
+        "div",
+        "section",
+        "article",
+        "header",
+        "footer",
+        "main",
+        "aside",
+        "pre",
+        "blockquote",
+        "figure",
+        "figcaption",
+        "ul",
+        "ol",
+        "dl",
+        "dt",
+        "dd",
+        "address",
     )
 )
 _UNSEEN = frozenset(
     (
-        *("script", "style", "template", "noscript", "head", "title", "nav", "button"),
-        *("svg", "iframe"),
+        "script",
+        "style",
+        "template",
+        "noscript",
+        "head",
+        "title",
+        "nav",
+        "button",
+        "svg",
+        "iframe",
     )
 )
 
@@ -115,8 +131,6 @@ def _as_text(data: bytes, name: str) -> str:
 
 def html_text(page: str | bytes) -> str:
     """Return a page as markdown: its headings, lists, tables and links."""
-    from lxml import html as lxml_html
-
     if isinstance(page, str):
         page = page.encode("utf-8", "replace")
     parser = lxml_html.HTMLParser(encoding="utf-8", remove_comments=True, huge_tree=True)

@@ -84,7 +84,7 @@ _INDEXED = re.compile(r"(?:^|[^\w.’'\s]|(?<!\d)\s)[a-zA-Z]$|_$")
 # "Their outer layer 8" has a mark, "in layer 8" has not.
 _IS_DESCRIBED = re.compile(r"\b(?:an?|the|its|their|this|our)\s+(?:[\w-]+\s+){1,3}$")
 _INTERVAL = re.compile(r"(?:interval|range|within|∈|\bci:?|=)\s*$", re.IGNORECASE)
-_MOST_DIGITS = 3
+_MAX_DIGITS = 3
 _UNIT = re.compile(r"(?:\b[^\W\d_]{1,2}|\d|[μµΩ°%])\Z")
 
 
@@ -138,14 +138,14 @@ class CitationFinder:
             if self._is_free(*match.span()):
                 self._take(*match.span())
         found += self._matches(_CITE_BEGIN, lambda match: Citation(*match.span()))
-        found += self._matches(_CITE, lambda match: self._numbered(match, match[1]))
+        found += self._matches(_CITE, lambda match: self._citation_of_numbers(match, match[1]))
         found += self._matches(_FOOTNOTE, self._footnote)
-        found += self._matches(_RAISED, self._raised)
-        found += self._matches(_BRACKETS, self._bracketed)
-        found += self._matches(_KEYS, self._keyed)
+        found += self._matches(_RAISED, self._read_raised)
+        found += self._matches(_BRACKETS, self._read_bracket)
+        found += self._matches(_KEYS, self._citation_of_keys)
         found += self._matches(
             _WORDED,
-            lambda match: self._numbered(match, ",".join(_NUMBER.findall(match[1]))),
+            lambda match: self._citation_of_numbers(match, ",".join(_NUMBER.findall(match[1]))),
         )
         found += self._matches(_SUPERSCRIPT, self._superscript)
         has_plain_marks = self._lists.numbers and not any(
@@ -182,7 +182,7 @@ class CitationFinder:
             self._take(address.start, address.end)
             return Citation(address.start, address.end)
         number = _NUMBERED_NAME.fullmatch(address.name or "")
-        if number and any(map(_is_long, _expanded(number[1]))):
+        if number and any(map(_is_long, _expand(number[1]))):
             # Most are years, which are words of the sentence.
             number = None
         if not address.url:
@@ -191,7 +191,7 @@ class CitationFinder:
                 return None
             self._take(address.start, address.end)
             mark = _as_mark(self._text[address.start : address.end], address.name)
-            return self._cited(address.start, address.end, mark, number[1])
+            return self._number_citation(address.start, address.end, mark, number[1])
         self._take(address.start, address.end)
         mark = f"[{address.label}]" if address.label.isdigit() else ""
         mark = _as_mark("", address.name) if number else mark
@@ -206,11 +206,11 @@ class CitationFinder:
         after = self._text[address.end : address.end + 2].lstrip()
         return before[-1:] in tuple("([（;；") and after[:1] in tuple(")]）;；,")
 
-    def _cited(self, start: int, end: int, mark: str, numbers: str) -> Citation:
+    def _number_citation(self, start: int, end: int, mark: str, numbers: str) -> Citation:
         """Return the citation of one or more numbers."""
         addresses: list[str] = []
         missing: list[str] = []
-        wanted = _expanded(numbers)
+        wanted = _expand(numbers)
         for number in wanted:
             entry = self._lists.entry(number, start)
             if entry is not None and entry.addresses:
@@ -221,15 +221,15 @@ class CitationFinder:
             missing = [mark]
         return Citation(start, end, mark, tuple(dict.fromkeys(addresses)), tuple(missing))
 
-    def _numbered(self, match: re.Match[str], numbers: str) -> Citation:
-        return self._cited(*match.span(), match[0].replace("\\", ""), numbers)
+    def _citation_of_numbers(self, match: re.Match[str], numbers: str) -> Citation:
+        return self._number_citation(*match.span(), match[0].replace("\\", ""), numbers)
 
     def _footnote(self, match: re.Match[str]) -> Citation | None:
         entry = self._lists.entry(f"^{match[1]}", match.start())
         addresses = entry.addresses if entry else ()
         return Citation(*match.span(), match[0], addresses, () if addresses else (match[0],))
 
-    def _keyed(self, match: re.Match[str]) -> Citation | None:
+    def _citation_of_keys(self, match: re.Match[str]) -> Citation | None:
         """Return the citation of keys such as ``[Roe20]``, if a list has them all."""
         keys = re.split(r"\s*[,;]\s*", match[1])
         entries = [self._lists.entry(key, match.start()) for key in keys]
@@ -237,14 +237,18 @@ class CitationFinder:
             return None
         return _by_entry(*match.span(), match[0], entries)
 
-    def _bracketed(self, match: re.Match[str]) -> Citation | None:
+    def _read_bracket(self, match: re.Match[str]) -> Citation | None:
         numbers = next(group for group in match.groups() if group)
-        return None if self._is_look_alike(match, numbers) else self._numbered(match, numbers)
+        return (
+            None
+            if self._is_look_alike(match, numbers)
+            else self._citation_of_numbers(match, numbers)
+        )
 
     def _is_look_alike(self, match: re.Match[str], numbers: str) -> bool:
         """Tell whether numbers in brackets are an index, an interval or part of a formula."""
         before = self._text[max(0, match.start() - 30) : match.start()]
-        wanted = _expanded(numbers)
+        wanted = _expand(numbers)
         listed = [self._lists.has(number) for number in wanted]
         is_index = match[0][0] == "[" and _INDEXED.search(before)
         is_double = before.endswith("[") and self._text[match.end() : match.end() + 1] == "]"
@@ -258,14 +262,14 @@ class CitationFinder:
         is_pair = len(wanted) == 2 and "," in numbers
         return is_unknown or (is_pair and bool(_INTERVAL.search(before)))
 
-    def _raised(self, match: re.Match[str]) -> Citation | None:
+    def _read_raised(self, match: re.Match[str]) -> Citation | None:
         numbers = match[1] or match[2]
         before = self._text[max(0, match.start() - 5) : match.start()]
-        is_listed = all(map(self._lists.has, _expanded(numbers)))
+        is_listed = all(map(self._lists.has, _expand(numbers)))
         if not is_listed or _UNIT.search(before):
             return None
         mark = re.sub(r"</?sup>|[\^\\\s]", "", match[0], flags=re.IGNORECASE)
-        return self._cited(*match.span(), mark, numbers)
+        return self._number_citation(*match.span(), mark, numbers)
 
     def _superscript(self, match: re.Match[str]) -> Citation | None:
         start, end = match.span()
@@ -274,9 +278,9 @@ class CitationFinder:
         numbers = match[0].translate(_FROM_SUPERSCRIPT)
         if not before.strip() or before[-1] in " \n\t⁻⁺" or _UNIT.search(before) or after.isalpha():
             return None
-        if not all(map(self._lists.has, _expanded(numbers))):
+        if not all(map(self._lists.has, _expand(numbers))):
             return None
-        return self._cited(start, end, match[0], numbers)
+        return self._number_citation(start, end, match[0], numbers)
 
     def _cells_of_numbers(self) -> Iterator[Citation]:
         """Yield the numbers that stand alone in a column of sources: each cites its row."""
@@ -293,9 +297,9 @@ class CitationFinder:
             for is_source, (start, end) in zip(columns.get(block.table, []), cells, strict=False):
                 numbers = self._text[start:end]
                 is_number = re.fullmatch(_RANGE, numbers) and self._is_free(start, end)
-                if is_source and is_number and any(map(self._lists.has, _expanded(numbers))):
+                if is_source and is_number and any(map(self._lists.has, _expand(numbers))):
                     self._take(start, end)
-                    yield self._cited(start, end, numbers, numbers)
+                    yield self._number_citation(start, end, numbers, numbers)
 
     def _by_author(self) -> Iterator[Citation]:
         entries = [each for each in self._lists.entries if each.years]
@@ -332,23 +336,23 @@ class CitationFinder:
 
     def _plain_numbers(self) -> Iterator[Citation]:
         """Yield numbers that an export glued to the sentence, or that stand behind it."""
-        ends = list(self._matches(_GLUED, self._glued_to_punctuation))
+        ends = list(self._matches(_GLUED, self._read_after_punctuation))
         yield from ends
         if len(ends) >= 3:
-            yield from self._matches(_GLUED, self._glued_to_word)
-            yield from self._matches(_SPACED, self._spaced)
+            yield from self._matches(_GLUED, self._read_after_word)
+            yield from self._matches(_SPACED, self._read_after_space)
         if not ends:
             yield from self._matches(_IN_PARENTHESES, self._plain)
 
     def _plain(self, match: re.Match[str]) -> Citation | None:
         """Return the citation if all its numbers are in a list and it stands in prose."""
-        if not all(map(self._lists.has, _expanded(match[1]))):
+        if not all(map(self._lists.has, _expand(match[1]))):
             return None
         in_brackets = match.re is _IN_PARENTHESES
         start, end = match.start(1) - in_brackets, match.end(1) + in_brackets
-        return self._cited(start, end, self._text[start:end], match[1])
+        return self._number_citation(start, end, self._text[start:end], match[1])
 
-    def _glued_to_punctuation(self, match: re.Match[str]) -> Citation | None:
+    def _read_after_punctuation(self, match: re.Match[str]) -> Citation | None:
         before = self._text[max(0, match.start() - 40) : match.start()]
         if before[-1].islower():
             return None
@@ -373,11 +377,11 @@ class CitationFinder:
             return None
         return self._plain(match)
 
-    def _glued_to_word(self, match: re.Match[str]) -> Citation | None:
+    def _read_after_word(self, match: re.Match[str]) -> Citation | None:
         before = self._text[max(0, match.start() - 40) : match.start()]
         return self._plain(match) if re.search(r"(?:^|[\s(“\"])[a-z]{4,}$", before) else None
 
-    def _spaced(self, match: re.Match[str]) -> Citation | None:
+    def _read_after_space(self, match: re.Match[str]) -> Citation | None:
         before = self._text[max(0, match.start() - 40) : match.start()]
         word = re.search(r"([^\s(]+)$", before)
         if word is None:
@@ -396,8 +400,8 @@ class CitationFinder:
     def cited_range(self, first: Citation, second: Citation) -> Citation:
         """Return the second of two marks that mean a range, with all numbers behind the first."""
         bounds = [re.sub(r"\D", "", each.mark) for each in (first, second)]
-        numbers = ",".join(_expanded("-".join(bounds))[1:])
-        return self._cited(second.start, second.end, second.mark, numbers)
+        numbers = ",".join(_expand("-".join(bounds))[1:])
+        return self._number_citation(second.start, second.end, second.mark, numbers)
 
 
 def _with_ranges_between(citations: Sequence[Citation], finder: CitationFinder) -> list[Citation]:
@@ -423,7 +427,7 @@ def _as_mark(written: str, name: str | None) -> str:
     return name if name[:1] in "[【(" else f"[{name}]"
 
 
-def _expanded(numbers: str) -> list[str]:
+def _expand(numbers: str) -> list[str]:
     """Return each number of ``1-5,9``."""
     expanded: list[str] = []
     for part in re.split(r"[,;，、&]|\band\b", numbers):
@@ -438,7 +442,7 @@ def _expanded(numbers: str) -> list[str]:
 
 def _is_long(number: str) -> bool:
     """Tell whether a number has so many digits that it is rather a year than a mark."""
-    return len(number) > _MOST_DIGITS
+    return len(number) > _MAX_DIGITS
 
 
 def _cells(text: str, row: Block) -> Iterator[tuple[int, int]]:

@@ -20,7 +20,7 @@ from mind2web2.utils.files import write_whole
 from mind2web2.utils.junit import JUnitCase, JUnitSuite, junit_xml
 from mind2web2.utils.text import counted
 
-_MOST_LISTED = 10
+_MAX_LISTED = 10
 
 
 def print_findings(console: Console, found: CheckedReport, folder: Path) -> None:
@@ -77,25 +77,25 @@ def _figure_lines(found: CheckedReport) -> Iterator[str]:
 
 def _citation_lines(found: CheckedReport) -> Iterator[str]:
     if found.contaminated:
-        yield f"Sources about a benchmark: {_listed(found.contaminated)}"
+        yield f"Sources about a benchmark: {_name_list(found.contaminated)}"
         yield f"Citation precision without them: {found.precision_without or '-'}"
     if found.retracted:
-        yield f"Sources that say that they were retracted: {_listed(found.retracted)}"
+        yield f"Sources that say that they were retracted: {_name_list(found.retracted)}"
     if found.invented:
-        yield f"Invented addresses, whose host does not exist: {_listed(found.invented)}"
+        yield f"Invented addresses, whose host does not exist: {_name_list(found.invented)}"
     yield from _mark_lines(found.unresolved, found.uncited)
 
 
 def _mark_lines(unresolved: list[str], uncited: list[str]) -> Iterator[str]:
     if unresolved:
-        yield f"Marks without a source: {_listed([_short(mark, 40) for mark in unresolved])}"
+        yield f"Marks without a source: {_name_list([_short(mark, 40) for mark in unresolved])}"
     if any(map(is_lost, unresolved)):
         yield (
             "Sources lost in the copy: export the report as markdown, DOCX or PDF, or share it as a"
             " link and save that page as HTML."
         )
     if uncited:
-        yield f"Sources that no statement cites: {_listed(uncited)}"
+        yield f"Sources that no statement cites: {_name_list(uncited)}"
 
 
 def is_lost(mark: str) -> bool:
@@ -103,9 +103,9 @@ def is_lost(mark: str) -> bool:
     return any(sign in mark for sign in ("cite", "†", "\ue200", "turn", "citation:", "grok:"))
 
 
-def _listed(names: list[str]) -> str:
-    more = len(names) - _MOST_LISTED
-    return ", ".join(names[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
+def _name_list(names: list[str]) -> str:
+    more = len(names) - _MAX_LISTED
+    return ", ".join(names[:_MAX_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
 def print_hints(console: Console, name: str, report: ReadReport, hints: Sequence[Hint]) -> None:

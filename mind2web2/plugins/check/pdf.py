@@ -41,11 +41,11 @@ def pdf_markdown(data: bytes) -> str:
     Raises:
         DocumentError: it cannot be opened.
     """
-    with _opened(data) as document:
+    with _open_pdf(data) as document:
         return "\n".join(_page_markdown(page) for page in document)
 
 
-def _opened(data: bytes) -> pypdfium2.PdfDocument:
+def _open_pdf(data: bytes) -> pypdfium2.PdfDocument:
     try:
         return pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:
@@ -57,9 +57,11 @@ def _page_markdown(page: pypdfium2.PdfPage) -> str:
     # PDFium counts UTF-16's code units.
     text = _code_units(text_page.get_text_range())
     links = list(_whole_links(text, sorted(_links(page, text_page))))
-    changes = [_Change(link.start, link.end, _written(text, link)) for link in links]
+    changes = [_Change(link.start, link.end, _as_markdown(text, link)) for link in links]
     linked = {place for link in links for place in range(link.start, link.end)}
-    changes += [change for change in _raised(text_page, text) if change.start not in linked]
+    changes += [
+        change for change in _find_raised_numbers(text_page, text) if change.start not in linked
+    ]
     for change in sorted(changes, reverse=True):
         text = text[: change.start] + change.written + text[change.end :]
     text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
@@ -96,7 +98,7 @@ def _whole_links(text: str, links: Iterable[_Link]) -> Iterator[_Link]:
         yield whole
 
 
-def _written(text: str, link: _Link) -> str:
+def _as_markdown(text: str, link: _Link) -> str:
     shown = text[link.start : link.end]
     name = " ".join(shown.split())
     before = shown[: len(shown) - len(shown.lstrip())]
@@ -109,7 +111,7 @@ def _written(text: str, link: _Link) -> str:
     return f"{before}[{name}]({target}){after}"
 
 
-def _raised(text_page: pypdfium2.PdfTextPage, text: str) -> Iterator[_Change]:
+def _find_raised_numbers(text_page: pypdfium2.PdfTextPage, text: str) -> Iterator[_Change]:
     """Yield the changes for numbers that stand higher and smaller than the text before them.
 
     PDFium ends the line behind them, though it goes on.

@@ -263,7 +263,7 @@ class _Finder:
             elif block.kind not in ("heading", "head", "rule"):
                 text = _MARKUP.sub("", self._content(index))
                 entries.append(Entry(block.start, block.end, labels, addresses, text))
-        return _renumbered(entries)
+        return _renumber(entries)
 
     def _labels(self, index: int) -> tuple[str, ...]:
         block = self._blocks[index]
@@ -298,7 +298,7 @@ def _with_more(entry: Entry, addresses: tuple[str, ...], end: int) -> Entry:
     return Entry(entry.start, end, entry.labels, tuple(full) or together, entry.text)
 
 
-def _renumbered(entries: list[Entry]) -> list[Entry]:
+def _renumber(entries: list[Entry]) -> list[Entry]:
     """Return the entries; a markdown list in which each number is 1 counts by itself."""
     numbered = [entry for entry in entries if entry.labels]
     if len(numbered) < 3 or any(entry.labels != ("1",) for entry in numbered):

@@ -156,7 +156,7 @@ class _Statements:
             return
         for start, end, after, is_closed in self._sentences(block):
             inside = [each for each in citations if start <= each.start < after]
-            yield self._trimmed(_Segment(start, end, inside, is_closed, number))
+            yield self._trim(_Segment(start, end, inside, is_closed, number))
 
     def _is_below_head(self, number: int) -> bool:
         table = self._blocks[number].table
@@ -220,7 +220,7 @@ class _Statements:
         rest = self._shadow[place : min(place + 4, end)].lstrip("*_\"'“‘«([{¿¡<>#-–— ")
         return not rest or not (rest[0].islower() or rest[0] in ",;:)=+/")
 
-    def _trimmed(self, segment: _Segment) -> _Segment:
+    def _trim(self, segment: _Segment) -> _Segment:
         """Cut the marks before and behind a sentence off."""
         shadow = self._shadow
         start = self._skip_run(segment.start, segment.end)

@@ -216,7 +216,7 @@ class JudgmentDatabase:
         return found.judgment or judgment
 
     @asynccontextmanager
-    async def claimed(self, key: str, endpoint: str) -> AsyncIterator[Judgment | None]:
+    async def hold_question(self, key: str, endpoint: str) -> AsyncIterator[Judgment | None]:
         """Hold a question among workers, or yield the judgment that another one got.
 
         While another worker holds the question, this waits. The database ends a worker's locks with
@@ -468,9 +468,9 @@ class SharedJudgmentStore(SharedStore):
         return shared
 
     @asynccontextmanager
-    async def claimed(self, key: str, endpoint: str) -> AsyncIterator[Judgment | None]:
+    async def hold_question(self, key: str, endpoint: str) -> AsyncIterator[Judgment | None]:
         """Hold a question among all machines, or yield the judgment that another one got."""
-        async with self.database.claimed(key, endpoint) as theirs:
+        async with self.database.hold_question(key, endpoint) as theirs:
             if theirs is not None:
                 await self.put_own(theirs)
             yield theirs

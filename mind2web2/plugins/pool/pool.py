@@ -31,7 +31,7 @@ _READ_EVERY_S = 15.0
 _REJECTED_FOR_S = 300.0
 # Another server may accept the request.
 _REJECTIONS = (401, 402, 403, 404)
-_MOST_MODELS = 5
+_MAX_MODELS = 5
 
 
 class _Server:
@@ -107,7 +107,7 @@ class _Server:
                 if self._models is None:
                     self._models = await self._listed_models()
         if self._models and not any(map(source.serves, self._models)):
-            served = ", ".join(self._models[:_MOST_MODELS])
+            served = ", ".join(self._models[:_MAX_MODELS])
             raise RequestFailedError(f"it serves {served}, not {source.model}", status=404)
 
     async def _listed_models(self) -> list[str]:
@@ -381,7 +381,7 @@ class _PoolAttempts(Attempts):
         """Return the completion; the last ``RequestFailedError`` is raised when no server gives one."""
         for _ in range(self._route.others - 1):
             try:
-                return await self._sent(request)
+                return await self._send_once(request)
             except RequestFailedError as failure:
                 if not (failure.can_pass or failure.is_for_all or failure.status in _REJECTIONS):
                     raise

@@ -25,7 +25,6 @@ from mind2web2.plugins.probe.changes import (
 )
 from mind2web2.rubric.node import VerificationNode
 from mind2web2.utils.aio import all_or_first_error
-from mind2web2.verification.config import EvaluatorConfig
 from mind2web2.verification.context import EvaluationContext
 from mind2web2.verification.verifier import Verifier
 
@@ -83,7 +82,7 @@ class Draft:
     def add(self, case: Case) -> None:
         """Make a claim's first probe, and a control."""
         kinds = set(CHANGES)
-        if self._made(case, kinds):
+        if self._make_probe(case, kinds):
             kind = CONTROLS[len(self._cases) % len(CONTROLS)]
             self._cases.append((case, kinds))
             control = change_page(case.page, kind, self._random)
@@ -92,10 +91,10 @@ class Draft:
 
     def add_further(self) -> bool:
         """Make another probe of each claim, and tell whether there was one."""
-        made = [self._made(case, kinds) for case, kinds in self._cases]
+        made = [self._make_probe(case, kinds) for case, kinds in self._cases]
         return any(made)
 
-    def _made(self, case: Case, kinds: set[ChangeKind]) -> bool:
+    def _make_probe(self, case: Case, kinds: set[ChangeKind]) -> bool:
         """Make a probe of one of the kinds, the rarest first; take away those that were tried."""
         for kind in sorted(kinds, key=lambda kind: (self._counts[kind], CHANGES.index(kind))):
             kinds.remove(kind)
@@ -181,7 +180,6 @@ async def _ask(
         capture=None,
         llm_limit=limit,
         page_limit=nullcontext(),
-        config=EvaluatorConfig(),
         logger=log,
     )
     leaf = VerificationNode(id=claim.leaf, desc=claim.claim)

@@ -78,7 +78,7 @@ class _Edit:
     new: str
 
 
-def _edited(kind: Kind, page: JudgedPage, edits: Iterable[_Edit]) -> Change:
+def _apply_edits(kind: Kind, page: JudgedPage, edits: Iterable[_Edit]) -> Change:
     """Return the page with the edits, which do not overlap."""
     pieces: list[str] = []
     places: list[tuple[int, int]] = []
@@ -176,7 +176,7 @@ def _changed_number(page: JudgedPage, fact: Fact, random: Random) -> Change | Di
         return Discarded("number", "the page has the number everywhere")
     known = {each.value for each in (*on_page, *facts_in(page.claim))}
     new_value = _other_number(fact.value, known, random)
-    edits = [_Edit(each.start, each.end, _written_like(each.text, new_value)) for each in places]
+    edits = [_Edit(each.start, each.end, _write_like(each.text, new_value)) for each in places]
     return _unless_supported("number", page, edits, fact)
 
 
@@ -201,7 +201,7 @@ def _other_number(value: str, known: set[str], random: Random) -> str:
 _WORDS_OF_NUMBERS = {str(number): word for word, number in NUMBER_WORDS.items()}
 
 
-def _written_like(written: str, value: str) -> str:
+def _write_like(written: str, value: str) -> str:
     """Write a number as another one is written: in words, or with the same mark between thousands."""
     if written.isalpha():
         word: str = _WORDS_OF_NUMBERS.get(value, value)
@@ -297,7 +297,7 @@ def _changed_name(page: JudgedPage, fact: Fact, random: Random) -> Change | Disc
     edits = _name_edits(page.text, {fact.text: " ".join(new_words)} | alone)
     if len(edits) > MAX_PLACES:
         return Discarded("name", "the page has the name everywhere")
-    change = _edited("name", page, edits)
+    change = _apply_edits("name", page, edits)
     rest = _without(change)
     if any(word.casefold() in rest for word in own_words):
         return Discarded("name", "the page still has a part of the name")
@@ -344,7 +344,7 @@ def _unless_supported(
     kind: Kind, page: JudgedPage, edits: Sequence[_Edit], fact: Fact
 ) -> Change | Discarded:
     """Return the changed page, unless it has the fact's value somewhere else."""
-    change = _edited(kind, page, edits)
+    change = _apply_edits(kind, page, edits)
     if any(each.value == fact.value for each in facts_in(_near(change))):
         return Discarded(kind, "the changed page still has the value")
     return change
@@ -387,7 +387,7 @@ def _change_negation(page: JudgedPage, random: Random) -> Change | Discarded | N
         if edit is None:
             return Discarded("negation", "another sentence about it cannot be negated")
         edits.append(edit)
-    return _edited("negation", page, edits)
+    return _apply_edits("negation", page, edits)
 
 
 def _negation(page: JudgedPage, sentence: Sentence) -> _Edit | None:
@@ -408,7 +408,7 @@ def _negation(page: JudgedPage, sentence: Sentence) -> _Edit | None:
     is_subject_alone = len(shared) == 1 and shared[0].kind == "name"
     if shared and not is_subject_alone and sentence.start + shared[-1].start < verb_end:
         return None
-    return _negated(matches[0])
+    return _negate(matches[0])
 
 
 def _may_support(page: JudgedPage, sentence: Sentence) -> bool:
@@ -431,7 +431,7 @@ def _claim_values(page: JudgedPage) -> set[str]:
     return {fact.value for fact in facts}
 
 
-def _negated(match: re.Match[str]) -> _Edit:
+def _negate(match: re.Match[str]) -> _Edit:
     verb, negation = match[1], match[2]
     if negation:
         return _Edit(*match.span(), verb)
@@ -491,7 +491,7 @@ def _change_comparison(page: JudgedPage, random: Random) -> Change | Discarded |
     others = [each for each in page.supporting if not page.is_quoted(each)]
     if any(word not in _sentence(page, each) for each in others):
         return Discarded("comparison", "another sentence says it in other words")
-    return _edited("comparison", page, edits)
+    return _apply_edits("comparison", page, edits)
 
 
 def _is_beside_claim(page: JudgedPage, sentence: Sentence, word: re.Match[str]) -> bool:
@@ -514,7 +514,7 @@ def _remove_passage(page: JudgedPage, random: Random) -> Change | Discarded | No
     edits = [_Edit(each.start, each.end, "") for each in page.supporting]
     if not edits:
         return None
-    change = _edited("passage", page, edits)
+    change = _apply_edits("passage", page, edits)
     values = _claim_values(page)
     facts = (*_page_facts(page.text, "number"), *_page_facts(page.text, "date"))
     elsewhere = [
@@ -583,7 +583,7 @@ def _reword(page: JudgedPage, random: Random) -> Change | None:
         return None
     opening = random.choice(("Note: ", "For the record: ", "In short: "))
     start = quoted[0].start
-    return _edited("reworded", page, [_Edit(start, start, opening)])
+    return _apply_edits("reworded", page, [_Edit(start, start, opening)])
 
 
 def _change_unrelated(page: JudgedPage, random: Random) -> Change | None:
@@ -601,10 +601,10 @@ def _change_unrelated(page: JudgedPage, random: Random) -> Change | None:
         if content_words(around) & page.claim_words:
             continue
         new_value = _other_number(fact.value, claim_values, random)
-        return _edited(
+        return _apply_edits(
             "unrelated fact",
             page,
-            [_Edit(fact.start, fact.end, _written_like(fact.text, new_value))],
+            [_Edit(fact.start, fact.end, _write_like(fact.text, new_value))],
         )
     return None
 
@@ -615,7 +615,7 @@ def _change_white_space(page: JudgedPage, random: Random) -> Change | None:  # n
     if not quoted:
         return None
     start, end = quoted[0].start, quoted[-1].end
-    return _edited("white space", page, [_Edit(start, start, "\n\n"), _Edit(end, end, "\n\n")])
+    return _apply_edits("white space", page, [_Edit(start, start, "\n\n"), _Edit(end, end, "\n\n")])
 
 
 _Maker = Callable[[JudgedPage, Random], Change | Discarded | None]

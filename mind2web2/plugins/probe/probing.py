@@ -39,7 +39,7 @@ from mind2web2.utils.text import counted
 
 _AUTO_STEP = 60
 # With --sample auto.
-MOST_PROBES = 2_000
+MAX_PROBES = 2_000
 _STOPPED = "Stopped. Every reply so far is kept: the same command continues from here."
 
 
@@ -65,7 +65,11 @@ def run(options: argparse.Namespace) -> int:
         options.target,
         options.seed,
     )
-    work = _estimated(plan, console) if options.estimate else _probed(plan, console, options)
+    work = (
+        _print_estimate(plan, console)
+        if options.estimate
+        else _probe_judges(plan, console, options)
+    )
     return run_to_exit(work, lambda: line(console, _STOPPED))
 
 
@@ -140,9 +144,9 @@ class _Drafting:
         return self.draft.first(count)
 
 
-async def _estimated(plan: _Plan, console: Console) -> int:
+async def _print_estimate(plan: _Plan, console: Console) -> int:
     drafting = plan.drafting()
-    wanted = plan.sample if isinstance(plan.sample, int) else MOST_PROBES
+    wanted = plan.sample if isinstance(plan.sample, int) else MAX_PROBES
     probes = await drafting.first(wanted)
     for settings in plan.judges:
         for text in estimate_lines(probes, settings.model, plan.target):
@@ -153,12 +157,12 @@ async def _estimated(plan: _Plan, console: Console) -> int:
     return 0
 
 
-async def _probed(plan: _Plan, console: Console, options: argparse.Namespace) -> int:
+async def _probe_judges(plan: _Plan, console: Console, options: argparse.Namespace) -> int:
     drafting = plan.drafting()
     reports = []
     replies_of: list[list[Reply]] = []
     for settings in plan.judges:
-        replies = await _asked(plan, settings, drafting, console)
+        replies = await _ask_judge(plan, settings, drafting, console)
         report = probe_report(plan.agent, settings.model, plan.seed, drafting.draft, replies)
         report.write(plan.folder(settings.model))
         reports.append(report)
@@ -177,7 +181,7 @@ async def _probed(plan: _Plan, console: Console, options: argparse.Namespace) ->
     return 1 if any(report.failed for report in reports) else 0
 
 
-async def _asked(
+async def _ask_judge(
     plan: _Plan, settings: RunSettings, drafting: _Drafting, console: Console
 ) -> list[Reply]:
     """Ask one judge: all probes of the sample, or by steps until the interval is narrow enough."""
@@ -193,12 +197,7 @@ async def _asked(
             draft = drafting.draft
             report = probe_report(plan.agent, settings.model, plan.seed, draft, replies)
             is_enough = _is_narrow(report.noticed, plan.target)
-            if (
-                plan.sample != AUTO
-                or is_enough
-                or count > len(draft.probes)
-                or count >= MOST_PROBES
-            ):
+            if plan.sample != AUTO or is_enough or count > len(draft.probes) or count >= MAX_PROBES:
                 return replies
             count += _AUTO_STEP
 

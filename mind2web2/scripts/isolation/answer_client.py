@@ -32,7 +32,7 @@ from mind2web2.rubric.node import Undecided
 from mind2web2.rubric.verdicts import Evidence, ExtractionRecord
 from mind2web2.scripts.isolation import rpc
 from mind2web2.scripts.isolation.questions import (
-    MOST_OPEN_GATES,
+    MAX_OPEN_GATES,
     UNKNOWN,
     PassQuestions,
     UnknownReply,
@@ -312,7 +312,7 @@ class AnswerClient(AsyncCalls):
         """Answer a question about pages that only this process has, as ``Judge.ask`` promises."""
         self._in_program_order("has pages or a client of its own")
         try:
-            reply = await self._asked(
+            reply = await self._ask_run(
                 "ask",
                 ChatReply,
                 request.template,
@@ -341,7 +341,7 @@ class AnswerClient(AsyncCalls):
         """Return behind how many undecided leaves a claim may be asked."""
         questions = self.questions
         is_ahead = isinstance(questions, PassQuestions) and questions.ahead == "gates"
-        return MOST_OPEN_GATES if is_ahead else 0
+        return MAX_OPEN_GATES if is_ahead else 0
 
     def left_open(self) -> tuple[bool, Undecided]:
         """Return the stand-in for a verdict whose prerequisites are not decided yet."""
@@ -358,7 +358,7 @@ class AnswerClient(AsyncCalls):
 
     async def judged(self, claim: AskedClaim, given: Given) -> tuple[bool, Evidence | Undecided]:
         """Return what ``ClaimJudging.judged`` returns."""
-        found = await self._reply("judged", Judged, claim=claim, given=self._given(given))
+        found = await self._reply("judged", Judged, claim=claim, given=self._as_sent(given))
         if isinstance(found, UnknownReply):
             return self.left_open()
         supported, evidence = found
@@ -374,7 +374,7 @@ class AnswerClient(AsyncCalls):
             template_class,
             form=form,
             template=self._templates.sent_template(template_class),
-            given=self._given(given),
+            given=self._as_sent(given),
         )
         if isinstance(found, UnknownReply):
             return self._stand_in(template_class)
@@ -404,7 +404,7 @@ class AnswerClient(AsyncCalls):
 
         Raises CaptureError: it is unavailable.
         """
-        found = await self._reply("page_info", PageInfo, url=url, given=self._given(given))
+        found = await self._reply("page_info", PageInfo, url=url, given=self._as_sent(given))
         if isinstance(found, UnknownReply):
             self._end_unless_shown()
             return [], marked_text("page")
@@ -431,7 +431,7 @@ class AnswerClient(AsyncCalls):
         if isinstance(self.questions, PassQuestions):
             self.questions.leave_to_program_order(reason)
 
-    def _given(self, given: Given) -> Given:
+    def _as_sent(self, given: Given) -> Given:
         """Return what the script gives, without the answer if it is the run's own."""
         if given.answer == self._answer:
             return replace(given, answer=None)
@@ -446,13 +446,13 @@ class AnswerClient(AsyncCalls):
     ) -> Any:
         """Return a reply of the run; its failures are permanent, but for those of one page."""
         try:
-            return await self._asked(question, kind, template_class, **arguments)
+            return await self._ask_run(question, kind, template_class, **arguments)
         except (CaptureError, PageBugError):
             raise
         except Mind2Web2Error as error:
             raise self.fail(error) from error.__cause__
 
-    async def _asked(
+    async def _ask_run(
         self,
         question: str,
         kind: Any,

@@ -1,6 +1,7 @@
-"""The effects of a script beside its questions: threads, programs, connections and files.
+"""The effects of a script beside its questions, and the files that it reads while it is loaded.
 
-A script that does any of it is not run again: all of it would happen again.
+A script that starts threads or programs, opens connections or writes files is not run again: all of
+it would happen again. If a file changes that it has read while it was loaded, it is loaded again.
 """
 
 from __future__ import annotations
@@ -10,7 +11,12 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
+from importlib.util import source_from_cache
+from pathlib import Path
 from typing import Any
+
+from mind2web2.utils.api_misuse import is_installed
 
 _PROGRAMS = "starts programs"
 _CONNECTIONS = "opens connections"
@@ -65,3 +71,34 @@ def _is_written(path: object, _mode: object, flags: object) -> bool:
     if not is_file or os.fsdecode(path).startswith("/dev/"):  # type: ignore[arg-type]  # checked above
         return False
     return isinstance(flags, int) and bool(flags & _WRITING)
+
+
+class ReadFiles:
+    """Notes the files that this process opens from now on until ``changes`` is called."""
+
+    def __init__(self) -> None:
+        self._paths: set[str] | None = set()
+        sys.addaudithook(self._note)
+
+    def changes(self) -> dict[str, int]:
+        """Return the files with the times of their last changes."""
+        paths, self._paths = self._paths or set(), None
+        return {path: changed_ns(path) for path in sorted(paths)}
+
+    def _note(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event != "open" or self._paths is None or not isinstance(arguments[0], str):
+            return
+        path = os.path.abspath(arguments[0])  # noqa: PTH100 (links stay)
+        with suppress(ValueError, NotImplementedError):
+            if path.endswith(".pyc"):
+                path = source_from_cache(path)
+        if not is_installed(path):
+            self._paths.add(path)
+
+
+def changed_ns(path: str) -> int:
+    """Return when a file was last changed; 0 where there is none."""
+    try:
+        return Path(path).stat().st_mtime_ns
+    except OSError:
+        return 0

@@ -5,27 +5,32 @@ from __future__ import annotations
 import atexit
 import os
 import socket
-import tempfile
 import threading
 import time
 from collections import OrderedDict
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 
 from pydantic_core import to_jsonable_python
 
-from mind2web2.scripts.isolation.processes import START, ForkServer, fork_server
-from mind2web2.scripts.isolation.read_files import changed_ns
-from mind2web2.scripts.isolation.rpc import Message, decoded, encoded, encoded_value
+from mind2web2.scripts.isolation.effects import changed_ns
+from mind2web2.scripts.isolation.processes import (
+    MAX_PRINTED_BYTES,
+    START,
+    ForkServer,
+    ScriptProcess,
+    fork_server,
+)
+from mind2web2.scripts.isolation.rpc import Message, decode, encode, encode_value
 from mind2web2.scripts.isolation.worker import HomeJob
 
-# A script that takes longer to load is loaded by each pass, within the limits of the answer.
-_LOAD_TIMEOUT_S = 60.0
+# For the fork server to load the package, and for the script. One that takes longer is loaded by each
+# pass, within the limits of the answer.
+_LOAD_TIMEOUT_S = 100.0
 # A script may keep the time, or the environment, at which it was loaded.
 _LONGEST_USE_S = 600.0
 # Scripts that stay loaded though no answer is evaluated by them.
-_MOST_IDLE = 8
+_MAX_IDLE_HOMES = 8
 
 
 @dataclass(eq=False)
@@ -37,10 +42,9 @@ class ScriptHome:
         files: what it has read then, with the times of the last changes.
     """
 
-    control: socket.socket
-    liveness: socket.socket
-    printed: bytes = b""
-    files: dict[str, int] = field(default_factory=dict)
+    process: ScriptProcess
+    files: dict[str, int]
+    printed: bytes
     users: int = 0
     loaded_s: float = field(default_factory=time.monotonic)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -58,7 +62,7 @@ class ScriptHome:
     def _is_alive(self) -> bool:
         """Tell whether the fork server is there, and has not reported the end of the process."""
         try:
-            self.liveness.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+            self.process.liveness.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
         except BlockingIOError:
             return True
         return False
@@ -66,12 +70,7 @@ class ScriptHome:
     def start_script(self, fds: list[int], memory_bytes: int) -> None:
         """Request a process that gets these ends of its connection, output and liveness socket."""
         with self._lock:
-            socket.send_fds(self.control, [START.pack(memory_bytes)], fds)
-
-    def close(self) -> None:
-        """End it, with the processes that it has started."""
-        self.control.close()
-        self.liveness.close()
+            socket.send_fds(self.process.connection, [START.pack(memory_bytes)], fds)
 
 
 class ScriptHomes:
@@ -89,7 +88,7 @@ class ScriptHomes:
         Raises:
             OSError: it cannot be started.
         """
-        key = encoded_value(to_jsonable_python(job))
+        key = encode_value(to_jsonable_python(job))
         with self._lock:
             loading = self._loading.setdefault(key, threading.Lock())
         with loading:
@@ -99,12 +98,12 @@ class ScriptHomes:
                     home.users += 1
                     self._homes.move_to_end(key)
                     return home
-            fresh = self._loaded(job)
+            fresh = self._load(job)
             with self._lock:
                 fresh.users += 1
                 self._homes[key] = fresh
                 if home is not None and not home.users:
-                    home.close()
+                    home.process.close()
             return fresh
 
     def give_back(self, home: ScriptHome) -> None:
@@ -113,71 +112,49 @@ class ScriptHomes:
             home.users -= 1
             if home not in self._homes.values():
                 if not home.users:
-                    home.close()
+                    home.process.close()
                 return
             idle = [key for key, each in self._homes.items() if not each.users]
-            for key in idle[: max(len(idle) - _MOST_IDLE, 0)]:
-                self._homes.pop(key).close()
+            for key in idle[: max(len(idle) - _MAX_IDLE_HOMES, 0)]:
+                self._homes.pop(key).process.close()
                 self._loading.pop(key, None)
 
     def close(self) -> None:
         """End all processes."""
         with self._lock:
             for home in self._homes.values():
-                home.close()
+                home.process.close()
             self._homes.clear()
 
-    def _loaded(self, job: HomeJob) -> ScriptHome:
-        home = self._started(job)
-        return home or self._started(replace(job, is_loaded_late=True)) or _unable()
+    def _load(self, job: HomeJob) -> ScriptHome:
+        home = self._start(job) or self._start(replace(job, is_loaded_late=True))
+        if home is None:
+            raise OSError("the process that loads it does not answer")
+        return home
 
-    def _started(self, job: HomeJob) -> ScriptHome | None:
+    def _start(self, job: HomeJob) -> ScriptHome | None:
         """Start a process and let it load the script; ``None`` where it ends instead."""
-        control, theirs = socket.socketpair()
-        liveness, their_liveness = socket.socketpair()
-        with tempfile.TemporaryFile() as output, theirs, their_liveness:
-            home = ScriptHome(control, liveness)
-            fds = [theirs.fileno(), output.fileno(), their_liveness.fileno()]
-            with suppress(OSError):
-                self._server.start_script(fds, job.limits.memory_bytes)
-            theirs.close()
-            their_liveness.close()
-            liveness.settimeout(_LOAD_TIMEOUT_S)
-            with suppress(OSError, EOFError, ValueError):
-                _started_word(liveness)
-                liveness.settimeout(None)
-                home.files = _exchange(control, job)
-                output.seek(0)
-                home.printed = output.read()
-                return home
-        home.close()
-        return None
+        process = ScriptProcess.start(self._server, job.limits.memory_bytes)
+        try:
+            files = _files_read(process.connection, job)
+        except (OSError, EOFError, ValueError):
+            process.close()
+            return None
+        return ScriptHome(process, files, process.printed(MAX_PRINTED_BYTES))
 
 
-def _exchange(control: socket.socket, job: HomeJob) -> dict[str, int]:
-    """Send a job and return the files that its script has read. Raises EOFError: it does not answer."""
+def _files_read(control: socket.socket, job: HomeJob) -> dict[str, int]:
+    """Send a job and return the files that its script has read.
+
+    Raises:
+        OSError, EOFError, ValueError: the process does not answer.
+    """
     with Connection(os.dup(control.fileno())) as connection:
-        connection.send_bytes(encoded(Message("job", to_jsonable_python(job))))
+        connection.send_bytes(encode(Message("job", to_jsonable_python(job))))
         if not connection.poll(_LOAD_TIMEOUT_S):
             raise EOFError
-        files: dict[str, int] = decoded(connection.recv_bytes()).content
+        files: dict[str, int] = decode(connection.recv_bytes()).content
         return files
-
-
-def _started_word(liveness: socket.socket) -> None:
-    """Read what the fork server reports of the start. Raises EOFError: it has not started the process."""
-    word = b""
-    while not word.endswith(b"\n"):
-        piece = liveness.recv(1)
-        if not piece:
-            raise EOFError
-        word += piece
-    if not word.startswith(b"started"):
-        raise EOFError
-
-
-def _unable() -> ScriptHome:
-    raise OSError("the process that loads it does not answer")
 
 
 script_homes = ScriptHomes(fork_server)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import Field
 
+from mind2web2.scripts.limits import ScriptStops
 from mind2web2.utils.logging_setup import extra_fields, message_of, trace_of
 
+# Several times what the longest rubric logs.
+MAX_LOG_CHARS = 20 * 1024**2
 # In seconds since 1970; every clock and calendar takes it.
 _LAST_MOMENT_S = 1e11
 _Moment = Annotated[float, Field(ge=0, le=_LAST_MOMENT_S)]
@@ -64,3 +68,33 @@ class SentRecord:
         for name, value in self.extra.items():
             fields.setdefault(name, value)
         return made
+
+
+class RelayHandler(logging.Handler):
+    """Sends log records to the run.
+
+    Args:
+        to: whose they are, the answer's or the package's.
+        stops: stops a script that logs without end, whatever logger it uses.
+    """
+
+    def __init__(
+        self, note: Callable[..., None], to: str, stops: ScriptStops | None = None
+    ) -> None:
+        super().__init__()
+        self._note = note
+        self._to = to
+        self._stops = stops
+        self._chars = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Send a record, with its traceback as text."""
+        try:
+            sent = SentRecord.of(record)
+            texts = (sent.text, sent.trace or "", sent.stack or "", *sent.extra.values())
+            self._chars += sum(map(len, texts))
+            self._note("log", to=self._to, record=sent)
+        except Exception:  # the text of a value is its own code
+            self.handleError(record)
+        if self._stops is not None and self._chars > MAX_LOG_CHARS:
+            self._stops.stop(f"it logged more than {MAX_LOG_CHARS // 1024**2} MB")

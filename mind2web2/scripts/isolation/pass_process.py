@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Literal
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from pydantic_core import to_jsonable_python
 
@@ -24,9 +23,10 @@ from mind2web2.scripts.isolation.answer_client import SentLedger
 from mind2web2.scripts.isolation.homes import ScriptHome, ScriptHomes
 from mind2web2.scripts.isolation.log_records import SentRecord
 from mind2web2.scripts.isolation.processes import (
+    MAX_PRINTED_BYTES,
+    ProcessEnd,
     ScriptLimits,
     ScriptProcess,
-    script_process,
 )
 from mind2web2.scripts.isolation.questions import Ahead
 from mind2web2.scripts.isolation.rpc import (
@@ -38,66 +38,50 @@ from mind2web2.scripts.isolation.rpc import (
     Question,
     Reply,
     RpcConnection,
-    encoded_value,
+    encode_value,
     served,
+    take_note,
 )
+from mind2web2.scripts.isolation.service import RunAnswers, unforeseen
 from mind2web2.scripts.isolation.worker import HomeJob, PassJob
-from mind2web2.scripts.passes import ScriptAnswers, ScriptPasses
-from mind2web2.utils.shown_text import one_line
+from mind2web2.scripts.passes import ScriptPasses
 
 log = logging.getLogger(__name__)
 
 # For a pass, which waits for nothing; a script that takes longer runs in program order.
 _PASS_TIMEOUT_S = 60.0
-# For a process to end by itself after its last message, or after its connection closed.
+# For a process to end by itself after its connection closed.
 _EXIT_GRACE_S = 1.0
-_MAX_PRINTED_PIECE = 10_000
 _LONGEST_LINE = 10_000
-_MAX_PRINTED_BYTES = 1024**2
 # For a script's own template, which only its process has.
 _CHECK_TIMEOUT_S = 60.0
 
 
 @dataclass
 class PassService:
-    """Serves the process of one pass: its ``served`` methods are what the process may ask and note.
-
-    Args:
-        noted: the questions that the pass goes on without.
-        works: on those of them whose replies the process has to check.
-    """
+    """Serves the process of one pass: its ``served`` methods are what the process may ask and note."""
 
     passes: ScriptPasses
-    answers: ScriptAnswers
-    cache_dir: Path
+    answers: RunAnswers
     logger: logging.Logger
     connection: RpcConnection
-    noted: list[Question] = field(default_factory=list)
-    works: set[asyncio.Task[None]] = field(default_factory=set)
 
-    def begin_noted(self, *, can_check: bool) -> None:
+    def begin(self, missing: Sequence[Question]) -> list[asyncio.Task[None]]:
         """Begin to answer the questions of a pass: those on one page one after another, for prefix caches.
 
-        Args:
-            can_check: the process is there to check replies.
+        Returns:
+            The work on the questions whose replies the process has to check.
         """
-        for question in sorted(self.noted, key=_page_of):
-            if question.template is not None and not can_check:
-                continue
+        checked = []
+        for question in sorted(missing, key=_page_of):
             work = self.passes.begin(question, self._check(question))
             if work is not None and question.template is not None:
-                self.works.add(work)
+                checked.append(work)
+        return checked
 
     def failure_of(self, question: str, error: Exception) -> Mind2Web2Error:
         """Return the failure that an unforeseen error is: it costs the answer its result."""
-        self.logger.error("the run failed at %r", question, exc_info=error)
-        text = f"the run failed at {question!r}: {type(error).__name__}: {error}"
-        return self.answers.judge.fail(MachineError(one_line(text)))
-
-    @served
-    def missing(self, question: Question) -> None:
-        """Note a question of a script that goes on with a stand-in."""
-        self.noted.append(question)
+        return self.answers.judge.fail(unforeseen(question, error, self.logger))
 
     @served
     async def reply(self, question: Question) -> object:
@@ -183,97 +167,93 @@ class AnswerProcesses:
     """Starts the passes of one answer.
 
     Attributes:
-        last: the process of the pass that is the result.
+        last: how the process of the last pass ended, where it ended without a word.
     """
 
     def __init__(
         self,
         home: ScriptHome,
         job: PassJob,
-        answers: ScriptAnswers,
+        answers: RunAnswers,
         limits: ScriptLimits,
         logger: logging.Logger,
     ) -> None:
         self.answers = answers
-        self.last: ScriptProcess | None = None
+        self.last = ProcessEnd()
         self._home = home
         self._job = job
         self._limits = limits
         self._logger = logger
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._checking: set[asyncio.Task[None]] = set()
         self._replies: dict[str, str] = {}
 
     async def run(self, passes: ScriptPasses, ahead: Ahead | None) -> Done | None:
         """Return how a pass ended; ``None`` where its process ended without a word."""
-        known = self._sent(passes.known) if ahead is not None else {}
+        known = self._encode_replies(passes.known) if ahead is not None else {}
         job = replace(self._job, ahead=ahead, known=known)
-        ended: asyncio.Future[Done | None]
-        ended = asyncio.get_running_loop().create_future()
-        task = asyncio.create_task(self._run(job, passes, ended))
-        self._tasks.add(task)
-        task.add_done_callback(lambda done: _pass_on_failure(done, ended))
-        return await ended
+        with ExitStack() as ends:
+            process = self._started()
+            ends.callback(process.close)
+            connection = await RpcConnection.open(process.connection)
+            ends.callback(connection.close)
+            service = PassService(passes, self.answers, self._logger, connection)
+            done = await self._served(service, job)
+            if done is None:
+                self.last = await process.end(_EXIT_GRACE_S)
+            elif checked := service.begin(done.missing):
+                checking = asyncio.create_task(_check_replies(service, checked, ends.pop_all()))
+                self._checking.add(checking)
+                checking.add_done_callback(self._checking.discard)
+            is_given_up = done is None or done.is_open or done.program_order is not None
+            if ahead is None or not is_given_up:
+                self._log_printed(process)
+        return done
 
-    def _sent(self, known: Mapping[str, Reply]) -> dict[str, str]:
+    async def _served(self, service: PassService, job: PassJob) -> Done | None:
+        service.connection.send(Message("job", to_jsonable_python(job)))
+        try:
+            if job.ahead is None:
+                return await self._in_program_order(service)
+            return await self._pass(service)
+        finally:
+            await service.connection.cancel_questions()
+
+    def _started(self) -> ScriptProcess:
+        try:
+            return ScriptProcess.start(self._home, self._limits.memory_bytes)
+        except OSError as error:
+            raise MachineError(f"no process could be started for a script: {error}") from error
+
+    def _encode_replies(self, known: Mapping[str, Reply]) -> dict[str, str]:
         """Return the replies as they travel."""
         for key in known.keys() - self._replies.keys():
-            self._replies[key] = encoded_value(known[key])
+            self._replies[key] = encode_value(known[key])
         return dict(self._replies)
 
-    async def _run(
-        self, job: PassJob, passes: ScriptPasses, ended: asyncio.Future[Done | None]
-    ) -> None:
-        async with script_process(self._home, self._limits.memory_bytes) as process:
-            connection = RpcConnection(process.reader, process.writer)
-            service = PassService(passes, self.answers, job.cache_dir, self._logger, connection)
-            pieces: list[bytes] = []
-            printing = asyncio.create_task(_read_printed(process, pieces))
-            try:
-                connection.send(Message("job", to_jsonable_python(job)))
-                if job.ahead is None:
-                    done = await self._in_program_order(service, job)
-                else:
-                    done = await self._pass(service, job)
-                    service.begin_noted(can_check=done is not None)
-                if done is None:
-                    await _give_up(service)
-                elif not ended.done() and (done.is_open or done.program_order):
-                    ended.set_result(done)
-                    await _check_replies(service)
-            finally:
-                await connection.close()
-                await process.end(0.0 if ended.done() else _EXIT_GRACE_S)
-                # The processes have ended: the rest of their output is in the pipe.
-                await asyncio.wait({printing}, timeout=_EXIT_GRACE_S)
-                printing.cancel()
-                await asyncio.wait({printing})
-            if not ended.done():
-                self.last = process
-                if job.ahead is None or done is not None:
-                    self._log_printed(pieces)
-                ended.set_result(done)
-
-    def _log_printed(self, pieces: list[bytes]) -> None:
-        printed = self._home.printed + b"".join(pieces)
-        for line in _lines_of(printed[:_MAX_PRINTED_BYTES]):
+    def _log_printed(self, process: ScriptProcess) -> None:
+        printed = self._home.printed + process.printed(MAX_PRINTED_BYTES + 1)
+        for line in _lines_of(printed[:MAX_PRINTED_BYTES]):
             self._logger.info("script printed: %s", line.decode(errors="replace"))
-        if len(printed) > _MAX_PRINTED_BYTES:
+        if len(printed) > MAX_PRINTED_BYTES:
             text = "script prints more than %d bytes; the rest is left out"
-            self._logger.warning(text, _MAX_PRINTED_BYTES)
+            self._logger.warning(text, MAX_PRINTED_BYTES)
 
-    async def _pass(self, service: PassService, job: PassJob) -> Done | None:
+    async def _pass(self, service: PassService) -> Done | None:
         """Serve a pass; ``None`` where it ends, or has to be ended, without a word."""
         try:
             async with asyncio.timeout(min(_PASS_TIMEOUT_S, self._limits.block_s)):
-                return await service.connection.served(service)
+                done = await service.connection.serve(service)
+            for note in [] if done is None else done.notes:
+                take_note(service, note)
         except Exception as error:
-            log.debug("pass failed script=%s", job.call.script_path, exc_info=error)
+            log.debug("pass failed script=%s", self._job.call.script_path, exc_info=error)
             return None
+        return done
 
-    async def _in_program_order(self, service: PassService, job: PassJob) -> Done | None:
-        name = job.call.script_path.name
+    async def _in_program_order(self, service: PassService) -> Done | None:
+        name = self._job.call.script_path.name
         try:
-            return await service.connection.served(service)
+            return await service.connection.serve(service)
         except EvalScriptError as error:
             raise EvalScriptError(f"script {name} {error}") from error
         except Mind2Web2Error:
@@ -286,53 +266,30 @@ class AnswerProcesses:
 
     async def close(self) -> None:
         """End all processes."""
-        for task in self._tasks:
+        for task in self._checking:
             task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
-        for task in self._tasks:
-            if not task.cancelled():
-                task.exception()  # retrieved, so that asyncio does not log it
+        if self._checking:
+            await asyncio.wait(self._checking)
 
 
-def _pass_on_failure(task: asyncio.Task[None], ended: asyncio.Future[Done | None]) -> None:
-    if ended.done():
-        return
-    failure = None if task.cancelled() else task.exception()
-    if failure is None:
-        ended.cancel()
-    else:
-        ended.set_exception(failure)
-
-
-async def _read_printed(process: ScriptProcess, pieces: list[bytes]) -> None:
-    count = 0
-    while piece := await process.output.read(_MAX_PRINTED_PIECE):
-        count += len(piece)
-        if count <= _MAX_PRINTED_BYTES + _MAX_PRINTED_PIECE:
-            pieces.append(piece)
-
-
-async def _check_replies(service: PassService) -> None:
+async def _check_replies(
+    service: PassService, works: Sequence[asyncio.Task[None]], ends: ExitStack
+) -> None:
     """Let the templates of an ended pass check the replies to its questions."""
-    serving = asyncio.create_task(service.connection.served(service))
-    left: set[asyncio.Task[object]] = set(service.works)
-    while left and not serving.done():
-        _, left = await asyncio.wait({serving, *left}, return_when=asyncio.FIRST_COMPLETED)
-        left.discard(serving)
-    await _give_up(service)
-    serving.cancel()
-    await asyncio.wait({serving})
-    if not serving.cancelled():
-        serving.exception()
-
-
-async def _give_up(service: PassService) -> None:
-    """Stop work on questions whose replies the process, which has ended, would have to check."""
-    for work in service.works:
-        work.cancel(STOPPED)
-    if service.works:
-        await asyncio.wait(service.works)
+    serving = asyncio.create_task(service.connection.serve(service))
+    left: set[asyncio.Task[Any]] = set(works)
+    with ends:
+        try:
+            while left and not serving.done():
+                _, left = await asyncio.wait({serving, *left}, return_when=asyncio.FIRST_COMPLETED)
+                left.discard(serving)
+        finally:
+            # Nobody is left to check the other replies.
+            for task in (serving, *left):
+                task.cancel(STOPPED)
+            await asyncio.wait({serving, *left})
+            if not serving.cancelled():
+                serving.exception()  # retrieved, so that asyncio does not log it
 
 
 @asynccontextmanager
@@ -340,7 +297,7 @@ async def answer_processes(
     homes: ScriptHomes,
     home_job: HomeJob,
     job: PassJob,
-    answers: ScriptAnswers,
+    answers: RunAnswers,
     logger: logging.Logger,
 ) -> AsyncIterator[AnswerProcesses]:
     """Load a script, yield what starts its passes, and end them all.

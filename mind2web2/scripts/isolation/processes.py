@@ -2,8 +2,8 @@
 
 The fork server forks a process for each script in milliseconds. It runs no script itself, and has
 no API keys, threads or event loop. Each script's process has a *liveness socket*: the fork server
-reports on it that the process started and how it ended; once the run closes its end, or dies, the
-fork server kills the process.
+reports on it how the process ended, or why it could not be forked; once the run closes its end, or
+dies, the fork server kills the process.
 """
 
 from __future__ import annotations
@@ -22,14 +22,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn, Protocol
+from tempfile import TemporaryFile
+from typing import BinaryIO, NoReturn, Protocol
 
-from mind2web2.errors import MachineError, UsageError
-from mind2web2.utils.aio import to_the_end
+from mind2web2.errors import UsageError
 
 # Real scripts take a few seconds of processor time and less than 100 MB, most of it for Python
 # itself.
@@ -43,7 +42,7 @@ _CHECK_EVERY_S = 0.05
 # Memory that does not copy a file: the process's own, shared memory, swapped out memory.
 _COUNTED = ("RssAnon:", "RssShmem:", "VmSwap:")
 # Far more than this process ever opens; the system's own limit may be astronomic.
-_MOST_FILES = 65_536
+_MAX_FILES = 65_536
 # Sent along with each request: connection, output, liveness socket.
 FDS_PER_START = 3
 # A request for a process: its memory limit in bytes.
@@ -160,7 +159,6 @@ class ForkLoop:
                 self._run_forked(connection_fd, output_fd)
             self._children[pid] = _Child(pid, liveness, *START.unpack(request))
             self._selector.register(liveness, selectors.EVENT_READ, self._children[pid])
-            _report(liveness, f"started {pid}")
         os.close(connection_fd)
         os.close(output_fd)
         return True
@@ -269,35 +267,32 @@ def _keep_only(connection_fd: int, output_fd: int) -> None:
     os.dup2(output_fd, 1)
     os.dup2(output_fd, 2)
     os.closerange(3, connection_fd)
-    os.closerange(connection_fd + 1, _MOST_FILES)
+    os.closerange(connection_fd + 1, _MAX_FILES)
 
 
 # A list of names to keep rather than of secrets to drop: a key may have any name.
-_KEPT = frozenset(
-    {
-        *(
-            "PATH",
-            "HOME",
-            "USER",
-            "LOGNAME",
-            "SHELL",
-            "LANG",
-            "LANGUAGE",
-            "TZ",
-            "TMPDIR",
-            "TEMP",
-            "TMP",
-        ),
-        *(
-            "SSL_CERT_FILE",
-            "SSL_CERT_DIR",
-            "REQUESTS_CA_BUNDLE",
-            "CURL_CA_BUNDLE",
-            "NO_PROXY",
-            "no_proxy",
-        ),
-        *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "VIRTUAL_ENV", "PYTHONUTF8"),
-    }
+_KEPT = (
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "TMPDIR",
+    "TEMP",
+    "TMP",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "NO_PROXY",
+    "no_proxy",
+    "LD_LIBRARY_PATH",
+    "DYLD_LIBRARY_PATH",
+    "VIRTUAL_ENV",
+    "PYTHONUTF8",
 )
 # Locale settings, and those by which coverage is measured in processes that a test starts.
 _KEPT_BEGINNINGS = ("LC_", "COVERAGE_")
@@ -313,13 +308,13 @@ gc.disable()
 from mind2web2.scripts.isolation.worker import serve
 serve(int(sys.argv[1]))
 """
-# It takes half a second to load the package; on a busy machine, longer.
-_START_TIMEOUT_S = 60.0
 # For a killed process to end, and for the fork server to report it.
 _END_TIMEOUT_S = 10.0
 # For a fork server to end after its control socket is closed.
 _CLOSE_TIMEOUT_S = 5.0
-_STREAM_BYTES = 1024**2
+_REPORT_BYTES = 4096
+# The rest of what a process prints is left out.
+MAX_PRINTED_BYTES = 1024**2
 
 log = logging.getLogger(__name__)
 
@@ -425,52 +420,6 @@ class ForkServer:
         return control
 
 
-@dataclass
-class ScriptProcess:
-    """A process that waits for its first message.
-
-    Args:
-        pid: of the process, which leads a group of that number.
-        reader: of its messages; ``writer`` for messages to it.
-        output: everything that it, and all it starts, print.
-        liveness: reports how it ends; closing it ends the process.
-        status: as ``os.waitpid`` gives it; ``None`` before the end, and where the fork server ended
-            before.
-        was_too_large: it was killed because it exceeded its memory limit.
-    """
-
-    pid: int
-    reader: asyncio.StreamReader
-    writer: asyncio.StreamWriter
-    output: asyncio.StreamReader
-    liveness: tuple[asyncio.StreamReader, asyncio.StreamWriter]
-    status: int | None = None
-    was_too_large: bool = False
-
-    async def end(self, grace_s: float = 0.0) -> None:
-        """End it, with its process group, unless it ends by itself within ``grace_s``."""
-        if await self._has_ended(grace_s):
-            return
-        with contextlib.suppress(OSError):
-            self.liveness[1].write_eof()
-        if not await self._has_ended(_END_TIMEOUT_S):
-            log.warning("a script's process does not end pid=%d", self.pid)
-
-    async def _has_ended(self, timeout_s: float) -> bool:
-        """Wait until the fork server has reported the end, or is gone."""
-        try:
-            async with asyncio.timeout(timeout_s):
-                report = (await self.liveness[0].readline()).decode().split()
-        except TimeoutError:
-            return False
-        except OSError:  # the fork server is gone
-            return True
-        if report:
-            self.status = int(report[1])
-            self.was_too_large = report[2:] == [TOO_LARGE]
-        return True
-
-
 class ProcessStarter(Protocol):
     """Forks processes: the fork server, or a process that has a script loaded."""
 
@@ -478,76 +427,103 @@ class ProcessStarter(Protocol):
         """Request a process that gets these ends of its connection, output and liveness socket."""
 
 
-@asynccontextmanager
-async def script_process(
-    server: ProcessStarter, memory_bytes: int = DEFAULT_MEMORY_BYTES
-) -> AsyncIterator[ScriptProcess]:
-    """Start a process for a script, and end it with its process group.
+@dataclass(frozen=True)
+class ProcessEnd:
+    """How a process has ended.
 
-    Raises:
-        MachineError: it cannot be started.
+    Args:
+        status: as ``os.waitpid`` gives it; ``None`` if the process that forked it has ended before.
+        was_too_large: it was killed because it exceeded its memory limit.
+        not_started: why it could not be forked.
     """
-    async with AsyncExitStack() as exits:
-        process = await _started(server, memory_bytes, exits)
-        try:
-            yield process
-        finally:
-            await process.end()
+
+    status: int | None = None
+    was_too_large: bool = False
+    not_started: str | None = None
+
+    @classmethod
+    def reported(cls, reports: bytes) -> ProcessEnd:
+        """Return the end that reports on a process tell of."""
+        for line in reports.decode(errors="replace").splitlines():
+            event, _, details = line.partition(" ")
+            if event == "failed":
+                return cls(not_started=details)
+            if event == "ended":
+                status, *more = details.split()
+                return cls(int(status), more == [TOO_LARGE])
+        return cls()
 
 
-async def _started(
-    server: ProcessStarter, memory_bytes: int, exits: AsyncExitStack
-) -> ScriptProcess:
-    ours, theirs = zip(*(socket.socketpair() for _ in range(FDS_PER_START)), strict=True)
-    # Closing a socket that its stream has closed does nothing.
-    for end in ours:
-        exits.callback(end.close)
-    fds = [end.fileno() for end in theirs]
-    try:
-        # A cancellation waits too: the thread cannot be stopped, and the descriptors might be
-        # reused.
-        await to_the_end(asyncio.to_thread(server.start_script, fds, memory_bytes))
-    except OSError as error:
-        raise MachineError(_not_started(str(error))) from error
-    finally:
-        for end in theirs:
-            end.close()
-    connection, output, liveness = [await _opened(end, exits) for end in ours]
-    try:
-        async with asyncio.timeout(_START_TIMEOUT_S):
-            words = (await liveness[0].readline()).decode().split(maxsplit=1)
-    except TimeoutError as error:
-        raise MachineError(
-            _not_started(f"nothing happened within {_START_TIMEOUT_S:g} s")
-        ) from error
-    if not words:
-        raise MachineError(
-            _not_started(f"{sys.executable} -c 'import mind2web2' may show the reason")
-        )
-    if words[0] != "started":
-        raise MachineError(_not_started(words[1]))
-    return ScriptProcess(int(words[1]), *connection, output[0], liveness)
+def _output_file() -> BinaryIO:
+    """Return a file for what a process prints: in memory where that is possible.
+
+    On a full disk, a print would be an error of the script.
+    """
+    if hasattr(os, "memfd_create"):
+        return os.fdopen(os.memfd_create("mind2web2-output"), "w+b")
+    return TemporaryFile()
 
 
-async def _opened(
-    end: socket.socket, exits: AsyncExitStack
-) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    reader, writer = await asyncio.open_connection(sock=end, limit=_STREAM_BYTES)
-    exits.push_async_callback(_dropped, writer)
-    return reader, writer
+@dataclass(frozen=True)
+class ScriptProcess:
+    """A process that waits for its first message.
 
+    Args:
+        connection: for messages.
+        output: everything that the process, and all it starts, print.
+        liveness: reports how the process starts and ends; closing it ends the process.
+    """
 
-async def _dropped(writer: asyncio.StreamWriter) -> None:
-    # Closing would wait until the process has read everything.
-    with contextlib.suppress(AttributeError):
-        # asyncio's own, of a transport that was closing and has written its last bytes since.
-        writer.transport.abort()
-    with contextlib.suppress(OSError):
-        await writer.wait_closed()
+    connection: socket.socket
+    output: BinaryIO
+    liveness: socket.socket
 
+    @classmethod
+    def start(cls, starter: ProcessStarter, memory_bytes: int) -> ScriptProcess:
+        """Request a process. Raises OSError: nobody takes the request."""
+        connection, their_connection = socket.socketpair()
+        liveness, their_liveness = socket.socketpair()
+        process = cls(connection, _output_file(), liveness)
+        with their_connection, their_liveness:
+            fds = [their_connection.fileno(), process.output.fileno(), their_liveness.fileno()]
+            try:
+                starter.start_script(fds, memory_bytes)
+            except BaseException:
+                process.close()
+                raise
+        return process
 
-def _not_started(reason: str) -> str:
-    return f"no process could be started for a script: {' '.join(reason.split())}"
+    def printed(self, most_bytes: int) -> bytes:
+        """Return the beginning of what was printed."""
+        # The process writes where its output ends, so that this end does not move there.
+        return os.pread(self.output.fileno(), most_bytes, 0)
+
+    async def end(self, grace_s: float) -> ProcessEnd:
+        """End it, unless it ends by itself within ``grace_s``, and return how it has ended."""
+        self.liveness.setblocking(False)
+        reports = bytearray()
+        if not await self._has_reported(reports, grace_s):
+            with contextlib.suppress(OSError):
+                self.liveness.shutdown(socket.SHUT_WR)
+            if not await self._has_reported(reports, _END_TIMEOUT_S):
+                log.warning("a script's process does not end")
+        return ProcessEnd.reported(bytes(reports))
+
+    async def _has_reported(self, reports: bytearray, timeout_s: float) -> bool:
+        """Collect reports until the process has ended, or who forked it."""
+        loop = asyncio.get_running_loop()
+        with contextlib.suppress(TimeoutError, OSError):
+            async with asyncio.timeout(timeout_s):
+                while report := await loop.sock_recv(self.liveness, _REPORT_BYTES):
+                    reports += report
+                return True
+        return False
+
+    def close(self) -> None:
+        """Close our ends, which ends the process with its group."""
+        self.connection.close()
+        self.output.close()
+        self.liveness.close()
 
 
 fork_server = ForkServer()

@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, NoReturn, Protocol
+from typing import Any, Literal, NoReturn
 
 from mind2web2.errors import CaptureError, PageBugError
 from mind2web2.scripts.isolation.rpc import (
@@ -16,8 +16,8 @@ from mind2web2.scripts.isolation.rpc import (
     Question,
     Reply,
     RpcClient,
-    encoded_value,
-    validated,
+    encode_value,
+    validate,
 )
 from mind2web2.verification.stand_ins import has_mark
 
@@ -26,7 +26,7 @@ from mind2web2.verification.stand_ins import has_mark
 Ahead = Literal["nothing", "values", "gates"]
 # With ``gates``, a claim is asked behind so many undecided leaves: each may fail, and more would ask
 # too much for nothing (benchmarks/chain.py).
-MOST_OPEN_GATES = 3
+MAX_OPEN_GATES = 3
 # By the clock of a pass, which costs no time: what a script does beside its questions goes on
 # meanwhile.
 _REPLY_S = 0.01
@@ -43,23 +43,6 @@ class UnknownReply:
 UNKNOWN = UnknownReply()
 
 
-class Questions(Protocol):
-    """Where the questions of a script go."""
-
-    async def reply(
-        self, name: str, kind: Any, arguments: dict[str, Any], template: int | None
-    ) -> Any:
-        """Return the reply to a question as an object of ``kind``, ``UNKNOWN`` where there is none yet.
-
-        Args:
-            template: the number of the script's class that a judge's reply is to fill.
-
-        Raises:
-            Exception: the error that the run replied with.
-            TypeError, ValueError, RecursionError: the arguments cannot be sent.
-        """
-
-
 class WaitingQuestions:
     """Asks the run and waits for each reply, in program order."""
 
@@ -71,7 +54,15 @@ class WaitingQuestions:
     async def reply(
         self, name: str, kind: Any, arguments: dict[str, Any], template: int | None
     ) -> Any:
-        """Return the reply to a question."""
+        """Return the reply to a question as an object of ``kind``.
+
+        Args:
+            template: the number of the script's class that a judge's reply is to fill.
+
+        Raises:
+            Exception: the error that the run replied with.
+            TypeError, ValueError, RecursionError: the arguments cannot be sent.
+        """
         question, _ = asked(name, arguments, template, self._counts)
         try:
             return await self._client.ask("reply", kind, question=question)
@@ -85,6 +76,7 @@ class PassQuestions:
     Args:
         known: the replies by key, as JSON.
         check: tells why a judge's reply does not fill a template of the script.
+        waits: the run has all replies at hand: there are no stand-ins.
 
     Attributes:
         ends_at_stand_ins: the script would look at an object in the place of a verdict or a template.
@@ -96,6 +88,8 @@ class PassQuestions:
         known: Mapping[str, str],
         ahead: Ahead,
         check: Callable[[int, str], str | None],
+        *,
+        waits: bool = False,
     ) -> None:
         self.ahead = ahead
         self.used: list[str] = []
@@ -104,8 +98,9 @@ class PassQuestions:
         self._client = client
         self._known = known
         self._check = check
+        self._waits = waits
         self._counts: Counter[str] = Counter()
-        self._begun: set[str] = set()
+        self._missing: dict[str, Question] = {}
         self._stand_ins = 0
         self._first_open: str | None = None
 
@@ -114,23 +109,36 @@ class PassQuestions:
     ) -> Any:
         """Return the reply to a question, ``UNKNOWN`` where there is none yet."""
         question, text = asked(name, arguments, template, self._counts)
+        if self._waits:
+            return await self._replied(question, kind)
         content = self._known.get(question.key)
         if content is None:
-            self._first_open = self._first_open or question.key
-            if question.key not in self._begun and not (self.is_open and has_mark(text)):
-                self._begun.add(question.key)
-                self._client.send(Message("note", {"question": question}, "missing"))
-            self.is_open = True
-            await asyncio.sleep(_REPLY_S)
-            return self.open()
+            self._note_missing(question, text)
         await asyncio.sleep(_REPLY_S)
-        reply: Reply = validated(Reply, json.loads(content))
+        if content is None:
+            return self.open()
+        reply: Reply = validate(Reply, json.loads(content))
         if reply.failure is not None and reply.failure.name not in PAGE_ERRORS:
-            return self._failed(question.key, reply)
+            return self._fail_question(question.key, reply)
         self.used.append(question.key)
         if reply.failure is not None:
             raise reply.failure.of_run()
-        return validated(kind, reply.value)
+        return validate(kind, reply.value)
+
+    def _note_missing(self, question: Question, text: str) -> None:
+        self._first_open = self._first_open or question.key
+        if not (self.is_open and has_mark(text)):
+            self._missing.setdefault(question.key, question)
+        self.is_open = True
+
+    async def _replied(self, question: Question, kind: Any) -> Any:
+        """Return a reply that the run has at hand; questions beside this one are sent meanwhile."""
+        number = self._client.send_question("reply", question=question)
+        await asyncio.sleep(_REPLY_S)
+        try:
+            return self._client.awaited_now(number, kind)
+        finally:
+            self.used.append(question.key)
 
     def open(self) -> UnknownReply:
         """Note that the script gets a stand-in."""
@@ -140,12 +148,13 @@ class PassQuestions:
             self.end()
         return UNKNOWN
 
-    def _failed(self, key: str, reply: Reply) -> UnknownReply:
+    def _fail_question(self, key: str, reply: Reply) -> UnknownReply:
         # Behind stand-ins the question may not count, except where nobody has looked into them.
         is_certain = not self.is_open or self.ahead == "nothing"
         if is_certain:
             self.used.append(key)
-            self._end_with(Done(failure=reply.failure, used=self.used))
+            notes = self._client.held or []
+            self._end_with(Done(failure=reply.failure, used=self.used, notes=notes))
         return self.open()
 
     def end(self) -> NoReturn:
@@ -154,7 +163,8 @@ class PassQuestions:
 
     def open_end(self) -> Done:
         """Return the end of a pass with stand-ins."""
-        return Done(used=self.used, is_open=True, first_open=self._first_open)
+        missing = list(self._missing.values())
+        return Done(used=self.used, is_open=True, first_open=self._first_open, missing=missing)
 
     def stuck(self) -> NoReturn:
         """End the pass, since nothing in it can go on."""
@@ -164,11 +174,9 @@ class PassQuestions:
 
     def leave_to_program_order(self, reason: str) -> NoReturn:
         """End the pass, since the script must not be run again and again."""
-        self._end_with(Done(program_order=reason))
+        self._end_with(Done(program_order=reason, missing=list(self._missing.values())))
 
     def _end_with(self, done: Done) -> NoReturn:
-        if not (done.is_open or done.program_order):
-            self._client.send_held_notes()
         self._client.send(Message("done", done))
         # The script's templates check the replies to the questions of this pass.
         self._client.answer_until_closed(self._check)
@@ -182,10 +190,10 @@ def asked(
     Args:
         counts: how often each request of the script's own was made; each time it is another question.
     """
-    text = encoded_value(arguments)
+    text = encode_value(arguments)
     if name == "chat":
         counts[text] += 1
         arguments = {**arguments, "trial": counts[text]}
-        text = encoded_value(arguments)
+        text = encode_value(arguments)
     key = hashlib.sha256(f"{name} {text}".encode(errors="surrogatepass")).hexdigest()
     return Question(key[:32], name, arguments, template), text

@@ -11,9 +11,9 @@ import itertools
 import json
 import os
 import signal
+import socket
 import struct
 import threading
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -34,7 +34,8 @@ MAX_MESSAGE_BYTES = 64 * 1024**2
 # replies that a script's process does not read.
 MAX_WAITING_BYTES = 1_000_000_000
 _TASK_BYTES = 10_000
-# The limit for an error's text, and for a validation error in a judge's reply.
+_STREAM_BYTES = 1024**2
+# Of an error's text, and of a validation error in a judge's reply.
 MAX_REASON_CHARS = 20_000
 # The limits for a script's failure, which a table shows, and for the name of its class.
 _MAX_FAILURE_CHARS = 2_000
@@ -134,6 +135,8 @@ class Done:
         first_open: the key of the first question without a reply, which the script asks in any
             case.
         program_order: why the script has to run in program order; ``None`` if it need not.
+        missing: the questions without a reply that the pass went on without.
+        notes: those of a pass, which count only if it is the result.
         failure: why there is no result.
         looked_up: pages that the script looked for in the cache.
         captured: pages that it captured itself.
@@ -151,6 +154,8 @@ class Done:
     is_open: bool = False
     first_open: str | None = None
     program_order: str | None = None
+    missing: list[Question] = field(default_factory=list)
+    notes: list[Message] = field(default_factory=list)
 
 
 @cache
@@ -159,27 +164,27 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def prepare(*kinds: Any) -> None:
-    """Make ready what ``validated`` needs for these types, which takes milliseconds for each."""
+    """Make ready what ``validate`` needs for these types, which takes milliseconds for each."""
     for kind in (Message, Failure, *kinds):
         _adapter(kind)
 
 
-def validated(kind: Any, content: Any) -> Any:
+def validate(kind: Any, content: Any) -> Any:
     """Return received content as an object of a type, which may be a union. Raises ValueError."""
     return _adapter(kind).validate_python(content)
 
 
-def encoded(message: Message) -> bytes:
+def encode(message: Message) -> bytes:
     """Return a message as JSON.
 
     Raises:
         TypeError, ValueError, RecursionError: it holds values that are no JSON.
     """
     # Halves of characters, too, which ``json.loads`` takes.
-    return encoded_value(message).encode(errors="surrogatepass")
+    return encode_value(message).encode(errors="surrogatepass")
 
 
-def encoded_value(value: Any) -> str:
+def encode_value(value: Any) -> str:
     """Return a value as JSON. Raises TypeError, ValueError, RecursionError."""
     return json.dumps(value, default=_plain, ensure_ascii=False)
 
@@ -199,9 +204,9 @@ def _field_names(kind: type) -> tuple[str, ...]:
     return tuple(each.name for each in fields(kind))
 
 
-def decoded(content: bytes) -> Message:
+def decode(content: bytes) -> Message:
     """Return a received message. Raises ValueError, RecursionError."""
-    message: Message = validated(Message, json.loads(content))
+    message: Message = validate(Message, json.loads(content))
     return message
 
 
@@ -225,6 +230,11 @@ def served_method(service: object, name: str) -> Callable[..., Any]:
     return partial(method, service)
 
 
+def take_note(service: object, note: Message) -> None:
+    """Call the method that takes a note. Raises ValueError, TypeError: it is invalid."""
+    served_method(service, note.name)(**note.content)
+
+
 @contextmanager
 def _not_interrupted() -> Iterator[None]:
     """Defer the alarm that interrupts a blocking script until the message is complete."""
@@ -235,20 +245,21 @@ def _not_interrupted() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-class _End(ABC):
-    """An end of the connection that asks questions and matches the replies by number."""
+class _End:
+    """An end of the connection that asks questions and matches the replies by number.
 
-    def __init__(self) -> None:
+    Args:
+        error_of: returns the error that the other end's failure is here.
+    """
+
+    def __init__(self, error_of: Callable[[Failure], Exception]) -> None:
+        self._error_of = error_of
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Any]] = {}
 
-    @abstractmethod
     def send(self, message: Message) -> None:
         """Send a message. Raises Exception: it cannot be sent."""
-
-    @abstractmethod
-    def error_of(self, failure: Failure) -> Exception:
-        """Return the error that the other end's failure is here."""
+        raise NotImplementedError
 
     async def ask(self, name: str, kind: Any, **arguments: Any) -> Any:
         """Return the reply to a question.
@@ -259,7 +270,7 @@ class _End(ABC):
         reply = self._waiting[number] = asyncio.get_running_loop().create_future()
         try:
             self.send(Message("ask", arguments, name, number))
-            return validated(kind, await reply)
+            return validate(kind, await reply)
         except asyncio.CancelledError:
             self.send(Message("cancel", number=number))
             raise
@@ -272,7 +283,7 @@ class _End(ABC):
         if reply is None or reply.done():
             return
         if message.kind == "failure":
-            reply.set_exception(self.error_of(validated(Failure, message.content)))
+            reply.set_exception(self._error_of(validate(Failure, message.content)))
         else:
             reply.set_result(message.content)
 
@@ -285,21 +296,18 @@ class RpcClient(_End):
     """
 
     def __init__(self, fd: int) -> None:
-        super().__init__()
+        super().__init__(Failure.of_run)
         self._fd = fd
         self._connection = Connection(fd)
         self._sending = threading.Lock()
-        self._held: list[Message] | None = None
+        # The notes of a pass, which go along with its end.
+        self.held: list[Message] | None = None
         self._listening: tuple[asyncio.AbstractEventLoop, int, Callable[[], None]]
         os.register_at_fork(after_in_child=self._close_in_fork)
 
-    def error_of(self, failure: Failure) -> Exception:
-        """Return the run's error."""
-        return failure.of_run()
-
     def receive(self) -> Message:
         """Wait for a message."""
-        return decoded(self._connection.recv_bytes())
+        return decode(self._connection.recv_bytes())
 
     def listen(self, answer: Callable[..., Any]) -> None:
         """Receive messages from now on, in the running event loop; ``answer`` answers questions."""
@@ -311,7 +319,7 @@ class RpcClient(_End):
                 if message.kind in ("reply", "failure"):
                     self.take_reply(message)
                 elif message.kind == "ask":
-                    self.send(_replied(answer, message))
+                    self.send(_reply_to(answer, message))
             except BaseException:
                 # The run is gone, or a reply is lost and the task that awaits it would never
                 # continue.
@@ -326,36 +334,40 @@ class RpcClient(_End):
 
         Call after ``listen``.
         """
-        loop, thread, take = self._listening
+        loop, thread, _ = self._listening
         if threading.get_ident() != thread:
             return asyncio.run_coroutine_threadsafe(
                 self.ask(name, kind, **arguments), loop
             ).result()
+        return self.awaited_now(self.send_question(name, **arguments), kind)
+
+    def send_question(self, name: str, **arguments: Any) -> int:
+        """Send a question and return its number, for ``awaited_now``."""
         number = next(self._numbers)
-        reply = self._waiting[number] = loop.create_future()
+        self._waiting[number] = self._listening[0].create_future()
         self.send(Message("ask", arguments, name, number))
+        return number
+
+    def awaited_now(self, number: int, kind: Any) -> Any:
+        """Return the reply to a question that was sent; nothing else goes on meanwhile.
+
+        Raises:
+            Exception: the error that the run replied with.
+        """
+        _, _, take = self._listening
+        reply = self._waiting[number]
         while not reply.done():
             take()
         del self._waiting[number]
-        return validated(kind, reply.result())
+        return validate(kind, reply.result())
 
     def note(self, name: str, **arguments: Any) -> None:
-        """Send a message that needs no reply."""
+        """Send a message that needs no reply; in a pass, keep it until the end."""
         message = Message("note", arguments, name)
-        if self._held is None:
+        if self.held is None:
             self.send(message)
         else:
-            self._held.append(message)
-
-    def hold_notes(self) -> None:
-        """Keep notes back from now on: they count only if the pass is the result."""
-        self._held = []
-
-    def send_held_notes(self) -> None:
-        """Send the notes that were kept back, and all further ones at once."""
-        held, self._held = self._held or [], None
-        for message in held:
-            self.send(message)
+            self.held.append(message)
 
     def answer_until_closed(self, answer: Callable[..., Any]) -> NoReturn:
         """Answer the questions of the run until it closes its end, then end the process."""
@@ -363,12 +375,12 @@ class RpcClient(_End):
             while True:
                 message = self.receive()
                 if message.kind == "ask":
-                    self.send(_replied(answer, message))
+                    self.send(_reply_to(answer, message))
         os._exit(0)
 
     def send(self, message: Message) -> None:
         """Send a message. Raises ValueError: it is too long."""
-        content = encoded(message)
+        content = encode(message)
         if len(content) > MAX_MESSAGE_BYTES:
             limit_mb = MAX_MESSAGE_BYTES // 1024**2
             raise ValueError(f"a message of {len(content)} bytes; the limit is {limit_mb} MB")
@@ -382,7 +394,7 @@ class RpcClient(_End):
         self._connection.close()
 
 
-def _replied(answer: Callable[..., Any], message: Message) -> Message:
+def _reply_to(answer: Callable[..., Any], message: Message) -> Message:
     try:
         return Message("reply", answer(**message.content), number=message.number)
     except (
@@ -402,22 +414,23 @@ class RpcConnection(_End):
     """The run's end of the connection to one script's process."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        super().__init__()
+        super().__init__(Failure.of_script)
         self._reader = reader
         self._writer = writer
         self._questions: dict[int, asyncio.Task[None]] = {}
         self._waiting_bytes = 0
 
-    def error_of(self, failure: Failure) -> Exception:
-        """Return the script's error."""
-        return failure.of_script()
+    @classmethod
+    async def open(cls, end: socket.socket) -> RpcConnection:
+        """Return the connection by our end of a pair of sockets."""
+        return cls(*await asyncio.open_connection(sock=end, limit=_STREAM_BYTES))
 
     def send(self, message: Message) -> None:
         """Queue a message; the event loop sends it."""
-        content = encoded(message)
+        content = encode(message)
         self._writer.write(_LENGTH.pack(len(content)) + content)
 
-    async def served(self, service: Service) -> Done | None:
+    async def serve(self, service: Service) -> Done | None:
         """Serve until the process sends its result; return that, or ``None`` where it ends without one.
 
         Args:
@@ -435,10 +448,10 @@ class RpcConnection(_End):
                 content = await self._reader.readexactly(length)
             except (asyncio.IncompleteReadError, ConnectionError):
                 return None
-            message = decoded(content)
+            message = decode(content)
             match message.kind:
                 case "done":
-                    done: Done = validated(Done, message.content)
+                    done: Done = validate(Done, message.content)
                     return done
                 case "reply" | "failure":
                     self.take_reply(message)
@@ -449,20 +462,24 @@ class RpcConnection(_End):
                 case "ask":
                     self._begin(message, len(content) + _TASK_BYTES, service)
                 case "note":
-                    served_method(service, message.name)(**message.content)
+                    take_note(service, message)
 
     def _check_read(self) -> None:
         if self._writer.transport.get_write_buffer_size() > MAX_WAITING_BYTES:
             limit_mb = MAX_WAITING_BYTES / 1e6
             raise EvalScriptError(f"the script left {limit_mb:g} MB of replies unread")
 
-    async def close(self) -> None:
-        """Cancel all questions."""
+    def close(self) -> None:
+        """Close the connection, whatever the process has not read yet."""
+        self._writer.transport.abort()
+
+    async def cancel_questions(self) -> None:
+        """Cancel all questions that are not answered yet."""
         tasks = list(self._questions.values())
         for task in tasks:
             task.cancel(STOPPED)
-        await asyncio.gather(*tasks, return_exceptions=True)
-        self._writer.close()
+        if tasks:
+            await asyncio.wait(tasks)
 
     def _begin(self, message: Message, size_bytes: int, service: Service) -> None:
         """Answer a question in a task of its own."""

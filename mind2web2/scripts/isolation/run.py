@@ -28,18 +28,20 @@ from mind2web2.scripts.isolation.homes import ScriptHomes, script_homes
 from mind2web2.scripts.isolation.pass_process import AnswerProcesses, answer_processes
 from mind2web2.scripts.isolation.processes import (
     MAX_FILE_BYTES,
+    ProcessEnd,
     ScriptLimits,
-    ScriptProcess,
 )
 from mind2web2.scripts.isolation.questions import Ahead
 from mind2web2.scripts.isolation.rpc import PACKAGE, Done
 from mind2web2.scripts.isolation.service import RunAnswers
 from mind2web2.scripts.isolation.worker import HomeJob, PassJob
 from mind2web2.scripts.passes import ScriptPasses
-from mind2web2.scripts.run import ScriptCall, checked_result, ended_in_time, out_of_time
+from mind2web2.scripts.run import ScriptCall, checked_result
 from mind2web2.scripts.sources import search_path
 from mind2web2.utils.deep_trees import allow_deep_trees
 
+# Not to spin when hardly any time is left on a clock that stands still.
+_SHORTEST_WAIT_S = 0.05
 # Signals of a fault in compiled code, or of abort().
 _CRASHES = frozenset({"SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT"})
 
@@ -124,6 +126,7 @@ async def isolated_result(
         network=isolation.network,
         skips=run.judge.recorded_skips((task_id, call.answer_name)),
         known={},
+        has_all_replies=run.judge.is_replay,
     )
     home_job = replace(
         home_of(call, isolation),
@@ -174,12 +177,14 @@ async def done_in_time(
     """
     work = asyncio.create_task(passes.done())
     try:
-        is_over = await ended_in_time(work, timeout_s, clock)
-        if not is_over and timeout_s is not None:
-            raise out_of_time(call.script_path, timeout_s)
+        if not await _ended_in_time(work, timeout_s, clock):
+            raise EvalScriptError(
+                f"script {call.script_path.name} did not return within {timeout_s:g} s "
+                "(--answer_timeout)"
+            )
         done = work.result()
     finally:
-        await _finished(work)
+        await _finish(work)
     if passes.failed is not None:
         raise starter.answers.error_of(passes.failed) or JudgeError("no reply")
     if starter.answers.judge.failure is not None:
@@ -195,7 +200,23 @@ async def done_in_time(
     return done
 
 
-async def _finished(task: asyncio.Task[Any]) -> None:
+async def _ended_in_time(
+    task: asyncio.Future[Any], timeout_s: float | None, clock: Callable[[], float]
+) -> bool:
+    """Wait for a task and tell whether it ended in time."""
+    started_s, left_s = clock(), timeout_s
+    while left_s is None or left_s > 0:
+        await asyncio.wait(
+            {task}, timeout=None if left_s is None else max(left_s, _SHORTEST_WAIT_S)
+        )
+        if task.done():
+            break
+        # A clock that was paused leaves time over.
+        left_s = None if timeout_s is None else timeout_s - (clock() - started_s)
+    return task.done()
+
+
+async def _finish(task: asyncio.Task[Any]) -> None:
     task.cancel()
     await asyncio.wait({task})
     if not task.cancelled():
@@ -203,23 +224,25 @@ async def _finished(task: asyncio.Task[Any]) -> None:
 
 
 def exit_reason(
-    process: ScriptProcess | None, path: Path, limits: ScriptLimits
+    end: ProcessEnd, path: Path, limits: ScriptLimits
 ) -> EvalScriptError | MachineError:
     """Return why a process ended without a result; the sender of a signal is not known."""
-    if process is None or process.status is None:
+    if end.not_started is not None:
+        return MachineError(f"no process could be started for a script: {end.not_started}")
+    if end.status is None:
         return MachineError("the process that starts scripts has ended: run the same command again")
-    if process.was_too_large:
+    if end.was_too_large:
         return EvalScriptError(
             f"script {path.name} took more than {limits.memory_bytes // 1024**2} MB of memory "
             "(script_memory in mind2web2.toml)"
         )
-    if os.WIFEXITED(process.status):
+    if os.WIFEXITED(end.status):
         return EvalScriptError(
             f"script {path.name} ended its process without a result (status "
-            f"{os.WEXITSTATUS(process.status)}): does it call os._exit, or change modules that the "
+            f"{os.WEXITSTATUS(end.status)}): does it call os._exit, or change modules that the "
             "evaluation uses?"
         )
-    number = os.WTERMSIG(process.status)
+    number = os.WTERMSIG(end.status)
     name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
     why = "not by the evaluation: does it call os.kill or os.killpg, or did another program?"
     if name == "SIGXCPU":

@@ -51,7 +51,6 @@ from mind2web2.scripts.isolation.rpc import (
 from mind2web2.scripts.run import ScriptCall
 from mind2web2.utils.shown_text import one_line
 from mind2web2.verification.claims import ClaimJudging
-from mind2web2.verification.config import config_with
 from mind2web2.verification.context import EvaluationContext
 from mind2web2.verification.extraction import filled
 from mind2web2.verification.messages import OWN_TEMPLATES
@@ -95,6 +94,19 @@ class _RunContext(EvaluationContext):
             raise PageBugError(f"{type(error).__name__}: {error}") from error
 
 
+def unforeseen(question: str, error: Exception, logger: logging.Logger) -> Mind2Web2Error:
+    """Return the failure that an unforeseen error at a question is: it costs the answer its result.
+
+    The answer's log has the traceback.
+    """
+    logger.error("the run failed at %r", question, exc_info=error)
+    if isinstance(error, ValidationError):
+        text = f"the script's process sent an invalid question {question!r}: {problem_of(error)}"
+        return EvalScriptError(one_line(text))
+    text = f"the run failed at {question!r}: {type(error).__name__}: {error}"
+    return MachineError(one_line(text))
+
+
 @dataclass
 class RunService:
     """Answers one question of a script: its ``served`` methods are the kinds of questions.
@@ -129,22 +141,8 @@ class RunService:
         except Mind2Web2Error as error:
             self.error = error
         except Exception as error:
-            self.error = self._failure_of(question.name, error)
+            self.error = unforeseen(question.name, error, self.logger)
         return Reply(failure=Failure.of(self.error))
-
-    def _failure_of(self, question: str, error: Exception) -> Mind2Web2Error:
-        """Return the failure that an unforeseen error at a question is: it costs the answer its result.
-
-        The answer's log has the traceback.
-        """
-        self.logger.error("the run failed at %r", question, exc_info=error)
-        if isinstance(error, ValidationError):
-            text = (
-                f"the script's process sent an invalid question {question!r}: {problem_of(error)}"
-            )
-            return EvalScriptError(one_line(text))
-        text = f"the run failed at {question!r}: {type(error).__name__}: {error}"
-        return MachineError(one_line(text))
 
     @served
     async def judged(self, claim: AskedClaim, given: Given) -> Judged:
@@ -185,13 +183,13 @@ class RunService:
     @served
     async def ask(self, request: SentRequest, subject: QuestionContext, model: str) -> ChatReply:
         """Answer a question about pages that only the script's process has."""
-        reply = await self.judge.named(model).ask(self._request(request), subject, None)
+        reply = await self.judge.for_model(model).ask(self._request(request), subject, None)
         return replace(reply, value=None)
 
     @served
     async def image_limit(self, model: str, met: ImageLimit) -> ImageLimit:  # noqa: ARG002
         """Return the judge's limit of images; ``met`` makes another question after each refusal."""
-        return self.judge.named(model).image_limit
+        return self.judge.for_model(model).image_limit
 
     @served
     async def service(self, request: ServiceRequest) -> Any:
@@ -223,8 +221,8 @@ class RunService:
             capture=cache.captures,
             llm_limit=nullcontext(),
             page_limit=cache.page_limit or nullcontext(),
-            config=config_with(given.evaluator_config),
             logger=self.logger,
+            settings=given.evaluator_config,
             votes=self.votes,
         )
 

@@ -14,9 +14,8 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from importlib import import_module
@@ -33,9 +32,8 @@ from mind2web2.errors import EvalScriptError, MachineError, Mind2Web2Error
 from mind2web2.judge.judgment import RecordedSkip
 from mind2web2.judge.service_request import AskService, ServiceRequest
 from mind2web2.judge.spec import Voter
-from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.own_price import OwnPrice
-from mind2web2.llm_client.prices import price_usd, set_own_prices
+from mind2web2.llm_client.prices import set_own_prices
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import PageCapture, SharedCaptures
@@ -45,12 +43,11 @@ from mind2web2.prompts import address_flags
 from mind2web2.scripts.aliases import set_script_aliases
 from mind2web2.scripts.clock import ScriptClock
 from mind2web2.scripts.isolation.answer_client import REPLIES, AnswerClient
-from mind2web2.scripts.isolation.effects import watch_effects
-from mind2web2.scripts.isolation.log_records import SentRecord
+from mind2web2.scripts.isolation.effects import ReadFiles, watch_effects
+from mind2web2.scripts.isolation.log_records import RelayHandler
 from mind2web2.scripts.isolation.pass_loop import PassLoop
 from mind2web2.scripts.isolation.processes import ForkLoop, ScriptLimits
 from mind2web2.scripts.isolation.questions import Ahead, PassQuestions
-from mind2web2.scripts.isolation.read_files import ReadFiles
 from mind2web2.scripts.isolation.rpc import (
     PACKAGE,
     Done,
@@ -59,7 +56,7 @@ from mind2web2.scripts.isolation.rpc import (
     Reply,
     RpcClient,
     prepare,
-    validated,
+    validate,
 )
 from mind2web2.scripts.limits import LoopGuard, ScriptStops
 from mind2web2.scripts.load import EvaluateAnswer, tells_stand_ins
@@ -73,16 +70,13 @@ from mind2web2.utils.api_misuse import ScriptReports, script_reports
 from mind2web2.utils.deep_trees import allow_deep_trees
 from mind2web2.utils.files import file_sha256
 
-# Modules that scripts import (eval-scripts.md) or that others import late: loaded once for all
-# scripts.
+# Modules that most scripts import (eval-scripts.md), or that others import late: loaded once for all
+# scripts. Each takes memory, which makes every fork slower.
 _PRELOADED = (
     "mind2web2.evaluator",
     "mind2web2.eval_runner",
     "mind2web2.eval_toolkit",
     "mind2web2.llm_client.base_client",
-    "mind2web2.capture.browser_manager",
-    "mind2web2.scripts.rubric_script",
-    "filelock",
     "importlib.readers",
 )
 # Captures by a browser of the script's own, which the run's limit does not count.
@@ -130,6 +124,7 @@ class PassJob:
         ahead: how far the script goes on with stand-ins; ``None`` for program order.
         composition: of several judges (``JudgeSpec.composition``).
         known: the replies so far, as JSON, by the keys of their questions.
+        has_all_replies: the run replies to each question at once; a pass waits for that.
         moment: where the clock stands still, unless it stands at ``HomeJob.as_of``.
         logger_name: of the answer's logger.
         package_level: the least level of the package's own log.
@@ -152,6 +147,7 @@ class PassJob:
     network: NetworkSettings
     skips: list[RecordedSkip]
     known: dict[str, str]
+    has_all_replies: bool = False
 
 
 def serve(control_fd: int) -> None:
@@ -169,8 +165,9 @@ def _load_all() -> None:
     for name in _PRELOADED:
         import_module(name)
     prepare(HomeJob, PassJob, Reply, *REPLIES)
-    price_usd(Usage(), "o4-mini")  # reads the price list
-    address_flags("")  # compiles the signs, which takes a third of a short script's time
+    # Each pass would otherwise compile the signs and load the codec.
+    address_flags("")
+    b"".decode("utf-8-sig")
     # time_machine loads pytest where it is installed, which takes longer than all the rest.
     sys.modules.setdefault("pytest", None)  # type: ignore[arg-type]  # as the import system has it
     import_module("time_machine")
@@ -181,7 +178,7 @@ def _load_all() -> None:
 def be_home(connection_fd: int) -> None:
     """Load the script of the first message, and start a process for each of its passes."""
     client = RpcClient(connection_fd)
-    job = validated(HomeJob, client.receive().content)
+    job = validate(HomeJob, client.receive().content)
     home = ScriptHome(job)
     client.send(Message("reply", home.loaded_files()))
     gc.freeze()
@@ -238,14 +235,13 @@ class ScriptHome:
             return EvalScriptError(
                 f"script {path.name} was changed just now: run the same command again"
             )
-        source = path.read_bytes()
-        self._tells_stand_ins = tells_stand_ins(source, path)
+        self._tells_stand_ins = tells_stand_ins(path)
         return evaluate
 
     def run(self, connection_fd: int) -> None:
         """Evaluate the answer of the first message in this process, and send how that ended."""
         client = RpcClient(connection_fd)
-        job = validated(PassJob, client.receive().content)
+        job = validate(PassJob, client.receive().content)
         # The lines that a script printed before a crash are kept.
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # typeshed: any TextIO
         random.seed(f"{job.call.answer_name} {job.call.answer}")
@@ -262,17 +258,19 @@ class ScriptHome:
             self._job.limits.apply_to_this_process()
             loop = asyncio.new_event_loop()
         else:
-            questions = PassQuestions(client, job.known, job.ahead, judge.check)
+            questions = PassQuestions(
+                client, job.known, job.ahead, judge.check, waits=job.has_all_replies
+            )
             questions.ends_at_stand_ins = self._tells_stand_ins
             judge.questions = questions
-            client.hold_notes()
+            client.held = []
             PASS_LIMITS.apply_to_this_process()
             self._clock.stand_at(job.moment)
             time.sleep = lambda _seconds: None
             watch_effects(questions.leave_to_program_order)
             loop = PassLoop(questions.stuck)
         asyncio.set_event_loop(loop)
-        evaluation = loop.create_task(self._evaluated(job, client, judge))
+        evaluation = loop.create_task(self._run_pass(job, client, judge))
         while not evaluation.done():
             # asyncio stops the whole loop at one of these in any task of the script's.
             with suppress(SystemExit, KeyboardInterrupt):
@@ -281,7 +279,7 @@ class ScriptHome:
         # If this process ended with replies unread, the run could lose the result message.
         client.answer_until_closed(judge.check)
 
-    async def _evaluated(self, job: PassJob, client: RpcClient, judge: AnswerClient) -> None:
+    async def _run_pass(self, job: PassJob, client: RpcClient, judge: AnswerClient) -> None:
         client.listen(judge.check)
         try:
             done = await self._outcome(job, client, judge)
@@ -292,11 +290,10 @@ class ScriptHome:
         ):  # the script may have replaced or closed it
             sys.stdout.flush()
         questions = judge.questions
-        if isinstance(questions, PassQuestions):
-            if questions.is_open:
-                done = questions.open_end()
-            else:
-                client.send_held_notes()
+        if isinstance(questions, PassQuestions) and questions.is_open:
+            questions.end()
+        if client.held is not None:
+            done = replace(done, notes=client.held)
         # After the last message, the run may end the process at any moment.
         try:
             client.send(Message("done", done))
@@ -311,7 +308,7 @@ class ScriptHome:
         task_cache, pages = CacheFileSys(job.cache_dir), RunPages(client)
         pages.set_stored_at_first(task_cache, job.stored_at_first)
         cache = AnswerCache(task_cache, pages, asyncio.Semaphore(_OWN_CAPTURES), captures)
-        logger = _logger(job, client)
+        logger = _logger(job, client, self._stops)
         log_unseen_errors(logger)
 
         async def ask_run(request: ServiceRequest, _ask: AskService) -> Any:
@@ -360,7 +357,7 @@ def _open_files() -> int:
     return len(os.listdir("/dev/fd"))  # noqa: PTH208 (numbers, not paths)
 
 
-def _logger(job: PassJob, client: RpcClient) -> logging.Logger:
+def _logger(job: PassJob, client: RpcClient, stops: ScriptStops) -> logging.Logger:
     """Return the answer's logger; records of the package are sent to the run as well."""
     package = logging.getLogger(PACKAGE)
     package.setLevel(job.package_level)
@@ -370,24 +367,8 @@ def _logger(job: PassJob, client: RpcClient) -> logging.Logger:
     logger = logging.Manager(logging.RootLogger(logging.DEBUG)).getLogger(job.logger_name)
     logger.propagate = False
     logger.setLevel(logging.DEBUG)
-    logger.addHandler(RelayHandler(client.note, "answer"))
+    logger.addHandler(RelayHandler(client.note, "answer", stops))
     return logger
-
-
-class RelayHandler(logging.Handler):
-    """Sends log records to the run: ``to`` names whose they are, the answer's or the package's."""
-
-    def __init__(self, note: Callable[..., None], to: str) -> None:
-        super().__init__()
-        self._note = note
-        self._to = to
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Send a record, with its traceback as text."""
-        try:
-            self._note("log", to=self._to, record=SentRecord.of(record))
-        except Exception:  # the text of a value is its own code
-            self.handleError(record)
 
 
 class RunPages(PageLibrary):

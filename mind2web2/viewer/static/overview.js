@@ -10,7 +10,7 @@ import { inOrder, OrderChoice, TaskPlot, tasksOf } from "viewer/tasks";
 
 /** The title of a report that has one of its own. */
 const TITLE = isFile ? document.documentElement.dataset.title : "";
-const MOST_CLAIMS_SHOWN = 60;
+const MAX_CLAIMS_SHOWN = 60;
 const MIN_SEARCH_CHARS = 2;
 
 /** @param {{options: Record<string, string>}} props */
@@ -123,7 +123,7 @@ function useSearch(words) {
       tasks.add(task);
       // Without a leaf, it is the text of the task.
       if (leaf) count += 1;
-      if (leaf && rows.length < MOST_CLAIMS_SHOWN) rows.push(data[place]);
+      if (leaf && rows.length < MAX_CLAIMS_SHOWN) rows.push(data[place]);
     }
     return { words, tasks, rows, count };
   }, [words, texts, error]);

@@ -5,7 +5,7 @@ import { html, address, counted, KeyHelp, moment, OutsideLink, useData, useKeys,
 import { forget, send } from "viewer/source";
 import { PageView } from "viewer/page";
 
-const MOST_ROWS = 300;
+const MAX_ROWS = 300;
 
 /** @param {{steps: string[], options: Record<string, string>}} props */
 export function Pages({ steps, options }) {
@@ -117,7 +117,7 @@ function PagesOf({ agent, options }) {
   if (!rows) return html`<${Waiting} error=${error} />`;
   if (!row) return html`<p class="notice">The answers of this agent cite no pages, and none is stored.</p>`;
   // Around the chosen one: a browser is slow with thousands of rows.
-  const shown = rows.slice(Math.max(0, at() - MOST_ROWS / 2), Math.max(MOST_ROWS, at() + MOST_ROWS / 2));
+  const shown = rows.slice(Math.max(0, at() - MAX_ROWS / 2), Math.max(MAX_ROWS, at() + MAX_ROWS / 2));
   const counts = ["failed", "suspect", "stored"].map((state) => `${rows.filter((each) => each.state === state).length} ${state}`);
   return html`
     <p class="hint">${counts.join(", ")}</p>

@@ -10,7 +10,7 @@ export const program = document.documentElement.dataset.program || "mind2web2";
 
 /** @type {Map<string, Promise<any>>} */
 const loaded = new Map();
-const MOST_LOADED = 24;
+const MAX_LOADED = 24;
 const LASTING = new Set(["answer", "claims", "messages", "page"]);
 
 /**
@@ -29,7 +29,7 @@ export function load(kind, place = {}) {
     // together share what is on its way.
     const drop = () => loaded.delete(name);
     found.then(isFile || LASTING.has(kind) ? undefined : drop, drop);
-    if (loaded.size > MOST_LOADED) loaded.delete(String(loaded.keys().next().value));
+    if (loaded.size > MAX_LOADED) loaded.delete(String(loaded.keys().next().value));
   }
   return found;
 }

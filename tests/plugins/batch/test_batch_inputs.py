@@ -22,7 +22,7 @@ def body(number):
 
 async def asked(collector, number):
     """Hand a question in."""
-    question = await collector.named(f"question-{number}", lambda: body(number))
+    question = await collector.identify(f"question-{number}", lambda: body(number))
     await collector.add(question, lambda: body(number))
     return question
 

@@ -386,7 +386,7 @@ def test_the_record_names_both_judges():
         "first_endpoint": "openai http://small/v1",
         "doubt": RULE,
     }
-    assert record.replayed().record(record.endpoint) == record.model_copy(
+    assert record.as_replay().record(record.endpoint) == record.model_copy(
         update={"provider": "replay"}
     )
 

@@ -69,8 +69,14 @@ def project(checked: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
 def test_each_claim_has_a_verdict() -> None:
     found = json.loads(Path("found.json").read_text())
     assert [each["verdict"] for each in found["statements"]] == [
-        *("supported", "contradicted", "not there", "supported"),
-        *("page unavailable", "no source given", "page unavailable", "supported"),
+        "supported",
+        "contradicted",
+        "not there",
+        "supported",
+        "page unavailable",
+        "no source given",
+        "page unavailable",
+        "supported",
     ]
     assert found["figures"]["precision"]["value"] == 0.6
     assert found["figures"]["coverage"]["value"] == pytest.approx(7 / 8)
@@ -121,8 +127,11 @@ def test_without_a_key_the_command_prints_hints(
     project.check("-o", "hints.html", status=2)
     hints = json.loads(Path("hints.json").read_text())
     assert [(each["kind"], each["statement"], each["detail"].split(":")[0]) for each in hints] == [
-        *(("dead source", None, "dead"), ("invented address", None, "invented")),
-        *(("date not on the page", 1, "1940"), ("no source", 5, ""), ("no source", 8, "")),
+        ("dead source", None, "dead"),
+        ("invented address", None, "invented"),
+        ("date not on the page", 1, "1940"),
+        ("no source", 5, ""),
+        ("no source", 8, ""),
     ]
     assert len(project.judge.requests) == asked
 

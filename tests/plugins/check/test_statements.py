@@ -194,7 +194,10 @@ def test_authors_with_a_year_cite_entries_of_the_list() -> None:
     "mark",
     [
         "\ue200cite\ue202turn9view0\ue202turn1search2\ue201",
-        *("citeturn0search3", "【31†L290-L298】", "[15†L10][5L23]", "[cite: 1, 2]"),
+        "citeturn0search3",
+        "【31†L290-L298】",
+        "[15†L10][5L23]",
+        "[cite: 1, 2]",
         ":contentReference[oaicite:2]{index=2}",
         '<grok:render card_id="a1"><argument name="citation_id">7</argument></grok:render>',
     ],
@@ -211,16 +214,12 @@ def test_marks_that_lost_their_addresses_are_unresolved(mark: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *(
-            "The interval was [0.17, 0.48] wide.",
-            "A paper [2011.03044] of [2011] says so.",
-            "The value of x[3] is a[1].",
-        ),
-        *(
-            "Uranium ⁸⁷Rb weighs 10⁻³ of it.",
-            "Codes such as [[9,1,3]] exist.",
-            "See `list[2]` and $y_{[1]}$ here.",
-        ),
+        "The interval was [0.17, 0.48] wide.",
+        "A paper [2011.03044] of [2011] says so.",
+        "The value of x[3] is a[1].",
+        "Uranium ⁸⁷Rb weighs 10⁻³ of it.",
+        "Codes such as [[9,1,3]] exist.",
+        "See `list[2]` and $y_{[1]}$ here.",
     ],
 )
 def test_look_alikes_are_not_marks(text: str) -> None:

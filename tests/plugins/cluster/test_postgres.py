@@ -100,7 +100,7 @@ async def test_a_question_that_is_being_asked_is_waited_for(machines):
     is_held, is_waiting, order = asyncio.Event(), asyncio.Event(), []
 
     async def ask():
-        async with one.claimed("k1", ENDPOINT) as theirs:
+        async with one.hold_question("k1", ENDPOINT) as theirs:
             assert theirs is None
             is_held.set()
             await is_waiting.wait()
@@ -111,7 +111,7 @@ async def test_a_question_that_is_being_asked_is_waited_for(machines):
         await is_held.wait()
         order.append("waits")
         is_waiting.set()
-        async with other.claimed("k1", ENDPOINT) as theirs:
+        async with other.hold_question("k1", ENDPOINT) as theirs:
             order.append("has it")
             return theirs
 
@@ -119,8 +119,8 @@ async def test_a_question_that_is_being_asked_is_waited_for(machines):
     assert theirs == judgment()
     assert order == ["waits", "asked", "has it"]
     async with (
-        one.claimed("k2", ENDPOINT) as theirs,
-        other.claimed("k3", ENDPOINT) as theirs_too,
+        one.hold_question("k2", ENDPOINT) as theirs,
+        other.hold_question("k3", ENDPOINT) as theirs_too,
     ):
         assert theirs is theirs_too is None
 
@@ -129,15 +129,15 @@ async def test_a_worker_that_failed_or_was_cancelled_holds_nothing(machines):
     """The next one asks."""
     one, other = machines
     with pytest.raises(ZeroDivisionError):
-        async with one.claimed("k1", ENDPOINT):
+        async with one.hold_question("k1", ENDPOINT):
             raise ZeroDivisionError
-    async with other.claimed("k1", ENDPOINT) as theirs:
+    async with other.hold_question("k1", ENDPOINT) as theirs:
         assert theirs is None
-        waiting = asyncio.create_task(one.claimed("k1", ENDPOINT).__aenter__())
+        waiting = asyncio.create_task(one.hold_question("k1", ENDPOINT).__aenter__())
         await one.get("k0", ENDPOINT)
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
-    async with one.claimed("k1", ENDPOINT) as theirs, other.claimed("k0", ENDPOINT):
+    async with one.hold_question("k1", ENDPOINT) as theirs, other.hold_question("k0", ENDPOINT):
         assert theirs is None
 
 
@@ -145,7 +145,7 @@ async def test_a_database_that_restarts_is_waited_for(server, machines):
     """Replies and held questions survive; what waited goes on."""
     one, other = machines
     await one.put(judgment())
-    async with one.claimed("k2", ENDPOINT) as theirs:
+    async with one.hold_question("k2", ENDPOINT) as theirs:
         assert theirs is None
         server.stop()
         waiting = asyncio.gather(one.put(judgment(key="k2")), other.get("k1", ENDPOINT))
@@ -251,7 +251,7 @@ import asyncio, sys
 from mind2web2.plugins.cluster.postgres import JudgmentDatabase
 
 async def hold(url):
-    async with JudgmentDatabase(url).claimed("k1", "judge"):
+    async with JudgmentDatabase(url).hold_question("k1", "judge"):
         print("held", flush=True)
         await asyncio.sleep(600)
 
@@ -262,7 +262,7 @@ asyncio.run(hold(sys.argv[1]))
 async def claimed_by_another(url):
     """Claim the question, and return the judgment that the holder got."""
     with closing(JudgmentDatabase(url)) as database:
-        async with asyncio.timeout(60), database.claimed("k1", "judge") as found:
+        async with asyncio.timeout(60), database.hold_question("k1", "judge") as found:
             return found
 
 

@@ -3,10 +3,8 @@
 import asyncio
 import os
 import signal
-import socket
 import sys
 import threading
-from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -15,13 +13,8 @@ from projects import ClaimJudge, Project, evaluate, start_command
 from servers.judge_server import VERDICT, JudgeServer
 
 from mind2web2.errors import JudgeUnavailableError
-from mind2web2.scripts.isolation import processes
 from mind2web2.scripts.isolation.homes import ScriptHomes
-from mind2web2.scripts.isolation.processes import (
-    ForkServer,
-    script_process,
-    scrubbed_environment,
-)
+from mind2web2.scripts.isolation.processes import ForkServer, scrubbed_environment
 from mind2web2.scripts.isolation.run import Isolation
 
 # Says which processes there are, its own, its parent (the fork server) and one that it starts; then
@@ -148,32 +141,6 @@ async def test_a_loaded_script_serves_several_event_loops(homes, project):
     assert len(pids) == 1
 
 
-async def test_a_start_that_is_given_up_keeps_its_descriptors_till_the_end(server, monkeypatch):
-    """The thread that sends them cannot be stopped; they might be others' by then."""
-    is_sending, may_send, sent = threading.Event(), threading.Event(), []
-    start_script = server.start_script
-
-    def late(fds, memory_bytes):
-        is_sending.set()
-        may_send.wait(PATIENCE_MS / 1000)
-        sent.extend(os.fstat(fd).st_ino for fd in fds)
-        return start_script(fds, memory_bytes)
-
-    async def start():
-        async with script_process(server):
-            pass
-
-    monkeypatch.setattr(server, "start_script", late)
-    starting = asyncio.create_task(start())
-    await asyncio.to_thread(is_sending.wait, PATIENCE_MS / 1000)
-    starting.cancel()
-    await asyncio.wait({starting}, timeout=0)
-    may_send.set()
-    with pytest.raises(asyncio.CancelledError):
-        await starting
-    assert len(set(sent)) == 3
-
-
 def test_a_proxy_with_a_password_is_told_of(server, monkeypatch, caplog):
     """A script that needs it would fail for no reason that shows."""
     monkeypatch.setenv("HTTPS_PROXY", "http://me:word@proxy.example:3128")
@@ -183,17 +150,18 @@ def test_a_proxy_with_a_password_is_told_of(server, monkeypatch, caplog):
     assert "word@" not in caplog.text
 
 
-async def test_a_fork_server_runs_no_thread(server):
-    """A fork takes only one along, and the locks of the others for ever."""
-    async with script_process(server) as process:
-        assert len(threads_of_parent(process.pid)) == 1
+async def test_no_process_that_forks_runs_a_thread(project, homes, server):
+    """A fork takes only one thread along, and the locks of the others for ever."""
+    threads = []
 
+    def count(_claim):
+        _, home, _ = processes_of(project)
+        for pid in (home, server._process.pid):
+            threads.append(len(list(Path(f"/proc/{pid}/task").iterdir())))
+        return True
 
-def threads_of_parent(pid):
-    """Return the threads of a process's parent."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    parent = next(line.split()[1] for line in status.splitlines() if line.startswith("PPid:"))
-    return list(Path(f"/proc/{parent}/task").iterdir())
+    await evaluate(project, ClaimJudge(count), isolation=Isolation(homes=homes))
+    assert set(threads) == {1}
 
 
 @pytest.mark.parametrize(
@@ -248,18 +216,3 @@ def test_a_fork_server_that_was_not_needed_is_killed(server):
     process = server._process
     server.close()
     assert process.returncode == -signal.SIGKILL
-
-
-async def test_a_connection_that_wrote_its_last_bytes_while_it_closed_is_dropped():
-    """Its transport has no loop any more, and leaving it succeeds."""
-    ours, theirs = socket.socketpair()
-    sent = bytes(8 * 1024**2)
-    with theirs:
-        async with AsyncExitStack() as exits:
-            _, writer = await processes._opened(ours, exits)
-            writer.write(sent)
-            writer.close()
-            received = asyncio.to_thread(theirs.makefile("rb").read)
-            assert await received == sent
-            await writer.wait_closed()
-        assert writer.transport.is_closing()

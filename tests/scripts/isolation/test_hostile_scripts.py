@@ -85,7 +85,7 @@ async def test_a_forged_failure_of_a_check_is_no_judgment(project, name):
         "def forged(_answer, message):\n"
         f"    failure = rpc.Failure('{name}', 'forged')\n"
         "    return rpc.Message('failure', failure, number=message.number)\n"
-        "rpc._replied = forged\n"
+        "rpc._reply_to = forged\n"
         "await evaluator.extract('How deep?', Own)"
     )
     forged, other = await outcomes_by_server(project, body)
@@ -177,7 +177,7 @@ async def test_questions_are_told_apart_and_bounded(project, monkeypatch, questi
     """A second one of a number would get the first one's reply; many fill the run's memory."""
     monkeypatch.setattr(rpc, "MAX_WAITING_BYTES", 100_000)
     body = (
-        f"contents = [rpc.encoded(each) for each in {questions}]\n"
+        f"contents = [rpc.encode(each) for each in {questions}]\n"
         "packed = [rpc._LENGTH.pack(len(each)) + each for each in contents]\n"
         "import os\n"
         "os.write(run._fd, b''.join(packed))\n"

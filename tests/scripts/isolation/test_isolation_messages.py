@@ -42,6 +42,7 @@ from mind2web2.scripts.isolation.answer_client import (
     SentRequest,
     SentTemplate,
 )
+from mind2web2.scripts.isolation.log_records import RelayHandler
 from mind2web2.scripts.isolation.pass_process import PassService
 from mind2web2.scripts.isolation.rpc import (
     MAX_MESSAGE_BYTES,
@@ -50,12 +51,11 @@ from mind2web2.scripts.isolation.rpc import (
     Message,
     RpcClient,
     RpcConnection,
-    encoded,
+    encode,
     served,
-    validated,
+    validate,
 )
 from mind2web2.scripts.isolation.service import schema_proxy
-from mind2web2.scripts.isolation.worker import RelayHandler
 from mind2web2.verification.run_questions import AskedForm, Given, Verification
 
 
@@ -86,13 +86,13 @@ class Message2:
 
 def sent(content):
     """Return the JSON that the other side receives."""
-    return json.loads(encoded(Message("note", content)))["content"]
+    return json.loads(encode(Message("note", content)))["content"]
 
 
 @pytest.mark.parametrize("error", [CaptureError("gone"), JudgeUnavailableError("out")])
 def test_errors_of_the_run_are_what_they_were(error):
     """With class and text; the run sends no others."""
-    received = validated(Failure, sent(Failure.of(error))).of_run()
+    received = validate(Failure, sent(Failure.of(error))).of_run()
     assert (type(received), str(received)) == (type(error), str(error))
 
 
@@ -168,14 +168,14 @@ EVIDENCE = Evidence(
 )
 def test_objects_of_messages_come_back(content):
     """With every field, and as they are written into results."""
-    found = validated(type(content), sent(content))
+    found = validate(type(content), sent(content))
     assert found == content
-    assert encoded(Message("note", found)) == encoded(Message("note", content))
+    assert encode(Message("note", found)) == encode(Message("note", content))
 
 
 def test_a_ledger_comes_back():
     """Its counts by two names, too."""
-    assert validated(SentLedger, sent(SentLedger.of(LEDGER))).ledger() == LEDGER
+    assert validate(SentLedger, sent(SentLedger.of(LEDGER))).ledger() == LEDGER
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_objects_that_are_no_json_are_refused_where_they_are_sent(content):
 def test_objects_with_wrong_fields_are_refused(content):
     """The run does not work with them."""
     with pytest.raises(ValueError, match="validation error"):
-        validated(type(content), sent(content))
+        validate(type(content), sent(content))
 
 
 def test_a_message_that_is_too_long_is_refused():
@@ -293,12 +293,12 @@ class Script:
 
     def send(self, message):
         """Send a message."""
-        self._connection.send_bytes(encoded(message))
+        self._connection.send_bytes(encode(message))
 
     async def reply(self):
         """Return the next message."""
         content = await asyncio.to_thread(self._connection.recv_bytes)
-        return validated(Message, json.loads(content))
+        return validate(Message, json.loads(content))
 
 
 @pytest.fixture
@@ -308,12 +308,13 @@ async def script():
     reader, writer = await asyncio.open_connection(sock=ours)
     connection = RpcConnection(reader, writer)
     server = Server(connection)
-    serving = asyncio.create_task(connection.served(server))
+    serving = asyncio.create_task(connection.serve(server))
     yield Script(theirs), server, serving, theirs
-    await connection.close()
+    await connection.cancel_questions()
     serving.cancel()
     await asyncio.wait({serving})
-    await writer.wait_closed()
+    connection.close()
+    await asyncio.sleep(0)
     theirs.close()
 
 
@@ -329,7 +330,7 @@ async def test_questions_are_answered_side_by_side(script):
     end.send(Message("note", {"note": "x"}, "keep"))
     failed = await end.reply()
     assert (failed.kind, failed.number) == ("failure", 3)
-    assert validated(Failure, failed.content) == Failure("JudgeError", "it failed")
+    assert validate(Failure, failed.content) == Failure("JudgeError", "it failed")
     end.send(Message("done", Done(1)))
     assert await serving == Done(1)
     assert server.notes == ["x"]
@@ -352,7 +353,7 @@ async def test_a_failure_in_between_is_the_scripts(script):
     forged = Failure("JudgeAccessError", "forged")
     end.send(Message("failure", forged, number=asked.number))
     failed = await end.reply()
-    assert validated(Failure, failed.content) == Failure("EvalScriptError", "forged")
+    assert validate(Failure, failed.content) == Failure("EvalScriptError", "forged")
 
 
 @pytest.mark.parametrize(
@@ -360,13 +361,13 @@ async def test_a_failure_in_between_is_the_scripts(script):
     [
         b"no JSON",
         b"1",
-        encoded(Message("unknown")),
-        encoded(Message("done", 1)),
-        encoded(Message("note", {"_": 1}, "__init__")),
-        encoded(Message("note", {}, "unknown")),
-        encoded(Message("note", {"other": 1}, "keep")),
-        encoded(Message("note", {"note": [1]}, "keep")),
-        encoded(Message("note", 1, "keep")),
+        encode(Message("unknown")),
+        encode(Message("done", 1)),
+        encode(Message("note", {"_": 1}, "__init__")),
+        encode(Message("note", {}, "unknown")),
+        encode(Message("note", {"other": 1}, "keep")),
+        encode(Message("note", {"note": [1]}, "keep")),
+        encode(Message("note", 1, "keep")),
     ],
 )
 async def test_an_invalid_message_ends_the_service(script, invalid):
@@ -389,7 +390,7 @@ async def test_an_unforeseen_error_fails_as_the_service_says(script, question, t
     end, _, _, _ = script
     end.ask(1, question)
     failed = await end.reply()
-    assert validated(Failure, failed.content) == Failure("JudgeError", text)
+    assert validate(Failure, failed.content) == Failure("JudgeError", text)
 
 
 async def test_replies_that_are_not_read_are_bounded(script, monkeypatch):
@@ -399,7 +400,7 @@ async def test_replies_that_are_not_read_are_bounded(script, monkeypatch):
     end.ask(1, "much")
     end.ask(2, "much")
     assert (await end.reply()).kind == "reply"
-    failed = validated(Failure, (await end.reply()).content)
+    failed = validate(Failure, (await end.reply()).content)
     assert failed == Failure("EvalScriptError", "the script left 1 MB of replies unread")
 
 
@@ -441,7 +442,7 @@ def test_a_record_is_logged_as_it_was(caplog):
     )
     handler.emit(record)
     logger = logging.getLogger("tests.relay")
-    service = PassService(None, None, None, logger, None)
+    service = PassService(None, None, logger, None)
     service.log(**sent(notes[0]))
     [relayed] = caplog.records
     assert relayed.getMessage() == "100% sure of %d ('x',)"

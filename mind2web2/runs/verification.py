@@ -138,7 +138,6 @@ class Check:
         self.findings.append(Finding(kind, text))
 
 
-<<<<<<< HEAD
 class CheckedAnswer(BaseModel):
     """An answer as ``verify-results --json`` prints it."""
 
@@ -181,10 +180,7 @@ class CheckedAgent(BaseModel):
         )
 
 
-def verified(
-=======
 def check_results(
->>>>>>> main
     paths: PathConfig, agent_name: str, task_ids: Sequence[str], judgments: Path | None
 ) -> list[Check]:
     """Check the results of these tasks; only temporary folders are written.

@@ -14,18 +14,14 @@ from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.cli.suggestions import suggested_evaluation
 from mind2web2.errors import UsageError
 from mind2web2.runs.settings import RunSettings
-<<<<<<< HEAD
 from mind2web2.runs.verification import (
     KINDS,
     Check,
     CheckedAgent,
     Finding,
+    check_results,
     summaries_checked,
-    verified,
 )
-=======
-from mind2web2.runs.verification import KINDS, Check, Finding, check_results, summaries_checked
->>>>>>> main
 from mind2web2.utils.names import check_name, name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.text import counted, number

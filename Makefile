@@ -4,8 +4,8 @@ FAULTS ?=
 FUZZ ?=
 CLUSTER ?=
 MUTANTS ?=
-# The tests on two cores: they often wait for a browser or a timer, so that five processes keep both busy.
-TESTS = pytest -n 5 --dist worksteal
+# The tests on two cores: they often wait for a browser or a timer, so that four processes keep both busy.
+TESTS = pytest -n 4 --dist worksteal
 
 # The site, into build/docs; a warning is an error.
 docs:

@@ -52,7 +52,7 @@ async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaph
                          task_description="TASK", global_cache=cache, global_semaphore=semaphore, logger=logger)
 """
 END = "    return ev.get_summary()\n"
-# The planted text, the text that it replaces, and the name in a true finding.
+# The text that a fault replaces, the planted one, and the name in a true finding.
 Fault = tuple[str, str, str]
 
 
@@ -62,18 +62,27 @@ class Template:
 
     Args:
         extract: what a judge reads from the perfect answer.
-        faults: by kind.
+        planted: a line for each fault, ``KIND :: NAME IN A TRUE FINDING :: OLD => NEW``, or ``-``.
     """
 
     name: str
     question: str
     text: str
     extract: dict[str, Any]
-    faults: dict[str, Fault]
+    planted: str
     suffix: str = ".py"
-    is_refusing: bool = False
 
-    def planted(self, kind: str | None) -> str:
+    @property
+    def faults(self) -> dict[str, Fault]:
+        """Return the faults by kind."""
+        faults = {}
+        for line in self.planted.strip().splitlines():
+            kind, place, texts = line.split(" :: ")
+            old, new = texts.replace("\\n", "\n").split(" => ")
+            faults[kind] = old, "" if new == "-" else new, place
+        return faults
+
+    def with_fault(self, kind: str | None) -> str:
         """Return the text with a fault, or the sound one."""
         text = self.text if self.suffix == ".yaml" else HEAD + self.text + END
         if kind is not None:
@@ -107,42 +116,18 @@ MUSEUM = Template(
     ev.add_custom_node(it.price is not None and it.price < 40, "price_low", "Under 40 crowns", part, critical=False)
 """,
     {"museum": _thing("Mill Museum", 1911, "Weirside", 9.5, "2024-05-04")},
-    {
-        "gate off": (
-            "part, critical=True)\n    oldest",
-            "part, critical=False)\n    oldest",
-            "museum_given",
-        ),
-        "sources dropped": ('in {it.year}.", year, it.urls', 'in {it.year}.", year', "museum_year"),
-        "value ignored": ("opened in {it.year}.", "has a year of opening.", "year"),
-        "sign turned": ("it.price < 40", "it.price > 40", "price_low|price"),
-        "claim twice": (
-            'stands in {it.place}."',
-            'opened in {it.year}."',
-            "museum_place|museum_year|place",
-        ),
-        "missing counts": (
-            "it.price is not None and it.price < 40",
-            "it.price is None or it.price < 40",
-            "price_low",
-        ),
-        "echo pays": (
-            "it.price is not None and it.price < 40",
-            '"museum" in answer.lower()',
-            "price_low",
-        ),
-        "test inverted": ("bool(it.name and it.urls)", "not (it.name and it.urls)", "museum_given"),
-        "never judged": (
-            '    await ev.verify(f"{it.name} stands',
-            '    _ = (f"{it.name} stands',
-            "museum_place",
-        ),
-        "always passes": (
-            "it.price is not None and it.price < 40",
-            "it.price is not None or not it.price",
-            "price_low",
-        ),
-    },
+    r"""
+gate off :: museum_given :: part, critical=True)\n    oldest => part, critical=False)\n    oldest
+sources dropped :: museum_year :: in {it.year}.", year, it.urls => in {it.year}.", year
+value ignored :: year :: opened in {it.year}. => has a year of opening.
+sign turned :: price_low|price :: it.price < 40 => it.price > 40
+claim twice :: museum_place|museum_year|place :: stands in {it.place}." => opened in {it.year}."
+missing counts :: price_low :: it.price is not None and it.price < 40 => it.price is None or it.price < 40
+echo pays :: price_low :: it.price is not None and it.price < 40 => "museum" in answer.lower()
+test inverted :: museum_given :: bool(it.name and it.urls) => not (it.name and it.urls)
+never judged :: museum_place ::     await ev.verify(f"{it.name} stands =>     _ = (f"{it.name} stands
+always passes :: price_low :: it.price is not None and it.price < 40 => it.price is not None or not it.price
+""",
 )
 WALKS = Template(
     "walks",
@@ -173,48 +158,18 @@ WALKS = Template(
             ]
         }
     },
-    {
-        "gate off": ('page", part, critical=True)', 'page", part, critical=False)', "walk_given"),
-        "sources dropped": (
-            'starts at {walk.place}.", start, walk.urls',
-            'starts at {walk.place}.", start',
-            "walk_place",
-        ),
-        "value ignored": ("starts at {walk.place}.", "has a start.", "place"),
-        "sign turned": ("walk.name not in seen", "walk.name in seen", "walk_given"),
-        "claim twice": (
-            "was marked in {walk.year}.",
-            "starts at {walk.place}.",
-            "walk_year|walk_place|year",
-        ),
-        "missing counts": (
-            "given = bool(walk.name",
-            "given = not walk.name or bool(walk.name",
-            "walk_given|items|things",
-        ),
-        "echo pays": (
-            '        year = ev.add_leaf(f"walk_year_{n}"',
-            '        ev.add_custom_node("walks" in answer, f"walk_said_{n}", "d", part, critical=False)\n'
-            '        year = ev.add_leaf(f"walk_year_{n}"',
-            "walk_said",
-        ),
-        "test inverted": (
-            "given = bool(walk.name and walk.urls",
-            "given = bool(not walk.name and walk.urls",
-            "walk_given",
-        ),
-        "never judged": (
-            '        await ev.verify(f"{walk.name} was',
-            '        _ = (f"{walk.name} was',
-            "walk_year",
-        ),
-        "always passes": (
-            '        year = ev.add_leaf(f"walk_year_{n}"',
-            '        ev.add_custom_node(len(walks) == 3, f"walk_three_{n}", "d", part, critical=False)\n'
-            '        year = ev.add_leaf(f"walk_year_{n}"',
-            "walk_three",
-        ),
-    },
+    r"""
+gate off :: walk_given :: page", part, critical=True) => page", part, critical=False)
+sources dropped :: walk_place :: starts at {walk.place}.", start, walk.urls => starts at {walk.place}.", start
+value ignored :: place :: starts at {walk.place}. => has a start.
+sign turned :: walk_given :: walk.name not in seen => walk.name in seen
+claim twice :: walk_year|walk_place|year :: was marked in {walk.year}. => starts at {walk.place}.
+missing counts :: walk_given|items|things :: given = bool(walk.name => given = not walk.name or bool(walk.name
+echo pays :: walk_said ::         year = ev.add_leaf(f"walk_year_{n}" =>         ev.add_custom_node("walks" in answer, f"walk_said_{n}", "d", part, critical=False)\n        year = ev.add_leaf(f"walk_year_{n}"
+test inverted :: walk_given :: given = bool(walk.name and walk.urls => given = bool(not walk.name and walk.urls
+never judged :: walk_year ::         await ev.verify(f"{walk.name} was =>         _ = (f"{walk.name} was
+always passes :: walk_three ::         year = ev.add_leaf(f"walk_year_{n}" =>         ev.add_custom_node(len(walks) == 3, f"walk_three_{n}", "d", part, critical=False)\n        year = ev.add_leaf(f"walk_year_{n}"
+""",
 )
 PORTS = Template(
     "ports",
@@ -238,34 +193,18 @@ PORTS = Template(
     ev.add_custom_node(late, "day_late", "Not before September 2025", rest, critical=False)
 """,
     {"port": _thing("Kettleby", 1932, "Kettleby", 3.5, "2025-10-12")},
-    {
-        "gate off": ('given", top, critical=True)', 'given", rest, critical=False)', "port_page"),
-        "sources dropped": (
-            'closes on {it.day}.", day, it.urls',
-            'closes on {it.day}.", day',
-            "closing_day",
-        ),
-        "value ignored": ("was built in {it.year}.", "has a year of building.", "year"),
-        "sign turned": (">= date(2025, 9, 1)", "<= date(2025, 9, 1)", "day_late"),
-        "claim twice": ("closes on {it.day}.", "was built in {it.year}.", "day"),
-        "missing counts": ("if is_day else False", "if is_day else True", "day_late"),
-        "echo pays": (
-            '    ev.add_custom_node(late, "day_late"',
-            '    ev.add_custom_node("pier" in answer, "says_pier", "d", rest, critical=False)\n'
-            '    ev.add_custom_node(late, "day_late"',
-            "says_pier",
-        ),
-        "test inverted": ("bool(it.urls)", "not it.urls", "port_page"),
-        "never judged": ('    await ev.verify(f"The pier', '    _ = (f"The pier', "pier_year"),
-        "always passes": ("bool(it.urls)", "it.urls is not None", "port_page"),
-    },
-    is_refusing=True,
-)
-# "gate off" needs a parent that takes a node which is not critical.
-PORTS.faults["gate off"] = (
-    '    ev.add_custom_node(bool(it.urls), "port_page", "A page is given", top, critical=True)\n',
-    "",
-    "address|urls|port_page|pier_year|closing_day|port_cheapest",
+    r"""
+gate off :: address|urls|port_page|pier_year|closing_day|port_cheapest ::     ev.add_custom_node(bool(it.urls), "port_page", "A page is given", top, critical=True)\n => -
+sources dropped :: closing_day :: closes on {it.day}.", day, it.urls => closes on {it.day}.", day
+value ignored :: year :: was built in {it.year}. => has a year of building.
+sign turned :: day_late :: >= date(2025, 9, 1) => <= date(2025, 9, 1)
+claim twice :: day :: closes on {it.day}. => was built in {it.year}.
+missing counts :: day_late :: if is_day else False => if is_day else True
+echo pays :: says_pier ::     ev.add_custom_node(late, "day_late" =>     ev.add_custom_node("pier" in answer, "says_pier", "d", rest, critical=False)\n    ev.add_custom_node(late, "day_late"
+test inverted :: port_page :: bool(it.urls) => not it.urls
+never judged :: pier_year ::     await ev.verify(f"The pier =>     _ = (f"The pier
+always passes :: port_page :: bool(it.urls) => it.urls is not None
+""",
 )
 OFFERS = Template(
     "offers",
@@ -311,39 +250,18 @@ OFFERS = Template(
             ]
         }
     },
-    {
-        "gate off": ('board", part, critical=True)', 'board", part, critical=False)', "offer_page"),
-        "sources dropped": (
-            'place on {offer.day}.", day, offer.urls',
-            'place on {offer.day}.", day',
-            "offer_day",
-        ),
-        "value ignored": ("costs {offer.price} crowns", "has a price", "price"),
-        "sign turned": ("offer.price <= 60", "offer.price >= 60", "offer_cheap"),
-        "claim twice": (
-            "takes place on {offer.day}.",
-            "costs {offer.price} crowns.",
-            "offer_day|day",
-        ),
-        "missing counts": (
-            "offer.price is not None and offer.price <= 60",
-            "offer.price is None or offer.price <= 60",
-            "offer_cheap",
-        ),
-        "echo pays": (
-            "official = any(host",
-            'official = "board" in answer or any(host',
-            "offer_page",
-        ),
-        "test inverted": ('bool(offers), "all', 'not offers, "all', "all_differ"),
-        "never judged": (
-            '        await ev.verify(f"{offer.name} takes',
-            '        _ = (f"{offer.name} takes',
-            "offer_day",
-        ),
-        "always passes": ("len(offers) == 4", "len(offers) <= 4", "four_offers|things"),
-    },
-    is_refusing=True,
+    r"""
+gate off :: offer_page :: board", part, critical=True) => board", part, critical=False)
+sources dropped :: offer_day :: place on {offer.day}.", day, offer.urls => place on {offer.day}.", day
+value ignored :: price :: costs {offer.price} crowns => has a price
+sign turned :: offer_cheap :: offer.price <= 60 => offer.price >= 60
+claim twice :: offer_day|day :: takes place on {offer.day}. => costs {offer.price} crowns.
+missing counts :: offer_cheap :: offer.price is not None and offer.price <= 60 => offer.price is None or offer.price <= 60
+echo pays :: offer_page :: official = any(host => official = "board" in answer or any(host
+test inverted :: all_differ :: bool(offers), "all => not offers, "all
+never judged :: offer_day ::         await ev.verify(f"{offer.name} takes =>         _ = (f"{offer.name} takes
+always passes :: four_offers|things :: len(offers) == 4 => len(offers) <= 4
+""",
 )
 PEOPLE = Template(
     "people",
@@ -372,48 +290,18 @@ PEOPLE = Template(
         "upper": _thing("Ilvane Corrow", 1861, "Netholm", 0, "2024-01-01"),
         "lower": _thing("Tamsin Orde", 1874, "Saltby", 0, "2024-01-02"),
     },
-    {
-        "gate off": (
-            'A name", part, critical=True)',
-            'A name", part, critical=False)',
-            "upper_given|lower_given",
-        ),
-        "sources dropped": (
-            '{it.year}.", it.urls, year',
-            '{it.year}.", None, year',
-            "upper_year|lower_year",
-        ),
-        "value ignored": ("was born at {it.place}.", "has a place of birth.", "place"),
-        "sign turned": ("first.name != second.name", "first.name == second.name", "two_people"),
-        "claim twice": ("was born at {it.place}.", "was born in {it.year}.", "place"),
-        "missing counts": (
-            "bool(first.name and second.name) and first.name",
-            "not (first.name and second.name) or first.name",
-            "two_people",
-        ),
-        "echo pays": (
-            "    ev.add_custom_node(\n",
-            '    ev.add_custom_node("mills" in answer.lower(), "says_mills", "d", root, critical=False)\n'
-            "    ev.add_custom_node(\n",
-            "says_mills",
-        ),
-        "test inverted": (
-            "bool(it.name and it.urls)",
-            "not it.name",
-            "upper_given",
-        ),
-        "never judged": (
-            '            (f"{it.name} was born at {it.place}.", it.urls, place, None),\n',
-            "",
-            "upper_place",
-        ),
-        "always passes": (
-            "    ev.add_custom_node(\n",
-            '    ev.add_custom_node(first is not None, "first_there", "d", root, critical=False)\n'
-            "    ev.add_custom_node(\n",
-            "first_there",
-        ),
-    },
+    r"""
+gate off :: upper_given|lower_given :: A name", part, critical=True) => A name", part, critical=False)
+sources dropped :: upper_year|lower_year :: {it.year}.", it.urls, year => {it.year}.", None, year
+value ignored :: place :: was born at {it.place}. => has a place of birth.
+sign turned :: two_people :: first.name != second.name => first.name == second.name
+claim twice :: place :: was born at {it.place}. => was born in {it.year}.
+missing counts :: two_people :: bool(first.name and second.name) and first.name => not (first.name and second.name) or first.name
+echo pays :: says_mills ::     ev.add_custom_node(\n =>     ev.add_custom_node("mills" in answer.lower(), "says_mills", "d", root, critical=False)\n    ev.add_custom_node(\n
+test inverted :: upper_given :: bool(it.name and it.urls) => not it.name
+never judged :: upper_place ::             (f"{it.name} was born at {it.place}.", it.urls, place, None),\n => -
+always passes :: first_there ::     ev.add_custom_node(\n =>     ev.add_custom_node(first is not None, "first_there", "d", root, critical=False)\n    ev.add_custom_node(\n
+""",
 )
 INN = Template(
     "inn",
@@ -450,27 +338,13 @@ root:
             "urls": ["https://heron.example/rooms"],
         }
     },
-    {
-        "gate off": ("page, critical: true", "page, critical: false", "inn_given"),
-        "sources dropped": (
-            'built in {inn.built}."\n      sources: inn.urls',
-            'built in {inn.built}."\n      sources: answer',
-            "inn_built",
-        ),
-        "value ignored": ("was built in {inn.built}.", "has a year of building.", "built"),
-        "claim twice": (
-            "was built in {inn.built}.",
-            "has the most rooms of all inns at the lake.",
-            "inn_built|built",
-        ),
-        "always passes": (
-            "    - id: inn_built",
-            "    - {id: inn_cheap, desc: d, equals: {field: inn.price, value: 72, compare: number, "
-            "within: 5000}}\n"
-            "    - id: inn_built",
-            "inn_cheap",
-        ),
-    },
+    r"""
+gate off :: inn_given :: page, critical: true => page, critical: false
+sources dropped :: inn_built :: built in {inn.built}."\n      sources: inn.urls => built in {inn.built}."\n      sources: answer
+value ignored :: built :: was built in {inn.built}. => has a year of building.
+claim twice :: inn_built|built :: was built in {inn.built}. => has the most rooms of all inns at the lake.
+always passes :: inn_cheap ::     - id: inn_built =>     - {id: inn_cheap, desc: d, equals: {field: inn.price, value: 72, compare: number, within: 5000}}\n    - id: inn_built
+""",
     ".yaml",
 )
 HOSTELS = Template(
@@ -520,17 +394,13 @@ root:
             ]
         ]
     },
-    {
-        "gate off": ("a, critical: true", "a, critical: false", "hostel_1_given"),
-        "sources dropped": (
-            '{item.beds} beds."\n          sources: item.urls',
-            '{item.beds} beds."\n          sources: answer',
-            "hostel_1_beds",
-        ),
-        "value ignored": ("stands in {item.street}.", "stands in a street.", "street"),
-        "claim twice": ("has {item.beds} beds.", "stands in {item.street}.", "beds"),
-        "missing counts": (", distinct: item.name", "", "hostels"),
-    },
+    r"""
+gate off :: hostel_\d_given :: a, critical: true => a, critical: false
+sources dropped :: hostel_1_beds :: {item.beds} beds."\n          sources: item.urls => {item.beds} beds."\n          sources: answer
+value ignored :: street :: stands in {item.street}. => stands in a street.
+claim twice :: beds :: has {item.beds} beds. => stands in {item.street}.
+missing counts :: hostels :: , distinct: item.name => -
+""",
     ".yaml",
 )
 TEMPLATES = (MUSEUM, WALKS, PORTS, OFFERS, PEOPLE, INN, HOSTELS)
@@ -567,7 +437,7 @@ def rehearsed(
 ) -> TaskRehearsal:
     """Rehearse a template with a fault."""
     script = folder / f"{template.name}{template.suffix}"
-    script.write_text(template.planted(kind), encoding="utf-8")
+    script.write_text(template.with_fault(kind), encoding="utf-8")
     cases = folder / "rehearsals" / template.name
     if has_perfect:
         cases.mkdir(parents=True, exist_ok=True)

@@ -22,14 +22,8 @@ from site_server import SITE, SiteServer
 
 from mind2web2.capture.browser_manager import BatchBrowserManager
 from mind2web2.capture.models import CaptureSettings, NetworkSettings
-from mind2web2.pages.crawl import (
-    AgentCache,
-    CrawlProgress,
-    TaskCitations,
-    TaskPages,
-    crawl,
-    find_citations,
-)
+from mind2web2.pages.cited_pages import AgentCache, TaskCitations, TaskPages
+from mind2web2.pages.crawl import CrawlProgress, crawl, find_citations
 from mind2web2.results.answers import read_answer
 
 EXAMPLES = Path(__file__).resolve().parent

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from mind2web2.capture.models import CaptureSettings
+from mind2web2.capture.models import CaptureSettings, PageCapturer
 from mind2web2.errors import Mind2Web2Error, UsageError
 from mind2web2.judge.judgment import JudgeIdentity
 from mind2web2.judge.protocol import AskedQuestion
-from mind2web2.pages.crawl import PageCapturer
 from mind2web2.results.answers import AnswerJob, TaskWork
 from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.runs.run import AnswerRunner

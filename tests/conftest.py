@@ -16,7 +16,9 @@ settings.register_profile(
     "random", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 # The same cases each time, so that a change fails by its own fault; `make random` draws others.
-settings.register_profile("fixed", settings.get_profile("random"), derandomize=True)
+settings.register_profile(
+    "fixed", settings.get_profile("random"), derandomize=True, max_examples=50
+)
 settings.load_profile("fixed")
 
 
@@ -46,6 +48,14 @@ def _environment(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
     monkeypatch.setattr(sys, "argv", ["mind2web2"])
 
 
+_FIRST = (
+    "tests/plugins/cluster/",
+    "tests/scripts/test_passes_of_cases.py",
+    "tests/faults/test_processes.py",
+    "tests/documents/test_site.py",
+)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Keep garbage collection from going through all tests again and again."""
@@ -68,11 +78,11 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what runs only when it is asked for, and begin with the cluster.
+    """Leave out what runs only when it is asked for, and begin with the cluster and with long tests.
 
-    At the end, several processes would share its long tests, and start a cluster each.
+    At the end, several processes would share them, and start a cluster each or wait for the last one.
     """
-    items.sort(key=lambda item: not item.nodeid.startswith("tests/plugins/cluster/"))
+    items.sort(key=lambda item: not item.nodeid.startswith(_FIRST))
     if config.option.markexpr:
         return
     left_out = [

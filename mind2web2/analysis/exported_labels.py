@@ -14,7 +14,7 @@ from mind2web2.analysis.corrections import labelled_answers
 from mind2web2.analysis.labels import LabelFile, Labels, auditors
 from mind2web2.errors import CaptureError, ResultWriteError
 from mind2web2.judge_check.label_rows import OutsideLabel, Source
-from mind2web2.pages.crawl import AgentCache
+from mind2web2.pages.cited_pages import AgentCache
 from mind2web2.pages.library import PageLibrary, PageRequest
 from mind2web2.results.stored_results import answer_dir
 from mind2web2.rubric.verdicts import Evidence, PageCheck

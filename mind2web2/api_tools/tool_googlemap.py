@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
-import random
 import threading
-import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 
 from mind2web2.api_tools.surroundings import service_answer
@@ -16,11 +14,10 @@ from mind2web2.errors import ToolError
 from mind2web2.judge.service_request import ServiceRequest
 from mind2web2.utils.api_misuse import script_api
 from mind2web2.utils.extras import missing_extra
+from mind2web2.utils.retry import PassingError, Tries, tried_in_thread
 
 if TYPE_CHECKING:
     import googlemaps
-
-log = logging.getLogger(__name__)
 
 KEY_VARIABLE = "GOOGLE_MAPS_API_KEY"
 LEVELS = ("locality", "sublocality")
@@ -155,26 +152,11 @@ class GoogleMapsTool:
         The library itself repeats on 5xx and rate limits, we on dropped connections.
         """
         client = self._get_client()
-        from googlemaps import exceptions
-
-        for attempt in range(1, MAX_TRIES + 1):
-            try:
-                return request(client)
-            except (
-                exceptions.ApiError,
-                exceptions.TransportError,
-                exceptions.Timeout,
-                ValueError,
-                KeyError,
-                TypeError,
-            ) as error:
-                if attempt == MAX_TRIES or not _can_pass(error):
-                    # The error is not chained, because the library's errors show the URL with the
-                    # key in it.
-                    raise ToolError(_describe(error)) from None
-                log.info("maps request failed, trying again reason=%s", type(error).__name__)
-            time.sleep(self._first_delay_s * 2 ** (attempt - 1) * random.uniform(0.75, 1.25))
-        raise AssertionError("unreachable: the last try returns or raises")
+        try:
+            tries = Tries(MAX_TRIES, self._first_delay_s)
+            return tried_in_thread(partial(_asked_once, request, client), tries)
+        except PassingError as failure:
+            raise ToolError(str(failure)) from None
 
     def _get_client(self) -> googlemaps.Client:
         try:
@@ -212,6 +194,25 @@ def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
 def _is_blank(address: str | None) -> bool:
     """Return whether there is no address; scripts pass on values that an answer left out."""
     return address is None or not address.strip()
+
+
+def _asked_once(request: Callable[[googlemaps.Client], Any], client: googlemaps.Client) -> Any:
+    from googlemaps import exceptions
+
+    try:
+        return request(client)
+    except (
+        exceptions.ApiError,
+        exceptions.TransportError,
+        exceptions.Timeout,
+        ValueError,
+        KeyError,
+        TypeError,
+    ) as error:
+        # The error is not chained, because the library's errors show the URL with the key in it.
+        if _can_pass(error):
+            raise PassingError(_describe(error)) from None
+        raise ToolError(_describe(error)) from None
 
 
 def _can_pass(error: Exception) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import logging
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ from mind2web2.capture.network.proxy import FilteringProxy
 from mind2web2.capture.pdf import HEADER_BYTES, looks_like_pdf, render_pdf
 from mind2web2.errors import CaptureError, DocumentError, WorkerError
 from mind2web2.utils.api_misuse import checked_call, script_api
+from mind2web2.utils.retry import PassingError, Tries, tried
 from mind2web2.utils.retry_after import retry_after_s
 
 if TYPE_CHECKING:
@@ -128,7 +130,7 @@ log = logging.getLogger(__name__)
 MAX_DOWNLOAD_BYTES = 100 * 1024**2
 DOWNLOAD_TIMEOUT_S = 60.0
 MAX_TRIES = 3
-MAX_RETRY_DELAY_S = 10.0
+_LONGEST_WAIT_S = 10.0
 MAX_REDIRECTS = 10
 
 _PASSING_STATUSES = {408, 425, 429, 500, 502, 503, 504}
@@ -141,16 +143,8 @@ _HEADERS = {
 }
 
 
-class _PassingError(Exception):
-    """A failure that may be gone on the next try; never leaves this module."""
-
-    def __init__(self, reason: str, retry_after_s: float = 0.0) -> None:
-        super().__init__(reason)
-        self.retry_after_s = retry_after_s
-
-
 # Causes of errors that may be gone on another day.
-_PASSING = (_PassingError, TimeoutError)
+_PASSING = (PassingError, TimeoutError)
 
 
 async def download(
@@ -171,26 +165,14 @@ async def download(
     _check_address(url)
     try:
         async with asyncio.timeout(timeout_s):
-            return await _download_with_retries(url, first_bytes, max_bytes, first_delay_s)
+            tries = Tries(MAX_TRIES, first_delay_s, _LONGEST_WAIT_S)
+            return await tried(partial(_download_once, url, first_bytes, max_bytes), tries)
+    except PassingError as failure:
+        raise CaptureError(f"cannot download {url}: {failure}") from failure
     except TimeoutError as error:
         raise CaptureError(
             f"cannot download {url}: no complete answer within {timeout_s:g} s"
         ) from error
-
-
-async def _download_with_retries(
-    url: str, first_bytes: int | None, max_bytes: int, delay_s: float
-) -> bytes:
-    for attempt in range(1, MAX_TRIES + 1):
-        try:
-            return await _download_once(url, first_bytes, max_bytes)
-        except _PassingError as failure:
-            if attempt == MAX_TRIES:
-                raise CaptureError(f"cannot download {url}: {failure}") from failure
-            log.info("download failed, trying again url=%s reason=%s", url, failure)
-            await asyncio.sleep(min(max(delay_s, failure.retry_after_s), MAX_RETRY_DELAY_S))
-            delay_s *= 2
-    raise AssertionError("unreachable: the last try returns or raises")
 
 
 async def _download_once(url: str, first_bytes: int | None, max_bytes: int) -> bytes:
@@ -203,14 +185,14 @@ async def _download_once(url: str, first_bytes: int | None, max_bytes: int) -> b
     ):
         try:
             return await _get(url, first_bytes, max_bytes, session)
-        except _PassingError as failure:
+        except PassingError as failure:
             is_refused = any(refused.is_private for refused in session.refused)
             if is_refused and around.report_refused is not None:
                 around.report_refused(url)
             if reason := _lasting_reason(session):
                 raise CaptureError(f"cannot download {url}: {reason}") from failure
             if reason := _passing_reason(session):
-                raise _PassingError(reason) from failure
+                raise PassingError(reason) from failure
             raise
 
 
@@ -237,7 +219,7 @@ async def _get(url: str, first_bytes: int | None, max_bytes: int, session: Proxy
     ) as error:
         raise CaptureError(f"cannot download {url}: {_reason(error)}") from error
     except httpx2.TransportError as error:
-        raise _PassingError(_reason(error)) from error
+        raise PassingError(_reason(error)) from error
 
 
 def _lasting_reason(session: ProxySession) -> str | None:
@@ -270,7 +252,7 @@ def _check_address(url: str) -> None:
 
 def _check_status(url: str, response: httpx2.Response) -> None:
     if response.status_code in _PASSING_STATUSES:
-        raise _PassingError(f"HTTP {response.status_code}", retry_after_s(response.headers) or 0.0)
+        raise PassingError(f"HTTP {response.status_code}", retry_after_s(response.headers) or 0.0)
     if not response.is_success:
         raise CaptureError(f"cannot download {url}: HTTP {response.status_code}")
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from mind2web2.authoring.answers import Answer, claim_on_pages
 from mind2web2.authoring.fitting import leaves_failed_by_code
-from mind2web2.authoring.variants import NEARLY, NO_ANSWER, Variants
+from mind2web2.authoring.variants import NEARLY, NO_ANSWER, Change, Variants, nothing
 from mind2web2.rubric.rescoring import Rescoring
 from mind2web2.rubric.verdicts import Outcome
 from mind2web2.rubric.written_tree import WrittenNode
@@ -17,21 +17,23 @@ from mind2web2.scripts.made_up import FieldShape
 from mind2web2.scripts.policies import PolicyRun
 from mind2web2.verification.run_questions import AskedClaim
 
-# The kinds of findings, worst first.
-KINDS = (
-    "script fails",
-    "right answer fails",
-    "never judged",
-    "wrong value scores",
-    "points for nothing",
-    "missing items are free",
-    "gate without effect",
-    "sources dropped",
-    "value ignored",
-    "claim twice",
-    "text",
-    "case",
-)
+# The kinds of findings, worst first, and what to do.
+KINDS = {
+    "script fails": "handle the value that is missing there: such an answer gets no result",
+    "right answer fails": "turn the test round, or correct the perfect answer",
+    "never judged": "verify the leaf, or decide it by code",
+    "wrong value scores": "name the value in a claim, or compare it by code",
+    "points for nothing": "test what the answer gives, and let missing values fail",
+    "missing items are free": "fill the list up to the number asked for, so that missing items fail",
+    "same item scores twice": "let an item fail whose name an earlier one has",
+    "gate without effect": "make the test critical, and let it fail on missing values",
+    "sources dropped": "pass the cited pages as sources, behind a critical test that there are any",
+    "value ignored": "name the value in the claim",
+    "claim twice": "remove one, or let it ask something else",
+    "mistake": "correct the call",
+    "text": "",
+    "case": "correct the rubric, or what the case expects",
+}
 # A worthless answer may have that many points before they are a finding.
 MAX_POINTS = 0.1
 _MAX_NAMES = 4
@@ -44,6 +46,10 @@ ABOUT_THE_ANSWER = re.compile(
     r"|smaller) than|at (?:least|most)|sum of|differs?|consistent)\b",
     re.IGNORECASE,
 )
+# Words for bounds in descriptions of leaves.
+_UPPER = re.compile(r"\b(under|below|less than|fewer than|at most|up to|cheaper than|before)\b")
+_LOWER = re.compile(r"\b(over|above|more than|at least|after)\b")
+_TURNED = re.compile(r"\b(not?|none|never) (more|less|fewer|under|below|over|above|before|after)\b")
 # Parts of names that say nothing about a field.
 _COMMON_WORDS = frozenset({"name", "value", "text", "info", "item", "number"})
 
@@ -54,6 +60,7 @@ class Finding:
 
     Args:
         kind: one of ``KINDS``.
+        place: file and line.
         leaves: the leaves that it is about.
         behind: leaves that are wrong for the same cause.
     """
@@ -62,6 +69,16 @@ class Finding:
     message: str
     leaves: tuple[str, ...] = ()
     behind: tuple[str, ...] = ()
+    place: str = ""
+
+    @property
+    def cure(self) -> str:
+        """Return what to do."""
+        return KINDS[self.kind]
+
+    def __str__(self) -> str:
+        """Return one line: where, what kind, and what is wrong."""
+        return f"{self.place and f'{self.place}: '}{self.kind}: {self.message}"
 
 
 def family(leaf: str) -> str:
@@ -84,7 +101,7 @@ def by_cause(findings: Iterable[Finding]) -> list[Finding]:
     """Return the findings, worst first, without those whose leaves a worse one names."""
     blamed: set[str] = set()
     result: dict[Finding, None] = {}
-    for finding in sorted(findings, key=lambda each: KINDS.index(each.kind)):
+    for finding in sorted(findings, key=lambda each: list(KINDS).index(each.kind)):
         families = set(map(family, finding.leaves))
         if not families or not families <= blamed:
             result[finding] = None
@@ -113,6 +130,10 @@ async def findings_of(variants: Variants) -> list[Finding]:
         found += _find_lost_sources(right, unsourced)
     for error, name in variants.failures.items():
         found.append(Finding("script fails", f"{name} has no result: {error}"))
+    for fault in dict.fromkeys(right.faults):
+        place, _, text = fault.partition(": ")
+        if "never judged" not in text:
+            found.append(Finding("mistake", text, place=place.replace(", line ", ":")))
     return found
 
 
@@ -171,31 +192,71 @@ def _states_a_fact(claim: AskedClaim, texts: set[str]) -> bool:
 
 
 async def _other_values(variants: Variants) -> list[Finding]:
-    """Give each field another value in turn."""
+    """Give each field another value in turn, a far one, and none."""
     found = []
     # Leaves that are named after a field and ask the same with each other value of that name.
     ignoring: dict[str, tuple[str, ...]] = {}
     for key, shape in variants.fields("text", "number", "flag", "choice", "address"):
         if not variants.has_value(key, shape):
             continue
+        place = variants.places.of_field(shape)
         run = await variants.another(key, shape)
         if run.score is not None and shape.kind != "address":
             leaves = _ignoring(variants.right_run, run, shape)
             before = ignoring.get(shape.name, leaves)
             ignoring[shape.name] = tuple(leaf for leaf in leaves if leaf in before)
-        if not variants.scores_like_right(run):
-            continue
-        if shape.kind == "address":
-            message = f"no claim opens the pages of {shape.in_words}: other ones score 1 too"
-            found.append(Finding("sources dropped", message))
-        elif leaves or _is_asked_for(variants, shape):
-            message = f"another {shape.in_words} scores 1 like the right one"
-            found.append(Finding("wrong value scores", message, leaves))
+        if variants.scores_like_right(run):
+            if shape.kind == "address":
+                message = f"no claim opens the pages of {shape.in_words}: other ones score 1 too"
+                found.append(Finding("sources dropped", message, place=place))
+            elif leaves or _is_asked_for(variants, shape):
+                message = f"another {shape.in_words} scores 1 like the right one"
+                found.append(Finding("wrong value scores", message, leaves, place=place))
+        found += await _tests_of(variants, key, shape, run)
     for name, leaves in ignoring.items():
         if leaves:
             message = f"the claim is the same whatever {name} is: {names_of(leaves)}"
             found.append(Finding("value ignored", message, leaves))
     return found
+
+
+async def _tests_of(
+    variants: Variants, key: str, shape: FieldShape, other: PolicyRun
+) -> list[Finding]:
+    """Look at the tests of the script's own code that a field decides."""
+    found = []
+    right, name = variants.right_run, shape.in_words
+    tests = {leaf.id: leaf for leaf in right.leaves if _is_code(leaf) and leaf.is_passed}
+    runs = [other]
+    if tests and variants.has_far_value(key, shape):
+        low, high = [await variants.far(key, shape, sign) for sign in (-1, 1)]
+        runs += [low, high]
+        for test, leaf in tests.items():
+            bound, passing = _bound_in(leaf.desc), (low.verdicts.get(test), high.verdicts.get(test))
+            if bound is not None and passing == (
+                (False, True) if bound == "upper" else (True, False)
+            ):
+                size = "large" if bound == "upper" else "small"
+                message = f"{test} ({leaf.desc!r}) passes for a {size} {name}, and not for another"
+                found.append(Finding("right answer fails", message, (test,)))
+    failed = [test for test in tests if not all(run.verdicts.get(test, True) for run in runs)]
+    if failed:
+        run = await variants.with_change(f"no {name}", key, shape, nothing)
+        free = tuple(test for test in failed if run.verdicts.get(test))
+        if free:
+            message = f"{names_of(free)} passes without {name}, though not with a wrong one"
+            found.append(Finding("points for nothing", message, free))
+    return found
+
+
+def _bound_in(desc: str) -> str | None:
+    """Return whether a description speaks of an upper or of a lower bound."""
+    text = desc.lower()
+    is_turned = _TURNED.search(text) is not None
+    is_upper, is_lower = (pattern.search(text) is not None for pattern in (_UPPER, _LOWER))
+    if is_upper == is_lower:
+        return None
+    return "upper" if is_upper != is_turned else "lower"
 
 
 def _words(name: str) -> list[str]:
@@ -225,18 +286,28 @@ async def _other_items(variants: Variants) -> list[Finding]:
     """Leave all items of each list but the first out, and repeat the first one."""
     found = []
     for key, shape, count in variants.lists():
-        name = shape.in_words
-        run = await variants.with_items(f"one of {name}", key, shape, lambda items: items[:1])
-        if variants.scores_like_right(run):
-            message = f"1 of {count} {name} scores 1 like all"
-            found.append(Finding("missing items are free", message))
+        name, place = shape.in_words, variants.places.of_field(shape)
+        one = await variants.with_change(f"one of {name}", key, shape, lambda items, _: items[:1])
+        free = 1 if variants.scores_like_right(one) else 0
+        if variants.right.given and not free:
+            # Scripts may take fewer than there are made-up ones.
+            fewer = f"{count - 1} of {name}"
+            run = await variants.with_change(fewer, key, shape, lambda items, _: items[:-1])
+            free = count - 1 if variants.scores_like_right(run) else 0
+        if free:
+            message = f"{free} of {count} {name} scores 1 like all"
+            found.append(Finding("missing items are free", message, place=place))
             continue
-        run = await variants.with_items(
-            f"the same of {name} again and again", key, shape, lambda items: items[:1] * len(items)
-        )
-        if variants.scores_like_right(run):
-            message = f"the same item {count} times in {name} scores 1 like different ones"
-            found.append(Finding("wrong value scores", message))
+        again: Change = lambda items, _, count=count: items[:1] * count  # type: ignore[misc]  # noqa: E731
+        same = await variants.with_change(f"the same of {name} again and again", key, shape, again)
+        scores = one.score or 0.0, same.score or 0.0
+        if variants.is_full and scores[1] > scores[0] + MAX_POINTS:
+            message = f"the same item {count} times in {name} scores {scores[1]:.2f}, once {scores[0]:.2f}"
+            right = [leaf.id for leaf in variants.right_run.leaves if _is_code(leaf)]
+            tests = tuple(test for test in right if not same.verdicts.get(test, True))
+            kind = "gate without effect" if tests else "same item scores twice"
+            message += f", though {names_of(tests)} fails" if tests else ""
+            found.append(Finding(kind, message, tests, place=place if not tests else ""))
     return found
 
 
@@ -330,10 +401,7 @@ def _open_gates(right: PolicyRun, runs: Iterable[PolicyRun]) -> Iterator[Finding
                 gates |= dict.fromkeys(failing)
                 behind |= dict.fromkeys(changed)
     if gates:
-        message = (
-            f"{names_of(gates)} fails on missing values, and {names_of(behind)} is judged all the same: "
-            "make it critical"
-        )
+        message = f"{names_of(gates)} fails on missing values, and {names_of(behind)} is judged all the same"
         yield Finding("gate without effect", message, tuple(gates), tuple(behind))
 
 

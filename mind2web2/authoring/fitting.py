@@ -180,7 +180,8 @@ def _tries(answer: Answer, constants: Constants) -> Iterator[Choices]:
         yield Choices(counts=dict.fromkeys(lists, count))
     for values in _values_for("address", "page", constants):
         yield Choices(kinds={"address": values})
-    for key, shape in fields:
+    # There are fewer numbers than texts to try.
+    for key, shape in sorted(fields, key=lambda each: each[1].kind != "number"):
         for values in _values_for(shape.kind, shape.name, constants):
             yield Choices(values={(key, shape.path): values})
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from mind2web2.authoring.answers import Answer
 from mind2web2.authoring.case_files import written_cases
@@ -23,6 +23,7 @@ from mind2web2.authoring.cases import (
 )
 from mind2web2.authoring.findings import Finding, by_cause, findings_of, names_of, refusal_of
 from mind2web2.authoring.fitting import constants_of, fit_values, is_refused, leaves_failed_by_code
+from mind2web2.authoring.places import Places
 from mind2web2.authoring.static import Remark, remarks_on
 from mind2web2.authoring.variants import Variants
 from mind2web2.errors import Mind2Web2Error, UsageError
@@ -119,10 +120,6 @@ class TaskRehearsal:
         verdict: Verdict = "faulty" if found else self.verdict
         return replace(self, findings=tuple(found), cases=cases, error=error, verdict=verdict)
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the report as plain data."""
-        return asdict(self)
-
 
 def rehearse_task(plan: RehearsalPlan) -> TaskRehearsal:
     """Rehearse a task; to be called in a process whose event loop is free."""
@@ -148,7 +145,17 @@ def rehearse_task(plan: RehearsalPlan) -> TaskRehearsal:
 
 
 def _of(remarks: list[Remark]) -> tuple[Finding, ...]:
-    return tuple(Finding("text", str(remark)) for remark in remarks)
+    return tuple(Finding("text", str(remark), place=remark.place) for remark in remarks)
+
+
+def _placed(finding: Finding, places: Places) -> Finding:
+    """Return a finding with its file and line."""
+    if finding.place:
+        return finding
+    place = (
+        places.of_leaf(finding.leaves[0]) if finding.leaves else places.of_error(finding.message)
+    )
+    return replace(finding, place=place)
 
 
 def _choices_for(script: Path) -> Choices:
@@ -171,7 +178,8 @@ class _Rehearsal:
 
     async def report(self) -> TaskRehearsal:
         right, run = await self._right()
-        variants = Variants(self._script, self._plan.question, right, run)
+        places = Places(self._plan.script, run)
+        variants = Variants(self._script, self._plan.question, right, run, places)
         refusal = refusal_of(right, run)
         found = [] if run.error is not None else await findings_of(variants)
         found += [refusal] if refusal is not None else []
@@ -184,7 +192,7 @@ class _Rehearsal:
             self._plan.task_id,
             "faulty" if found else verdict,
             reason,
-            tuple(by_cause(found)),
+            tuple(_placed(each, places) for each in by_cause(found)),
             amounts=self._amounts(right, run),
             error=run.error,
         )

@@ -19,7 +19,7 @@ from mind2web2.utils.files import read_regular_file
 
 # A rule's name, and what to do.
 RULES = {
-    "R101": ("does not parse", "correct the line"),
+    "R101": ("does not parse", ""),
     "R102": ("undefined name", "import or define it, or correct its spelling"),
     "R202": ("sources without a gate", "add a critical test that there are any"),
     "R305": ("leaf never judged", "verify it, or decide it by code"),
@@ -48,6 +48,11 @@ class Remark:
     detail: str
 
     @property
+    def place(self) -> str:
+        """Return file and line."""
+        return f"{self.path.name}:{self.line}"
+
+    @property
     def is_error(self) -> bool:
         """Tell whether the file cannot be run."""
         return self.rule == "R101"
@@ -58,9 +63,9 @@ class Remark:
         return self.rule in ("R101", "R102")
 
     def __str__(self) -> str:
-        """Return one line with the place and the cure."""
+        """Return one line with the cure."""
         name, cure = RULES[self.rule]
-        return f"{self.path.name}:{self.line}: {self.rule} {name}: {self.detail}; {cure}"
+        return f"{self.rule} {name}: {self.detail}{cure and f'; {cure}'}"
 
 
 def remarks_on(path: Path) -> list[Remark]:
@@ -86,7 +91,10 @@ def _rubric_faults(content: bytes, path: Path) -> list[_Found]:
     try:
         parsed_rubric(content, path)
     except YamlFileError as error:
-        return [(each.line, "R101", f"{each.field} {each.message}") for each in error.problems]
+        return [
+            (each.line, "R101", f"{each.field}: {each.message}".removeprefix(": "))
+            for each in error.problems
+        ]
     return []
 
 

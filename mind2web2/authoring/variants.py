@@ -7,11 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mind2web2.authoring.answers import Answer
-from mind2web2.scripts.made_up import FieldShape, other_value
+from mind2web2.authoring.places import Places
+from mind2web2.scripts.made_up import FieldShape, far_value, other_value
 from mind2web2.scripts.policies import PolicyRun, PolicyScript
 
 NO_ANSWER = "I could not find anything about this."
 NEARLY = 1e-9
+# Gets a value and its number, from 0, and returns another one.
+Change = Callable[[Any, int], Any]
 
 
 @dataclass
@@ -21,6 +24,7 @@ class Variants:
     Args:
         right: the answer that deserves 1.
         right_run: its run.
+        places: the lines of the script.
         runs: those on variants that have a score.
         failures: why a variant has no score, with the first variant that failed so.
     """
@@ -29,6 +33,7 @@ class Variants:
     question: str
     right: Answer
     right_run: PolicyRun
+    places: Places
     runs: list[PolicyRun] = field(default_factory=list)
     failures: dict[str, str] = field(default_factory=dict)
 
@@ -85,15 +90,19 @@ class Variants:
 
     async def another(self, key: str, shape: FieldShape) -> PolicyRun:
         """Run the script on another value of one field."""
-        answer = self.right.with_field(key, shape, another(shape))
-        return await self.run(f"another {shape.in_words}", answer)
+        return await self.with_change(f"another {shape.in_words}", key, shape, another(shape))
 
-    async def with_items(
-        self, name: str, key: str, shape: FieldShape, items: Callable[[list[Any]], list[Any]]
+    async def far(self, key: str, shape: FieldShape, sign: int) -> PolicyRun:
+        """Run the script on a much smaller or a much larger value of one field."""
+        size = "small" if sign < 0 else "large"
+        change: Change = lambda value, _number: far_value(value, sign)  # noqa: E731
+        return await self.with_change(f"a {size} {shape.in_words}", key, shape, change)
+
+    async def with_change(
+        self, name: str, key: str, shape: FieldShape, change: Change
     ) -> PolicyRun:
-        """Run the script on other items of a list."""
-        answer = self.right.with_field(key, shape, lambda value, _number: items(value))
-        return await self.run(name, answer)
+        """Run the script on an answer with another value of one field, or with other items of a list."""
+        return await self.run(name, self.right.with_field(key, shape, change))
 
     async def many_items(self) -> PolicyRun:
         """Run the script on lists that are four times as long."""
@@ -111,17 +120,18 @@ class Variants:
 
     def has_value(self, key: str, shape: FieldShape) -> bool:
         """Tell whether a field has a value in the right answer that another can replace."""
-        changes: list[bool] = []
+        return self._changes(key, shape, another(shape))
 
-        def note(value: Any, number: int) -> Any:
-            changes.append(other_value(shape, value, number) != value)
-            return value
+    def has_far_value(self, key: str, shape: FieldShape) -> bool:
+        """Tell whether a field is a number, or a text with one."""
+        is_plain = shape.kind in ("text", "number")
+        return is_plain and self._changes(key, shape, lambda value, _number: far_value(value, 1))
 
-        self.right.with_field(key, shape, note)
-        return any(changes)
+    def _changes(self, key: str, shape: FieldShape, change: Change) -> bool:
+        return self.right.with_field(key, shape, change).values[key] != self.right.values[key]
 
 
-def another(shape: FieldShape) -> Callable[[Any, int], Any]:
+def another(shape: FieldShape) -> Change:
     """Return the change of a field's value to another one."""
     return lambda value, number: other_value(shape, value, number)
 

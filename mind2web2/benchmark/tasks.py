@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -36,6 +37,7 @@ from mind2web2.utils.names import check_name, name_list, natural_key
 from mind2web2.utils.path_config import SCRIPT_SUFFIXES, PathConfig
 from mind2web2.utils.process_lock import ProcessLock
 from mind2web2.utils.program import program
+from mind2web2.utils.retry import PassingError, Tries, tried
 from mind2web2.utils.retry_after import retry_after_s
 
 if TYPE_CHECKING:
@@ -256,8 +258,7 @@ _FILES = re.compile(
 )
 _SCRIPT_LAYOUT = "evaluation_scripts/<yyyy_mm_dd>/<task_id>.py"
 _AT_ONCE = 8
-_TRIES = 5
-_LONGEST_WAIT_S = 60.0
+_TRIES = Tries(5, first_wait_s=2.0)
 _MAX_FILE_BYTES = 64 * 1024**2
 
 
@@ -498,31 +499,31 @@ class _Session:
         return content
 
     async def _get(self, url: str) -> bytes:
+        try:
+            return await tried(partial(self._get_once, url), _TRIES)
+        except PassingError as failure:
+            raise DownloadError(
+                f"cannot download {url}: {failure} ({_TRIES.most} attempts); the same command "
+                "continues"
+            ) from failure
+
+    async def _get_once(self, url: str) -> bytes:
         import httpx2
 
-        for attempt in range(1, _TRIES + 1):
-            wait_s = min(2.0**attempt, _LONGEST_WAIT_S)
-            try:
-                async with self.client.stream("GET", url) as response:
-                    if response.status_code < 400:
-                        return await _body(response, url)
-                    if response.status_code != 429 and response.status_code < 500:
-                        raise self._refusal(url, response.status_code)
-                    problem = f"HTTP {response.status_code}"
-                    wait_s = min(
-                        _value_or(retry_after_s(response.headers), wait_s), _LONGEST_WAIT_S
-                    )
-            except httpx2.InvalidURL as error:
-                raise DownloadError(f"cannot download {url}: {error}") from error
-            except httpx2.TransportError as error:
-                problem = str(error) or type(error).__name__
-            except httpx2.HTTPError as error:
-                raise DownloadError(f"cannot download {url}: {error}") from error
-            if attempt < _TRIES:
-                await asyncio.sleep(wait_s)
-        raise DownloadError(
-            f"cannot download {url}: {problem} ({_TRIES} attempts); the same command continues"
-        )
+        try:
+            async with self.client.stream("GET", url) as response:
+                status = response.status_code
+                if status < 400:
+                    return await _body(response, url)
+                if status != 429 and status < 500:
+                    raise self._refusal(url, status)
+                raise PassingError(f"HTTP {status}", retry_after_s(response.headers) or 0.0)
+        except httpx2.InvalidURL as error:
+            raise DownloadError(f"cannot download {url}: {error}") from error
+        except httpx2.TransportError as error:
+            raise PassingError(str(error) or type(error).__name__) from error
+        except httpx2.HTTPError as error:
+            raise DownloadError(f"cannot download {url}: {error}") from error
 
     def _refusal(self, url: str, status: int) -> Mind2Web2Error:
         page, tokens = (
@@ -549,10 +550,6 @@ class _Session:
         if status == 404:
             return UsageError(f"there is no {url} (HTTP 404): check --dataset and --revision")
         return DownloadError(f"cannot download {url}: HTTP {status}")
-
-
-def _value_or(value: float | None, default: float) -> float:
-    return default if value is None else value
 
 
 async def _body(response: httpx2.Response, url: str) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
@@ -340,3 +341,16 @@ def _in_words(trouble: Trouble, record: CaptureRecord) -> str:
         if trouble.kind == "http_error" and record.status
         else words
     )
+
+
+class PageCapturer(Protocol):
+    """Captures pages; a browser does."""
+
+    async def capture(
+        self,
+        url: str,
+        logger: logging.Logger | None = None,
+        *,
+        is_patient: bool = False,
+    ) -> CapturedPage:
+        """Return the page; the record names a failure; ``MachineError`` for no browser."""

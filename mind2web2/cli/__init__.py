@@ -52,7 +52,7 @@ decide
 # The module of each command's parser. Only that of the command line is loaded.
 _PARSERS = {
     **{"example": "example"},
-    **dict.fromkeys(("get", "tasks", "answers", "validate", "submit"), "benchmark"),
+    **dict.fromkeys(("get", "answers", "validate", "submit"), "benchmark"),
     **{"new": "new", "rubric": "rubric", "rehearse": "rehearse"},
     **dict.fromkeys(("cache", "pages"), "pages"),
     **{"check-judge": "check_judge", "evaluate": "evaluate", "serve": "serve"},
@@ -77,6 +77,7 @@ _GONE = {
 # Earlier names of commands, which work for one more version.
 _RENAMED = {
     "lint": ("rehearse", "--no_run"),
+    "tasks": ("rehearse", "--no_run"),
     "leaves": ("metrics", "--leaves"),
 }
 

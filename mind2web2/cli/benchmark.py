@@ -6,9 +6,7 @@ import argparse
 import asyncio
 import json
 import re
-from dataclasses import asdict
 from pathlib import Path
-from textwrap import shorten
 
 from mind2web2.benchmark.answering import import_answers, read_answers
 from mind2web2.benchmark.submission import (
@@ -18,7 +16,7 @@ from mind2web2.benchmark.submission import (
     pack_submission,
     validate_answers,
 )
-from mind2web2.benchmark.tasks import Hub, download_benchmark, read_task_list, select_tasks
+from mind2web2.benchmark.tasks import Hub, download_benchmark, read_task_list
 from mind2web2.cli.console import line, plain_console
 from mind2web2.cli.listed_tasks import tasks_of
 from mind2web2.cli.settings_file import paths_of, settings_of
@@ -58,32 +56,6 @@ def run_get(options: argparse.Namespace) -> int:
         f"{options.dataset} at {result.commit}: {lists} and {counted(result.scripts, 'eval script')}, "
         f"{counted(result.fetched, 'file')} downloaded now",
     )
-    return 0
-
-
-def run_tasks(options: argparse.Namespace) -> int:
-    """Print the tasks and return the exit status."""
-    console = plain_console()
-    settings = settings_of(options)
-    tasks = select_tasks(tasks_of(settings, options.tasks_root), settings.task_ids)
-    if options.json:
-        console.print_json(json.dumps([asdict(task) for task in tasks]))
-        return 0
-    for task in tasks:
-        question = task.question or "no question"
-        shown = question if settings.task_ids else shorten(question, 100, placeholder="…")
-        place = ", ".join(task.listed_in) or "no list"
-        kind = " / ".join(filter(None, (task.domain, task.subdomain)))
-        script = f"script {task.script_version}" if task.script_version else "no script"
-        script += " (broken)" if task.script_problem else ""
-        fields = [task.task_id, place, kind, script]
-        line(console, f"{'; '.join(filter(None, fields))}\n    {shown}")
-    missing = sum(task.script_version is None for task in tasks)
-    without = f", {missing} without an eval script" if missing else ""
-    line(console, f"{counted(len(tasks), 'task')}{without}")
-    for task in tasks:
-        if task.script_problem:
-            line(console, f"Broken eval script: {task.script_problem}")
     return 0
 
 

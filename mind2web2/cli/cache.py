@@ -16,8 +16,9 @@ from typing import Literal
 from rich.console import Console
 
 from mind2web2.capture.browser_manager import BatchBrowserManager
+from mind2web2.capture.models import PageCapturer
 from mind2web2.cli.console import line, plain_console, print_table, warnings_on
-from mind2web2.cli.displays import CrawlDisplay
+from mind2web2.cli.crawl_display import CrawlDisplay
 from mind2web2.cli.event_loop import run_to_exit
 from mind2web2.cli.options import given_settings
 from mind2web2.cli.settings_file import paths_of, settings_of
@@ -27,18 +28,10 @@ from mind2web2.hooks import engine_named
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatReply, Usage
 from mind2web2.llm_client.prices import total_price_usd
+from mind2web2.pages.archive import DEFAULT_ARCHIVE_URL, Archive
 from mind2web2.pages.citations import FOLDER_NAME, AskForUrls, LinkJudge, judged_urls
-from mind2web2.pages.crawl import (
-    DEFAULT_ARCHIVE_URL,
-    AgentCache,
-    Archive,
-    CitedPage,
-    CrawlProgress,
-    PageCapturer,
-    TaskPages,
-    crawl,
-    find_citations,
-)
+from mind2web2.pages.cited_pages import AgentCache, CitedPage, TaskPages
+from mind2web2.pages.crawl import CrawlProgress, crawl, find_citations
 from mind2web2.pages.other_agents import PagesOfOthers
 from mind2web2.results.answers import (
     AnswerFile,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from textwrap import shorten
 
+from pydantic import TypeAdapter
 from rich.console import Console
 
 from mind2web2.authoring.cases import TOLERANCE, CaseError, CaseOutcome, case_paths, read_case
@@ -26,7 +26,8 @@ from mind2web2.utils.files import write_whole
 from mind2web2.utils.junit import JUnitCase, JUnitSuite, junit_xml
 from mind2web2.utils.text import counted
 
-_MAX_LINES = 5
+_REPORTS = TypeAdapter(list[TaskRehearsal])
+_MAX_FINDINGS = 5
 _QUESTION_CHARS = 100
 _CASES = Path("rehearsals")
 _MISSING_PAGES = "no_score"
@@ -60,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
             ]
     console = plain_console()
     if options.json:
-        console.print_json(json.dumps([report.as_json() for report in reports]))
+        console.print_json(_REPORTS.dump_json(reports).decode())
     elif options.tasks or options.verbose:
         _print(console, reports, settings.model, is_verbose=options.verbose)
     else:
@@ -116,9 +117,13 @@ def _print(
     for report in reports:
         reason = f": {report.reason}" if report.verdict == "cannot tell" else ""
         line(console, f"{report.task_id}: {report.verdict}{reason}")
-        count = len(report.findings) if is_verbose else _MAX_LINES
+        if is_verbose:
+            line(console, f"    {report.question}")
+        count = len(report.findings) if is_verbose else _MAX_FINDINGS
         for finding in report.findings[:count]:
-            line(console, f"    {finding.kind}: {finding.message}")
+            line(console, f"    {finding}")
+            if finding.cure:
+                line(console, f"        {finding.cure}")
         more = len(report.findings) - count
         if more > 0:
             line(console, f"    and {more} more: -v")
@@ -151,7 +156,7 @@ def _print_table(console: Console, reports: Sequence[TaskRehearsal], *, is_run: 
         amounts, worst = report.amounts, report.reason
         if report.findings:
             first = report.findings[0]
-            worst = f"{len(report.findings)}; {first.kind}: {first.message}"
+            worst = f"{len(report.findings)}; {first}"
         middle = f"{amounts.leaves:6}  {amounts.judgments:9}  {_price(report):>7}"
         if not is_run:
             middle = shorten(report.question, _QUESTION_CHARS, placeholder="…")
@@ -189,7 +194,10 @@ def _write_junit(path: Path, reports: Sequence[TaskRehearsal]) -> None:
 
 def _suite(report: TaskRehearsal) -> JUnitSuite:
     task_id = report.task_id
-    cases = [JUnitCase(task_id, each.kind, each.message) for each in report.findings]
+    cases = [
+        JUnitCase(task_id, each.kind, f"{each}; {each.cure}".removesuffix("; "))
+        for each in report.findings
+    ]
     if report.verdict == "cannot tell":
         cases.append(JUnitCase(task_id, report.verdict, report.reason))
     return JUnitSuite(task_id, cases or [JUnitCase(task_id, "rehearsal")], {})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import re
 import time
@@ -11,78 +10,23 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
-from pathlib import Path
-from typing import Literal, Protocol
-from urllib.parse import urlencode
 
-from mind2web2.capture.models import CapturedPage, CaptureRecord, PageKind, Trouble
+from mind2web2.capture.models import CapturedPage, CaptureRecord, PageCapturer, Trouble
 from mind2web2.errors import DocumentError
+from mind2web2.pages.archive import Archive
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.citations import (
     LinkJudge,
     addresses_to_open,
-    as_cited,
-    write_citations,
 )
+from mind2web2.pages.cited_pages import AgentCache, Choice, TaskCitations, TaskPages, is_older
 from mind2web2.pages.other_agents import PagesOfOthers, copy_from_agent
-from mind2web2.pages.stored_files import file_names_in
-from mind2web2.urls.parts import lookup_key, storage_key
+from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.aio import all_or_first_error
-from mind2web2.utils.json_fields import mapping
 
 _HOST_END = re.compile("[/?#]")
-
-# Doubtful ones are missing or suspect.
-Choice = Literal["missing", "failed", "suspect", "doubtful"]
-
-
-@dataclass(frozen=True, slots=True)
-class CitedPage:
-    """One cited page as the task's cache has it: stored, failed or neither."""
-
-    url: str
-    kind: PageKind | None
-    record: CaptureRecord | None
-
-    @property
-    def is_suspect(self) -> bool:
-        """Return whether it is stored and looks wrong."""
-        return self.kind is not None and self.record is not None and self.record.is_suspect
-
-    @property
-    def failure(self) -> str | None:
-        """Return why its capture failed; ``None`` if it is stored or was never tried."""
-        if self.kind is not None or self.record is None:
-            return None
-        return self.record.failure or "it yielded nothing"
-
-    def is_chosen(self, choice: Choice, before: datetime | None = None) -> bool:
-        """Return whether a run captures the page, by the choice and ``before``."""
-        if before is not None:
-            return self.kind is None or _is_older(self.record, before)
-        if choice == "suspect":
-            return self.is_suspect
-        if choice == "failed":
-            return self.kind is None and self.record is not None
-        if choice == "doubtful" and self.is_suspect:
-            return True
-        # A server that was out of order sent an error instead of the page.
-        return self.kind is None or (self.record is not None and self.record.is_transient)
-
-
-def _is_older(record: CaptureRecord | None, before: datetime) -> bool:
-    # Pages without a record were stored by older tools.
-    return record is None or datetime.fromisoformat(record.captured_at) < before
-
-
-@dataclass(frozen=True, slots=True)
-class TaskPages:
-    """The pages that a task's answers cite."""
-
-    task_id: str
-    pages: tuple[CitedPage, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,156 +70,6 @@ def _spread(jobs: Sequence[PageJob]) -> list[PageJob]:
 
 def _host_of(job: PageJob) -> str:
     return _HOST_END.split(lookup_key(job.url) or job.url)[0]
-
-
-@dataclass(frozen=True, slots=True)
-class TaskCitations:
-    """The URLs that the answers to a task cite, by answer file, as the answers spell them."""
-
-    task_id: str
-    urls_by_answer: Mapping[str, Sequence[str]]
-
-    def urls(self) -> list[str]:
-        """Return each cited page once, as it is cited first."""
-        return as_cited(url for urls in self.urls_by_answer.values() for url in urls)
-
-
-class AgentCache:
-    """The page caches of an agent's tasks, and the list of cited URLs beside each."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._caches: dict[str, CacheFileSys] = {}
-
-    def of(self, task_id: str) -> CacheFileSys:
-        """Return the cache of a task."""
-        if task_id not in self._caches:
-            self._caches[task_id] = CacheFileSys(self.folder / task_id)
-        return self._caches[task_id]
-
-    def holders(self) -> dict[str | None, list[CacheFileSys]]:
-        """Return the caches that have a page, of all tasks, by the lookup key of its URL."""
-        found: dict[str | None, list[CacheFileSys]] = {}
-        for name in sorted(file_names_in(self.folder)):
-            if (self.folder / name / "index.json").exists():
-                for url in self.of(name).get_all_urls():
-                    found.setdefault(lookup_key(url), []).append(self.of(name))
-        return found
-
-    def pages_of(self, citations: TaskCitations) -> TaskPages:
-        """Return a task's cited pages as they are stored now; reads every record."""
-        cache = self.of(citations.task_id)
-        records = cache.capture_records()
-        by_page = {lookup_key(url): record for url, record in records.items()}
-        pages = []
-        for url in citations.urls():
-            kind = cache.has(url)
-            record = records.get(storage_key(url)) or by_page.get(lookup_key(url))
-            pages.append(CitedPage(url, kind, record if record and record.kind == kind else None))
-        return TaskPages(citations.task_id, tuple(pages))
-
-    def list_citations(self, citations: TaskCitations) -> None:
-        """Write the list of a task's cited URLs, with the kinds of the cached ones."""
-        write_citations(
-            self.folder,
-            citations.task_id,
-            citations.urls_by_answer,
-            self.of(citations.task_id),
-        )
-
-
-DEFAULT_ARCHIVE_URL = "https://archive.org"
-
-# A copy's address names its moment; a suffix such as id_ says in which form it is wanted.
-_COPY_URL = re.compile(
-    r"(https?://[^?#]*?/web/)(\d{14})(?:[a-z]{2}_)?(/.+)", re.ASCII | re.IGNORECASE
-)
-_RAW = "id_"
-
-
-class PageCapturer(Protocol):
-    """Captures pages; a browser does."""
-
-    async def capture(
-        self,
-        url: str,
-        logger: logging.Logger | None = None,
-        *,
-        is_patient: bool = False,
-    ) -> CapturedPage:
-        """Return the page; the record names a failure; ``MachineError`` for no browser."""
-
-
-@dataclass(frozen=True, slots=True)
-class Archive:
-    """Finds copies by the availability API, and captures them as they were archived."""
-
-    url: str
-    moments: Mapping[str, Mapping[str, datetime]]
-
-    async def copy_for(
-        self, failed: CapturedPage, moment: datetime | None, capturer: PageCapturer
-    ) -> CapturedPage | None:
-        """Return the copy nearest to a moment of a page whose capture failed or looks wrong.
-
-        ``None`` where the archive has none that looks right.
-        """
-        url = failed.record.requested_url
-        found = await self._copy_url(url, moment, capturer)
-        if found is None:
-            return None
-        page = await capturer.capture(found, log)
-        record = page.record
-        if record.kind is None or record.is_suspect:
-            reason = record.failure or ", ".join(trouble.kind for trouble in record.troubles)
-            log.info("archived copy not used url=%s copy=%s reason=%s", url, found, reason)
-            return None
-        # The archive may lead to a copy of another moment.
-        copied_from = record.final_url if _COPY_URL.fullmatch(record.final_url) else found
-        reasons = failed.record.failure or "; ".join(
-            trouble.detail for trouble in failed.record.troubles
-        )
-        changes = {
-            "requested_url": url,
-            "final_url": url,
-            "archived_from": copied_from,
-            "archived_at": _moment_of(copied_from),
-            "notes": (
-                *record.notes,
-                f"an archived copy is used, as the page itself: {reasons}",
-            ),
-        }
-        return replace(page, record=record.model_copy(update=changes))
-
-    async def _copy_url(
-        self, url: str, moment: datetime | None, capturer: PageCapturer
-    ) -> str | None:
-        query = {"url": url}
-        if moment is not None:
-            query["timestamp"] = f"{moment.astimezone(UTC):%Y%m%d%H%M%S}"
-        reply = await capturer.capture(
-            f"{self.url.rstrip('/')}/wayback/available?{urlencode(query)}", log
-        )
-        try:
-            found = mapping(json.loads(reply.text or ""))
-            closest = mapping(mapping(found.get("archived_snapshots")).get("closest"))
-        except ValueError:
-            reason = reply.record.failure or f"HTTP status {reply.record.status}, and no JSON"
-            log.warning("the archive could not be asked for %s: %s", url, reason)
-            return None
-        copy = _COPY_URL.fullmatch(str(closest.get("url", "")))
-        if not closest.get("available") or copy is None:
-            return None
-        return f"{copy[1]}{copy[2]}{_RAW}{copy[3]}"
-
-
-def _moment_of(copy_url: str) -> str | None:
-    copy = _COPY_URL.fullmatch(copy_url)
-    try:
-        moment = datetime.strptime(copy[2], "%Y%m%d%H%M%S") if copy else None
-    except ValueError:
-        return None
-    return None if moment is None else moment.replace(tzinfo=UTC).isoformat()
 
 
 log = logging.getLogger(__name__)
@@ -492,7 +286,7 @@ class _Crawl:
         """Return the cache whose copy of the page makes a capture unnecessary."""
         held = [(cache, cache.capture_record(job.url)) for cache in caches if cache.has(job.url)]
         if self.before is not None:
-            held = [each for each in held if not _is_older(each[1], self.before)]
+            held = [each for each in held if not is_older(each[1], self.before)]
         for cache, record in held:
             if record is not None and not record.is_suspect:
                 return cache

@@ -23,7 +23,7 @@ from mind2web2.capture.quality import PageObservation, signs_of_trouble
 from mind2web2.errors import CacheWriteError, CaptureError, DocumentError, UsageError
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.cache_files import screenshot_bytes
-from mind2web2.pages.crawl import AgentCache, TaskCitations
+from mind2web2.pages.cited_pages import AgentCache, TaskCitations
 from mind2web2.pages.found_pages import (
     MAX_FILE_BYTES,
     Fault,

@@ -45,6 +45,7 @@ _NUMBERS = (("year", 2019), ("rating", 4), ("percent", 40), ("lat", 40), ("lon",
 _FIRST_DAY = date(2024, 5, 17)
 _YEAR = re.compile(r"\b(1\d{3}|20\d\d)\b")
 _NUMBER = re.compile(r"\d+")
+_FAR, _FAR_YEARS = 50, 60
 
 
 @dataclass(frozen=True)
@@ -53,11 +54,13 @@ class FieldShape:
 
     Args:
         choices: the values that it takes, where these are listed.
+        template: the name of the class that has it.
     """
 
     path: Path
     kind: Kind
     choices: tuple[Any, ...] = ()
+    template: str = ""
 
     @property
     def name(self) -> str:
@@ -79,10 +82,10 @@ def shapes_of(template: type[BaseModel], above: Path = ()) -> Iterator[FieldShap
         inner = _inner(plain) if is_list else plain
         if isinstance(inner, type) and issubclass(inner, BaseModel) and len(path) < _MAX_DEPTH:
             if is_list:
-                yield FieldShape(path, "list")
+                yield FieldShape(path, "list", template=template.__name__)
             yield from shapes_of(inner, (*path, ITEM) if is_list else path)
         else:
-            yield FieldShape(path, _kind(inner, name), _choices(inner))
+            yield FieldShape(path, _kind(inner, name), _choices(inner), template.__name__)
 
 
 def _plain(annotation: Any) -> Any:
@@ -279,6 +282,20 @@ def other_value(shape: FieldShape, value: Any, number: int) -> Any:
         return _other_number(value, number)
     if isinstance(value, str) and value.strip():
         return _other_text(shape, value, number)
+    return value
+
+
+def far_value(value: Any, sign: int) -> Any:
+    """Return a much smaller value (``sign`` -1) or a much larger one (1): a number, or one in a text."""
+    if isinstance(value, list):
+        return [far_value(each, sign) for each in value]
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        if 1000 <= value <= 2100:
+            return value + sign * _FAR_YEARS
+        return type(value)(value * _FAR**sign)
+    if isinstance(value, str):
+        pattern = _YEAR if _YEAR.search(value) else _NUMBER
+        return pattern.sub(lambda found: str(far_value(int(found[0]), sign)), value, count=1)
     return value
 
 

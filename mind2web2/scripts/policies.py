@@ -37,6 +37,7 @@ from mind2web2.scripts.limits import LoopGuard, ScriptStops
 from mind2web2.scripts.load import EvaluateAnswer, unload_eval_script
 from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX
 from mind2web2.scripts.run import ScriptCall, load_script, script_result
+from mind2web2.utils.api_misuse import AddedNode
 from mind2web2.verification.claims import evidence_of
 from mind2web2.verification.run_questions import AskedClaim, AskedForm, Given
 
@@ -94,6 +95,8 @@ class PolicyRun:
         claims: the claims that were asked about, in order.
         forms: the extractions, likewise.
         chats: the number of the script's own requests.
+        faults: mistakes that may cost the answer points, with the script's line.
+        added: where the script has added its nodes.
     """
 
     score: float | None = None
@@ -102,6 +105,8 @@ class PolicyRun:
     claims: list[AskedClaim] = field(default_factory=list)
     forms: list[AskedForm] = field(default_factory=list)
     chats: int = 0
+    faults: list[str] = field(default_factory=list)
+    added: dict[str, AddedNode] = field(default_factory=dict)
 
     @cached_property
     def leaves(self) -> list[WrittenNode]:
@@ -293,7 +298,8 @@ class PolicyScript:
         cache: Any = _BlankCache(policy)
         call = ScriptCall(self.path, "", "policy", "policy", answer, "policy")
         with services_answered_by(_answer_service):
-            result = await script_result(evaluate, call, client, cache, _log, stops)
+            result = await script_result(evaluate, call, client, cache, _log, stops, run.added)
+        run.faults = client.ledger.script_faults
         run.score = result["final_score"]
         breakdown = result.get("eval_breakdown") or [{}]
         run.tree = read_tree(breakdown[0].get("verification_tree")) or run.tree

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from keyword import iskeyword
 from pathlib import Path
 from string import Formatter
@@ -90,6 +91,7 @@ def read_rubric(path: str | Path) -> ReadRubric:
     return parsed_rubric(read_regular_file(file), file)
 
 
+@lru_cache(maxsize=8)
 def parsed_rubric(content: bytes, path: Path) -> ReadRubric:
     """Return the rubric of a file's content; as ``read_rubric``."""
     plain, lines = parsed_yaml(content, path)

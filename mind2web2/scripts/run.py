@@ -21,7 +21,7 @@ from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.rubric.verdicts import is_score
 from mind2web2.scripts.limits import ScriptBlockedError, ScriptStops
 from mind2web2.scripts.load import EvaluateAnswer, check_toolkit_names, load_eval_script
-from mind2web2.utils.api_misuse import ScriptReports, is_installed, script_reports
+from mind2web2.utils.api_misuse import AddedNode, ScriptReports, is_installed, script_reports
 
 log = logging.getLogger(__name__)
 
@@ -109,8 +109,12 @@ async def script_result(
     cache: AnswerCache,
     logger: logging.Logger,
     stops: ScriptStops,
+    added: dict[str, AddedNode] | None = None,
 ) -> dict[str, Any]:
     """Return a script's result on one answer; no question is asked for it any more.
+
+    Args:
+        added: takes the places where the script adds nodes.
 
     Raises:
         EvalScriptError: the script failed.
@@ -123,6 +127,7 @@ async def script_result(
             judge.fail,
             ignore,
             partial(judge.note, "script_faults"),
+            {} if added is None else added,
         )
         with script_reports(reports):
             result = await _call(evaluate_answer, call, judge, cache, logger, stops)

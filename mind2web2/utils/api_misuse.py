@@ -221,11 +221,11 @@ def note_added(node_id: str, *, is_inner: bool) -> None:
 
 def _place(frame: FrameType | None, reports: ScriptReports) -> str:
     """Return file and line of a script's frame."""
-    return (
-        reports.script
-        if frame is None
-        else f"{Path(frame.f_code.co_filename).name}, line {frame.f_lineno}"
-    )
+    if frame is None:
+        return reports.script
+    # As text: rubrics add thousands of nodes.
+    name = frame.f_code.co_filename.rpartition("/")[2]
+    return f"{name}, line {frame.f_lineno}"
 
 
 def script_api(kind: Kind) -> Kind:

@@ -17,7 +17,7 @@ from mind2web2.errors import CaptureError
 from mind2web2.judge.judgment import judgment_key
 from mind2web2.llm_client.chat import ChatRequest, ImageLimit, Message
 from mind2web2.pages.cache import CacheFileSys
-from mind2web2.pages.crawl import AgentCache
+from mind2web2.pages.cited_pages import AgentCache
 from mind2web2.pages.library import PageLibrary, PageRequest
 from mind2web2.pages.prepared_page import NO_SCREENSHOT, PreparedPage
 from mind2web2.results.result_file import ResultFile

@@ -63,6 +63,21 @@ FAULTS = {
         f'evaluator.add_leaf("unjudged", {PART})',
         ("never judged", "unjudged"),
     ),
+    "a bound that is turned": (
+        "FAULT",
+        'evaluator.add_custom_node(int(museums[0].year or 0) > 1990, "old", "Opened before 1990")',
+        ("right answer fails", "old"),
+    ),
+    "a test that a missing value passes": (
+        "FAULT",
+        f'evaluator.add_custom_node(museums[0].year in (None, "2019"), "known", {PART}, critical=False)',
+        ("points for nothing", "known passes without museums.year"),
+    ),
+    "a misspelled argument": (
+        "FAULT",
+        f'evaluator.add_custom_node(bool(museums[0].year), "year", {PART}, critcal=True)',
+        ("mistake", "critcal"),
+    ),
     "a claim twice": (
         "FAULT",
         f'leaf = evaluator.add_leaf("again", {PART})\n'
@@ -110,7 +125,7 @@ FAULTS = {
     "the same museum twice": (
         " and museum.name not in seen",
         "",
-        ("wrong value scores", "3 times"),
+        ("same item scores twice", "3 times"),
     ),
     "a final score of the script's own": (
         "    return evaluator.get_summary()",
@@ -150,7 +165,9 @@ def test_a_planted_fault_is_named(tmp_path, name):
     """With the leaf or field that is at fault."""
     old, new, (kind, place) = FAULTS[name]
     report = rehearse_task(plan(tmp_path, script(tmp_path, old, new)))
-    assert [f for f in report.findings if f.kind == kind and place in f.message], report.findings
+    found = [each for each in report.findings if each.kind == kind and place in each.message]
+    assert found, report.findings
+    assert re.match(r"museums.py(:\d+)?$", found[0].place)
 
 
 def test_a_sound_script_has_no_finding(tmp_path):

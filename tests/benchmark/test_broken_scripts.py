@@ -53,19 +53,6 @@ def broken(request, tmp_path, monkeypatch):
     return request.param, problem
 
 
-def test_tasks_lists_the_others_and_names_it(broken):
-    """With file and line, also as JSON."""
-    task, problem = broken
-    run = call(main, "tasks")
-    assert (run.returncode, run.stderr) == (0, "")
-    assert f"{task}; no list; script lab (broken)" in run.stdout
-    assert "mill; no list; script lab\n    Where is mill?" in run.stdout
-    assert f"3 tasks\nBroken eval script: {problem}" in run.stdout
-    listed = json.loads(call(main, "tasks", "--json").stdout)
-    assert sorted(each["task_id"] for each in listed if each["script_problem"]) == [task]
-    assert call(main, "tasks", "--task_id", "mill").returncode == 0
-
-
 def test_answer_asks_the_other_questions(broken):
     task, problem = broken
     words = f"{sys.executable} -c 'import sys; print(sys.argv[1])' {{question}}"

@@ -1,6 +1,5 @@
-"""``mind2web2 get`` and ``mind2web2 tasks``, against a server that speaks the hub's protocol."""
+"""``mind2web2 get`` and ``mind2web2 rehearse``, against a server that speaks the hub's protocol."""
 
-import json
 import shutil
 import subprocess
 import sys
@@ -180,18 +179,15 @@ def call_in_thread(*words):
 
 @pytest.mark.usefixtures("hub")
 def test_tasks_are_listed():
-    """With list, domain, script and question, from the list or the script."""
+    """With the question, from the list or the script."""
     call(main, "get")
-    run = call(main, "tasks")
+    run = call(main, "rehearse", "--no_run")
     assert run.stdout.splitlines() == [
-        "lake; dev_set; Travel / Water; script 2025_07_14",
-        "    Who built lake?",
-        "mill; test_set; Travel / Land; script 2025_07_14",
-        "    Where is the mill?",
-        "2 tasks",
+        "task  verdict      question  findings; the worst",
+        "lake  sound        Who built lake?",
+        "mill  sound        Where is the mill?",
+        "2 tasks: 2 sound",
     ]
-    [task] = json.loads(call(main, "tasks", "--task_id", "mill", "--json").stdout)
-    assert (task["domain"], task["question"]) == ("Travel", "Where is the mill?")
 
 
 @pytest.mark.parametrize(
@@ -219,19 +215,10 @@ def test_a_bad_task_list_is_named_with_its_line(tmp_path, monkeypatch, name, con
     """In one line."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
-    run = call(main, "tasks", "--task_list", name)
+    run = call(main, "validate", "bot", "--task_list", name)
     assert run.returncode == 2
     assert problem in run.stderr
     assert run.stderr.count("\n") == 1
-
-
-def test_a_long_question_is_cut_visibly(tmp_path, monkeypatch):
-    """The list has one line of each; a named task is shown whole."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "tasks").mkdir()
-    (tmp_path / "tasks/dev.csv").write_text(f"task_id,task_description\nlake,{'How deep? ' * 20}\n")
-    assert call(main, "tasks").stdout.splitlines()[1].endswith("How deep?…")
-    assert "…" not in call(main, "tasks", "--task_id", "lake").stdout
 
 
 def test_a_dataset_of_another_layout_is_refused(hub):

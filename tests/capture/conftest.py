@@ -4,6 +4,7 @@ import inspect
 
 import pytest
 import pytest_asyncio
+from capture.loaded import end_sessions
 from patchright.async_api import async_playwright
 from servers.toothed_site import certificate
 
@@ -40,9 +41,18 @@ async def chromium():
         await browser.close()
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def page(chromium):
-    """A page in a context of its own, as wide as captures are."""
-    context = await chromium.new_context(viewport={"width": 1100, "height": 1400})
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def tab(chromium):
+    """A tab for all tests of a module: to open one takes longer than most tests."""
+    context = await chromium.new_context()
     yield await context.new_page()
     await context.close()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def page(tab):
+    """The tab, empty and as wide as captures are: another document has other scripts and prototypes."""
+    await tab.set_viewport_size({"width": 1100, "height": 1400})
+    await tab.goto("about:blank")
+    yield tab
+    await end_sessions(tab)

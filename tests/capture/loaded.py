@@ -1,10 +1,12 @@
 """A page loaded for a test of our scripts, with the worlds and the clock that captures have."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from patchright.async_api import Error
 
 from mind2web2.capture.page.isolated_world import FrameWorld, open_worlds, script
 from mind2web2.capture.page.visit import PageClock
@@ -35,9 +37,21 @@ class Loaded:
         return await self.worlds[frame].evaluate(f"() => ({expression})")
 
 
+_sessions = []
+
+
+async def end_sessions(page):
+    """Give the page its own clock back, and forget its document."""
+    while _sessions:
+        with suppress(Error):  # its page is closed
+            await _sessions.pop().detach()
+    await page.goto("about:blank")
+
+
 async def load(page, html="", url=None):
     """Show HTML, or what a URL answers, and let a second of its time pass."""
     session = await page.context.new_cdp_session(page)
+    _sessions.append(session)
     clock = PageClock(session)
     if url is None:
         await page.set_content(html)

@@ -13,9 +13,9 @@ from inputs.limited import outcome_within
 from PIL import Image
 
 from mind2web2.capture.models import NetworkSettings
-from mind2web2.capture.page import office
-from mind2web2.capture.page.office import office_html
 from mind2web2.errors import DocumentError
+from mind2web2.plugins.office import office
+from mind2web2.plugins.office.office import office_html
 
 HIDDEN = ("concealed", "withdrawn", "Cellar")
 

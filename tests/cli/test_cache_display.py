@@ -7,7 +7,7 @@ import time
 from rich.console import Console
 
 from mind2web2.capture.models import CaptureRecord, Trouble
-from mind2web2.cli.displays import CrawlDisplay
+from mind2web2.cli.crawl_display import CrawlDisplay
 from mind2web2.pages.crawl import CrawlProgress, PageOutcome
 
 URL = "https://example.com/page"

@@ -9,7 +9,7 @@ from rich.console import Console
 from mind2web2.capture.models import CaptureRecord, RefusedConnection, Trouble
 from mind2web2.cli.cache import print_cached
 from mind2web2.cli.suggestions import caching_command
-from mind2web2.pages.crawl import CitedPage, TaskPages
+from mind2web2.pages.cited_pages import CitedPage, TaskPages
 from mind2web2.runs.settings import RunSettings
 
 PRIVATE = RefusedConnection(host="10.0.0.1", port=80, reason="r", is_private=True)

@@ -83,15 +83,17 @@ def test_a_sample_says_nothing_about_answers_outside_of_it(project):
 
 
 @pytest.mark.parametrize(
-    ("change", "cause"),
+    ("size", "change", "cause"),
     [
         (
+            "24",
             lambda project: project.add_script(
                 {"leaf_0": ("Fact 0, in other words.", None)}, HARD[0]
             ),
             "2 of 24 answers were judged on other premises (another script: 2)",
         ),
         (
+            "8",
             lambda project: project.add_answer(
                 "answer_1", f"{ANSWER} {HARD[0]}, in short", HARD[0]
             ),
@@ -100,8 +102,7 @@ def test_a_sample_says_nothing_about_answers_outside_of_it(project):
         ),
     ],
 )
-@pytest.mark.parametrize("size", ["24", "8"])
-def test_a_sample_ends_where_answers_are_judged_otherwise(project, change, cause, size):
+def test_a_sample_ends_where_answers_are_judged_otherwise(project, size, change, cause):
     """Answers outside the sample count too, because it stands for them.
 
     The same command renews it.

@@ -97,9 +97,9 @@ def test_a_file_that_is_wrong_gives_no_result(project):
     assert again in outcome.stdout
     shown = call(main, "show", "bot", TASK)
     assert "why an answer has its score" not in outcome.stdout + shown.stdout
-    assert "(broken)" in call(main, "tasks").stdout
+    assert "1 task: 1 faulty" in call(main, "rehearse", "--no_run").stdout
     path.with_suffix(".py").write_text("", encoding="utf-8")
-    assert "two scripts for task lake: keep" in call(main, "tasks").stderr
+    assert "two scripts for task lake: keep" in call(main, "rehearse").stderr
 
 
 def test_a_blind_claim_is_judged_in_passes_and_its_question_is_shown(project):
@@ -141,7 +141,7 @@ def test_a_scorer_takes_it(project):
 
 def test_tasks_and_estimates_read_it(project):
     """The question is the file's; an estimate asks nothing."""
-    assert "How deep is the lake?" in call(main, "tasks", "--task_id", TASK).stdout
+    assert "How deep is the lake?" in call(main, "rehearse", TASK, "--no_run", "-v").stdout
     outcome = call(
         main,
         "evaluate",

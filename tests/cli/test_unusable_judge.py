@@ -17,17 +17,17 @@ pytestmark = pytest.mark.usefixtures("project")
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """Return a project with sixty answers in the working folder, and have a key."""
+    """Return a project with thirty answers in the working folder, and have a key."""
     project = entered(tmp_path, monkeypatch, "a-key-of-mine")
     project.add_script({name: (f"The lake is {name}.", None) for name in ("deep", "cold")})
-    for number in range(60):
+    for number in range(30):
         project.add_answer(f"answer_{number + 1}", f"Text {number}.")
     return project
 
 
 def keep_answers(project, count):
-    """Leave so many of the sixty answers."""
-    for number in range(count, 60):
+    """Leave so many of the thirty answers."""
+    for number in range(count, 30):
         (project.root / f"answers/bot/lake/answer_{number + 1}.md").unlink()
 
 

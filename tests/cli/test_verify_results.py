@@ -93,7 +93,7 @@ def test_a_meta_file_that_is_ignored_is_named_once(example, caplog):
         name = f"answer_{number}.meta.json"
         path = example / "answers" / "example" / TASK / name
         path.write_text("{", encoding="utf-8")
-    verify()
+    verify("--task_id", TASK)
     ignored = [line for line in caplog.messages if line.startswith("ignored")]
     assert len(ignored) == len(set(ignored)) == 2, ignored
 
@@ -235,11 +235,11 @@ def test_a_bug_in_one_replay_is_named_and_the_others_go_on(monkeypatch):
 
     real_evaluated = verification.run_script_on_answer
     monkeypatch.setattr(verification, "run_script_on_answer", evaluated)
-    exit_status, found, output = verify()
+    exit_status, found, output = verify("--task_id", TASK)
     assert exit_status == 3
     text = "its script cannot be run again: internal error: KeyError: 'a bug'"
     assert found == [("missing", NAME, text)]
-    assert "9 answers: 8 correct and up to date, 1 missing" in output
+    assert "3 answers: 2 correct and up to date, 1 missing" in output
 
 
 def test_a_result_that_was_changed_is_not_reused(example, monkeypatch):
@@ -254,11 +254,13 @@ def test_a_result_that_was_changed_is_not_reused(example, monkeypatch):
             "--no_capture",
             "--judge_base_url",
             endpoint.split()[-1],
+            "--task_id",
+            TASK,
         ]
         run = call(evaluate_main, *words)
         assert (run.returncode, server.requests) == (0, [])
     assert "0 judgments asked" in run.stdout
-    assert verify()[:2] == (0, [])
+    assert verify("--task_id", TASK)[:2] == (0, [])
 
 
 def test_changed_inputs_make_results_stale(example):
@@ -311,12 +313,12 @@ def test_without_the_store_votes_cannot_be_looked_up(example):
     exported = example / "exported.jsonl"
     assert call(main, "judgments", "export", "example", exported).returncode == 0
     store.rename(example / "away.sqlite3")
-    exit_status, found, _ = verify()
+    exit_status, found, _ = verify("--task_id", TASK)
     assert (exit_status, len(found)) == (3, 1)
     text = "the file with its judgments is missing (--judgments names another): "
     assert found[0][2] == f"{text}eval_results/example/{FILE_NAME}"
     for elsewhere in ("away.sqlite3", "exported.jsonl"):
-        assert verify("--judgments", elsewhere)[:2] == (0, [])
+        assert verify("--task_id", TASK, "--judgments", elsewhere)[:2] == (0, [])
     store.write_bytes(b"damaged" * 1000)
     assert verify()[0] == 2
 
@@ -390,6 +392,7 @@ def test_a_replay_is_verified_against_the_file_that_it_was_made_from(tmp_path, m
         "--judgments",
         "shared/judgments.jsonl",
     ]
+    words += ["--task_id", TASK]
     assert call(evaluate_main, *words, *replay).returncode == 0
     sha256 = hashlib.sha256(RECORDED.read_bytes()).hexdigest()
     assert read_json(result_path(tmp_path))["provenance"]["replayed_from"] == {
@@ -472,7 +475,7 @@ def test_several_agents_are_checked_in_one_command(example):
 def test_findings_are_available_as_json(example):
     """For programs."""
     change(result_path(example), lambda result: result.update(final_score=1.0), seal=True)
-    exit_status, _, output = verify("--json")
+    exit_status, _, output = verify("--json", "--task_id", TASK)
     content = json.loads(output)
     assert exit_status == 1
     [wrong] = [answer for answer in content["answers"] if answer["record"] == "wrong"]
@@ -534,7 +537,7 @@ def test_a_run_says_which_scripts_changed_since_the_last_result(example, monkeyp
         "a", encoding="utf-8"
     ) as file:
         file.write("# newer\n")
-    words = ["--agent_name", "example", "--llm_provider", "replay"]
+    words = ["--agent_name", "example", "--llm_provider", "replay", "--task_id", "library_facts"]
     said = "These eval scripts changed since their last result: library_facts.\n"
     assert [said in call(evaluate_main, *words).stdout for _ in range(2)] == [
         True,

@@ -34,8 +34,11 @@ def project(tmp_path, monkeypatch):
         ("rehearse lake --cases nowhere", "--cases: there is no folder nowhere"),
         ("rehearse lake --pages folder", "--pages is for a real judge: add --judge_m"),
         ("rehearse lake --missing_pages capture", "--missing_pages is for a real"),
-        ("tasks --tasks_root nowhere", "--tasks_root: there is no folder nowhere"),
-        ("tasks --tasks_root file", "--tasks_root: there is no folder file"),
+        (
+            "answers import bot a.csv --tasks_root nowhere",
+            "--tasks_root: there is no folder nowhere",
+        ),
+        ("answers import bot a.csv --tasks_root file", "--tasks_root: there is no folder file"),
         ("new sea --cases file", "cannot use file/sea: Not a directory"),
     ],
 )
@@ -53,7 +56,6 @@ def test_a_file_that_cannot_be_used_is_named(words, message):
     ("words", "message"),
     [
         (["rehearse", ""], "task '' is empty"),
-        (["tasks", "--task_id", ""], "task '' is empty"),
         (["new", "a b"], "cannot make task 'a b': task: should match"),
         (
             ["new", "sea", "--question", ""],
@@ -67,7 +69,7 @@ def test_a_name_that_is_none_is_refused(words, message):
     run = call(main, *words)
     assert (run.returncode, run.stderr.count("\n")) == (2, 1)
     assert message in run.stderr
-    assert call(main, "tasks").stdout.endswith("1 task\n")
+    assert call(main, "tasks").stdout.endswith("1 task: 1 sound\n")
 
 
 def test_a_file_in_the_place_of_the_results_is_named_alone(project):

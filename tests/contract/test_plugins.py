@@ -1,6 +1,7 @@
 """Our own plugins: what they import, and what is left of the toolkit without each of them."""
 
 import ast
+import json
 import os
 import re
 import shutil
@@ -109,26 +110,58 @@ def without(tmp_path):
     return copied
 
 
-@pytest.mark.parametrize("plugin", PLUGINS)
-def test_without_a_plugin_the_commands_name_it(without, plugin):
-    """Its commands are gone from the help, and one line names it where it is needed."""
-    run = without(plugin)
+# Runs commands in one process, which loads the package once.
+RUN_COMMANDS = """
+import io, json, sys
+from contextlib import redirect_stderr
+from mind2web2.cli import main
+
+outcomes = []
+for words in json.loads(sys.argv[1]):
+    said = io.StringIO()
+    with redirect_stderr(said):
+        try:
+            status = main(words)
+        except SystemExit as end:
+            status = end.code
+    outcomes.append((status, said.getvalue()))
+print(json.dumps(outcomes))
+"""
+
+
+def words_with(name):
+    """Return a command that needs a name of a plugin: its command, option or value."""
+    if name.startswith("--"):
+        return ["rehearse", name]
+    if name in {part.name for part in OWN_PARTS if part.hook in ("judges", "engines")}:
+        option = "--engine" if name == "ray" else "--llm_provider"
+        return ["evaluate", "bot", option, name]
+    return [name]
+
+
+@pytest.mark.parametrize("missing", [PLUGINS[::2], PLUGINS[1::2]], ids=["one half", "the other"])
+def test_without_plugins_the_commands_name_them(without, missing, tmp_path):
+    """Their commands are gone from the help, and one line names the plugin where it is needed."""
+    run = without(*missing)
     listed = run("mind2web2", "plugins")
     assert (listed.returncode, listed.stderr) == (0, "")
-    assert f"\n{plugin}: " not in f"\n{listed.stdout}"
     helped = run("mind2web2", "--help").stdout
     fields = {part.name for part in OWN_PARTS if part.hook == "compositions"}
-    for name in NAMES[plugin]:
-        if "://" in name or name.startswith(".") or name in fields:
-            continue
-        is_value = name in {part.name for part in OWN_PARTS if part.hook in ("judges", "engines")}
-        option = "--engine" if name == "ray" else "--llm_provider"
-        words = ("evaluate", "bot", option) if is_value else ()
-        if name.startswith("--"):
-            words = ("tasks",)
-        outcome = run("mind2web2", *words, name)
-        assert (outcome.returncode, outcome.stderr.count("\n")) == (2, 1)
-        assert f"needs the plugin {plugin}" in outcome.stderr
+    plugin_of = {
+        name: plugin
+        for plugin in missing
+        for name in NAMES[plugin]
+        if "://" not in name and not name.startswith(".") and name not in fields
+    }
+    (tmp_path / "run_commands.py").write_text(RUN_COMMANDS)
+    outcomes = run("run_commands", json.dumps([words_with(name) for name in plugin_of]))
+    assert outcomes.returncode == 0, outcomes.stderr
+    for (name, plugin), (status, said) in zip(
+        plugin_of.items(), json.loads(outcomes.stdout), strict=True
+    ):
+        assert f"\n{plugin}: " not in f"\n{listed.stdout}"
+        assert (status, said.count("\n")) == (2, 1), name
+        assert f"needs the plugin {plugin}" in said
         assert re.search(rf"(?m)^ *(mind2web2 )?{name}(?![\w-])", helped) is None
 
 
@@ -145,8 +178,8 @@ def test_a_stored_judge_names_the_plugin_that_it_needs(without, tmp_path):
     )
 
 
-# The contract tests that concern the package itself; others are about documents and the wheel.
-CONTRACT = ("test_layering.py", "test_published_names.py", "test_cache_commands.py")
+# The contract tests of what the package does; others are about its text, documents and the wheel.
+CONTRACT = ("test_published_names.py", "test_cache_commands.py")
 
 
 def test_without_all_plugins_the_example_and_the_contract_hold(without):

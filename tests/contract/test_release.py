@@ -105,32 +105,36 @@ def test_the_example_works_outside_of_a_clone(unpacked, tmp_path):
     assert script.read_text() == "mine"
 
 
+@pytest.fixture(scope="module")
+def own_example(tmp_path_factory):
+    """Return the example, written and evaluated by a clone."""
+    folder = tmp_path_factory.mktemp("outside") / "example"
+    assert call(main, "example", folder).returncode == 0
+    return folder
+
+
 @pytest.mark.parametrize(
     "words",
     [
         ("--version",),
-        ("tasks",),
+        ("rehearse", "--no_run"),
         ("show", "example", "museum_saturday", "answer_1"),
         ("metrics", "example"),
         ("report", "example", "-o", "report.html"),
         ("check-judge", "--estimate", "--sample", "5"),
     ],
 )
-def test_commands_work_outside_of_a_clone(unpacked, tmp_path_factory, words):
-    folder = tmp_path_factory.getbasetemp() / "outside"
-    if not folder.exists():
-        assert call(main, "example", folder).returncode == 0
-    run = outside(unpacked, folder, *words)
+def test_commands_work_outside_of_a_clone(unpacked, own_example, words):
+    run = outside(unpacked, own_example, *words)
     assert (run.returncode, run.stderr) == (0, "")
 
 
-def test_a_clone_writes_the_same_example(unpacked, tmp_path):
+def test_a_clone_writes_the_same_example(unpacked, own_example):
     """From its own folders."""
-    assert call(main, "example", tmp_path / "own").returncode == 0
     packed = unpacked / "mind2web2/example_project"
     for path in packed.rglob("*"):
         if path.is_file():
-            assert (tmp_path / "own" / path.relative_to(packed)).read_bytes() == path.read_bytes()
+            assert (own_example / path.relative_to(packed)).read_bytes() == path.read_bytes()
 
 
 def test_the_version_is_one():

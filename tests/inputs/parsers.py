@@ -40,7 +40,7 @@ from mind2web2.judge.judgment import Judgment
 from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.judge.transfer import open_for_replay
-from mind2web2.llm_client import openai_protocol
+from mind2web2.llm_client import claude_protocol, openai_protocol
 from mind2web2.llm_client.allowances import allowances_in
 from mind2web2.llm_client.failures import RequestFailedError, failure_from_body
 from mind2web2.llm_client.settings import check_address, public_address
@@ -48,8 +48,7 @@ from mind2web2.llm_client.structured_output import InvalidOutputError, read_temp
 from mind2web2.llm_client.transport import Completion
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.citations import cited_urls, listed_urls
-from mind2web2.pages.crawl import AgentCache, TaskCitations
-from mind2web2.plugins.anthropic import claude
+from mind2web2.pages.cited_pages import AgentCache, TaskCitations
 from mind2web2.plugins.batch.state import BatchFolder, result_line
 from mind2web2.results.answers import answer_files, read_answer
 from mind2web2.runs.estimate import stored_judgments, task_results
@@ -309,7 +308,7 @@ def _read_reply(content: bytes, _: Path) -> None:
         with contextlib.suppress(InvalidOutputError):
             read_template(Completion(text=text), template)
     with contextlib.suppress(RequestFailedError):
-        claude.read_completion(content)
+        claude_protocol.read_completion(content)
     read_template(openai_protocol.read_completion(content), _Verdict)
 
 

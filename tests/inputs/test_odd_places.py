@@ -10,7 +10,7 @@ from mind2web2.errors import Mind2Web2Error
 from mind2web2.judge.transfer import open_for_replay
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.citations import listed_urls
-from mind2web2.pages.crawl import AgentCache
+from mind2web2.pages.cited_pages import AgentCache
 from mind2web2.plugins.batch.state import BatchFolder
 from mind2web2.results.answers import (
     agent_names,

@@ -3,7 +3,8 @@
 import pytest
 
 from mind2web2.capture.models import CaptureRecord, Trouble
-from mind2web2.pages.crawl import CitedPage, TaskPages, page_jobs
+from mind2web2.pages.cited_pages import CitedPage, TaskPages
+from mind2web2.pages.crawl import page_jobs
 
 URL = "https://example.com/page"
 

@@ -39,10 +39,10 @@ MARKUP = st.sampled_from(
 PLAIN = st.text(st.characters(exclude_characters="<`~"))
 
 
-@pytest.mark.parametrize("snippet", SNIPPETS, ids=lambda snippet: snippet["about"])
-def test_a_labelled_snippet(snippet):
+def test_labelled_snippets():
     """Exactly the pages that a careful reader lists, in order."""
-    assert cited_urls(snippet["text"]) == snippet["urls"]
+    listed = {snippet["about"]: snippet["urls"] for snippet in SNIPPETS}
+    assert {each["about"]: cited_urls(each["text"]) for each in SNIPPETS} == listed
 
 
 def test_precision_and_recall_on_the_labelled_set():
@@ -117,7 +117,7 @@ def test_a_link_is_found_whatever_surrounds_it(before, after):
 )
 def test_what_stands_behind_a_long_hostile_text_is_found(unit):
     """Nothing makes the parser give up, recurse too deep, or take time out of proportion."""
-    text = unit * (60_000 // len(unit)) + " https://end.example/x"
+    text = unit * (30_000 // len(unit)) + " https://end.example/x"
     assert any("end.example/x" in url for url in cited_urls(text))
 
 

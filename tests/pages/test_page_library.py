@@ -26,7 +26,7 @@ from mind2web2.capture.models import CapturedPage, CaptureRecord
 from mind2web2.errors import CacheReadError, CaptureError
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.captures import DoubtfulPageError
-from mind2web2.pages.crawl import CitedPage
+from mind2web2.pages.cited_pages import CitedPage
 from mind2web2.pages.library import PageLibrary, PageMemory
 from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.prompts import HashedText

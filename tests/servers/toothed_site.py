@@ -128,12 +128,12 @@ def silent_body(site: ToothedSite, _: Request) -> Reply:
 
 
 def endless_stream(site: ToothedSite, _: Request) -> Reply:
-    """Send paragraphs until the server stops, about 500 kB in a second."""
+    """Send paragraphs until the server stops, about 100 kB in a second."""
 
     def paragraphs() -> Iterator[bytes]:
         yield HALF
         while True:
-            yield b"<p>And there is more to tell about the weir.</p>\n" * 200
+            yield b"<p>And there is more to tell about the weir.</p>\n" * 40
             site.pause(0.02)
 
     return Reply(paragraphs())

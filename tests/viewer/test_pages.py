@@ -23,7 +23,7 @@ from mind2web2.capture.models import (
     Trouble,
 )
 from mind2web2.pages.cache import CacheFileSys
-from mind2web2.pages.crawl import AgentCache, TaskCitations
+from mind2web2.pages.cited_pages import AgentCache, TaskCitations
 from mind2web2.results.claim_facts import page_checks
 from mind2web2.results.freshness import FilesNow
 from mind2web2.results.stored_results import latest_result

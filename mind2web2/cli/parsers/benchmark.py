@@ -1,10 +1,10 @@
-"""Parsers of ``get``, ``tasks``, ``answers``, ``validate`` and ``submit``."""
+"""Parsers of ``get``, ``answers``, ``validate`` and ``submit``."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from mind2web2.cli.options import Subcommands, add_folder_options, add_task_option, positive_int
+from mind2web2.cli.options import Subcommands, add_folder_options, positive_int
 from mind2web2.cli.task_options import DATASET, add_task_list, add_tasks_root
 
 GET = """\
@@ -16,13 +16,6 @@ eval_scripts/VERSION/. Complete files are not downloaded again, and files that y
 
 The dataset is gated. Accept its conditions on its page, then set HF_TOKEN or log in with the hf command.
 HF_ENDPOINT names another server with the same API.
-"""
-TASKS = """\
-List the tasks in tasks/*.csv and eval_scripts/, each with the list that has it, its eval script and its
-question.
-
-  mind2web2 tasks                     list all tasks
-  mind2web2 tasks --task_id ID        show one task with its whole question
 """
 IMPORT = """\
 Store answers from a file of JSON lines or CSV. Each row has task_id (or question) and answer, and optionally
@@ -48,13 +41,13 @@ with errors.
 
 
 def add_command(commands: Subcommands) -> None:
-    """Add ``get``, ``tasks``, ``answers``, ``validate`` and ``submit`` to ``mind2web2``."""
-    _add_tasks(commands)
+    """Add ``get``, ``answers``, ``validate`` and ``submit`` to ``mind2web2``."""
+    _add_get(commands)
     _add_answers(commands)
     _add_submission(commands)
 
 
-def _add_tasks(commands: Subcommands) -> None:
+def _add_get(commands: Subcommands) -> None:
     get = commands.add_parser("get", help="download tasks and eval scripts", description=GET)
     get.add_argument(
         "--dataset", metavar="NAME", default=DATASET, help="the dataset (default: %(default)s)"
@@ -66,15 +59,9 @@ def _add_tasks(commands: Subcommands) -> None:
         help="the commit, branch or tag (default: main)",
     )
     get.add_argument("--overwrite", action="store_true", help="also replace files that you changed")
-    tasks = commands.add_parser("tasks", help="list the tasks", description=TASKS)
-    add_task_option(tasks, "all")
-    add_task_list(tasks)
-    tasks.add_argument("--json", action="store_true", help="print the tasks as JSON")
-    for parser in (get, tasks):
-        add_tasks_root(parser)
-        add_folder_options(parser, "eval_scripts_root")
+    add_tasks_root(get)
+    add_folder_options(get, "eval_scripts_root")
     get.set_defaults(run="mind2web2.cli.benchmark:run_get")
-    tasks.set_defaults(run="mind2web2.cli.benchmark:run_tasks")
 
 
 def _add_answers(commands: Subcommands) -> None:

@@ -22,18 +22,13 @@ from mind2web2.analysis.leaf_report import TaskReport
 from mind2web2.analysis.score_matrix import NO_ANSWER, NO_RUNS
 from mind2web2.cli.console import line, plain_console, warnings_on
 from mind2web2.cli.results.chosen import check_record, chosen_tasks, domains_of, no_results
+from mind2web2.cli.results.comparison_tables import print_comparison
 from mind2web2.cli.results.corrections import (
     correction_lines,
 )
 from mind2web2.cli.results.junit import junit_suite
 from mind2web2.cli.results.leaves import leaf_reports, print_leaves
-from mind2web2.cli.results.tables import (
-    print_comparison,
-    print_metrics,
-    print_now,
-    print_variation,
-    print_verdicts,
-)
+from mind2web2.cli.results.tables import print_metrics, print_now, print_variation, print_verdicts
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.cli.suggestions import suggested_evaluation, suggested_forgetting
 from mind2web2.errors import UsageError

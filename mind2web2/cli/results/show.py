@@ -14,6 +14,7 @@ from rich.text import Text
 
 from mind2web2.cli.console import line, plain_console, print_table, warnings_on
 from mind2web2.cli.results.chosen import check_record
+from mind2web2.cli.results.stored_values import stored_values
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.cli.suggestions import suggested_command
 from mind2web2.errors import Mind2Web2Error, UsageError
@@ -31,7 +32,6 @@ from mind2web2.results.stored_results import (
 from mind2web2.rubric.arithmetic import explanations
 from mind2web2.rubric.verdicts import (
     Evidence,
-    ExtractionRecord,
     PageCheck,
     PageShown,
     Quote,
@@ -351,26 +351,6 @@ class _AnswerPage:
             break_on_hyphens=False,
         )
         self._line(wrapped)
-
-
-def stored_values(result: ResultFile) -> Iterator[str]:
-    """Yield the extracted values, ground truth and custom information of a result, line by line."""
-    of_extraction = {record.name: record for record in result.extractions}
-    for name, value in result.info_entries():
-        if name == "no_info":
-            continue
-        record = of_extraction.get(name)
-        yield f"{name}{'' if record is None else _source_text(record)}"
-        yield from (
-            _INDENT + text for text in json.dumps(value, ensure_ascii=False, indent=2).splitlines()
-        )
-
-
-def _source_text(record: ExtractionRecord) -> str:
-    source = f" (from {record.url})" if record.url else ""
-    if record.unavailable:
-        return f"{source}: empty, as the page is unavailable: {record.unavailable}"
-    return f"{source}: empty, as the judge refused to answer" if record.declined else source
 
 
 def _vote_lines(voted: VotedBy, source: str) -> Iterator[str]:

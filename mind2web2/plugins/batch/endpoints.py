@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
 
+import aiohttp
 from pydantic import BaseModel, ValidationError
 
 from mind2web2.errors import UsageError
@@ -147,8 +148,6 @@ class BatchEndpoints:
 
     async def upload(self, path: Path) -> str:
         """Upload a job's input and return the file's id once a job may name it."""
-        import aiohttp  # takes half a second
-
         file = await asyncio.to_thread(path.open, "rb")
         with file:
             form = aiohttp.FormData({"purpose": "batch"})

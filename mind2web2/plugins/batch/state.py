@@ -17,8 +17,9 @@ from collections.abc import (
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
+from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mind2web2.errors import ResultWriteError, UsageError
@@ -29,9 +30,6 @@ from mind2web2.llm_client.transport import Completion, JsonBody, ReplyPart
 from mind2web2.utils.aio import to_the_end
 from mind2web2.utils.files import read_regular_file, write_whole
 from mind2web2.utils.shown_text import one_line
-
-if TYPE_CHECKING:
-    from filelock import FileLock
 
 log = logging.getLogger(__name__)
 
@@ -165,8 +163,6 @@ class BatchFolder:
             UsageError: another run uses the folder; two would pay for the same questions twice.
             ResultWriteError: the folder cannot be written.
         """
-        from filelock import FileLock, Timeout
-
         try:
             self._path.mkdir(parents=True, exist_ok=True)
             lock = FileLock(self._path / ".lock")

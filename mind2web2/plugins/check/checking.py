@@ -12,13 +12,14 @@ from pathlib import Path
 from rich.console import Console
 
 from mind2web2.cli.console import line, plain_console
-from mind2web2.cli.displays import CrawlDisplay
+from mind2web2.cli.crawl_display import CrawlDisplay
 from mind2web2.cli.estimate import print_estimate
 from mind2web2.cli.evaluate import prepare_settings
 from mind2web2.cli.evaluate_run import run_evaluation
 from mind2web2.cli.event_loop import run_to_exit
 from mind2web2.cli.settings_file import settings_of
-from mind2web2.pages.crawl import AgentCache, CrawlProgress
+from mind2web2.pages.cited_pages import AgentCache
+from mind2web2.pages.crawl import CrawlProgress
 from mind2web2.plugins.check.figures import Bound
 from mind2web2.plugins.check.findings import CheckedReport, checked_report
 from mind2web2.plugins.check.hints import hints_of

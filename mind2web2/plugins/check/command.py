@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mind2web2.cli.options import Subcommands, add_settings
-from mind2web2.pages.crawl import DEFAULT_ARCHIVE_URL
+from mind2web2.pages.archive import DEFAULT_ARCHIVE_URL
 from mind2web2.runs.settings import all_settings
 
 _DESCRIPTION = """\

@@ -12,18 +12,13 @@ from datetime import UTC, datetime
 from urllib.parse import quote, urlencode
 
 from mind2web2.capture.browser_manager import BatchBrowserManager
-from mind2web2.capture.models import CapturedPage, CaptureRecord
+from mind2web2.capture.models import CapturedPage, CaptureRecord, PageCapturer
 from mind2web2.capture.pdf import text_of
 from mind2web2.errors import CacheMiss, DocumentError
+from mind2web2.pages.archive import Archive
 from mind2web2.pages.cache import CacheFileSys
-from mind2web2.pages.crawl import (
-    AgentCache,
-    Archive,
-    CrawlProgress,
-    PageCapturer,
-    TaskCitations,
-    crawl,
-)
+from mind2web2.pages.cited_pages import AgentCache, TaskCitations
+from mind2web2.pages.crawl import CrawlProgress, crawl
 from mind2web2.plugins.check.rubric import page_address
 from mind2web2.plugins.check.verdicts import UNREADABLE
 from mind2web2.runs.capturing import capture_settings

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from mind2web2.errors import StorageError, UsageError
+from mind2web2.utils.retry import PassingError, Tries, tried_in_thread
 
 if TYPE_CHECKING:
     from obstore import UpdateVersion
@@ -26,8 +27,7 @@ _REQUEST_TIMEOUT = timedelta(seconds=30)
 _CONNECT_TIMEOUT = timedelta(seconds=5)
 _MAX_RETRIES = 5
 _RETRY_TIMEOUT = timedelta(seconds=60)
-_MAX_TRIES = 4
-_FIRST_PAUSE_S = 0.2
+_TRIES = Tries(4, first_wait_s=0.2, total_s=60.0)
 _REASON_CHARS = 300
 _NO_BUCKET = ("NoSuchBucket", "ContainerNotFound")
 # Variables with the server's address.
@@ -186,6 +186,12 @@ class Bucket:
             return None
 
     def _request(self, ask: Callable[[], T], name: str) -> T:
+        try:
+            return tried_in_thread(partial(self._asked_once, ask, name), _TRIES)
+        except PassingError as failure:
+            raise StorageError(str(failure)) from failure.__cause__
+
+    def _asked_once(self, ask: Callable[[], T], name: str) -> T:
         from obstore.exceptions import (
             AlreadyExistsError,
             BaseError,
@@ -193,25 +199,16 @@ class Bucket:
             PreconditionError,
         )
 
-        pause_s, last_try = (
-            _FIRST_PAUSE_S,
-            time.monotonic() + _RETRY_TIMEOUT.total_seconds(),
-        )
-        for attempt in range(1, _MAX_TRIES + 1):
-            try:
-                return ask()
-            except (AlreadyExistsError, PreconditionError, FileNotFoundError):
-                raise
-            except (BaseError, OSError) as error:
-                # Only errors of server and connection may pass.
-                may_pass = isinstance(error, GenericError | OSError) and not _is_permanent(
-                    str(error)
-                )
-                if not may_pass or attempt == _MAX_TRIES or time.monotonic() > last_try:
-                    raise StorageError(self._failure(error, name)) from error
-                time.sleep(pause_s)
-                pause_s *= 2
-        raise AssertionError("unreachable")
+        try:
+            return ask()
+        except (AlreadyExistsError, PreconditionError, FileNotFoundError):
+            raise
+        except (BaseError, OSError) as error:
+            # Only errors of server and connection may pass.
+            is_foreign = isinstance(error, GenericError | OSError)
+            if is_foreign and not _is_permanent(str(error)):
+                raise PassingError(self._failure(error, name)) from error
+            raise StorageError(self._failure(error, name)) from error
 
     def _failure(self, error: Exception, name: str) -> str:
         text = str(error)

@@ -7,11 +7,10 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from mind2web2.capture.models import CaptureSettings
+from mind2web2.capture.models import CaptureSettings, PageCapturer
 from mind2web2.cli.evaluate_run import run_evaluation
 from mind2web2.errors import UsageError
 from mind2web2.hooks import AnswerRunner
-from mind2web2.pages.crawl import PageCapturer
 from mind2web2.plugins.cluster.connection import connect_ray
 from mind2web2.plugins.cluster.crawl import BrowserSetup, ray_capturer
 from mind2web2.plugins.cluster.engine import ShardEngine

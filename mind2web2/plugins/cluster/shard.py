@@ -29,6 +29,7 @@ from mind2web2.judge.usage import RunUsage
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.own_price import OwnPrice
 from mind2web2.llm_client.prices import own_prices, set_own_prices
+from mind2web2.pages.barred import barred_list
 from mind2web2.pages.other_agents import PagesOfOthers
 from mind2web2.plugins.cluster.postgres import (
     OUTAGE_WAIT_S,
@@ -342,6 +343,7 @@ class _ShardJudging:
                 budget=budget,
                 other_pages=PagesOfOthers(with_private_network=settings.allow_private_network),
                 judge_check=order.judge_check,
+                barred=None if settings.no_barred else barred_list(settings.barred),
             )
             async with open_run(settings, None, own=own_parts) as session:
                 self._parts = session.parts

@@ -454,6 +454,16 @@ class ProcessEnd:
         return cls()
 
 
+def _output_file() -> BinaryIO:
+    """Return a file for what a process prints: in memory where that is possible.
+
+    On a full disk, a print would be an error of the script.
+    """
+    if hasattr(os, "memfd_create"):
+        return os.fdopen(os.memfd_create("mind2web2-output"), "w+b")
+    return TemporaryFile()
+
+
 @dataclass(frozen=True)
 class ScriptProcess:
     """A process that waits for its first message.
@@ -473,7 +483,7 @@ class ScriptProcess:
         """Request a process. Raises OSError: nobody takes the request."""
         connection, their_connection = socket.socketpair()
         liveness, their_liveness = socket.socketpair()
-        process = cls(connection, TemporaryFile(), liveness)  # noqa: SIM115 (``close`` closes it)
+        process = cls(connection, _output_file(), liveness)
         with their_connection, their_liveness:
             fds = [their_connection.fileno(), process.output.fileno(), their_liveness.fileno()]
             try:

@@ -109,12 +109,12 @@ class PassQuestions:
     ) -> Any:
         """Return the reply to a question, ``UNKNOWN`` where there is none yet."""
         question, text = asked(name, arguments, template, self._counts)
+        if self._waits:
+            return await self._replied(question, kind)
         content = self._known.get(question.key)
-        if content is None and not self._waits:
+        if content is None:
             self._note_missing(question, text)
         await asyncio.sleep(_REPLY_S)
-        if content is None and self._waits:
-            return self._asked_now(question, kind)
         if content is None:
             return self.open()
         reply: Reply = validate(Reply, json.loads(content))
@@ -131,9 +131,12 @@ class PassQuestions:
             self._missing.setdefault(question.key, question)
         self.is_open = True
 
-    def _asked_now(self, question: Question, kind: Any) -> Any:
+    async def _replied(self, question: Question, kind: Any) -> Any:
+        """Return a reply that the run has at hand; questions beside this one are sent meanwhile."""
+        number = self._client.send_question("reply", question=question)
+        await asyncio.sleep(_REPLY_S)
         try:
-            return self._client.ask_now("reply", kind, question=question)
+            return self._client.awaited_now(number, kind)
         finally:
             self.used.append(question.key)
 

@@ -334,14 +334,28 @@ class RpcClient(_End):
 
         Call after ``listen``.
         """
-        loop, thread, take = self._listening
+        loop, thread, _ = self._listening
         if threading.get_ident() != thread:
             return asyncio.run_coroutine_threadsafe(
                 self.ask(name, kind, **arguments), loop
             ).result()
+        return self.awaited_now(self.send_question(name, **arguments), kind)
+
+    def send_question(self, name: str, **arguments: Any) -> int:
+        """Send a question and return its number, for ``awaited_now``."""
         number = next(self._numbers)
-        reply = self._waiting[number] = loop.create_future()
+        self._waiting[number] = self._listening[0].create_future()
         self.send(Message("ask", arguments, name, number))
+        return number
+
+    def awaited_now(self, number: int, kind: Any) -> Any:
+        """Return the reply to a question that was sent; nothing else goes on meanwhile.
+
+        Raises:
+            Exception: the error that the run replied with.
+        """
+        _, _, take = self._listening
+        reply = self._waiting[number]
         while not reply.done():
             take()
         del self._waiting[number]

@@ -137,7 +137,6 @@ class PassJob:
     ahead: Ahead | None
     moment: datetime
     voters: list[Voter]
-    composition: str | None
     endpoint: str
     cache_dir: Path
     logger_name: str
@@ -148,6 +147,7 @@ class PassJob:
     skips: list[RecordedSkip]
     known: dict[str, str]
     has_all_replies: bool = False
+    composition: str | None = None
 
 
 def serve(control_fd: int) -> None:

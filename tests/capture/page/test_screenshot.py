@@ -146,14 +146,16 @@ async def test_an_empty_page_has_no_screenshot(page, html, is_shown):
     assert (await shot(page, html) is not None) is is_shown
 
 
-async def test_the_page_may_stand_still(page):
+async def test_the_page_may_stand_still(chromium):
     """Pictures are decoded and shown while the page's own clock is stopped."""
+    page = await chromium.new_page(viewport={"width": 1100, "height": 1400})
     html = (
         "<img width=300 height=300 src=\"data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' "
         "width='10' height='10'>"
         "<rect width='10' height='10' fill='red'/></svg>\"><p>Text</p>"
     )
     image = await shot(page, html)
+    await page.close()
     assert is_near(image.getpixel((150, 150)), RED)
 
 

@@ -3,7 +3,6 @@
 import asyncio
 
 import pytest
-import pytest_asyncio
 from capture.loaded import cases, lines
 
 from mind2web2.capture.page.devtools import ScriptError
@@ -12,21 +11,6 @@ from mind2web2.capture.page.text import read_text
 
 LIMIT = 1_000_000
 PIXEL = "data:image/gif;base64,R0lGODlhAQABAAAAACw="
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def tab(chromium):
-    """A tab for all tests of this module: to open one takes longer than most tests."""
-    context = await chromium.new_context(viewport={"width": 1100, "height": 1400})
-    yield await context.new_page()
-    await context.close()
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def page(tab):
-    """The tab, empty: another document has other scripts and prototypes."""
-    await tab.goto("about:blank")
-    return tab
 
 
 async def page_text(page, max_chars=LIMIT):

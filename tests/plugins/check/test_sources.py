@@ -8,7 +8,8 @@ import pytest
 from servers.archive_server import ArchiveServer
 from servers.local_http import Answer, LocalHttp, Request
 
-from mind2web2.pages.crawl import AgentCache, CrawlProgress
+from mind2web2.pages.cited_pages import AgentCache
+from mind2web2.pages.crawl import CrawlProgress
 from mind2web2.plugins.check.checking import TASK
 from mind2web2.plugins.check.sources import Capturing, SourcePage, source_page
 from mind2web2.runs.settings import RunSettings

@@ -20,6 +20,7 @@ from servers.object_store import BUCKET, object_store
 
 from mind2web2.cli import main
 from mind2web2.plugins.cluster import bucket
+from mind2web2.utils.retry import Tries
 
 CLAIMS = {
     "deep": ("The lake is deep.", "https://lake.example/deep"),
@@ -204,7 +205,7 @@ def test_every_tenth_request_fails(project, store, server):
 
 def test_the_next_command_publishes_after_an_outage(project, store, server, monkeypatch):
     """It asks nothing again."""
-    monkeypatch.setattr(bucket, "_MAX_TRIES", 1)
+    monkeypatch.setattr(bucket, "_TRIES", Tries(1, first_wait_s=0))
     monkeypatch.setattr(bucket, "_MAX_RETRIES", 0)
     upload(store, project, "outage")
     with store.failing(

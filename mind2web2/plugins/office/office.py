@@ -12,13 +12,19 @@ import posixpath
 import re
 import zipfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import date, datetime, time
 from html.entities import html5
 from io import BytesIO
 from typing import Any
 from urllib.parse import unquote
 
+import mammoth
+import openpyxl
+from lxml import etree
+from pptx import Presentation
+from pptx.enum.shapes import MSO_SHAPE_TYPE
+
+from mind2web2.capture.page.documents import OfficeHtml
 from mind2web2.errors import DocumentError
 
 MAX_UNPACKED_BYTES = 512 * 1024**2
@@ -50,20 +56,6 @@ _IMAGE_TYPES = {
     "bmp": "image/bmp",
     "svg": "image/svg+xml",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class OfficeHtml:
-    """A document as one HTML page.
-
-    Args:
-        notes: what the page leaves out, a line each.
-        is_cut: the page ends before the document does.
-    """
-
-    html: str
-    notes: tuple[str, ...] = ()
-    is_cut: bool = False
 
 
 def office_html(data: bytes, title: str) -> OfficeHtml:
@@ -130,8 +122,6 @@ class _Images:
 
 
 def _docx_html(archive: zipfile.ZipFile) -> str:
-    import mammoth
-
     images = _Images()
 
     def image(found: Any) -> dict[str, str]:
@@ -159,8 +149,6 @@ def _without_hidden_text(archive: zipfile.ZipFile) -> BytesIO:
 
 
 def _drop_hidden_runs(content: bytes) -> bytes:
-    from lxml import etree
-
     root = _parse_xml(content)
     for mark in list(root.iter(f"{_WORD_NS}vanish")):
         run = mark.getparent().getparent()
@@ -170,8 +158,6 @@ def _drop_hidden_runs(content: bytes) -> bytes:
 
 
 def _xlsx_html(archive: zipfile.ZipFile, data: bytes) -> tuple[Iterable[str], list[str]]:
-    import openpyxl
-
     sheets_bytes = sum(
         entry.file_size
         for entry in archive.infolist()
@@ -292,8 +278,6 @@ def _cell_text(cell: Any) -> str:
 
 
 def _pptx_html(data: bytes) -> Iterator[str]:
-    from pptx import Presentation
-
     images = _Images()
     slides = list(Presentation(BytesIO(data)).slides)
     for number, slide in enumerate(slides, 1):
@@ -311,8 +295,6 @@ def _pptx_html(data: bytes) -> Iterator[str]:
 
 def _shapes_html(shapes: Iterable[Any], images: _Images) -> Iterator[str]:
     """Return shapes as they are read: from top to bottom, then from left to right."""
-    from pptx.enum.shapes import MSO_SHAPE_TYPE
-
     for shape in sorted(shapes, key=lambda shape: (shape.top or 0, shape.left or 0)):
         if shape.shape_type == MSO_SHAPE_TYPE.GROUP:
             yield from _shapes_html(shape.shapes, images)
@@ -376,8 +358,6 @@ def _epub_html(archive: zipfile.ZipFile) -> Iterator[str]:
 
 
 def _chapter_html(archive: zipfile.ZipFile, path: str, images: _Images) -> str:
-    from lxml import etree
-
     content = archive.read(path)
     text = content.decode(
         "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8", "replace"
@@ -402,8 +382,6 @@ def _chapter_html(archive: zipfile.ZipFile, path: str, images: _Images) -> str:
 
 
 def _parse_xml(content: bytes) -> Any:  # lxml ships no types
-    from lxml import etree
-
     # Entities of the document's own could unfold without bound, or name files of this machine.
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, recover=True)
     root = etree.fromstring(content, parser)

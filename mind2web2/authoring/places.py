@@ -1,0 +1,66 @@
+"""Lines of a script or rubric file at which nodes and fields stand."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+from mind2web2.scripts.load import parsed_script
+from mind2web2.scripts.made_up import ITEM, FieldShape
+from mind2web2.scripts.policies import PolicyRun
+from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX
+from mind2web2.scripts.rubric_reading import read_rubric
+from mind2web2.utils.files import read_regular_file
+
+_LINE = re.compile(r"line (\d+)$")
+_ERROR_LINE = re.compile(r"\bline (\d+)\b")
+
+
+class Places:
+    """Finds the lines of a file's nodes and fields; the file's name alone where there is none."""
+
+    def __init__(self, path: Path, run: PolicyRun) -> None:
+        self._path = path
+        self._run = run
+        self._read = read_rubric(path) if path.suffix == RUBRIC_SUFFIX else None
+
+    def of_leaf(self, leaf: str) -> str:
+        """Return where a leaf is added."""
+        added = self._run.added.get(leaf)
+        if self._read is None:
+            line = None if added is None else _LINE.search(added.place)
+            return self._at(None if line is None else int(line[1]))
+        for place, node in self._read.nodes():
+            pattern = re.escape(node.id).replace(r"\{number\}", r"\d+")
+            if re.fullmatch(pattern, leaf):
+                return self._at(self._read.line_of(*place))
+        return self._at(None)
+
+    def of_field(self, shape: FieldShape) -> str:
+        """Return where a field is declared."""
+        if self._read is not None:
+            first, *others = (name for name in shape.path if name != ITEM)
+            parts = [part for name in others for part in ("fields", name)]
+            return self._at(self._read.line_of("extract", first, *parts))
+        for node in ast.walk(parsed_script(read_regular_file(self._path), self._path)):
+            match node:
+                case ast.ClassDef(name=shape.template, body=body):
+                    return self._at(_declared(body, shape.name) or node.lineno)
+        return self._at(None)
+
+    def of_error(self, message: str) -> str:
+        """Return the last line that a script's error names."""
+        lines = _ERROR_LINE.findall(message) if self._read is None else []
+        return self._at(int(lines[-1]) if lines else None)
+
+    def _at(self, line: int | None) -> str:
+        return self._path.name if line is None else f"{self._path.name}:{line}"
+
+
+def _declared(body: list[ast.stmt], name: str) -> int | None:
+    for node in body:
+        match node:
+            case ast.AnnAssign(target=ast.Name(found)) if found == name:
+                return node.lineno
+    return None

@@ -1,0 +1,203 @@
+"""Comparisons of agents as tables, with tests and warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from rich.console import Console
+
+from mind2web2.analysis.comparison import AgentComparison, Pair, Power, Ranking
+from mind2web2.analysis.judgings import CAUSES, LeafFlips
+from mind2web2.cli.console import line, print_table
+from mind2web2.cli.results.tables import (
+    LEVEL_NAME,
+    METRICS,
+    interval_text,
+    print_methods,
+    print_reasons,
+)
+from mind2web2.statistics.uncertainty import IntervalFigures
+from mind2web2.utils.text import counted, number, with_sign
+
+# More are not worth their exact number, which depends on a small remainder of two estimates.
+_MAX_RUNS = 50
+_OF_PAIR = "for tasks at large, each of its pair alone"
+
+
+def print_comparison(console: Console, comparison: AgentComparison) -> None:
+    """Print the metrics of two agents over the same tasks, with the differences."""
+    first, second = comparison.first, comparison.second
+    tasks = counted(comparison.num_tasks, "task")
+    rows = []
+    for name, metric in METRICS.items():
+        pair, text = comparison.metrics[name], metric.text
+        difference = "-" if pair.difference is None else _with_sign(pair.difference, text)
+        values = (text(pair.first), text(pair.second), difference)
+        rows.append((metric.label, *values, interval_text(pair, text)))
+    title = f"{second} against {first}, over the same {tasks}"
+    print_table(console, title, ("metric", first, second, "difference", LEVEL_NAME), rows)
+    found = {METRICS[name].label: pair for name, pair in comparison.metrics.items()}
+    clear = [label for label, own in found.items() if own.clear]
+    intervals: dict[str, IntervalFigures] = {**found}
+    if any(interval.is_known for interval in intervals.values()):
+        how = "sign flips of the differences of tasks, each averaged over its runs"
+        print_methods(console, f"{LEVEL_NAME} of the difference, {_OF_PAIR}", how, intervals)
+        corrected = ""
+        if any(own.is_corrected for own in found.values()):
+            corrected = " (p-values corrected by Holm for all pairs of these agents)"
+        line(
+            console,
+            "Larger than chance in the choice of tasks: "
+            f"{', '.join(clear) or 'no difference'}{corrected}.",
+        )
+    print_reasons(console, intervals)
+    for warning in comparison.warnings:
+        line(console, f"Warning: {warning}")
+
+
+def _with_sign(difference: float, text: Callable[[float | None], str]) -> str:
+    return f"+{text(difference)}" if difference > 0 else text(difference)
+
+
+def print_ranking(console: Console, found: Ranking, flips: Mapping[str, LeafFlips]) -> None:
+    """Print both metrics, and each further agent's power, tasks and leaves against the first."""
+    first, *others = found.agents
+    for name in found.metrics:
+        _print_metric(console, found, name, METRICS[name].label)
+    line(
+        console,
+        "Differences, intervals and p-values come from sign flips of the tasks' differences, "
+        "each averaged over its runs. Intervals are "
+        f"{_OF_PAIR}{'; p-values are corrected for all pairs by Holm' if len(others) > 1 else ''}.",
+    )
+    pairs = found.metrics["avg_score"].against(first)
+    for other in others:
+        pair = pairs[other]
+        _print_power(console, pair, found.num_tasks)
+        largest = ", ".join(f"{one.task_id} {with_sign(one.difference)}" for one in pair.largest)
+        if largest:
+            line(console, f"Largest differences of {other} from {first}: {largest}")
+        _print_flips(console, first, other, flips[other])
+    for warning in found.warnings:
+        line(console, f"Warning: {warning}")
+
+
+def _print_metric(console: Console, found: Ranking, name: str, label: str) -> None:
+    first = found.agents[0]
+    metric = found.metrics[name]
+    pairs = metric.against(first)
+    rows = []
+    for agent, value in metric.values.items():
+        pair = pairs.get(agent)
+        mark = " *" if agent in metric.tied_with_best and len(metric.tied_with_best) > 1 else ""
+        cells = ("first", "", "") if pair is None else _cells(pair)
+        rows.append((f"{agent}{mark}", number(value), *cells))
+    title = f"{label}, over the same {counted(found.num_tasks, 'task')}"
+    print_table(console, title, ("agent", "mean", "difference", "95% interval", "p"), rows)
+    for pair in pairs.values():
+        if pair.reason is not None:
+            line(console, f"No interval for {pair.second_agent}: {pair.reason}.")
+    if len(metric.tied_with_best) > 1:
+        line(
+            console,
+            f"* tied with the best at the 5% level: {', '.join(metric.tied_with_best)}.",
+        )
+    else:
+        line(
+            console,
+            f"The best is {metric.tied_with_best[0]}, and no other agent is tied with it at the "
+            "5% level.",
+        )
+
+
+def _cells(pair: Pair) -> Sequence[str]:
+    shown = "-" if pair.low is None else f"{with_sign(pair.low)} to {with_sign(pair.high)}"
+    return with_sign(pair.difference), shown, f"{pair.p_holm:.2g}"
+
+
+def _print_power(console: Console, pair: Pair, tasks: int) -> None:
+    power = pair.power
+    # Where all tasks differ alike, their variance tells nothing about other tasks.
+    if power is None or not power.variation.of_difference:
+        return
+    shown = "too few to show any difference in partial completion"
+    if power.detectable is not None:
+        shown = f"enough to show a difference of {100 * power.detectable:.0f} points in partial completion"
+    line(
+        console,
+        f"Power of {pair.second_agent} against {pair.first_agent}: {counted(tasks, 'task')} are {shown} four "
+        f"times out of five. {_for_observed(pair, power, tasks)}".rstrip(),
+    )
+    split = power.variation
+    if split.between_runs is not None:
+        line(
+            console,
+            f"Variance of a task's difference: {split.of_difference:.2g}, with "
+            f"{split.between_tasks:.2g} between tasks and {split.between_runs / split.runs:.2g} "
+            "between runs.",
+        )
+
+
+def _for_observed(pair: Pair, power: Power, tasks: int) -> str:
+    # If a difference is clear already, the power for its size says nothing.
+    if power.tasks_needed is None or pair.clear:
+        return ""
+    if power.tasks_needed <= tasks:
+        return "The observed difference is larger than that."
+    more, runs = "", power.runs_needed
+    if runs is not None:
+        more = f", or these tasks with {counted(runs, 'run')}"
+        if runs > _MAX_RUNS:
+            more = f"; with these tasks, more than {_MAX_RUNS} runs"
+    return f"The observed difference would take {counted(power.tasks_needed, 'task')}{more}."
+
+
+def _print_flips(console: Console, first: str, other: str, flips: LeafFlips) -> None:
+
+    if not flips.matched:
+        line(
+            console,
+            f"No leaf of {first} and {other} can be matched by task, answer and leaf id.",
+        )
+        return
+    rows, examples = [], []
+    for cause, own in flips.by_cause.items():
+        label = CAUSES[cause]
+        if own.gained or own.lost:
+            rows.append((label, str(own.gained), str(own.lost)))
+            examples.append(f"Examples ({label}): {', '.join(own.examples)}")
+    if rows:
+        title = f"Verdicts that differ, of {counted(flips.matched, 'matched leaf')}"
+        headings = ("cause", f"only {other} passes", f"only {first} passes")
+        print_table(console, title, headings, rows)
+        for text in examples:
+            line(console, text)
+    else:
+        line(
+            console,
+            f"No verdict differs between {first} and {other}, on "
+            f"{counted(flips.matched, 'matched leaf')}.",
+        )
+    if flips.behind:
+        line(
+            console,
+            f"Not counted: {counted(flips.behind, 'leaf')} that only one of {first} and {other} "
+            "skipped, behind such a gate.",
+        )
+    if flips.unmatched:
+        line(
+            console,
+            f"Not compared: {counted(flips.unmatched, 'leaf')} that only one of {first} and "
+            f"{other} has.",
+        )
+
+
+def print_verdict(console: Console, found: Ranking, worse: Sequence[str], margin: float) -> None:
+    """Print whether ``--fail_if_worse`` applies."""
+    first = found.agents[0]
+    if worse:
+        line(
+            console, f"Shown to be worse than {first} by more than {margin:g}: {', '.join(worse)}."
+        )
+        return
+    line(console, f"No agent is shown to be worse than {first} by more than {margin:g}.")

@@ -1,0 +1,95 @@
+"""Copies of pages in a web archive."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from urllib.parse import urlencode
+
+from mind2web2.capture.models import CapturedPage, PageCapturer
+from mind2web2.utils.json_fields import mapping
+
+log = logging.getLogger(__name__)
+
+DEFAULT_ARCHIVE_URL = "https://archive.org"
+# A copy's address names its moment; a suffix such as id_ says in which form it is wanted.
+_COPY_URL = re.compile(
+    r"(https?://[^?#]*?/web/)(\d{14})(?:[a-z]{2}_)?(/.+)", re.ASCII | re.IGNORECASE
+)
+_RAW = "id_"
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """Finds copies by the availability API, and captures them as they were archived."""
+
+    url: str
+    moments: Mapping[str, Mapping[str, datetime]]
+
+    async def copy_for(
+        self, failed: CapturedPage, moment: datetime | None, capturer: PageCapturer
+    ) -> CapturedPage | None:
+        """Return the copy nearest to a moment of a page whose capture failed or looks wrong.
+
+        ``None`` where the archive has none that looks right.
+        """
+        url = failed.record.requested_url
+        found = await self._copy_url(url, moment, capturer)
+        if found is None:
+            return None
+        page = await capturer.capture(found, log)
+        record = page.record
+        if record.kind is None or record.is_suspect:
+            reason = record.failure or ", ".join(trouble.kind for trouble in record.troubles)
+            log.info("archived copy not used url=%s copy=%s reason=%s", url, found, reason)
+            return None
+        # The archive may lead to a copy of another moment.
+        copied_from = record.final_url if _COPY_URL.fullmatch(record.final_url) else found
+        reasons = failed.record.failure or "; ".join(
+            trouble.detail for trouble in failed.record.troubles
+        )
+        changes = {
+            "requested_url": url,
+            "final_url": url,
+            "archived_from": copied_from,
+            "archived_at": _moment_of(copied_from),
+            "notes": (
+                *record.notes,
+                f"an archived copy is used, as the page itself: {reasons}",
+            ),
+        }
+        return replace(page, record=record.model_copy(update=changes))
+
+    async def _copy_url(
+        self, url: str, moment: datetime | None, capturer: PageCapturer
+    ) -> str | None:
+        query = {"url": url}
+        if moment is not None:
+            query["timestamp"] = f"{moment.astimezone(UTC):%Y%m%d%H%M%S}"
+        reply = await capturer.capture(
+            f"{self.url.rstrip('/')}/wayback/available?{urlencode(query)}", log
+        )
+        try:
+            found = mapping(json.loads(reply.text or ""))
+            closest = mapping(mapping(found.get("archived_snapshots")).get("closest"))
+        except ValueError:
+            reason = reply.record.failure or f"HTTP status {reply.record.status}, and no JSON"
+            log.warning("the archive could not be asked for %s: %s", url, reason)
+            return None
+        copy = _COPY_URL.fullmatch(str(closest.get("url", "")))
+        if not closest.get("available") or copy is None:
+            return None
+        return f"{copy[1]}{copy[2]}{_RAW}{copy[3]}"
+
+
+def _moment_of(copy_url: str) -> str | None:
+    copy = _COPY_URL.fullmatch(copy_url)
+    try:
+        moment = datetime.strptime(copy[2], "%Y%m%d%H%M%S") if copy else None
+    except ValueError:
+        return None
+    return None if moment is None else moment.replace(tzinfo=UTC).isoformat()

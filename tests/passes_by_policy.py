@@ -149,6 +149,7 @@ async def result_by_policy(
             ahead=None,
             moment=datetime.now(UTC),
             voters=[Voter("policy")],
+            composition=None,
             endpoint="policy",
             cache_dir=Path(folder),
             logger_name="policy",

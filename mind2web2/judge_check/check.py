@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import combinations
@@ -35,7 +35,6 @@ from mind2web2.judge_check.drawn_page import (
     screenshot,
     white_screenshot,
 )
-from mind2web2.judge_check.fitness import fitness
 from mind2web2.judge_check.labelled_set import (
     LabelledClaim,
     LabelledForm,
@@ -508,44 +507,6 @@ class Quality:
         outcomes = (each for each in self.check.outcomes if isinstance(each.case.right, bool))
         return rates(outcomes).accuracy
 
-    def summary(self) -> dict[str, Any]:
-        """Return the figures as JSON."""
-        check, record = self.check, self.record()
-        return {
-            "verdict": None if record is None else fitness(record),
-            "judge": check.judge.model_dump(),
-            "name": check.name,
-            "overall": asdict(self.overall),
-            "balanced_accuracy": self.balanced_accuracy,
-            "by_length": {name: asdict(found) for name, found in self.by_length().items()},
-            "by_reliability": {
-                name: asdict(found) for name, found in self.by_reliability().items()
-            },
-            "categories": {name: asdict(found) for name, found in self.by_category.items()},
-            "weak_categories": self.weak,
-            "leaning": self.leaning,
-            "lean_p_value": self.lean_p,
-            "votes_agree": asdict(self.votes_agree),
-            "invalid_replies": {
-                "asked_again": check.repairs,
-                "never_valid": self.invalid,
-            },
-            "declined": self.declined,
-            "failures": dict(self.failures),
-            "wrong": [
-                {
-                    "id": outcome.case.id,
-                    "category": outcome.case.category,
-                    "question": outcome.case.question,
-                    "right": outcome.case.right,
-                    "given": outcome.given,
-                }
-                for outcome in self.wrong
-            ],
-            "usage": check.usage.as_json(),
-            "seconds": round(check.seconds, 1),
-        }
-
 
 def quality(check: JudgeCheck) -> Quality:
     """Return a judge's quality by its replies."""
@@ -606,16 +567,6 @@ class JudgeComparison:
             if one.is_right is not None and other.is_right is not None
         )
         return sum(one != other for one, other in replied)
-
-    def summary(self) -> dict[str, Any]:
-        """Return the figures as JSON."""
-        return {
-            "first": self.first.judge.model_dump(),
-            "second": self.second.judge.model_dump(),
-            "cases": self.cases,
-            "holm_p_value": self.holm_p,
-            "other_verdicts": self.other_verdicts,
-        } | asdict(self.test)
 
 
 def comparisons(checks: Sequence[JudgeCheck]) -> list[JudgeComparison]:

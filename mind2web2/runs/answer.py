@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, Protocol
 
 from mind2web2 import __version__
 from mind2web2.errors import (
@@ -23,8 +24,8 @@ from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.last_check import CheckRecord
 from mind2web2.judge.protocol import JudgeLedger
 from mind2web2.pages.answer_cache import AnswerCache
+from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import SharedCaptures
-from mind2web2.pages.citations import BarredList
 from mind2web2.pages.library import PageLibrary
 from mind2web2.prompts import flags_of
 from mind2web2.results.answers import AnswerJob, AnswerSetting, read_answer
@@ -116,6 +117,19 @@ def _take(lock: ProcessLock, folder: Path) -> bool:
 DEFAULT_JUDGE_LIMIT = 30
 
 
+class BarredSources(Protocol):
+    """A list of barred sources, such as a ``BarredList``."""
+
+    @property
+    def sha256(self) -> str:
+        """Return the list's checksum."""
+
+    def sources_of(
+        self, answer: str, judged: Iterable[str], pages: CacheFileSys, question: str
+    ) -> Sequence[Mapping[str, Any]]:
+        """Return the barred sources on which an answer rests, as ``BarredSource`` has them."""
+
+
 @dataclass(frozen=True)
 class RunParts:
     """Everything that the answers of a run share.
@@ -148,7 +162,7 @@ class RunParts:
     ahead: Ahead | None = "values"
     isolation: Isolation = field(default_factory=Isolation)
     as_of: AsOf | None = None
-    barred: BarredList | None = None
+    barred: BarredSources | None = None
     judge_check: CheckRecord | None = None
     strict: bool = False
 

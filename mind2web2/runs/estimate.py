@@ -19,15 +19,16 @@ from mind2web2.errors import JudgmentStoreError, Mind2Web2Error
 from mind2web2.judge.other_agents import stores_of_others
 from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import FILE_NAME, extra_body_column
-from mind2web2.judge.tokens import PART_SIZE_PX, text_tokens
+from mind2web2.judge.tokens import text_tokens
 from mind2web2.judge.transfer import judgments_named, reading
 from mind2web2.llm_client.chat import Usage
-from mind2web2.llm_client.prices import image_tokens, price_usd
+from mind2web2.llm_client.prices import price_usd
 from mind2web2.pages.citations import cited_urls
 from mind2web2.results.answers import AnswerJob, RunFolders, TaskWork, read_answer
 from mind2web2.results.freshness import Conditions, held_result, why_judged_again
 from mind2web2.results.result_file import JudgeUsage, ResultFile
 from mind2web2.results.stored_results import LoadedResult, latest_result, loaded_results
+from mind2web2.runs.likely_pages import likely_page_tokens
 from mind2web2.runs.likely_questions import likely_questions
 from mind2web2.runs.planned_votes import planned_votes
 from mind2web2.runs.run import answer_jobs
@@ -37,13 +38,7 @@ log = logging.getLogger(__name__)
 
 # How far the true amount may lie outside of several earlier results, and of one or none.
 _MANY, _ONE = 1.25, 2.0
-_QUESTION_TOKENS, _PAGE_TOKENS, _PAGE_IMAGES, _OUTPUT_TOKENS, _CACHED_SHARE = (
-    1000,
-    4000,
-    3,
-    400,
-    0.5,
-)
+_QUESTION_TOKENS, _OUTPUT_TOKENS, _CACHED_SHARE = 1000, 400, 0.5
 # The share of requests that ``--ahead gates`` wastes if a fifth of the claims fails
 # (benchmarks/chain.py).
 _WASTED_SHARE = 0.13
@@ -266,7 +261,7 @@ class _Estimator:
         Raises EvalScriptError: it fails with them.
         """
         judge = self._run.judge
-        page_tokens = _PAGE_TOKENS + _PAGE_IMAGES * image_tokens(judge.model, *PART_SIZE_PX)
+        page_tokens = likely_page_tokens(job.task_cache, cited_urls(text), judge)
         requests = tokens_in = 0
         by_judge = [0.0] * len(judge.judges)
         for question in likely_questions(job.script_path, text, self._run.script_variables):
@@ -281,7 +276,7 @@ class _Estimator:
                 ]
             requests += count
             tokens = _QUESTION_TOKENS + text_tokens(text) + page_tokens * question.is_on_page
-            tokens_in += count * tokens
+            tokens_in += count * round(tokens)
         if not requests:
             return Range(Amounts(), Amounts(), Amounts(), _BY_POLICY)
         usage = JudgeUsage(

@@ -27,11 +27,10 @@ from mind2web2.llm_client.base_client import LLMClient
 from mind2web2.llm_client.chat import ChatProvider
 from mind2web2.llm_client.retries import RetryPolicy
 from mind2web2.pages.captures import OpenBrowser, SharedCaptures
-from mind2web2.pages.citations import BarredList, default_barred
 from mind2web2.pages.library import PageLibrary
 from mind2web2.pages.other_agents import PagesOfOthers
 from mind2web2.pages.run_browser import run_browser
-from mind2web2.runs.answer import RunParts
+from mind2web2.runs.answer import BarredSources, RunParts
 from mind2web2.runs.capturing import capture_settings, network_of
 from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.delivery import Sender, chosen_plugin, delivery_of
@@ -74,6 +73,7 @@ class OwnParts:
         limits: of captures and judge requests.
         judge_check: the judge's last check.
         observer: is called after each question that was sent to the judge.
+        barred: flags answers that rest on barred sources, unless ``no_barred`` is set.
     """
 
     provider: ChatProvider | None = None
@@ -86,6 +86,7 @@ class OwnParts:
     limits: DualSemaphore | None = None
     judge_check: CheckRecord | None = None
     observer: QuestionObserver | None = None
+    barred: BarredSources | None = None
 
 
 @dataclass(frozen=True)
@@ -294,7 +295,7 @@ def run_parts(
         ahead=settings.goes_ahead,
         isolation=isolation_of(settings),
         as_of=settings.as_of,
-        barred=_barred_list(settings),
+        barred=None if settings.no_barred else own.barred,
         judge_check=judge_check,
         strict=settings.strict,
     )
@@ -347,12 +348,6 @@ def longest_block_s(settings: RunSettings) -> float:
     # A pass may block so long, and then the script in program order: both end before
     # --answer_timeout.
     return min((settings.answer_timeout or math.inf) / 3, LONGEST_BLOCK_S)
-
-
-def _barred_list(settings: RunSettings) -> BarredList | None:
-    if settings.no_barred:
-        return None
-    return default_barred() if settings.barred is None else BarredList.read(settings.barred)
 
 
 def concurrency_of(settings: RunSettings, limits: DualSemaphore) -> Concurrency:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel
 
@@ -85,7 +85,8 @@ _unread_log = logging.getLogger(f"{__name__}.replay")
 _unread_log.setLevel(logging.CRITICAL)
 
 
-class Finding(NamedTuple):
+@dataclass(frozen=True)
+class Finding:
     """Something wrong, stale or missing."""
 
     kind: Kind
@@ -127,9 +128,56 @@ class Check:
         kinds = {finding.kind for finding in self.findings}
         return next((kind for kind in KINDS if kind in kinds), None)
 
+    @property
+    def state(self) -> str:
+        """Return ``kind``, or ``ok``."""
+        return self.kind or "ok"
+
     def add(self, kind: Kind, text: str) -> None:
         """Add a finding."""
         self.findings.append(Finding(kind, text))
+
+
+class CheckedAnswer(BaseModel):
+    """An answer as ``verify-results --json`` prints it."""
+
+    task_id: str | None
+    answer_name: str | None
+    path: Path | None
+    score: float | None
+    score_again: float | None
+    record: str
+    findings: tuple[Finding, ...]
+
+    @classmethod
+    def of(cls, check: Check) -> Self:
+        """Return a checked answer."""
+        return cls(
+            task_id=check.task_id,
+            answer_name=check.answer_name,
+            path=None if check.found is None else check.found.path,
+            score=check.score,
+            score_again=check.score_again,
+            record=check.state,
+            findings=tuple(check.findings),
+        )
+
+
+class CheckedAgent(BaseModel):
+    """An agent's results as ``verify-results --json`` prints them."""
+
+    agent: str
+    answers: tuple[CheckedAnswer, ...]
+    summaries: dict[str, tuple[Finding, ...]]
+
+    @classmethod
+    def of(cls, agent: str, answers: Sequence[Check], summaries: Sequence[Check]) -> Self:
+        """Return the checks of an agent."""
+        return cls(
+            agent=agent,
+            answers=tuple(map(CheckedAnswer.of, answers)),
+            summaries={check.place: tuple(check.findings) for check in summaries},
+        )
 
 
 def check_results(

@@ -68,7 +68,9 @@ def test_a_first_run_counts_what_the_scripts_ask(project, server):
             "with made-up replies."
         ) in told.stdout
         assert re.search(r"^Dollars: between \$\S+ and \$\S+, probably \$\S+\.$", told.stdout, re.M)
-        assert "not cached yet: 1; captured when a claim needs them." in told.stdout
+        assert (
+            "1 cited page is not cached. A page is captured when a claim needs it." in told.stdout
+        )
         assert told.stdout.endswith("Nothing was asked or written.\n")
     assert (files(project), server.calls) == (before, [])
 
@@ -88,7 +90,7 @@ def test_a_later_run_is_known(project, server):
         in again.stdout
     )
     assert f"probably ${asked * PRICE_USD:.4f}." in again.stdout
-    assert "not cached yet: 1; their claims fail (--no_capture)." in again.stdout
+    assert "1 cited page is not cached. With --no_capture, claims on them fail." in again.stdout
     assert (files(project), len(server.calls)) == (before, asked)
 
 
@@ -321,6 +323,26 @@ for n, url in enumerate(lakes.urls):
     await evaluator.verify(f"{lakes.name} {n}", evaluator.add_leaf(f"{n}", "d"), url)
 return evaluator.get_summary()
 """
+
+
+def test_a_first_estimate_takes_the_sizes_of_cached_pages(project):
+    page = "https://a.example/depth"
+    project.add_script({"first": ("The lake is deep.", page)})
+    words = ("--agent_name", "bot", "--estimate", "--task_id", TASK)
+    unknown = tokens_in(call(evaluate_main, *words).stdout)
+    project.cache().put_web(page, "Depth: 80 m. " * 100, None)
+    small = tokens_in(call(evaluate_main, *words).stdout)
+    project.cache().put_web(page, "Depth: 80 m. " * 20_000, None)
+    large = tokens_in(call(evaluate_main, *words).stdout)
+    assert small < unknown < large
+    # Two answers with two votes each; the first one cites the page.
+    assert large - small == 2 * 13 * 19_900 / 4
+
+
+def tokens_in(printed):
+    """Return the tokens of an estimate."""
+    [tokens] = re.findall(r"Tokens in: probably ([0-9,]+)", printed)
+    return int(tokens.replace(",", ""))
 
 
 def test_extractions_are_filled_for_the_estimate(project):

@@ -10,14 +10,9 @@ from servers.judge_server import JudgeServer
 from mind2web2.capture.models import CapturedPage, CaptureRecord
 from mind2web2.cli import main
 from mind2web2.errors import CacheReadError, CacheWriteError
+from mind2web2.pages.barred import BarredList, default_barred
 from mind2web2.pages.cache import CacheFileSys
-from mind2web2.pages.citations import (
-    BarredList,
-    citations_as_json,
-    default_barred,
-    listed_urls,
-    write_citations,
-)
+from mind2web2.pages.citations import citations_as_json, listed_urls, write_citations
 from mind2web2.viewer.catalog import Catalog
 
 EXAMPLE = Path(__file__).parents[2] / "cache/example"

@@ -5,8 +5,8 @@ from textwrap import wrap
 import pytest
 from fixtures.pdf_files import pdf
 
+from mind2web2.pages.barred import default_barred
 from mind2web2.pages.cache import CacheFileSys
-from mind2web2.pages.citations import default_barred
 from mind2web2.pages.shared_words import shared_words
 
 QUESTION = (

@@ -38,6 +38,12 @@ from mind2web2.judge_check.check import (
     comparisons,
     quality,
 )
+from mind2web2.judge_check.figures import (
+    CheckReport,
+    ComparisonFigures,
+    JudgeFigures,
+    SetFigures,
+)
 from mind2web2.judge_check.fitness import verdict
 from mind2web2.judge_check.labelled_set import shipped_set
 from mind2web2.judge_check.other_cases import CheckNews, JudgeCheckPart, OtherCases
@@ -370,26 +376,19 @@ def _print_json(
     compared: Sequence[JudgeComparison],
     news: Mapping[str, CheckNews],
 ) -> None:
-    labelled = check.checking.labelled
-    content: dict[str, object] = {
-        "set": {
-            "version": labelled.version,
-            "seed": labelled.seed,
-            "digest": labelled.digest,
-            "cases": len(labelled.cases),
-            "is_whole": labelled.is_whole,
+    report = CheckReport(
+        set=SetFigures.of(check.checking.labelled),
+        votes=check.checking.votes,
+        judges=[JudgeFigures.of(each) for each in found],
+        comparisons=[ComparisonFigures.of(each) for each in compared],
+        figures={
+            model: {name: figure.content for name, figure in own.items()}
+            for model, own in _figures(check, found).items()
         },
-        "votes": check.checking.votes,
-        "judges": [each.summary() for each in found],
-        "comparisons": [each.summary() for each in compared],
-    }
-    content["figures"] = {
-        model: {name: figure.content for name, figure in own.items()}
-        for model, own in _figures(check, found).items()
-    }
-    if news:
-        content["news"] = {model: own.summary for model, own in news.items()}
-    check.console.print_json(json.dumps(content))
+        news={model: own.summary for model, own in news.items()},
+    )
+    unsaid = None if news else {"news"}
+    check.console.print_json(report.model_dump_json(exclude=unsaid))
 
 
 def _print_quality(console: Console, found: Quality) -> None:

@@ -14,7 +14,14 @@ from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.cli.suggestions import suggested_evaluation
 from mind2web2.errors import UsageError
 from mind2web2.runs.settings import RunSettings
-from mind2web2.runs.verification import KINDS, Check, Finding, check_results, summaries_checked
+from mind2web2.runs.verification import (
+    KINDS,
+    Check,
+    CheckedAgent,
+    Finding,
+    check_results,
+    summaries_checked,
+)
 from mind2web2.utils.names import check_name, name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.text import counted, number
@@ -79,13 +86,9 @@ def _tasks(paths: PathConfig, agent_name: str, task_ids: Sequence[str] | None) -
     return sorted(wanted, key=natural_key)
 
 
-def _state(check: Check) -> str:
-    return check.kind or "ok"
-
-
 def _cells(check: Check) -> Sequence[str]:
     task_id, _, stem = check.place.removesuffix(".md").rpartition("/")
-    return task_id, stem, number(check.score), number(check.score_again), _state(check)
+    return task_id, stem, number(check.score), number(check.score_again), check.state
 
 
 def _print(settings: RunSettings, agent: _Checked) -> None:
@@ -102,7 +105,7 @@ def _print(settings: RunSettings, agent: _Checked) -> None:
     for finding, places in sorted(by_finding.items(), key=lambda item: KINDS.index(item[0].kind)):
         text = " ".join(finding.text.split())
         line(console, f"{finding.kind.capitalize()}: {name_list(places)}: {text}")
-    states = [_state(check) for check in answers]
+    states = [check.state for check in answers]
     counts = [f"{states.count(kind)} {kind}" for kind in KINDS if kind in states]
     correct = f"{states.count('ok')} correct and up to date"
     line(console, f"{counted(len(states), 'answer')}: {', '.join([correct, *counts])}")
@@ -125,28 +128,6 @@ def _advice(settings: RunSettings, agent_name: str, answers: Sequence[Check]) ->
 
 def _print_json(checked: Sequence[_Checked]) -> None:
 
-    contents = [_as_json(agent) for agent in checked]
+    contents = [CheckedAgent.of(*agent).model_dump(mode="json") for agent in checked]
     content = contents[0] if len(contents) == 1 else {"agents": contents}
     plain_console().print_json(json.dumps(content))
-
-
-def _as_json(agent: _Checked) -> dict[str, object]:
-    return {
-        "agent": agent.agent_name,
-        "answers": [
-            {
-                "task_id": check.task_id,
-                "answer_name": check.answer_name,
-                "path": None if check.found is None else str(check.found.path),
-                "score": check.score,
-                "score_again": check.score_again,
-                "record": _state(check),
-                "findings": [finding._asdict() for finding in check.findings],
-            }
-            for check in agent.answers
-        ],
-        "summaries": {
-            check.place: [finding._asdict() for finding in check.findings]
-            for check in agent.summaries
-        },
-    }

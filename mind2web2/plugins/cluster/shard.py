@@ -29,6 +29,7 @@ from mind2web2.judge.usage import RunUsage
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.own_price import OwnPrice
 from mind2web2.llm_client.prices import own_prices, set_own_prices
+from mind2web2.pages.barred import barred_list
 from mind2web2.pages.other_agents import PagesOfOthers
 from mind2web2.plugins.cluster.postgres import (
     OUTAGE_WAIT_S,
@@ -59,7 +60,7 @@ _SERVICES = (
     "PG",
     "MIND2WEB2_",
 )
-# As the loop of a command has it: scripts may leave threads that never end.
+# Scripts may leave threads that never end, as in the loop of a command.
 _MAX_THREADS = 64
 # Judgments in memory, some 2 KB each; all are in the database.
 _MAX_JUDGMENTS = 20_000
@@ -342,6 +343,7 @@ class _ShardJudging:
                 budget=budget,
                 other_pages=PagesOfOthers(with_private_network=settings.allow_private_network),
                 judge_check=order.judge_check,
+                barred=None if settings.no_barred else barred_list(settings.barred),
             )
             async with open_run(settings, None, own=own_parts) as session:
                 self._parts = session.parts

@@ -1,0 +1,169 @@
+"""Barred sources: pages about the benchmark itself, on which an answer should not rest."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TypedDict
+from urllib.parse import unquote
+
+from mind2web2.capture.pdf import text_of
+from mind2web2.errors import CacheMiss, DocumentError, UsageError
+from mind2web2.pages.cache import CacheFileSys
+from mind2web2.pages.citations import cited_urls
+from mind2web2.pages.shared_words import RUN_WORDS, shared_words
+from mind2web2.urls.parts import lookup_key
+from mind2web2.utils.files import read_regular_file, text_sha256
+from mind2web2.utils.workers import call_in_worker
+
+log = logging.getLogger(__name__)
+
+_PDF_TIMEOUT_S = 60.0
+DEFAULT_LIST = Path(__file__).with_name("barred.txt")
+_MAX_BYTES = 1_000_000
+_ADDRESS = re.compile(r"(?:https?://)?(?:www\.)?([^\s/?#:]+\.[^\s/?#]+(?:/\S*)?)", re.IGNORECASE)
+_TITLE = "title:"
+
+
+class BarredPage(TypedDict):
+    """A page about the benchmark, and the rule that names it."""
+
+    url: str
+    rule: str
+    shown: str
+
+
+@dataclass(frozen=True, slots=True)
+class BarredList:
+    """Rules that name barred sources."""
+
+    sha256: str
+    addresses: tuple[tuple[str, re.Pattern[str]], ...]
+    titles: tuple[tuple[str, re.Pattern[str]], ...]
+
+    @classmethod
+    def read(cls, path: Path = DEFAULT_LIST) -> BarredList:
+        """Read a file with one rule a line: a host, an address, or ``title: PATTERN``.
+
+        Raises:
+            UsageError: it cannot be read, or a line is not a rule.
+        """
+        try:
+            text = read_regular_file(path, _MAX_BYTES).decode("utf-8-sig")
+        except OSError as error:
+            raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
+        except UnicodeDecodeError as error:
+            raise UsageError(f"cannot read {path}: it is not UTF-8 text") from error
+        addresses, titles = [], []
+        for number, line in enumerate(text.splitlines(), start=1):
+            rule = line.strip()
+            if rule.lower().startswith(_TITLE) and rule[len(_TITLE) :].strip():
+                titles.append((rule, re.compile(_pattern(_words(rule[len(_TITLE) :])))))
+            elif found := _ADDRESS.fullmatch(rule):
+                # At the start, or within the address of an archive or a proxy.
+                address = _pattern(found[1].rstrip("/").lower())
+                place = rf"(?:^|:/{{1,2}})(?:[^/?#&@]*\.)?{address}(?:[/?#&]|$)"
+                addresses.append((rule, re.compile(place)))
+            elif rule and not rule.startswith("#"):
+                raise UsageError(
+                    f"{path}, line {number}: {rule[:80]!r} is no host, address or title: PATTERN"
+                )
+        # Results with flags of the addresses alone get those of the question as well.
+        digest = text_sha256(f"{text}\nquestion: {RUN_WORDS}, in PDFs too")
+        return cls(digest, tuple(addresses), tuple(titles))
+
+    def rule_for_url(self, url: str) -> str | None:
+        """Return the first rule that names a URL, also one within the address of an archive."""
+        address = unquote(lookup_key(url) or url).lower()
+        return next((rule for rule, pattern in self.addresses if pattern.search(address)), None)
+
+    def rule_for_title(self, title: str) -> str | None:
+        """Return the first rule that names a page's title."""
+        words = _words(title)
+        return next((rule for rule, pattern in self.titles if pattern.fullmatch(words)), None)
+
+    def sources_of(
+        self,
+        answer: str,
+        judged: Iterable[str],
+        pages: CacheFileSys,
+        question: str = "",
+    ) -> list[BarredPage]:
+        """Return the barred sources among the pages that an answer cites or was judged on.
+
+        Reads files.
+
+        Args:
+            question: the task's; a page that shares long runs of words with it is barred too.
+        """
+        found: list[BarredPage] = []
+        for url in dict.fromkeys([*cited_urls(answer), *judged]):
+            match = next(
+                ((shown, rule) for shown, rule in self._matches(url, pages) if rule),
+                None,
+            ) or _question_on(url, pages, question)
+            if match is not None:
+                found.append({"url": url, "rule": match[1], "shown": match[0]})
+        return found
+
+    def _matches(self, url: str, pages: CacheFileSys) -> Iterator[tuple[str, str | None]]:
+        yield url, self.rule_for_url(url)
+        record = pages.capture_record(url)
+        addresses = [] if record is None else [record.final_url, record.archived_from or ""]
+        stored = pages.index_key(url)
+        addresses += [
+            final
+            for final in pages.redirected_urls()
+            if stored and pages.index_key(final) == stored
+        ]
+        for address in addresses:
+            yield address, self.rule_for_url(address) if address else None
+        if record is not None and record.title:
+            yield record.title, self.rule_for_title(record.title)
+
+
+def _question_on(url: str, pages: CacheFileSys, question: str) -> tuple[str, str] | None:
+    """Return the passage of the question that a stored page has, and the rule that bars it."""
+    if len(question.split()) < RUN_WORDS:
+        return None
+    shared = shared_words(question, _text_of(url, pages))
+    if shared is None:
+        return None
+    rule = f"the page has {shared.share:.0%} of the question's runs of {RUN_WORDS} words"
+    return shared.passage, rule
+
+
+def _text_of(url: str, pages: CacheFileSys) -> str:
+    """Return the text of a stored page, empty if there is none that can be read."""
+    try:
+        match pages.has(url):
+            case "web":
+                return pages.get_web(url, get_screenshot=False)[0]
+            case "pdf":
+                return call_in_worker(text_of, pages.get_pdf(url), timeout_s=_PDF_TIMEOUT_S)
+    except (CacheMiss, DocumentError) as error:
+        log.debug("page not searched for the question url=%s reason=%s", url, error)
+    return ""
+
+
+def _words(text: str) -> str:
+    return " ".join(text.split()).lower()
+
+
+def _pattern(text: str) -> str:
+    return ".*".join(map(re.escape, re.split(r"\*+", text)))
+
+
+@cache
+def default_barred() -> BarredList:
+    """Return the list of this package: the benchmark's dataset, code, paper and leaderboard."""
+    return BarredList.read()
+
+
+def barred_list(path: Path | None = None) -> BarredList:
+    """Return the list in a file, by default that of this package."""
+    return default_barred() if path is None else BarredList.read(path)

@@ -11,14 +11,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from mind2web2.judge_check.labelled_set import shipped_set
-from mind2web2.plugins.probe.changes import (
-    CHANGES,
-    CONTROLS,
-    Change,
-    ChangeKind,
-    Discarded,
-    change_page,
-)
+from mind2web2.plugins.probe.changes import change_page
+from mind2web2.plugins.probe.edits import CHANGES, CONTROLS, Change, ChangeKind, Discarded
 from mind2web2.plugins.probe.passages import JudgedPage
 from mind2web2.utils.facts import facts_in
 

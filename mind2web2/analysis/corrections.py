@@ -271,7 +271,7 @@ def correction_of(
     found += [correction_by_sample(answers, folder, agent) for folder in samples]
     corrections = [one for one in found if isinstance(one, Correction)]
     enough = [one for one in corrections if one.mean.is_enough]
-    # A reason says what to do, which too small a sample does not.
+    # A reason says what to do; a sample that is too small does not.
     reasons = [one for one in found if isinstance(one, NoCorrection)]
     in_order: list[Correction | NoCorrection] = [*enough, *reasons, *corrections]
     return in_order[0] if in_order else None

@@ -235,7 +235,7 @@ def _text(name: str, place: _Place) -> str:
 def fill_template(template: type[BaseModel], values: Values) -> BaseModel:
     """Return the template with these values.
 
-    What is missing is null, and what does not fit is empty.
+    Missing values are null, and values that do not fit are empty.
     """
     empty = empty_instance(template)
     given = {}

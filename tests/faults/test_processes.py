@@ -47,7 +47,7 @@ def test_an_evaluation_beside_a_caching_run(commands):
 def test_two_batch_runs_over_one_state_send_nothing_twice(commands):
     """One of them works and the other is told so.
 
-    What a killed one has sent, the next one fetches.
+    The next one fetches the jobs that a killed one has sent.
     """
     figures = processes.batches(2, seed=2, opened=commands)
     assert figures.is_clean, figures

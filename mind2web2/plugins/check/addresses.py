@@ -54,7 +54,7 @@ class Address:
 def addresses_in(text: str) -> list[Address]:
     """Return the addresses of a text in order.
 
-    Those within the name of a link count as its name.
+    Addresses within the name of a link count as its name.
     """
     links = [*_anchors(text), *_links(text), *_reference_links(text)]
     links = _outermost(links)

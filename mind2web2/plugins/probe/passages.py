@@ -117,7 +117,7 @@ def sentences(text: str) -> tuple[Sentence, ...]:
 def content_words(text: str) -> frozenset[str]:
     """Return the words that carry a text's meaning, in lower case.
 
-    Of Chinese and Japanese, the signs.
+    Chinese and Japanese texts have the signs.
     """
     words = (match[0].casefold() for match in _WORD.finditer(text))
     return frozenset(word for word in words if word not in _STOP_WORDS)

@@ -331,7 +331,7 @@ async def test_a_script_may_bring_a_cache_of_its_own(tmp_path):
 async def test_a_judge_that_fails_leaves_no_result(tmp_path, body):
     """Whatever the script makes of it.
 
-    What was asked before is kept, and nothing is asked afterwards.
+    Earlier replies are kept, and nothing is asked afterwards.
     """
     reasons = []
     for where in PLACES:

@@ -386,7 +386,10 @@ def answer_texts(
 
 @asynccontextmanager
 async def _asking(run: _Run) -> AsyncIterator[AskForUrls | None]:
-    """Yield the function that asks the model; ``None`` where no model is named or its key is missing."""
+    """Yield the function that asks the model.
+
+    ``None`` where no model is named or its key is missing.
+    """
     settings, model = run.caching.settings, run.caching.model
     if not run.caching.is_llm_asked or model is None:
         yield None

@@ -59,7 +59,7 @@ _HALVES = re.compile(
 )
 _IS_NO = re.compile(
     r"(?<!there )(?<!There )\b(?:is|are|was|were) no "
-    r"(?!longer\b|more\b|one\b|less\b|better\b)[a-z]+"
+    r"(?!longer\b|more\b|one\b|less\b|better\b)[A-Za-z]+"
 )
 _QUOTATION = re.compile(r"\"[^\"\n]*\"|“[^”]*”|`[^`\n]*`|\*[^*\n]+\*")
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')*_]*\s+(?=[A-Z])")

@@ -10,7 +10,7 @@ import random
 import sys
 from dataclasses import dataclass
 
-from mind2web2.plugins.probe.changes import CHANGES
+from mind2web2.plugins.probe.edits import CHANGES
 from mind2web2.statistics.agreement import share_by_task
 
 SIMULATIONS = 500

@@ -1,7 +1,8 @@
 """Probes made on the example's pages and on those of the labelled set: how fast, and which are discarded.
 
-Run ``uv run python benchmarks/probe_pages.py``; ``--discarded`` prints each discarded change with its claim,
-so that a person can judge whether the changed page might still have supported it. Nothing is asked.
+Run ``uv run python benchmarks/probe_pages.py``; ``--discarded`` prints each discarded change with
+its claim, so that a person can judge whether the changed page might still have supported it.
+Nothing is asked.
 """
 
 import random
@@ -11,14 +12,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from mind2web2.judge_check.labelled_set import shipped_set
-from mind2web2.plugins.probe.changes import (
-    CHANGES,
-    CONTROLS,
-    Change,
-    ChangeKind,
-    Discarded,
-    change_page,
-)
+from mind2web2.plugins.probe.changes import change_page
+from mind2web2.plugins.probe.edits import CHANGES, CONTROLS, Change, ChangeKind, Discarded
 from mind2web2.plugins.probe.passages import JudgedPage
 from mind2web2.utils.facts import facts_in
 

@@ -36,6 +36,7 @@ from mind2web2.results.cautions import lasting_cautions
 from mind2web2.results.freshness import ResultsNow, results_now
 from mind2web2.results.known_answers import agent_answers, with_file_facts
 from mind2web2.results.model_families import own_family_caution
+from mind2web2.results.opposite_verdicts import TwinVerdicts
 from mind2web2.results.result_file import ResultFile
 from mind2web2.results.scored_answer import ScoredAnswer
 from mind2web2.results.stored_results import LoadedResult, latest_results
@@ -129,13 +130,14 @@ def agent_report(
         summary = summary.model_copy(update={"warnings": (*summary.warnings, unreviewed)})
     judges = {answer.facts.judge for answer in scored if answer.facts.judge}
     own_family = own_family_caution(paths.answers_root / agent_name, judges)
+    further = (gathered.twins.line(), own_family)
     correction = correction_of(roots, agent_name, task_ids)
     own = [answer for answer in scored if answer.task_id in summary.tasks]
     report = AgentReport(
         summary=summary,
         now=results_now(paths, agent_name, answers, task_ids),
         corrected=None if correction is None else correction.figures(),
-        cautions=(*lasting_cautions(gathered.cautious), *([own_family] if own_family else [])),
+        cautions=(*lasting_cautions(gathered.cautious), *filter(None, further)),
         sentence=paper_sentence(summary, own, gathered.making, correction),
         weighted=gathered.weighted.figure(),
         by_tag=tuple(gathered.tags.figures()) if by_tag else None,
@@ -157,8 +159,8 @@ def _summarise(
 ) -> tuple[SummedUp | None, str | None]:
     """Return answers and metrics, and why they could not be written.
 
-    Lengths and times that results lack come from the answers' files. ``summary.json`` is made from results
-    alone, whoever writes it.
+    Lengths and times that results lack come from the answers' files. ``summary.json`` is made from
+    results alone, whoever writes it.
     """
     root = paths.eval_results_root
     not_written = None
@@ -208,6 +210,7 @@ class _Gathered:
         self._cautioned = cautioned
         self._cited = cited
         self.cautious: list[CautionFacts] = []
+        self.twins = TwinVerdicts()
         self.making = Making()
         self.tags = TagShares()
         self.weighted = WeightedScores()
@@ -220,6 +223,7 @@ class _Gathered:
             self.newest = result
         if place in self._cautioned:
             self.cautious.append(CautionFacts.of(task_id, answer_name, result.content))
+            self.twins.add(task_id, answer_name, result.content.leaves())
         if place in self._cited:
             self.making.add(result.content)
         self.tags.add(task_id, result.content)

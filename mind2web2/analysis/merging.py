@@ -129,7 +129,7 @@ class _Places:
 def _merge_agent(places: _Places, report: MergeReport) -> None:
     source, into = places.folders
     states = shard_states(source)
-    # First: without its shards, a part that a killed merge leaves would look like a whole.
+    # Shards are merged first. Otherwise the part that a killed merge leaves would look complete.
     _note_shards(into, dict.fromkeys(states, "started"))
     _merge_judgments(places, report)
     if links := links_in(source):
@@ -213,7 +213,10 @@ def _merge_task(places: _Places, task_id: str, report: MergeReport) -> None:
 
 
 def _merge_answer(source: Path, into: Path, agent: str, report: MergeReport) -> str | None:
-    """Copy an answer's results, unless the target has the same or newer ones; return a contradiction."""
+    """Copy an answer's results, unless the target has the same or newer ones.
+
+    Return a contradiction.
+    """
     theirs, ours = _newest(source), _newest(into)
     if ours is not None:
         if theirs is None or _is_same_file(source / "results" / theirs, into / "results" / theirs):
@@ -267,7 +270,10 @@ def _is_same_file(one: Path, other: Path) -> bool:
 
 
 def _difference(theirs: Path, ours: Path) -> str | None:
-    """Return how the newest results of two folders differ; ``None`` where only their making does."""
+    """Return how the newest results of two folders differ.
+
+    ``None`` where only their making does.
+    """
     found = latest_result(ours), latest_result(theirs)
     if found[0] is not None and found[1] is not None:
         one, other = found[0].content, found[1].content

@@ -94,6 +94,7 @@ class TaskRehearsal:
 
     Args:
         reason: why the verdict cannot be told.
+        is_made_up: there is no perfect answer; values were made up.
         error: why the task or one of its cases was not rehearsed.
         question: the one that agents get.
     """
@@ -107,6 +108,7 @@ class TaskRehearsal:
     written: tuple[str, ...] = ()
     error: str | None = None
     question: str = ""
+    is_made_up: bool = False
 
     def with_cases(self, cases: tuple[CaseOutcome, ...]) -> TaskRehearsal:
         """Return the rehearsal with these outcomes of its cases."""
@@ -195,6 +197,7 @@ class _Rehearsal:
             tuple(_placed(each, places) for each in by_cause(found)),
             amounts=self._amounts(right, run),
             error=run.error,
+            is_made_up=not right.given,
         )
         if self._plan.writes_cases:
             report = replace(report, written=await self._write_cases(variants))

@@ -134,7 +134,7 @@ def csv_rows(
     """Yield the rows of a CSV file by column, with the number of the line in which each ends.
 
     Raises:
-        UsageError: a column is missing, or a row is no CSV or has more fields than columns.
+        UsageError: a column is missing, or a row is not CSV or has more fields than columns.
     """
     csv.field_size_limit(MAX_FIELD_CHARS)
     reader = csv.DictReader(lines, strict=True)

@@ -91,10 +91,10 @@ class Browser:
                 try:
                     yield tab.page, tab.session
                 finally:
-                    # Goes on by itself if we are interrupted again.
+                    # Closing goes on by itself if we are interrupted again.
                     await asyncio.shield(process.do(_close(process, tab)))
         except Exception as error:
-            # Whatever fails in a browser that has ended fails for that reason.
+            # If the browser has ended, that is the reason of any failure in it.
             if process.gone.is_set() and not isinstance(error, BrowserGoneError):
                 raise BrowserGoneError("the browser ended while the page was open") from error
             raise
@@ -133,7 +133,7 @@ class Browser:
             "height": self._settings.viewport_height_px,
         }
         context = await process.browser.new_context(
-            # Loopback as well, whatever the environment tells patchright.
+            # The proxy is used for loopback as well, whatever the environment tells patchright.
             proxy={"server": server_url, "bypass": "<-loopback>"},
             viewport=size,
             screen=size,

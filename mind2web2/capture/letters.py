@@ -59,7 +59,7 @@ def warn_of_missing_fonts(scripts: tuple[str, ...]) -> None:
 
 
 def letters_by_script(text: str | Counter[str]) -> dict[str, Counter[str]]:
-    """Return how often each letter of a text stands there, by the script that it belongs to."""
+    """Return how often each letter occurs in a text, by the script that it belongs to."""
     found: dict[str, Counter[str]] = {}
     for character, count in Counter(text).items():
         if name := _script_of(character):

@@ -127,6 +127,8 @@ def _print(
         more = len(report.findings) - count
         if more > 0:
             line(console, f"    and {more} more: -v")
+        if report.is_made_up and not report.reason:
+            line(console, "    tried with made-up values: write perfect.md to try yours")
         if report.reason and report.verdict != "cannot tell":
             line(console, f"    more cannot be told: {report.reason}")
         for case in report.cases if is_verbose else ():

@@ -25,7 +25,7 @@ from mind2web2.runs.settings import RunSettings
 from mind2web2.scripts.policies import Surroundings
 from mind2web2.utils.workers import MAX_WORKERS, run_in_worker
 
-# The limit of a task with all its answers stops what no time limit within the process reaches.
+# The limit of a task with all its answers stops work that no time limit within the process stops.
 _TASK_TIMEOUT_S = 600.0
 
 

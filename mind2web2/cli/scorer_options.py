@@ -1,4 +1,4 @@
-"""A scorer by the settings of a command: what serve and rehearse judge with."""
+"""The scorer with which ``serve`` and ``rehearse`` judge, by the settings of the command."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ from mind2web2.utils.api_misuse import script_api
 
 
 class NotAskedError(JudgeError):
-    """A question was not asked, since another one of the answer failed before its turn."""
+    """A question was not asked because another question of the answer failed first."""
 
 
 @script_api
@@ -41,8 +41,8 @@ class AnswerJudge(JudgeSession, AsyncCalls):
     """The run's judge as one answer asks it.
 
     Args:
-        limit: entered around each HTTP request. A script that holds the semaphore it received does not
-            block itself: this is the run's own.
+        limit: entered around each HTTP request. A script that holds the semaphore it received does
+            not block itself: this is the run's own.
 
     Attributes:
         is_stopped: no further request is sent for the answer.
@@ -146,8 +146,8 @@ class AnswerJudge(JudgeSession, AsyncCalls):
         except NotAskedError:
             raise
         except JudgeAccessError as error:
-            # The judge refuses its key, model or address: the answer's other questions would meet
-            # the same.
+            # The judge refuses its key, model or address, so the answer's other questions would
+            # fail alike.
             self._answer.is_stopped = True
             raise self.fail(error) from error.__cause__
         except (JudgeError, EvalScriptError) as error:

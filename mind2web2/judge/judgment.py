@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from mind2web2.llm_client.chat import ChatRequest, Message, MessagePart
 from mind2web2.prompts import HashedText
 
-# Of the list price, at OpenAI and at Azure.
+# The share of the list price, at OpenAI and at Azure.
 _BATCH_PRICE_SHARE = 0.5
 
 
@@ -25,11 +25,13 @@ class Judgment(BaseModel):
         key: hash of everything that determines the reply (``judgment_key``).
         max_images: the run's ``--max_images``; ``None`` for any number.
         extra_body: the part of the run's ``--judge_extra_body`` that can change replies.
-        outcome: ``reply`` (``text`` holds it), ``declined`` (``text`` gives the reason), ``too_long`` (the
-            request exceeds the judge's context), ``fewer_images`` (``text`` holds the judge's
-            ``ImageLimit``); of a gate ``skipped`` (``text`` gives the reason) or ``asked``.
-        purpose: ``verify``, ``extract``, ``script`` (a request of the script's own), ``gate`` (whether a
-            concurrent verification was skipped) or ``service`` (the JSON reply of a map or paper service).
+        outcome: ``reply`` (``text`` holds it), ``declined`` (``text`` gives the reason),
+            ``too_long`` (the request exceeds the judge's context), ``fewer_images`` (``text`` holds
+            the judge's ``ImageLimit``); of a gate ``skipped`` (``text`` gives the reason) or
+            ``asked``.
+        purpose: ``verify``, ``extract``, ``script`` (a request of the script's own), ``gate``
+            (whether a concurrent verification was skipped) or ``service`` (the JSON reply of a map
+            or paper service).
         node: id of the leaf, or the name of the extraction.
         batch: set for replies from a batch job, which cost less.
         cost_usd: dollars of all its requests; ``None`` in older files and for unknown prices.

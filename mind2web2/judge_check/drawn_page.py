@@ -11,13 +11,12 @@ from PIL import Image, ImageDraw, ImageFont
 
 from mind2web2.judge_check.labelled_set import Picture
 
-# Stands in the text where the page shows its picture.
+# This mark in the text is the place of the page's picture.
 IMAGE_MARK = "[image]"
 _WIDTH_PX, _MARGIN_PX, _LINE_PX, _LINE_CHARS = 900, 40, 26, 92
 _TEXT_PX, _TITLE_PX, _POSTER_PX = 18, 28, 34
 _INK, _PALE, _PAPER = 30, 190, 255
-# Half of what a judge is shown at most: the pages have long texts, and images cost as much as they
-# do.
+# A judge may see twice this height. The pages have long texts, and images cost as much as they do.
 _MAX_HEIGHT_PX = 5_000
 
 

@@ -431,7 +431,7 @@ class HttpPool:
         )
 
     def _bad_reply(self, error: aiohttp.ClientResponseError) -> RequestFailedError:
-        """Return the failure for what is no HTTP: the server is there."""
+        """Return the failure for a reply that is not HTTP: the server is there."""
         from aiohttp.http_exceptions import LineTooLong
 
         causes = _causes(error)

@@ -145,7 +145,7 @@ def _strict_alternatives(schema: JsonSchema) -> JsonSchema:
 
 # Some models reason before they answer; the server may have consumed the opening tag.
 _THINKING = re.compile(r"^.*</(?:think|thinking|thought|reasoning)>", re.DOTALL)
-# From the first fence to the last: two blocks are no JSON, and lead to a repair.
+# The text from the first fence to the last. Two blocks are not JSON, and lead to a repair.
 _FENCED = re.compile(r"```[\w-]*[ \t]*\n(.*)```", re.DOTALL)
 
 _MAX_PROBLEMS = 20

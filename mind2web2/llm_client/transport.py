@@ -34,7 +34,8 @@ class TemplateSchema:
     Args:
         name: the template's name in the characters that providers allow.
         full: pydantic's schema with every property required.
-        strict: the same in the strict subset, ``None`` if it cannot be expressed there (free-form dicts).
+        strict: the same in the strict subset, ``None`` if it cannot be expressed there (free-form
+            dicts).
         is_object: whether a JSON object fills the template, as modes and tools require.
     """
 
@@ -139,11 +140,11 @@ class Transport(Protocol):
 class JsonBody:
     """The JSON body of a request, on one line.
 
-    A page has megabytes and is part of hundreds of concurrent requests. So the body refers to the encoding
-    that each ``HashedText`` keeps, and is assembled when it is sent.
+    A page has megabytes and is part of hundreds of concurrent requests. So the body refers to the
+    encoding that each ``HashedText`` keeps, and is assembled when it is sent.
 
     Raises:
-        TypeError: a parameter is no JSON value.
+        TypeError: a parameter is not a JSON value.
         ValueError: a number is infinite or NaN.
     """
 

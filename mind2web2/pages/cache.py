@@ -71,7 +71,7 @@ class CacheFileSys:
         """Store a web page's text, and its screenshot (bytes, base64 or ``data:`` URL) as JPEG.
 
         Raises:
-            CacheWriteError: the folder cannot be written, or ``url`` is no URL.
+            CacheWriteError: the folder cannot be written, or ``url`` is not a URL.
             DocumentError: the screenshot is damaged.
         """
         key = _key_for_storing(url)
@@ -87,7 +87,7 @@ class CacheFileSys:
         """Store a PDF as it is.
 
         Raises:
-            CacheWriteError: the folder cannot be written, or ``url`` is no URL.
+            CacheWriteError: the folder cannot be written, or ``url`` is not a URL.
         """
         key = _key_for_storing(url)
         self._store(key, "pdf", {PageFiles.of(self.task_dir, key).pdf: pdf_bytes})
@@ -112,7 +112,7 @@ class CacheFileSys:
             must_replace: the stored page gives way, however good it looks: a person decided so.
 
         Raises:
-            CacheWriteError: the folder cannot be written, or the URL is no URL.
+            CacheWriteError: the folder cannot be written, or the URL is not a URL.
             DocumentError: the screenshot is damaged.
         """
         url = url or page.record.requested_url
@@ -314,7 +314,7 @@ class CacheFileSys:
         """Remove a page, stored or failed, and leave only the given record, if any.
 
         Raises:
-            CacheWriteError: the folder cannot be written, or the URL is no URL.
+            CacheWriteError: the folder cannot be written, or the URL is not a URL.
         """
         with self._index_file.writing():
             stored = self._find(url)
@@ -334,7 +334,7 @@ class CacheFileSys:
         """Hold of a page, stored or failed, the same files as another cache, or none.
 
         Raises:
-            CacheWriteError: the folder cannot be written, or the URL is no URL.
+            CacheWriteError: the folder cannot be written, or the URL is not a URL.
         """
         with source._index_file.writing(), self._index_file.writing():
             stored, own = source._find(url), self._find(url)

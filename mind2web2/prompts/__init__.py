@@ -123,12 +123,13 @@ class BlockChain:
     def block(self, name: str, text: str) -> Block:
         """Return the next block.
 
-        A ``HashedText`` stays the very object it is unless it has to be cleaned.
+        A ``HashedText`` is returned as the same object unless it has to be cleaned.
 
         Invisible characters are replaced by marks, except in a shared text, where that was done
         before.
         """
-        # Before codes are looked for, since letters with nothing between them may make up one.
+        # Marks come before the search for codes, because letters with nothing between them may form
+        # a code.
         hashed = text if isinstance(text, HashedText) else shown_text(text)
         for code in self._codes:
             if code in hashed:
@@ -149,7 +150,8 @@ def shown_text(text: str) -> HashedText:
 def encodable(text: str) -> str:
     """Return the text with surrogates, which no provider accepts, as question marks.
 
-    Not as ``as_unicode_text`` has them: the keys of stored judgments rest on the question marks.
+    ``as_unicode_text`` writes them differently. The question marks stay here, because the keys of
+    stored judgments depend on them.
     """
     try:
         text.encode()

@@ -1,14 +1,16 @@
-"""Leaves of one answer that say the same about the same page, and have opposite verdicts; pure."""
+"""Leaves that say the same about the same page, and have opposite verdicts; pure."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.utils.facts import facts_in
+from mind2web2.utils.names import name_list
+from mind2web2.utils.text import counted
 
 # Two claims with the same facts say the same if they share this part of their words.
 _SAME_WORDS = 0.6
@@ -48,8 +50,45 @@ class OppositeVerdicts:
 
 
 def opposite_verdicts(leaves: Iterable[WrittenNode]) -> list[OppositeVerdicts]:
-    """Return the pairs of leaves with opposite verdicts on the same statement and page."""
+    """Return the pairs of leaves of one answer with opposite verdicts on the same statement and page."""
     by_page: dict[str, list[Statement]] = defaultdict(list)
+    for url, statement in _statements(leaves):
+        by_page[url].append(statement)
+    return [pair for url, found in by_page.items() for pair in _pairs(url, found)]
+
+
+class TwinVerdicts:
+    """The verdicts on claims that several answers of a task make about the same page."""
+
+    def __init__(self) -> None:
+        # By the hash of task, page and claim: the first answer and leaf of each verdict.
+        self._places: dict[int, dict[bool, tuple[str, str]]] = defaultdict(dict)
+
+    def add(self, task_id: str, answer_name: str, leaves: Iterable[WrittenNode]) -> None:
+        """Add the leaves of an answer."""
+        for url, statement in _statements(leaves):
+            key = hash((task_id, url, *_words(statement.claim)))
+            place = f"{task_id}/{answer_name}", statement.leaf
+            self._places[key].setdefault(statement.supported, place)
+
+    def line(self) -> str | None:
+        """Return one line on the claims that have both verdicts; ``None`` if there are none."""
+        both = [(each[True], each[False]) for each in self._places.values() if len(each) > 1]
+        pairs = [
+            f"{'/'.join(passed)} and {'/'.join(failed)}"
+            for passed, failed in both
+            if passed[0] != failed[0]
+        ]
+        if not pairs:
+            return None
+        return (
+            f"{counted(len(pairs), 'claim')} about a page passed in one answer and failed in another "
+            f"({name_list(pairs)})"
+        )
+
+
+def _statements(leaves: Iterable[WrittenNode]) -> Iterator[tuple[str, Statement]]:
+    """Yield each claim that was judged on a page, behind the page's address."""
     for leaf in leaves:
         evidence = leaf.evidence
         if evidence is None or evidence.claim is None:
@@ -57,8 +96,7 @@ def opposite_verdicts(leaves: Iterable[WrittenNode]) -> list[OppositeVerdicts]:
         for check in evidence.pages:
             if check.outcome != "unavailable":
                 is_supported = check.outcome == "supported"
-                by_page[check.url].append(Statement(leaf.id, evidence.claim, is_supported))
-    return [pair for url, found in by_page.items() for pair in _pairs(url, found)]
+                yield check.url, Statement(leaf.id, evidence.claim, is_supported)
 
 
 def _pairs(url: str, statements: Iterable[Statement]) -> Iterable[OppositeVerdicts]:

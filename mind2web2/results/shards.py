@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    # Which loads much: settings name a shard before anything is loaded.
+    # This module loads much, and settings name a shard before anything is loaded.
     from mind2web2.results.answers import TaskWork
 
 MAX_SHARDS = 10_000
@@ -44,7 +44,7 @@ class Shard:
 
     @classmethod
     def of(cls, task_id: str, answer_name: str, count: int) -> Shard:
-        """Return the one of so many shards that judges an answer; all machines agree on that."""
+        """Return which of ``count`` shards judges an answer; all machines agree on it."""
         place = f"{task_id}/{answer_name}".encode("utf-8", "surrogateescape")
         digest = int.from_bytes(hashlib.sha256(place).digest()[:8])
         return cls(digest % count + 1, count)

@@ -10,7 +10,7 @@ from mind2web2.llm_client.settings import endpoint_of
 from mind2web2.results.provenance import Provenance
 from mind2web2.runs.settings import as_of
 
-# Stands for the file of a pool, which results do not name.
+# This stands for the file of a pool, which results do not name.
 UNKNOWN_FILE = Path("FILE")
 _POOL = "pool"
 

@@ -31,7 +31,8 @@ class InFile:
     Args:
         example: the right side of a line.
         kinds: Python's types of such a value.
-        parse: turns the file's value into the setting's, where the option's ``parse`` of the text does not.
+        parse: turns the file's value into the setting's, where the option's ``parse`` of the text
+            does not.
     """
 
     example: str
@@ -117,7 +118,7 @@ class PluginSettings:
     """The base of the classes in which plugins declare settings: frozen dataclasses like ``RunSettings``."""
 
     def conflicts(self, settings: Any) -> Iterator[str]:  # noqa: ARG002
-        """Yield what contradicts what, each in one line with the option to leave out or to add.
+        """Yield each contradiction in one line, with the option to leave out or to add.
 
         Args:
             settings: the ``RunSettings``, whose module imports this one.

@@ -52,15 +52,15 @@ Value = TypeVar("Value")
 
 class _Reply(JSONResponse):
     def render(self, content: object) -> bytes:
-        """Return JSON in ASCII: a script may return half of a surrogate pair, which is no UTF-8."""
+        """Return JSON in ASCII: a script may return half of a surrogate pair, which is not UTF-8."""
         return json.dumps(content, separators=(",", ":")).encode()
 
 
 def application(scorer: Scorer, token: str | None = None) -> Starlette:
     """Return the web application; every request but ``/health`` needs the token, if there is one.
 
-    Without a token, only requests that name this machine are answered: a page of another site may reach the
-    server under a name of its own that it lets lead here.
+    Without a token, only requests that name this machine are answered: a page of another site may
+    reach the server under a name of its own that it lets lead here.
     """
     bodies = _Bodies()
 

@@ -1,4 +1,4 @@
-"""The clock that a script sees: the real one, or one that stands still at a chosen moment."""
+"""The clock that a script sees: the real one, or one that is frozen at a chosen moment."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ScriptClock:
     """The clock of this process: scripts see ``as_of``, our own code and logging see the real time.
 
     Args:
-        as_of: where the clock stands still; ``None`` for the real time.
+        as_of: the moment at which the clock is frozen; ``None`` for the real time.
         zone: name of the time zone to run in; ``None`` for that of the process.
 
     Attributes:
@@ -66,7 +66,7 @@ class ScriptClock:
         traveller.time_ns = time_ns  # type: ignore[method-assign]  # tells who asks, which the library does not
 
     def stand_at(self, moment: datetime) -> None:
-        """Stand still from now on, at a moment unless there is another already."""
+        """Freeze the clock from now on, at this moment unless there is another already."""
         if self._stands_at is None:
             self._stands_at = self._started = moment
 

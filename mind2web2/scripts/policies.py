@@ -45,7 +45,7 @@ _log = logging.Logger("policy", logging.CRITICAL + 1)
 
 
 class Policy(Protocol):
-    """Says what the replies to a script's questions are."""
+    """Decides the replies to a script's questions."""
 
     def holds(self, claim: AskedClaim) -> bool:
         """Tell whether a claim is supported."""
@@ -73,11 +73,11 @@ class Surroundings:
 
     @classmethod
     def of_command(cls, variables: Mapping[str, str]) -> Surroundings:
-        """Return those of this process."""
+        """Return the surroundings of this process."""
         return cls(own_script_aliases(), tuple(sys.path), dict(variables))
 
     def take_over(self) -> None:
-        """Make them those of this worker."""
+        """Apply these surroundings to this worker."""
         kept = {**scrubbed_environment(os.environ), **self.variables}
         os.environ.clear()
         os.environ.update(kept)
@@ -228,7 +228,7 @@ class _BlankCache:
         return self._policy.has_page(url)
 
     def has_pdf(self, url: str) -> bool:  # noqa: ARG002
-        """Tell that it is no PDF."""
+        """Tell that it is not a PDF."""
         return False
 
     def get_web(self, url: str, get_screenshot: bool = True) -> tuple[str, None]:  # noqa: ARG002

@@ -1,7 +1,8 @@
 """The files that a script consists of, and the parts of it that depend on more than these.
 
-A script that uses pure modules only (``pure_modules``) gives the same tree for the same answer, pages and
-judgments. Any other may read files, clock, environment or network: only running it again tells.
+A script that uses pure modules only (``pure_modules``) gives the same tree for the same answer,
+pages and judgments. Any other may read files, clock, environment or network: only running it again
+tells the truth.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from mind2web2.scripts.pure_modules import (
 from mind2web2.utils.names import name_list
 
 _UNPARSED = "code that cannot be parsed"
-# They look up attributes whose names may be computed.
+# These functions look up attributes whose names may be computed.
 _LOOKUPS = frozenset({"attrgetter", "getattr", "hasattr", "methodcaller"})
 
 
@@ -127,9 +128,12 @@ class _Module:
 
 
 def _helpers(wanted: _Import, script_path: Path) -> list[_Module]:
-    """Return the files beside the script that an import loads; none where it loads anything else."""
+    """Return the files beside the script that an import loads.
+
+    None where it loads anything else.
+    """
     with _IMPORT_CACHES:
-        # Files may have come since the last look.
+        # Files may be new since the last look.
         invalidate_caches()
     found = _files_of(wanted.module, script_path)
     if found is None:

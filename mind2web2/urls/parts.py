@@ -345,7 +345,7 @@ def normalize_url_simple(url: str) -> str:
 def normalize_url_for_browser(url: str) -> str:
     """Return the URL as a browser can open it: absolute, ASCII only, nothing left out.
 
-    Text that is no URL of a host (``about:blank``, ``data:``, plain words) is returned without
+    Text that is not a URL of a host (``about:blank``, ``data:``, plain words) is returned without
     white space around it and otherwise as it is.
     """
     target = ANGLE_BRACKETS.fullmatch(url.strip())

@@ -18,7 +18,7 @@ from typing import BinaryIO
 
 _LEFTOVER_PREFIX = ".writing-"
 _DEVICES = Path("/dev")
-# Far longer than any write takes.
+# No write takes nearly so long.
 _CERTAINLY_DEAD_S = 600.0
 
 
@@ -160,7 +160,7 @@ def _replace_or_remove(staged: Path, path: Path) -> None:
 
 
 def _unused_name(path: Path) -> Path:
-    # Short whatever the target is called, so that a long name does not become too long.
+    # The name is short, so that a target with a long name does not get one that is too long.
     return path.parent / f"{_LEFTOVER_PREFIX}{secrets.token_hex(8)}"
 
 
@@ -172,7 +172,7 @@ def _write_to_disk(path: Path, data: bytes | str) -> None:
         os.fsync(file.fileno())
 
 
-# No file of ours but pages comes near it.
+# Only pages come near this size.
 MAX_JSON_BYTES = 64 * 1024**2
 
 

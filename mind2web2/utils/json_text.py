@@ -15,7 +15,7 @@ def parse_json(content: bytes) -> Any:
     """Return the value of a JSON text, in half the time that ``json`` takes.
 
     Raises:
-        ValueError: it is no JSON, or not in UTF-8.
+        ValueError: it is not JSON, or not in UTF-8.
         RecursionError: it is too deep.
     """
     try:

@@ -43,7 +43,7 @@ def _without_faults(fields: JsonObject, error: ValidationError) -> JsonObject:
 
 
 def _fault_path(kind: str, path: Path) -> Path:
-    # An object without a field that it needs is of no use.
+    # An object that lacks a required field is left out.
     return path[:-1] if kind == "missing" else path
 
 

@@ -25,7 +25,7 @@ _BYTES_A_UNIT = {"M": 1024**2, "G": 1024**3}
 
 
 def non_empty(text: str) -> str:
-    """Return a text that is not empty, as that of a variable is which nobody set."""
+    """Return a text that is not empty. A variable that nobody set gives an empty one."""
     if not text.strip():
         raise ValueError("the value is empty: give one, or leave the option out")
     return text

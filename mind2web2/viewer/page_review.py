@@ -52,8 +52,8 @@ _TARGET_VALID_S = 600.0
 MAX_UPLOAD_BYTES = 200 * 1024**2
 Model = TypeVar("Model", bound=BaseModel)
 Decision = Literal["right", "wrong", "remove"]
-# Beside the pages of a task: all decisions, a line each, in the order made, and each page as it was
-# before.
+# This folder beside a task's pages holds all decisions, a line each, and each page as it was before
+# its decision.
 REVIEWS_NAME = "reviews.jsonl"
 KEPT_NAME = ".reviewed"
 _ORDER = {"failed": 0, "suspect": 1, "stored": 2}
@@ -68,7 +68,7 @@ class Reviewer:
 
 
 class _Decision(BaseModel):
-    """A decision about a page, as a line of the reviews says.
+    """A decision about a page, which is one line of the reviews.
 
     Args:
         kept: the folder with the page as it was before.
@@ -133,7 +133,7 @@ class PageReview:
             since = self._keep(key)
         else:
             since = None
-        # Its key rather than the page's address, which may be one that redirects to it.
+        # Use the key, because the page's address may redirect to it.
         self._pages.cache(key).mirror_page(next(iter(kept.get_all_urls()), key.url), kept)
         if since is not None:
             self._note_decision(key, f"undo of {latest.decision}", since)
@@ -174,7 +174,7 @@ class PageReview:
         """Render an MHTML file without a network, and store the page in place of the stored one.
 
         Raises:
-            UsageError: it is no MHTML file, or shows nothing.
+            UsageError: it is not an MHTML file, or shows nothing.
             MachineError: there is no browser.
         """
         with tempfile.TemporaryDirectory(prefix="mind2web2-upload-") as folder:
@@ -197,7 +197,7 @@ class PageReview:
 
     @asynccontextmanager
     async def _browser(self) -> AsyncIterator[BatchBrowserManager]:
-        # One at a time: a person waits for each.
+        # Captures run one at a time, because a person waits for each.
         async with self._capturing:
             settings = self._reviewer.capture
             async with BatchBrowserManager(settings.headless, 1, settings=settings) as browser:

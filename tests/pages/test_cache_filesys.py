@@ -324,7 +324,7 @@ def test_a_decoded_number_sign_is_not_taken_for_a_fragment(tmp_path):
 
 
 def test_writing_keeps_what_other_programs_listed(tmp_path):
-    """Unknown kinds and keys that are no URL stay in the file and are not read."""
+    """Unknown kinds and keys that are not URLs stay in the file and are not read."""
     listed = {
         PAGE: "web",
         "no url": "web",

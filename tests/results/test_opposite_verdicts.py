@@ -1,9 +1,9 @@
-"""Leaves of one answer that contradict each other."""
+"""Leaves that contradict each other."""
 
 import pytest
 from viewer.made_results import leaf
 
-from mind2web2.results.opposite_verdicts import opposite_verdicts
+from mind2web2.results.opposite_verdicts import TwinVerdicts, opposite_verdicts
 from mind2web2.rubric.written_tree import WrittenNode
 
 LONG = "The Kettle Bridge is 340 m long."
@@ -32,3 +32,13 @@ def test_leaves_that_say_the_same_with_opposite_verdicts_are_found(claim, is_fou
 def test_verdicts_on_different_pages_do_not_contradict_each_other():
     leaves = [leaf("one", LONG), leaf("other", LONG, passed=False, url="https://other.example/")]
     assert opposite_verdicts(map(WrittenNode.model_validate, leaves)) == []
+
+
+def test_answers_with_different_verdicts_on_the_same_claim_are_named():
+    twins = TwinVerdicts()
+    for answer, passed in (("answer_1", True), ("answer_2", False), ("answer_3", True)):
+        twins.add("bridge", answer, [WrittenNode.model_validate(leaf("long", LONG, passed=passed))])
+    assert twins.line() == (
+        "1 claim about a page passed in one answer and failed in another "
+        "(bridge/answer_1/long and bridge/answer_2/long)"
+    )

@@ -3,7 +3,8 @@
 with JudgeServer(reply=lambda body: {"reasoning": "...", "result": True}) as server:
     client = LLMClient("openai", is_async=True, base_url=server.base_url)
 
-Faults come before replies: each request takes the next one, ``None`` standing for an ordinary reply.
+Faults come before replies: each request takes the next one, ``None`` standing for an ordinary
+reply.
 """
 
 import json
@@ -86,7 +87,7 @@ def drop_mid_reply() -> Fault:
 
 
 def broken_body(text: str = '{"choices": [{"mess') -> Fault:
-    """Answer 200 with a body that is no JSON."""
+    """Answer 200 with a body that is not JSON."""
     return Fault(body=text)
 
 
@@ -184,10 +185,10 @@ class JudgeServer:
     """Serves from a thread while the ``with`` block runs.
 
     Args:
-        reply: the content of ordinary replies, or what computes it from a request's body; mappings and
-            models are sent as JSON.
-        faults: what to answer instead, request by request, or a function of the body (and ``None`` for an
-            ordinary reply).
+        reply: the content of ordinary replies, or what computes it from a request's body; mappings
+            and models are sent as JSON.
+        faults: what to answer instead, request by request, or a function of the body (and ``None``
+            for an ordinary reply).
         refused_modes: response formats answered with 400: ``json_schema``, ``json_object``.
         takes_temperature: whether requests with a temperature are answered.
         input_tokens, cached_tokens, output_tokens: the usage that each reply reports.

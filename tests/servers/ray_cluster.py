@@ -177,7 +177,7 @@ def _node() -> dict[str, Any]:
     return {
         "num_cpus": 0,
         "object_store_memory": _OBJECT_STORE_BYTES,
-        # What would watch it costs as much processor time as the work of a test.
+        # Ray's own monitors cost as much processor time as the work of a test.
         "include_dashboard": False,
         "include_log_monitor": False,
         "no_monitor": True,

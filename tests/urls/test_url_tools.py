@@ -63,7 +63,7 @@ def test_remove_utm_parameters(url, expected):
     ],
 )
 def test_normalize_url_simple(url, expected):
-    """A readable form; what is no URL is left alone."""
+    """A readable form; text that is not a URL stays as it is."""
     assert normalize_url_simple(url) == expected
 
 

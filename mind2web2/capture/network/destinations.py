@@ -36,8 +36,8 @@ _METADATA_SERVICES = frozenset(
     )
 )
 
-# The registries of special-purpose addresses (RFC 6890 and its updates), in our own words. Written
-# out, as what Python's `is_global` says differs between its patch releases.
+# The registries of special-purpose addresses (RFC 6890 and its updates), in our own words. They are
+# written out because Python's `is_global` differs between patch releases.
 _SPECIAL_IPV4 = tuple(
     (IPv4Network(network), kind)
     for network, kind in (
@@ -74,7 +74,7 @@ _SPECIAL_IPV6 = tuple(
         ("3fff::/20", "an address for documentation"),
     )
 )
-# Where an IPv4 address stands in an IPv6 address that leads to it: network, bits to its right.
+# The networks whose IPv6 addresses contain an IPv4 address: the network, and the bits to its right.
 _EMBEDDINGS = (
     (IPv6Network("::/96"), 0),  # IPv4-compatible
     (IPv6Network("::ffff:0:0/96"), 0),  # IPv4-mapped
@@ -95,10 +95,10 @@ _NUMBER = re.compile(r"[0-9]+|0[xX][0-9a-fA-F]*", re.ASCII)
 
 
 def refusal_reason(address: IPAddress | str) -> str | None:
-    """Say why an IP address is none of the public internet's; ``None`` for one that is.
+    """Say why an IP address is not public; ``None`` if it is.
 
     Raises:
-        ValueError: the text is no IP address.
+        ValueError: the text is not an IP address.
     """
     if isinstance(address, str):
         address = ip_address(address)
@@ -172,7 +172,7 @@ def _number_of(part: str) -> int | None:
     return int(found["decimal"])
 
 
-# More than this many names at once wait for each other: each takes a thread, and some take minutes.
+# At most this many names are looked up at once. Each takes a thread, and some take minutes.
 MAX_LOOKUPS = 32
 
 _NAME_UNKNOWN = {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)}
@@ -245,7 +245,7 @@ def _system_lookup(host: str) -> list[IPAddress]:
 
 
 LOOKUP_TIMEOUT_S = 10.0
-# Browsers keep an address about as long; kept addresses have been checked.
+# Browsers keep an address for about as long. Addresses kept here have been checked.
 ADDRESS_LIFETIME_S = 60.0
 MAX_KNOWN_NAMES = 10_000
 
@@ -281,7 +281,7 @@ class Destination:
 
 @dataclass(frozen=True, slots=True)
 class ConnectFailure:
-    """Why there is no connection to a host that may be connected to."""
+    """The reason why a permitted host cannot be reached."""
 
     kind: FailureKind
     reason: str
@@ -312,7 +312,7 @@ class Destinations:
     """Finds the checked addresses of hosts, each name looked up once a minute at most.
 
     Raises:
-        UsageError: the settings name a proxy that is none.
+        UsageError: the settings name something else than a proxy.
     """
 
     def __init__(self, network: NetworkSettings, resolve: Resolver | None = None) -> None:
@@ -342,7 +342,7 @@ class Destinations:
             raise DestinationRefusedError(f"port {port} belongs to a service that is not the web's")
         upstream = upstream_for(host, port, self._network.proxies)
         if upstream is not None:
-            # Where a name leads that is not a private one, only the proxy knows.
+            # Only the proxy knows where a public name leads.
             reason = _unresolved_reason(host)
             self._check_allowed(reason)
             return Destination((), port, upstream, is_private=reason is not None)
@@ -392,7 +392,7 @@ class Destinations:
 
 
 def is_private_url(url: str) -> bool:
-    """Tell whether a URL's host says that it is none of the public internet's.
+    """Tell whether a URL's host is private by its name or number.
 
     Names are not looked up.
     """
@@ -480,7 +480,7 @@ def _binds_anything(version: int) -> bool:
 
 
 CONNECT_TIMEOUT_S = 10.0
-# A silent address holds the next one up no longer than this (RFC 8305).
+# If an address does not answer within this time, the next one is tried too (RFC 8305).
 NEXT_ADDRESS_DELAY_S = 0.25
 MAX_ADDRESSES = 8
 

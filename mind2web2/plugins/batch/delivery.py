@@ -1,4 +1,7 @@
-"""The part of the hook ``deliveries``; it loads the rest of the plugin for runs that have batches."""
+"""The part of the hook ``deliveries``.
+
+It loads the rest of the plugin for runs that have batches.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from mind2web2.judge.store import JudgmentStore
 from mind2web2.runs.delivery import Sender
 from mind2web2.runs.settings import RunSettings
 
-# Loaded by runs that send batches or find some of an earlier run.
+# Runs load this module if they send batches or find some of an earlier run.
 _SENDER_MODULE = "mind2web2.plugins.batch.sender"
 # The folder in an agent's results that keeps the state of its batches.
 _BATCHES = "batches"

@@ -68,7 +68,7 @@ class BatchSender:
 
     def worked_s(self) -> float:
         """Return the seconds, from any start, in which no question waited for a job."""
-        # What two judges wait for at the same time is left out twice, in favour of the script.
+        # Time in which two judges wait together is left out twice, in favour of the script.
         others = len(self._jobs) - 1
         return sum(jobs.worked_s() for jobs in self._jobs) - others * time.monotonic()
 

@@ -39,7 +39,7 @@ class BatchSettings(PluginSettings):
     )
 
     def conflicts(self, settings: RunSettings) -> Iterator[str]:
-        """Yield what contradicts what."""
+        """Yield each contradiction between settings."""
         if not self.batch:
             if self.batch_poll is not None:
                 yield "--batch_poll goes with --batch"

@@ -189,7 +189,10 @@ class BatchFolder:
             self._lock = None
 
     def records(self) -> list[JobRecord]:
-        """Return the known jobs, oldest first. Raises UsageError: one of their records cannot be read."""
+        """Return the known jobs, oldest first.
+
+        Raises UsageError: one of their records cannot be read.
+        """
         found = []
         for path in sorted(self._path.glob("*.json")):
             try:
@@ -256,7 +259,7 @@ class BatchFolder:
 
 
 def _lines(file: BinaryIO) -> Iterator[bytes]:
-    """Yield the lines of a file; of one that is larger than any reply only a part, which is no JSON."""
+    """Yield the lines of a file, and only a part of one that is larger than any reply."""
     while line := file.readline(MAX_REPLY_BYTES):
         rest = line
         while rest and not rest.endswith(b"\n"):

@@ -138,7 +138,10 @@ class CascadeJudge(CachingJudge):
         super().try_again()
 
     async def write_rest(self) -> None:
-        """Store replies that could not be stored before. Raises JudgmentStoreError: they still cannot."""
+        """Store replies that could not be stored before.
+
+        Raises JudgmentStoreError: they still cannot.
+        """
         await self.first.write_rest()
         await super().write_rest()
 
@@ -199,7 +202,7 @@ class Cascade:
         """Return a judge with a cheap one before it.
 
         Temperature, effort and further parameters are the strong judge's: models differ in what
-        they take. So is the key, which belongs to its server.
+        they take. The key is this judge's too, because it belongs to its server.
 
         Raises:
             UsageError: the cheap one's server cannot be used.
@@ -224,7 +227,10 @@ class Cascade:
     def preceded_by_stored(
         self, strong: JudgeSpec, cascade: JudgeCascade, stored: Sequence[JudgeIdentity]
     ) -> CascadeSpec:
-        """Return the judges of a replay. Raises UsageError: several cheap ones fit, or none does."""
+        """Return the judges of a replay.
+
+        Raises UsageError: several cheap ones fit, or none does.
+        """
         asked = {"model": cascade.first, "max_images": strong.max_images}
         servers = stored
         if cascade.server is not None and "://" in cascade.server:

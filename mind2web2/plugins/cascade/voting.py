@@ -29,7 +29,8 @@ def second_judge_decides(votes: Sequence[Vote], is_gate: bool) -> bool:
 async def votes_of_two(first: Voter, strong: Voter, ballot: Ballot[Voter, Shown]) -> Voted[Shown]:
     """Return the votes of the first judge, or those of the strong one where it decides."""
     shown = await ballot.prepare(first)
-    # Two by each rule of votes, as one cannot differ. Where they differ, the strong one decides.
+    # Each rule of votes takes two, because a single vote cannot differ. If they differ, the strong
+    # judge decides.
     cast = await all_or_first_error(
         ballot.cast(first, shown, trial) for trial in range(1, FIRST_VOTES + 1)
     )

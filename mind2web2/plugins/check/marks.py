@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from mind2web2.plugins.check.addresses import Address
+from mind2web2.plugins.check.author_year import author_citations
 from mind2web2.plugins.check.blocks import Block
+from mind2web2.plugins.check.plain_marks import (
+    GLUED,
+    IN_PARENTHESES,
+    SPACED,
+    is_behind_punctuation,
+    is_behind_word,
+    is_glued_to_word,
+)
 from mind2web2.plugins.check.references import Entry, SourceLists
-from mind2web2.plugins.check.words import COUNTING, NUMBERED, NUMBERING, SOURCE_WORD
+from mind2web2.plugins.check.words import SOURCE_WORD
 
 _RANGE = r"\d{1,4}(?:\s*(?:[,;，、&]|[-–—−‑]|\b(?:to|and)\b)\s*\d{1,4})*"
 # Programs write these for their readers; a copy of the text has no addresses for them.
@@ -46,32 +55,6 @@ _FROM_SUPERSCRIPT = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-
 _NUMBERED_NAME = re.compile(
     rf"[\s^\\\[【(]*(?:{SOURCE_WORD}\s*)?#?({_RANGE})[\s\\\]】)]*", re.IGNORECASE
 )
-_PLAIN_RANGE = r"\d{1,3}(?:[,–-]\s?\d{1,3})*"
-_GLUED = re.compile(
-    rf"(?<=[.,;:!?)\]\"”’*_a-z。，；！？])({_PLAIN_RANGE})(?=$|[\s|)\]*_\"”]|[.,;:](?:\s|$))",
-    re.MULTILINE,
-)
-_SPACED = re.compile(
-    rf"(?<=[A-Za-zÀ-ÿ)*”\"_])[ \t]({_PLAIN_RANGE})(?=\s*[,;:|]|\s*$|\s+(?:and|but|while|whereas|which"
-    r"|although|because|is|are|was|were|has|have|had|may|can|that|as|with)\b|\))",
-    re.MULTILINE,
-)
-_IN_PARENTHESES = re.compile(
-    rf"(?<=[a-zà-ÿ\"”’)])\s?\(({_PLAIN_RANGE})\)(?=[.,;:]|\s*$)", re.MULTILINE
-)
-_YEAR = r"(?:1[5-9]|20)\d\d[a-z]?"
-_NAME = r"[^\W\d_][\w.’'\- ]{0,80}?"
-_PARENTHESIS = re.compile(
-    rf"[(（\[]([^()（）\[\]\n]{{0,300}}?{_YEAR}[^()（）\[\]\n]{{0,120}}?)[)）\]](?![(:])"
-)
-_AUTHOR_YEAR = re.compile(
-    rf"\s*(?:see(?: also)?|e\.g\.,?|cf\.|vgl\.|见|参见)?\s*({_NAME}(?:(?:,| and|,? &| et| und| y) {_NAME})*?)"
-    rf"(\s+et al\.?|等人?)?\s*[,，]?\s*({_YEAR}(?:\s*,\s*{_YEAR})*)(?:[,:，]?\s*(?:pp?\.)?\s*[\d–-]+)?\s*"
-)
-_NARRATIVE = re.compile(
-    r"([A-ZÀ-ÖØ-Þ][\w’'\-]+(?:(?:,? and|,? &|,) [A-ZÀ-ÖØ-Þ][\w’'\-]+){0,20})(\s+et al\.?)?"
-    rf"\s*[(（]({_YEAR})[)）]"
-)
 _MASKED = re.compile(
     r"(`+)[^`\n]+\1(?!`)|\$\$[^$]+\$\$|(?<![\w$])\$(?=\S)[^$\n]{1,200}?\S\$(?!\d)|\\\(.{1,200}?\\\)"
 )
@@ -81,8 +64,6 @@ _ID_COLUMN = re.compile(
 )
 # A single letter has an index, unless it is the unit of a number.
 _INDEXED = re.compile(r"(?:^|[^\w.’'\s]|(?<!\d)\s)[a-zA-Z]$|_$")
-# "Their outer layer 8" has a mark, "in layer 8" has not.
-_IS_DESCRIBED = re.compile(r"\b(?:an?|the|its|their|this|our)\s+(?:[\w-]+\s+){1,3}$")
 _INTERVAL = re.compile(r"(?:interval|range|within|∈|\bci:?|=)\s*$", re.IGNORECASE)
 _MAX_DIGITS = 3
 _UNIT = re.compile(r"(?:\b[^\W\d_]{1,2}|\d|[μµΩ°%])\Z")
@@ -265,8 +246,7 @@ class CitationFinder:
     def _read_raised(self, match: re.Match[str]) -> Citation | None:
         numbers = match[1] or match[2]
         before = self._text[max(0, match.start() - 5) : match.start()]
-        is_listed = all(map(self._lists.has, _expand(numbers)))
-        if not is_listed or _UNIT.search(before):
+        if not self._are_listed(numbers) or _UNIT.search(before):
             return None
         mark = re.sub(r"</?sup>|[\^\\\s]", "", match[0], flags=re.IGNORECASE)
         return self._number_citation(*match.span(), mark, numbers)
@@ -278,7 +258,7 @@ class CitationFinder:
         numbers = match[0].translate(_FROM_SUPERSCRIPT)
         if not before.strip() or before[-1] in " \n\t⁻⁺" or _UNIT.search(before) or after.isalpha():
             return None
-        if not all(map(self._lists.has, _expand(numbers))):
+        if not self._are_listed(numbers):
             return None
         return self._number_citation(start, end, match[0], numbers)
 
@@ -302,96 +282,36 @@ class CitationFinder:
                     yield self._number_citation(start, end, numbers, numbers)
 
     def _by_author(self) -> Iterator[Citation]:
-        entries = [each for each in self._lists.entries if each.years]
-        for match in _PARENTHESIS.finditer(self._text):
-            if self._is_free(*match.span()):
-                yield from self._in_parenthesis(match, entries)
-        for match in _NARRATIVE.finditer(self._text):
-            if self._is_free(*match.span()):
-                entry = _entry_by(match[1], match[3], entries)
-                if entry is not None:
-                    self._take(*match.span())
-                    cited = _by_entry(match.start(), match.end(), match[0], [entry])
-                    yield replace(cited, is_text=True)
-
-    def _in_parenthesis(
-        self, parenthesis: re.Match[str], entries: Sequence[Entry]
-    ) -> Iterator[Citation]:
-        parts = re.split(r"([;；])", parenthesis[1])
-        start = parenthesis.start(1)
-        for part in parts:
-            found = _AUTHOR_YEAR.fullmatch(part)
-            end = start + len(part)
-            if found:
-                years = re.findall(_YEAR, found[3])
-                cited = [_entry_by(found[1], year, entries) for year in years]
-                # Without an entry a name with a year may be anything, such as a journal or a month.
-                if any(cited) or found[2] or "&" in found[1]:
-                    alone = len(parts) == 1
-                    place = parenthesis.span() if alone else (start, end)
-                    self._take(*place)
-                    mark = self._text[slice(*place)].strip()
-                    yield _by_entry(*place, mark, cited)
-            start = end
+        for each in author_citations(self._text, self._lists.entries):
+            if self._is_free(each.start, each.end):
+                self._take(each.start, each.end)
+                mark = self._text[each.start : each.end].strip()
+                yield _by_entry(each.start, each.end, mark, each.entries, is_text=each.is_text)
 
     def _plain_numbers(self) -> Iterator[Citation]:
         """Yield numbers that an export glued to the sentence, or that stand behind it."""
-        ends = list(self._matches(_GLUED, self._read_after_punctuation))
+        ends = list(self._plain(GLUED, is_behind_punctuation))
         yield from ends
         if len(ends) >= 3:
-            yield from self._matches(_GLUED, self._read_after_word)
-            yield from self._matches(_SPACED, self._read_after_space)
+            yield from self._plain(GLUED, is_glued_to_word)
+            yield from self._plain(SPACED, is_behind_word)
         if not ends:
-            yield from self._matches(_IN_PARENTHESES, self._plain)
+            yield from self._plain(IN_PARENTHESES)
 
-    def _plain(self, match: re.Match[str]) -> Citation | None:
-        """Return the citation if all its numbers are in a list and it stands in prose."""
-        if not all(map(self._lists.has, _expand(match[1]))):
-            return None
-        in_brackets = match.re is _IN_PARENTHESES
-        start, end = match.start(1) - in_brackets, match.end(1) + in_brackets
-        return self._number_citation(start, end, self._text[start:end], match[1])
+    def _plain(
+        self, pattern: re.Pattern[str], is_mark: Callable[[re.Match[str]], bool] = bool
+    ) -> Iterator[Citation]:
+        """Yield the marks of a pattern whose numbers are all in a list."""
 
-    def _read_after_punctuation(self, match: re.Match[str]) -> Citation | None:
-        before = self._text[max(0, match.start() - 40) : match.start()]
-        if before[-1].islower():
-            return None
-        word = before.split()[-1] if before.split() and not before[-1].isspace() else ""
-        body = word.rstrip('.,;:!?)]"”’*_。，；！？')
-        if not body or (word[-1] in "*_" and not re.search(r"[a-z.,;:!?)”\"]\**_*$", word)):
-            return None
-        after = self._text[match.end() : match.end() + 3]
-        if body[-1].isdigit() and word[-1] in ".,:":
-            is_year = re.fullmatch(r"\W*(?:1[5-9]|20)\d\d", body)
-            is_code = re.search(r"[A-Za-z]", body)
-            if word[-1] == ",":
-                follows = bool(is_year and re.match(r"\s+[a-z]", after))
-            else:
-                ends_sentence = re.match(r"\s+[\"“(*]*[A-Z]|\s*$|\n", after)
-                follows = bool(word[-1] == "." and (is_year or is_code) and ends_sentence)
-            if not follows:
+        def read(match: re.Match[str]) -> Citation | None:
+            if not is_mark(match) or not self._are_listed(match["numbers"]):
                 return None
-        if body.lower().lstrip("([") in NUMBERING and word[-1] == ".":
-            return None
-        if word[-1] == ")" and not re.search(r"[A-Za-z]{2,}\)$|\d{4}\)$", word):
-            return None
-        return self._plain(match)
+            return self._number_citation(*match.span("mark"), match["mark"], match["numbers"])
 
-    def _read_after_word(self, match: re.Match[str]) -> Citation | None:
-        before = self._text[max(0, match.start() - 40) : match.start()]
-        return self._plain(match) if re.search(r"(?:^|[\s(“\"])[a-z]{4,}$", before) else None
+        return self._matches(pattern, read)
 
-    def _read_after_space(self, match: re.Match[str]) -> Citation | None:
-        before = self._text[max(0, match.start() - 40) : match.start()]
-        word = re.search(r"([^\s(]+)$", before)
-        if word is None:
-            return None
-        body = word[1].strip('*_"”’)')
-        is_label = body[:1].isupper() and body[1:].islower() and before[-1].isalnum()
-        is_numbered = body.lower() in NUMBERED and not _IS_DESCRIBED.search(before[: word.start()])
-        if body.lower() in COUNTING or is_numbered or is_label or not body or body[-1].isdigit():
-            return None
-        return self._plain(match)
+    def _are_listed(self, numbers: str) -> bool:
+        return all(map(self._lists.has, _expand(numbers)))
 
     def between(self, first: Citation, second: Citation) -> str:
         """Return the text between two citations."""
@@ -455,21 +375,9 @@ def _cells(text: str, row: Block) -> Iterator[tuple[int, int]]:
         start += len(cell) + 1
 
 
-def _entry_by(names: str, year: str, entries: Iterable[Entry]) -> Entry | None:
-    """Return the entry of a year that begins with the first name and has the others."""
-    first, *others = re.split(r",? and |,? & |,? et |,? und |, ", names.strip())
-    first = re.sub(r"['’]s$", "", first.strip().rstrip(".,").lower())
-    best = None
-    for entry in entries:
-        text = entry.text.lower().lstrip(" \"“'-*0123456789.)")
-        if not first or not text.startswith(first) or year not in entry.years:
-            continue
-        if all(other.strip().lower() in text for other in others):
-            return entry
-        best = best or entry
-    return best
-
-
-def _by_entry(start: int, end: int, mark: str, cited: Sequence[Entry | None]) -> Citation:
+def _by_entry(
+    start: int, end: int, mark: str, cited: Sequence[Entry | None], *, is_text: bool = False
+) -> Citation:
     addresses = [url for entry in cited if entry for url in entry.addresses]
-    return Citation(start, end, mark, tuple(dict.fromkeys(addresses)), () if addresses else (mark,))
+    missing = () if addresses else (mark,)
+    return Citation(start, end, mark, tuple(dict.fromkeys(addresses)), missing, is_text)

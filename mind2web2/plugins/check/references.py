@@ -60,6 +60,11 @@ class Entry:
         """Return the years that it names."""
         return _YEAR.findall(self.text)
 
+    @property
+    def first_words(self) -> str:
+        """Return its text in lower case, without the signs before its first word."""
+        return self.text.lower().lstrip(" \"“'-*0123456789.)")
+
 
 @dataclass(frozen=True, slots=True)
 class SourceLists:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field
 from mind2web2.plugins.check.addresses import Address, addresses_in
 from mind2web2.plugins.check.blocks import BOLD_LINE, Block, blocks_of
 from mind2web2.plugins.check.marks import Citation, CitationFinder
+from mind2web2.plugins.check.markup import without_markup
 from mind2web2.plugins.check.references import source_lists
 from mind2web2.plugins.check.words import (
     ABBREVIATION,
@@ -336,22 +337,6 @@ class _Statements:
                 position = citation.end
         pieces.append(self._text[position : segment.end])
         return without_markup(" ".join(pieces))
-
-
-_LINK = re.compile(
-    r"!?\[((?:[^\[\]]|\[[^\[\]]*\])*)\](?:\(\s*<?(?:[^()\s]|\([^()]*\))*>?\s*\)|\[[^\[\]]*\])"
-)
-_TAG = re.compile(r"</?[a-z][^<>]*>", re.IGNORECASE)
-_EMPHASIS = re.compile(r"(?<!\w)(\*{1,3}|_{1,3})(?=\S)(.+?)(?<=\S)\1(?!\w)", re.DOTALL)
-_EMPTY_BRACKETS = re.compile(r"[(（\[]\s*[,;\s]*[)）\]]")
-
-
-def without_markup(text: str) -> str:
-    """Return a text without links, tags, emphasis, and the brackets and spaces that they leave."""
-    text = _EMPHASIS.sub(r"\2", _TAG.sub("", _LINK.sub(r"\1", text)))
-    text = _EMPTY_BRACKETS.sub("", text)
-    text = re.sub(r"(?:\s*,)+\s*(?=[.;:!?])", "", " ".join(text.split()))
-    return re.sub(r"\s+([.,;:!?])(?!\d)", r"\1", text).strip(" |")
 
 
 def _without_run(content: str) -> str:

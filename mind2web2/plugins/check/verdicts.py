@@ -15,7 +15,7 @@ from mind2web2.rubric.verdicts import Evidence, PageCheck, Vote
 from mind2web2.rubric.written_tree import WrittenNode
 
 Verdict = Literal["supported", "contradicted", "not there", "page unavailable", "no source given"]
-# A claim with several sources has the first of these that one of them gives it.
+# A claim with several sources gets the first of these verdicts that any of them gives.
 _ORDER: tuple[Verdict, ...] = (
     "supported",
     "contradicted",

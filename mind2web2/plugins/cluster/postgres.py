@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 _VERSION = 1
 _CONNECT_TIMEOUT_S = 10
-# A machine that vanishes closes no connection. By default both ends would wait hours for it, the
-# server with the locks of the questions that it asked; so each end looks whether the other is still
-# there.
+# A machine that vanishes does not close its connections. By default both ends would wait for hours,
+# and the server would keep the locks of its questions. So each end checks whether the other is
+# still there.
 _SILENT_FOR_S, _PROBE_EVERY_S, _PROBES = 5, 5, 3
 _UNACKNOWLEDGED_MS = 20_000
 _CLIENT_LIMITS = {
@@ -49,18 +49,18 @@ _SERVER_LIMITS = f"""
     SET tcp_keepalives_count = {_PROBES};
     SET tcp_user_timeout = {_UNACKNOWLEDGED_MS}
 """
-# The system of a worker that stands still acknowledges probes, so that its connection stays. So
-# each session shows every few seconds that it lives, and ends the sessions that have not for long.
+# If a worker hangs, its system still acknowledges probes, and its connection stays. So each session
+# signals every few seconds that it is alive, and ends sessions that have been silent for long.
 _SIGN_OF_LIFE_EVERY_S, _LONGEST_SILENCE_S = 5.0, 20.0
-# A database that restarts is back within seconds; one that fails over, within a minute or two.
+# A database is back within seconds after a restart, and within a minute or two after a failover.
 OUTAGE_WAIT_S = 120.0
 _FIRST_RETRY_S, _LONGEST_RETRY_S = 0.2, 5.0
-# Between two looks at a question that another worker is asking; a judge takes seconds.
+# The time between two looks at a question that another worker asks; a judge takes seconds.
 _LOOK_AGAIN_S = 0.3
 _ROWS_AT_ONCE = 1000
 _MAX_IN_MEMORY = 1000
 
-# One lock for all that create the tables at the same time.
+# All processes that create the tables share this lock.
 _SCHEMA = f"""
     SELECT pg_advisory_xact_lock(7305813291);
     CREATE TABLE IF NOT EXISTS mind2web2_schema (version integer NOT NULL);
@@ -166,7 +166,7 @@ class JudgmentDatabase:
             parts = conninfo_to_dict(url)
         except psycopg.ProgrammingError as error:
             raise UsageError(_FORM) from error
-        # Else a part of the password is taken for the host, and shown.
+        # Otherwise a part of the password would be taken for the host, and shown.
         if not _URL.fullmatch(url):
             raise UsageError(_FORM)
         self._name = f"{parts.get('host') or 'localhost'}/{parts.get('dbname') or ''}"
@@ -220,8 +220,8 @@ class JudgmentDatabase:
         """Hold a question among workers, or yield the judgment that another one got.
 
         While another worker holds the question, this waits. The database ends a worker's locks with
-        its connection, so that a worker that died holds nothing. A worker that stands still, or
-        whose machine vanished, holds nothing for long.
+        its connection, so that a worker that died holds nothing. A worker that hangs, or whose
+        machine vanished, does not hold a question for long.
         """
         question = key, endpoint, ""
         found: _Found | None = None
@@ -237,7 +237,7 @@ class JudgmentDatabase:
             yield found.judgment
         finally:
             if found is None or found.is_locked:
-                # Nothing depends on it, so that a caller that was cancelled need not wait.
+                # Nothing depends on the lock's release, so a cancelled caller need not wait.
                 self._queue.send(_Work("release", question)).add_done_callback(
                     lambda done: done.exception()
                 )
@@ -290,13 +290,14 @@ class JudgmentDatabase:
 
     def _do_together(self, works: Sequence[_Work]) -> list[_Found]:
         assert self._connection is not None
-        # One way to the server and back for all; a single statement needs no pipeline, whose end is
-        # one more.
+        # All statements take one round trip. A single statement needs no pipeline, because ending
+        # one takes another round trip.
         is_single = [work.kind for work in works] == ["find"]
         with nullcontext() if is_single else self._connection.pipeline():
             sent = [(work, *self._send(work)) for work in works]
             found = [self._fetch(lock, row) for work, lock, row in sent]
-        # Once all is read: where the connection is lost before, all work is done again.
+        # Report only after all is read, because all work is done again if the connection is lost
+        # before.
         for work, each in zip(works, found, strict=True):
             if each.is_locked:
                 self._locks.add(work.lock)
@@ -312,7 +313,7 @@ class JudgmentDatabase:
             case "find":
                 return None, execute(_FIND, work.row[:2])
             case "claim":
-                # In this order: who gets the lock sees the judgment of the one before.
+                # The lock comes first, so that the next holder sees the judgment of the one before.
                 return execute(_LOCK, (work.lock,)), execute(_FIND, work.row[:2])
             case "release":
                 execute(_UNLOCK, (work.lock,))
@@ -373,8 +374,7 @@ class JudgmentDatabase:
                     f"{_VERSION}: "
                     "name another database, or use the program's version that wrote them"
                 )
-            # Questions that are being asked; another worker may have claimed them since, and asks
-            # them too.
+            # The questions in flight. Another worker may hold them by now, and asks them too.
             for lock in self._locks:
                 connection.execute(_LOCK, (lock,))
         return self._connection

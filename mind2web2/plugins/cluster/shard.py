@@ -60,7 +60,7 @@ _SERVICES = (
     "PG",
     "MIND2WEB2_",
 )
-# As the loop of a command has it: scripts may leave threads that never end.
+# Scripts may leave threads that never end, as in the loop of a command.
 _MAX_THREADS = 64
 # Judgments in memory, some 2 KB each; all are in the database.
 _MAX_JUDGMENTS = 20_000

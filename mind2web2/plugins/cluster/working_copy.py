@@ -120,7 +120,7 @@ class WorkingCopy:
             for rank in range(3):
                 self._in_parallel(self._take_away, [each for each in rest if _rank(each) == rank])
 
-    # To here
+    # Bring files here
 
     def _bring(self, name: str) -> None:
         found = {
@@ -154,7 +154,7 @@ class WorkingCopy:
             state = _state(self._path(name)) if merged == published else None
             self._note(name, edition, state, published)
 
-    # To the store
+    # Bring changes to the store
 
     def _changes(self, name: str) -> Iterator[str]:
         """Yield the files that have changed here, and those that were removed."""
@@ -399,7 +399,7 @@ class ObjectFolders:
     def take_away(self) -> None:
         """Bring the changes in all working copies to their stores.
 
-        The next command brings files anew.
+        The next command brings files again.
 
         Raises:
             StorageError: a store fails, or another machine has changed the same file.
@@ -427,7 +427,7 @@ def _read_copies(place: Path) -> dict[str, _Copy]:
     try:
         return _Copies.model_validate_json(place.read_bytes()).copies
     except (FileNotFoundError, ValidationError):
-        # Every file then counts as changed, and to write the same content again changes nothing.
+        # Every file then counts as changed. Writing the same content again changes nothing.
         return {}
 
 

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from random import Random
 
 from mind2web2.capture.models import CaptureRecord, PageKind
 from mind2web2.errors import CacheMiss, MachineError, Mind2Web2Error
@@ -14,15 +13,8 @@ from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.llm_client.chat import Limit
 from mind2web2.pages.library import PageLibrary
-from mind2web2.plugins.probe.cases import Case
-from mind2web2.plugins.probe.changes import (
-    CHANGES,
-    CONTROLS,
-    Change,
-    ChangeKind,
-    Discarded,
-    change_page,
-)
+from mind2web2.plugins.probe.drafting import Probe
+from mind2web2.plugins.probe.edits import CHANGES, ChangeKind
 from mind2web2.rubric.node import VerificationNode
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.verification.context import EvaluationContext
@@ -32,21 +24,6 @@ log = logging.getLogger(__name__)
 
 # The store names this where it names a task.
 SOURCE = "probe"
-# One control is asked for this many probes.
-PROBES_A_CONTROL = 5
-
-
-@dataclass(frozen=True)
-class Probe:
-    """A case with a changed page."""
-
-    case: Case
-    change: Change
-
-    @property
-    def name(self) -> str:
-        """Return a name for logs and stored judgments."""
-        return f"{self.case.claim.place}/{self.change.kind}"
 
 
 @dataclass(frozen=True)
@@ -56,61 +33,6 @@ class Reply:
     probe: Probe
     supported: bool | None
     reason: str
-
-
-class Draft:
-    """The probes that were made so far, in the order in which they are asked.
-
-    Each claim has one probe, then each has a second one, and so on. A probe is of the kind that is the rarest
-    so far. A small sample therefore reads few pages, and a larger one begins with the same probes.
-
-    Args:
-        seed: another seed makes other probes.
-
-    Attributes:
-        discarded: changes that were left out, since the changed page might still support the claim.
-    """
-
-    def __init__(self, seed: int) -> None:
-        self._random = Random(seed)
-        self._counts: dict[str, int] = dict.fromkeys(CHANGES, 0)
-        self._cases: list[tuple[Case, set[ChangeKind]]] = []
-        self.probes: list[Probe] = []
-        self.controls: list[Probe] = []
-        self.discarded: list[Discarded] = []
-
-    def add(self, case: Case) -> None:
-        """Make a claim's first probe, and a control."""
-        kinds = set(CHANGES)
-        if self._make_probe(case, kinds):
-            kind = CONTROLS[len(self._cases) % len(CONTROLS)]
-            self._cases.append((case, kinds))
-            control = change_page(case.page, kind, self._random)
-            if isinstance(control, Change):
-                self.controls.append(Probe(case, control))
-
-    def add_further(self) -> bool:
-        """Make another probe of each claim, and tell whether there was one."""
-        made = [self._make_probe(case, kinds) for case, kinds in self._cases]
-        return any(made)
-
-    def _make_probe(self, case: Case, kinds: set[ChangeKind]) -> bool:
-        """Make a probe of one of the kinds, the rarest first; take away those that were tried."""
-        for kind in sorted(kinds, key=lambda kind: (self._counts[kind], CHANGES.index(kind))):
-            kinds.remove(kind)
-            change = change_page(case.page, kind, self._random)
-            if isinstance(change, Discarded):
-                self.discarded.append(change)
-            elif change is not None:
-                self._counts[kind] += 1
-                self.probes.append(Probe(case, change))
-                return True
-        return False
-
-    def first(self, count: int) -> list[Probe]:
-        """Return so many probes with their share of controls, page by page for the judge's cache."""
-        chosen = [*self.probes[:count], *self.controls[: -(-count // PROBES_A_CONTROL)]]
-        return sorted(chosen, key=lambda probe: probe.case.claim.url)
 
 
 class _ChangedPage:

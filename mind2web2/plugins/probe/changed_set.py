@@ -14,7 +14,8 @@ from mind2web2.judge_check.labelled_set import (
     shipped_set,
 )
 from mind2web2.judge_check.other_cases import OtherCases
-from mind2web2.plugins.probe.changes import CHANGES, CONTROLS, Change, Kind, change_page
+from mind2web2.plugins.probe.changes import change_page
+from mind2web2.plugins.probe.edits import CHANGES, CONTROLS, Change, Kind
 from mind2web2.plugins.probe.passages import JudgedPage
 
 

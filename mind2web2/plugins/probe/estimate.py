@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from mind2web2.judge.tokens import text_tokens
 from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.prices import total_price_usd
-from mind2web2.plugins.probe.asking import PROBES_A_CONTROL, Probe
+from mind2web2.plugins.probe.drafting import PROBES_A_CONTROL, Probe
 from mind2web2.statistics.uncertainty import wilson
 from mind2web2.utils.dollars import dollars
 from mind2web2.utils.text import counted, percent

@@ -1,4 +1,4 @@
-"""What ``mind2web2 probe`` prints."""
+"""The output of ``mind2web2 probe``."""
 
 from __future__ import annotations
 

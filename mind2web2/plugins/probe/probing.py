@@ -23,8 +23,9 @@ from mind2web2.errors import UsageError
 from mind2web2.judge.store import FILE_NAME
 from mind2web2.pages.library import PageLibrary
 from mind2web2.plugins.probe import AUTO
-from mind2web2.plugins.probe.asking import Draft, Probe, Reply, ask_probes
-from mind2web2.plugins.probe.cases import CaseReader, PassedClaims, passed_claims
+from mind2web2.plugins.probe.asking import Reply, ask_probes
+from mind2web2.plugins.probe.cases import CaseReader, passed_claims
+from mind2web2.plugins.probe.drafting import Draft, Drafting
 from mind2web2.plugins.probe.estimate import estimate_lines
 from mind2web2.plugins.probe.outputs import print_report
 from mind2web2.plugins.probe.report import PROBES_FOLDER, compared, probe_report
@@ -91,7 +92,7 @@ class _Plan:
     target: float
     seed: int
 
-    def drafting(self) -> _Drafting:
+    def drafting(self) -> Drafting:
         """Return what makes the probes, from the claims in random order."""
         claims = passed_claims(
             self.paths.eval_results_root, self.agent, self.judges[0].task_ids or ()
@@ -102,46 +103,12 @@ class _Plan:
             self.paths.answers_root / self.agent,
             PageLibrary(),
         )
-        return _Drafting(self.agent, claims, reader, Draft(self.seed))
+        return Drafting(self.agent, claims, reader, Draft(self.seed))
 
     def folder(self, model: str) -> Path:
         """Return where a judge's replies and report are kept."""
         name = "".join(sign if sign.isalnum() or sign in ".-_" else "_" for sign in model)
         return Path(PROBES_FOLDER) / self.agent / name
-
-
-class _Drafting:
-    """Reads as many claims and pages as a number of probes needs."""
-
-    def __init__(self, agent: str, claims: PassedClaims, reader: CaseReader, draft: Draft) -> None:
-        self.claims = claims
-        self.draft = draft
-        self._agent = agent
-        self._unread = iter(claims.quoted)
-        self._reader = reader
-
-    async def first(self, count: int) -> list[Probe]:
-        """Return so many probes with their controls, or all that there are.
-
-        Raises:
-            UsageError: no claim passed by a quotation from a page that is stored.
-        """
-        for claim in self._unread if len(self.draft.probes) < count else ():
-            case = await self._reader.case(claim)
-            if case is not None:
-                await asyncio.to_thread(self.draft.add, case)
-            if len(self.draft.probes) >= count:
-                break
-        is_more = True
-        while is_more and len(self.draft.probes) < count:
-            is_more = await asyncio.to_thread(self.draft.add_further)
-        if not self.draft.probes:
-            claims = counted(len(self.claims.quoted), "claim")
-            raise UsageError(
-                f"nothing to probe: of {claims} of {self._agent} that passed by a quotation from a page, "
-                "none has a page on which its fact can be changed"
-            )
-        return self.draft.first(count)
 
 
 async def _print_estimate(plan: _Plan, console: Console) -> int:
@@ -182,7 +149,7 @@ async def _probe_judges(plan: _Plan, console: Console, options: argparse.Namespa
 
 
 async def _ask_judge(
-    plan: _Plan, settings: RunSettings, drafting: _Drafting, console: Console
+    plan: _Plan, settings: RunSettings, drafting: Drafting, console: Console
 ) -> list[Reply]:
     """Ask one judge: all probes of the sample, or by steps until the interval is narrow enough."""
     folder = plan.folder(settings.model)

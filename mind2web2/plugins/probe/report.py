@@ -12,8 +12,9 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from mind2web2.analysis.changed_pages import ChangedPages, Excerpt, OtherReply, Share
-from mind2web2.plugins.probe.asking import Draft, Reply, kinds_asked
-from mind2web2.plugins.probe.changes import CONTROLS
+from mind2web2.plugins.probe.asking import Reply, kinds_asked
+from mind2web2.plugins.probe.drafting import Draft
+from mind2web2.plugins.probe.edits import CONTROLS
 from mind2web2.statistics.agreement import share_by_task
 from mind2web2.statistics.paired import Estimate, binomial_p_value
 from mind2web2.utils.files import read_regular_file, write_whole

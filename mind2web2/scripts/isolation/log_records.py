@@ -13,7 +13,7 @@ from pydantic import Field
 from mind2web2.scripts.limits import ScriptStops
 from mind2web2.utils.logging_setup import extra_fields, message_of, trace_of
 
-# Several times what the longest rubric logs.
+# The longest rubric logs only a part of this.
 MAX_LOG_CHARS = 20 * 1024**2
 # In seconds since 1970; every clock and calendar takes it.
 _LAST_MOMENT_S = 1e11

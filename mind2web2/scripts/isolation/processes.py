@@ -37,11 +37,11 @@ DEFAULT_PROCESSOR_S = 600
 # A full disk costs every answer of the run.
 MAX_FILE_BYTES = 1024**3
 _CPU_GRACE_S = 5
-# A script that fills memory as fast as the machine can takes some 100 MB more in between.
+# Between two checks, a script that fills memory at full speed takes some 100 MB more.
 _CHECK_EVERY_S = 0.05
 # Memory that does not copy a file: the process's own, shared memory, swapped out memory.
 _COUNTED = ("RssAnon:", "RssShmem:", "VmSwap:")
-# Far more than this process ever opens; the system's own limit may be astronomic.
+# Far more than this process ever opens; the system's own limit may be huge.
 _MAX_FILES = 65_536
 # Sent along with each request: connection, output, liveness socket.
 FDS_PER_START = 3
@@ -170,7 +170,7 @@ class ForkLoop:
             os.setsid()
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            # Where the machine runs out of memory, the system is to kill a script rather than the
+            # If the machine runs out of memory, the system should kill a script rather than the
             # run.
             with contextlib.suppress(OSError):
                 Path("/proc/self/oom_score_adj").write_text("1000")
@@ -233,7 +233,7 @@ class ForkLoop:
 def _memory_taken(pid: int) -> int:
     """Return how many bytes of memory a process takes.
 
-    0 where it has ended, or without Linux's /proc.
+    It is 0 if the process has ended, or without Linux's /proc.
     """
     try:
         lines = Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines()
@@ -308,9 +308,9 @@ gc.disable()
 from mind2web2.scripts.isolation.worker import serve
 serve(int(sys.argv[1]))
 """
-# For a killed process to end, and for the fork server to report it.
+# The time for a killed process to end, and for the fork server to report it.
 _END_TIMEOUT_S = 10.0
-# For a fork server to end after its control socket is closed.
+# The time for a fork server to end after its control socket is closed.
 _CLOSE_TIMEOUT_S = 5.0
 _REPORT_BYTES = 4096
 # The rest of what a process prints is left out.
@@ -338,7 +338,7 @@ def scrubbed_environment(variables: Mapping[str, str]) -> dict[str, str]:
 class ForkServer:
     """The process that forks scripts' processes, started with the first of them and kept for the next runs.
 
-    Works from any thread and event loop.
+    It works from any thread and event loop.
     """
 
     def __init__(self) -> None:

@@ -35,7 +35,7 @@ MAX_MESSAGE_BYTES = 64 * 1024**2
 MAX_WAITING_BYTES = 1_000_000_000
 _TASK_BYTES = 10_000
 _STREAM_BYTES = 1024**2
-# Of an error's text, and of a validation error in a judge's reply.
+# The limit for an error's text, and for a validation error in a judge's reply.
 MAX_REASON_CHARS = 20_000
 # The limits for a script's failure, which a table shows, and for the name of its class.
 _MAX_FAILURE_CHARS = 2_000
@@ -178,9 +178,9 @@ def encode(message: Message) -> bytes:
     """Return a message as JSON.
 
     Raises:
-        TypeError, ValueError, RecursionError: it holds values that are no JSON.
+        TypeError, ValueError, RecursionError: it holds values that are not JSON.
     """
-    # Halves of characters, too, which ``json.loads`` takes.
+    # ``json.loads`` accepts halves of characters too.
     return encode_value(message).encode(errors="surrogatepass")
 
 
@@ -215,8 +215,8 @@ _served: set[Callable[..., Any]] = set()
 
 def served(method: Method) -> Method:
     """Let a script's process call a method of the run; its arguments are validated."""
-    # Made ready at the first call: that takes milliseconds, and a run that reuses its results calls
-    # none.
+    # Types are made ready at the first call. That takes milliseconds, and a run that reuses its
+    # results makes no call.
     checked = validate_call(config={"defer_build": True})(method)
     _served.add(checked)
     return checked

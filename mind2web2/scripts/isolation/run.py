@@ -40,7 +40,7 @@ from mind2web2.scripts.run import ScriptCall, checked_result
 from mind2web2.scripts.sources import search_path
 from mind2web2.utils.deep_trees import allow_deep_trees
 
-# Not to spin when hardly any time is left on a clock that stands still.
+# This keeps the loop from spinning if hardly any time is left on a frozen clock.
 _SHORTEST_WAIT_S = 0.05
 # Signals of a fault in compiled code, or of abort().
 _CRASHES = frozenset({"SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT"})

@@ -70,8 +70,8 @@ from mind2web2.utils.api_misuse import ScriptReports, script_reports
 from mind2web2.utils.deep_trees import allow_deep_trees
 from mind2web2.utils.files import file_sha256
 
-# Modules that most scripts import (eval-scripts.md), or that others import late: loaded once for all
-# scripts. Each takes memory, which makes every fork slower.
+# Modules that most scripts import (eval-scripts.md), or that others import late: loaded once for
+# all scripts. Each takes memory, which makes every fork slower.
 _PRELOADED = (
     "mind2web2.evaluator",
     "mind2web2.eval_runner",
@@ -81,7 +81,7 @@ _PRELOADED = (
 )
 # Captures by a browser of the script's own, which the run's limit does not count.
 _OWN_CAPTURES = 5
-# For the process of a script to end those of its passes.
+# The time for a script's process to end those of its passes.
 HOME_GRACE_S = 2.0
 # A script that takes longer runs in program order.
 PASS_LIMITS = ScriptLimits(processor_s=2)
@@ -202,7 +202,7 @@ class ScriptHome:
         self._clock.install()
         self._files = ReadFiles()
         self._stops = ScriptStops()
-        # As noted while the script was loaded.
+        # The files that were noted while the script was loaded.
         self._ignored: list[str] = []
         self._faults: list[str] = []
         self._tells_stand_ins = False
@@ -363,7 +363,7 @@ def _logger(job: PassJob, client: RpcClient, stops: ScriptStops) -> logging.Logg
     package.setLevel(job.package_level)
     package.propagate = False
     package.addHandler(RelayHandler(client.note, "package"))
-    # A manager of its own, as the run's loggers have.
+    # The logger has a manager of its own, like the run's loggers.
     logger = logging.Manager(logging.RootLogger(logging.DEBUG)).getLogger(job.logger_name)
     logger.propagate = False
     logger.setLevel(logging.DEBUG)

@@ -9,7 +9,8 @@ import pytest
 from fixtures.report_files import EXPECTED, write_docx, write_html, write_pdf
 
 from mind2web2.errors import UsageError
-from mind2web2.plugins.check.inputs import html_text, report_text
+from mind2web2.plugins.check.html_text import html_text
+from mind2web2.plugins.check.inputs import report_text
 from mind2web2.plugins.check.rubric import page_address
 from mind2web2.plugins.check.statements import read_report
 

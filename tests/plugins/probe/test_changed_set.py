@@ -4,7 +4,7 @@ from collections import Counter
 
 from mind2web2.judge_check.labelled_set import shipped_set
 from mind2web2.plugins.probe.changed_set import changed_set
-from mind2web2.plugins.probe.changes import CHANGES, CONTROLS
+from mind2web2.plugins.probe.edits import CHANGES, CONTROLS
 
 
 def test_true_claims_get_a_changed_page_and_a_control():

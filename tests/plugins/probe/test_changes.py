@@ -4,12 +4,8 @@ from random import Random
 
 import pytest
 
-from mind2web2.plugins.probe.changes import (
-    CHANGES,
-    Change,
-    Discarded,
-    change_page,
-)
+from mind2web2.plugins.probe.changes import change_page
+from mind2web2.plugins.probe.edits import CHANGES, Change, Discarded
 from mind2web2.plugins.probe.passages import JudgedPage
 
 PAGE = (

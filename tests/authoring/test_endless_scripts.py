@@ -1,6 +1,7 @@
 """Rehearsals of scripts that never end."""
 
 import os
+import signal
 import subprocess
 import sys
 import time

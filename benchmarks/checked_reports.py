@@ -406,7 +406,7 @@ def distinct_statements(world: World, all_places: Sequence[Place]) -> list[Said]
 
 @dataclass
 class Tally:
-    """What was found in the reports.
+    """The findings in the reports.
 
     Args:
         planted: statements by their error, and by whether a hint points at them.

@@ -10,6 +10,7 @@ together.
 from __future__ import annotations
 
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -25,6 +26,8 @@ from servers.judge_server import VERDICT, Body, JudgeServer
 
 LEAVES, PAGES, ANSWERS_A_TASK = 24, 10, 20
 DELAY_S = 0.05
+# An agent with the same results, to be compared with.
+OTHER = "other"
 BODY = f"""
 leaves = [evaluator.add_leaf(f"leaf_{{number}}", "d") for number in range({LEAVES})]
 await asyncio.gather(*(
@@ -73,7 +76,11 @@ def _commands(answers: int) -> dict[str, Took]:
         assert len(server.calls) == asked, "something was asked again"
         took["metrics"] = _timed(folder, "metrics", AGENT)
         took["show an answer"] = _timed(folder, "show", AGENT, "task_0", "1")
+        results = Path(folder) / "eval_results"
+        shutil.copytree(results / AGENT, results / OTHER)
+        took["compare"] = _timed(folder, "compare", AGENT, OTHER)
         took["export"] = _timed(folder, "export", AGENT, "-o", "leaves.csv")
+        took["export --inspect"] = _timed(folder, "export", AGENT, "--inspect", "log.eval")
         took["report"] = _timed(folder, "report", AGENT, "-o", "report.html")
         took["verify-results"] = _timed(folder, "verify-results", AGENT)
     return took

@@ -2,9 +2,10 @@
 
     uv run python benchmarks/report_marks.py FOLDER
 
-The reports are not part of this repository; FOLDER has them. ``report_marks.tsv`` has a line for each mark:
-the report, the characters before the mark, the mark, the first address that it cites (empty if the address
-was lost, "-" if this is not a mark), and a doubt if a reader could decide otherwise.
+The reports are not part of this repository; FOLDER has them. ``report_marks.tsv`` has a line for
+each mark: the report, the characters before the mark, the mark, the first address that it cites
+(empty if the address was lost, "-" if this is not a mark), and a doubt if a reader could decide
+otherwise.
 """
 
 from __future__ import annotations

@@ -282,8 +282,8 @@ def untyped_dicts() -> list[Place]:
 def gets_on_results() -> list[Place]:
     """Return the reads by ``.get("field"`` in the rooms that read results.
 
-    Every such call with a literal text counts, except on the variables in ``NO_RESULTS``, which hold
-    headers, environment, options and requests.
+    Every such call with a literal text counts, except on the variables in ``NO_RESULTS``, which
+    hold headers, environment, options and requests.
     """
     found = []
     for module in MODULES:

@@ -355,8 +355,8 @@ class Evaluator(Rubric):
             task_description: shown to the judge, and the root's description.
             answer: the markdown to judge.
             global_semaphore: the run's limits, a ``DualSemaphore``.
-            default_model: for extraction and verification unless they are named apart; in a run, the
-                run's judge answers whatever is named here.
+            default_model: for extraction and verification unless they are named apart; in a run,
+                the run's judge answers whatever is named here.
             browser_manager: captures pages that are not stored.
             unknown: ignored; the run says so in the end.
         """
@@ -412,7 +412,8 @@ class Evaluator(Rubric):
         """Fill ``template_class`` from the answer, or from the page at ``source``, and record it.
 
         Args:
-            source: a URL; an empty one is a page that is unavailable, which gives an empty instance.
+            source: a URL; an empty one is a page that is unavailable, which gives an empty
+                instance.
 
         Raises:
             ValueError: ``source`` is not a string.
@@ -457,19 +458,19 @@ class Evaluator(Rubric):
 
         Args:
             node: the leaf; ``None`` for the bool alone.
-            sources: nothing judges from the answer alone; one URL against that page; of several, the
-                first page that supports the claim decides.
+            sources: nothing judges from the answer alone; one URL against that page; of several,
+                the first page that supports the claim decides.
             extra_prerequisites: nodes whose leaves must not have failed.
             majority_vote: ``False`` lets one request decide.
             num_trials: of the vote, odd.
             use_screenshot: ``False`` shows the judge text alone.
-            required: values that the claim rests on, by name; if one is empty, the leaf fails, and no judge
-                is asked.
+            required: values that the claim rests on, by name; if one is empty, the leaf fails, and
+                no judge is asked.
             blind: ask the judge for the claim's value without showing it, and compare in code.
 
         Raises:
-            ValueError: ``num_trials`` is even, the node is its own prerequisite, or a blind question has no
-                sources.
+            ValueError: ``num_trials`` is even, the node is its own prerequisite, or a blind
+                question has no sources.
             JudgeError: the judge failed for good.
         """
         # A verifier of a script's own may know the published keywords only.
@@ -598,7 +599,10 @@ class Evaluator(Rubric):
         return [*extractions, *self._ground_truth, *self._custom_info]
 
     async def close(self) -> None:
-        """End the evaluation; there is nothing to release, as clients and caches belong to the caller."""
+        """End the evaluation.
+
+        There is nothing to release, as clients and caches belong to the caller.
+        """
 
     def _check_judge(self) -> None:
         failure = None if self._judge is None else self._judge.failure

@@ -1,7 +1,7 @@
 """The hooks of plugins: what a plugin may add, and what it gets. ``docs/plugins.md`` explains each.
 
-A plugin names its parts in the groups of its entry points. This module has the types of those parts; a part
-that is a plain function is described where it is called.
+A plugin names its parts in the groups of its entry points. This module has the types of those
+parts; a part that is a plain function is described where it is called.
 """
 
 from __future__ import annotations

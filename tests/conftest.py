@@ -80,7 +80,8 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what runs only when it is asked for, and begin with the cluster and with long tests.
 
-    At the end, several processes would share them, and start a cluster each or wait for the last one.
+    At the end, several processes would share them, and start a cluster each or wait for the last
+    one.
     """
     items.sort(key=lambda item: not item.nodeid.startswith(_FIRST))
     if config.option.markexpr:

@@ -1,4 +1,7 @@
-"""Variables of the environment that hold the keys and addresses of judges; no test reads the user's own."""
+"""Variables of the environment that hold the keys and addresses of judges.
+
+No test reads the user's own.
+"""
 
 KEY_VARIABLES = (
     "OPENAI_API_KEY",

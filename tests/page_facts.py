@@ -1,7 +1,8 @@
 """Facts that a capture has to show, and those that it must not, checked in its text, screenshot or PDF.
 
 A fact is a piece of text; or an object:
-    {"row", "column", "value"}   a table's cell, found only if its row and column can be told from the text;
+    {"row", "column", "value"}   a table's cell, found only if its row and column can be told from
+    the text;
                                  labels may be lists, ``caption`` names the table
     {"order": [...]}             pieces of text in this order
     {"near": [a, b], "chars"}    b soon after a

@@ -37,7 +37,10 @@ class Policy(Protocol):
         """Return the JSON that fills a template, ``None`` where its page is unavailable."""
 
     def page(self, url: str) -> str:
-        """Return the text of a page that the script looks at. Raises CaptureError: it is unavailable."""
+        """Return the text of a page that the script looks at.
+
+        Raises CaptureError: it is unavailable.
+        """
 
     def chat(self, request: SentRequest) -> str:
         """Return the reply to a request of the script's own: text, or JSON that fills its template."""
@@ -135,7 +138,8 @@ async def result_by_policy(
     """Run a script on an answer; a policy answers its questions.
 
     Args:
-        ahead: runs passes, whose number is that of the replies in a row; ``None`` runs the script once.
+        ahead: runs passes, whose number is that of the replies in a row; ``None`` runs the script
+            once.
 
     Raises:
         EvalScriptError: there is no result.

@@ -1,7 +1,7 @@
 """Checks of every eval script: it ends, both orders give one tree, and no name of ours is missing.
 
-The judges are scripted: by a hash of the claim, all true or all false; extractions are filled by the
-template's schema with names, numbers, lists and the addresses of stored pages.
+The judges are scripted: by a hash of the claim, all true or all false; extractions are filled by
+the template's schema with names, numbers, lists and the addresses of stored pages.
 """
 
 import hashlib

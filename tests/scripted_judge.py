@@ -60,9 +60,9 @@ class ScriptedJudge:
     """A client that has only ``async_response``, as scripts and tests may pass (eval-scripts.md).
 
     Args:
-        script: what to answer: a bool (a verdict), a pydantic instance or a dict (as it is), an exception
-            (raised), a list of these (one a request, and not one more), or a function from a ``Question``
-            to any of them.
+        script: what to answer: a bool (a verdict), a pydantic instance or a dict (as it is), an
+            exception (raised), a list of these (one a request, and not one more), or a function
+            from a ``Question`` to any of them.
     """
 
     def __init__(self, script=True):

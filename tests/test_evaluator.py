@@ -78,7 +78,10 @@ def test_initialize_returns_the_root():
 
 
 def test_initialize_takes_the_published_arguments():
-    """Names, strategy and models arrive where they belong; the verifier logs where the script does."""
+    """Names, strategy and models arrive where they belong.
+
+    The verifier logs where the script does.
+    """
     evaluator, logger = Evaluator(), logging.getLogger("script")
     root = evaluator.initialize(
         "lake",

@@ -84,7 +84,10 @@ def test_what_a_script_has_set_itself_says_so():
 
 
 def test_a_verdict_that_a_script_has_set_otherwise_is_reported():
-    """The evidence stays, with what it came to; a verdict of the script's own cannot be overruled."""
+    """The evidence stays, with what it came to.
+
+    A verdict of the script's own cannot be overruled.
+    """
     votes = tuple(Vote(trial=trial, supported=True, reasoning="r") for trial in (1, 2))
     judged, own = node("judged"), node("own")
     judged.decide(1.0, "passed", Evidence(decided_by="judge", votes=votes))

@@ -165,7 +165,8 @@ class Book:
 
         Args:
             urls: the pages given as sources; none for a claim about the answer.
-            shows: the passages, literally, by which the true claim holds and the false one does not.
+            shows: the passages, literally, by which the true claim holds and the false one does
+                not.
             false_urls: those of the false claim, where the page is the detail.
             by: the page that supports the true claim, of several.
             answer: the agent's; by default it makes the claim and cites the pages.

@@ -140,7 +140,10 @@ def links(book: Book) -> None:
 
 
 def as_it_stands(book: Book) -> None:
-    """Extractions of the answer's words against a calculation or the task; pages that say nothing."""
+    """Extractions of the answer's words against a calculation or the task.
+
+    Pages that say nothing.
+    """
     world = book.world
     for number in range(FORMS):
         firm = f"{world.place()} Line"

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from invented.world import MONTHS
 
-# No beginning is the beginning of a name that ``World`` draws, so that no section speaks of a case's subject.
+# No beginning is the beginning of a name that ``World`` draws, so that no section speaks of a
+# case's subject.
 _STARTS = (
     "Cald",
     "Ebb",

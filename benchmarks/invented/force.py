@@ -1,7 +1,7 @@
 """Claims that are stronger than their page: of possibility, scope, time, precision and cause.
 
-Each page says something strongly of one subject, weakly of a second, and denies it of a third. In each
-category strong claims are true as often as they are false, and so are weak ones.
+Each page says something strongly of one subject, weakly of a second, and denies it of a third. In
+each category strong claims are true as often as they are false, and so are weak ones.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Invented places, people, numbers and dates, so that a judge cannot know the facts; the same for a seed."""
+"""Invented places, people, numbers and dates, so that a judge cannot know the facts.
+
+The same for a seed.
+"""
 
 from __future__ import annotations
 

@@ -159,8 +159,8 @@ def _summarise(
 ) -> tuple[SummedUp | None, str | None]:
     """Return answers and metrics, and why they could not be written.
 
-    Lengths and times that results lack come from the answers' files. ``summary.json`` is made from results
-    alone, whoever writes it.
+    Lengths and times that results lack come from the answers' files. ``summary.json`` is made from
+    results alone, whoever writes it.
     """
     root = paths.eval_results_root
     not_written = None

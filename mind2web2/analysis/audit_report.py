@@ -51,9 +51,10 @@ class AuditReport(BaseModel):
 
     Args:
         score: corrected by the whole answers that auditors labelled.
-        differing: the labels of leaves on which two agents or judges differ: no random sample, so that they
-            count for agreement alone; ``None`` without any.
-        second_pass: with the labels of the second pass in place of the blind ones; ``None`` without any.
+        differing: the labels of leaves on which two agents or judges differ: no random sample, so
+            that they count for agreement alone; ``None`` without any.
+        second_pass: with the labels of the second pass in place of the blind ones; ``None`` without
+            any.
     """
 
     model_config = ConfigDict(frozen=True)

@@ -51,7 +51,8 @@ class AuditedAnswer:
     Args:
         basis: what it was judged from; ``None`` where the result does not tell.
         root: ``None`` where the score has no single sound tree.
-        leaves: those with a claim that the judge decided, or that were skipped behind a failed leaf.
+        leaves: those with a claim that the judge decided, or that were skipped behind a failed
+            leaf.
     """
 
     task: str

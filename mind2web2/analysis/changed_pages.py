@@ -105,7 +105,8 @@ class ChangedPages(BaseModel):
         noticed: the share of them in which the verdict changed.
         false_passes: the rest: the share of unsupported claims that the judge would pass.
         false_alarms: share of controls in which the verdict changed, although nothing relevant did.
-        leaves: claims asked about and verdicts that stayed, for each leaf of a rubric, as ``task/leaf``.
+        leaves: claims asked about and verdicts that stayed, for each leaf of a rubric, as
+            ``task/leaf``.
         survivors: the verdicts that stayed.
     """
 
@@ -149,7 +150,10 @@ class StayedCount:
 
 
 def changed_pages(agent: str | None = None) -> list[ChangedPages]:
-    """Return the reports of all plugins, on one agent or on all; a report of another format is left out."""
+    """Return the reports of all plugins, on one agent or on all.
+
+    A report of another format is left out.
+    """
     return [report for find in load_parts(HOOK).values() for report in find(agent)]
 
 

@@ -21,6 +21,7 @@ from mind2web2.analysis.sample_basis import (
     difference,
     listed_differences,
 )
+from mind2web2.errors import UsageError
 from mind2web2.results.stored_results import latest_results, write_file
 from mind2web2.statistics.agreement import Cells, figures_of
 from mind2web2.statistics.correction import (
@@ -537,6 +538,33 @@ def corrected_pair(agents: tuple[str, str], first: Correction, second: Correctio
         wrong_passes=share_difference(one.wrong_passes, other.wrong_passes),
         wrong_failures=share_difference(one.wrong_failures, other.wrong_failures),
     )
+
+
+def corrected_pairs(
+    roots: CorrectionRoots, folders: Mapping[str, Path], tasks: Collection[str]
+) -> list[CorrectedPair]:
+    """Return the corrected comparison of the first agent with each other one.
+
+    Args:
+        roots: of the command; each agent has results of its own folder.
+
+    Raises:
+        UsageError: an agent has neither labels nor a strong judge's sample that correct its score.
+    """
+    found = {}
+    for name, folder in folders.items():
+        one = correction_of(replace(roots, eval_results=folder.parent), folder.name, tasks)
+        if one is None:
+            raise UsageError(
+                f"--corrected: {name} has no labels and no sample by a strong judge at these tasks; make "
+                f"some with: mind2web2 view {folder.name} --audit YOUR_NAME, or mind2web2 rejudge "
+                f"{folder.name} --judge_model STRONG --sample 60"
+            )
+        if isinstance(one, NoCorrection):
+            raise UsageError(f"--corrected: {name} is not corrected by {one.by}: {one.reason}")
+        found[name] = one
+    first, *others = found
+    return [corrected_pair((first, name), found[first], found[name]) for name in others]
 
 
 def _difference(first: Correction, second: Correction) -> CorrectedDifference:

@@ -12,7 +12,10 @@ from mind2web2.results.stored_results import latest_result
 
 
 def failed_check(eval_results_root: Path, agent_name: str) -> str | None:
-    """Return in one line that the judge of an agent's newest result failed its check; ``None`` if not."""
+    """Return in one line that the judge of an agent's newest result failed its check.
+
+    ``None`` if not.
+    """
     paths = (eval_results_root / agent_name).glob("*/*/results/*.md.json")
     # The stamp leads the name.
     newest = max(paths, key=lambda path: path.name, default=None)

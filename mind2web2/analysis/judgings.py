@@ -128,8 +128,8 @@ class LeafFlips:
 
     Args:
         unmatched: leaves of answers of both agents that only one of them has.
-        behind: leaves that one of them skipped behind a gate and the other passed; the gate counts in their
-            place.
+        behind: leaves that one of them skipped behind a gate and the other passed; the gate counts
+            in their place.
     """
 
     matched: int
@@ -141,7 +141,8 @@ class LeafFlips:
 def leaf_flips(first: Leaves, second: Leaves) -> LeafFlips:
     """Return the leaves that pass in one agent's result only.
 
-    Leaves are matched by task, answer name and leaf id, and grouped by the cause on the side that fails.
+    Leaves are matched by task, answer name and leaf id, and grouped by the cause on the side that
+    fails.
     """
     answers = {name[:2] for name in first} & {name[:2] for name in second}
     shared = [name for name in first if name in second]
@@ -319,7 +320,10 @@ def _places_judged_each_time(judgings: Sequence[Leaves]) -> list[tuple[str, str,
 def _figure(
     rows: Mapping[str, Sequence[float]], statistic: Statistic, limits: Limits = None
 ) -> Figure:
-    """Return a statistic of sums over tasks with its interval; leaves of one task are not independent."""
+    """Return a statistic of sums over tasks with its interval.
+
+    Leaves of one task are not independent.
+    """
     if not rows:
         return Figure(None, None, None)
     columns = list(rows.values())

@@ -1,4 +1,7 @@
-"""An answer's score by labels of its leaves: its tree scored again, with the labels as verdicts; pure."""
+"""An answer's score by labels of its leaves: its tree scored again, with the labels as verdicts.
+
+Pure.
+"""
 
 from __future__ import annotations
 

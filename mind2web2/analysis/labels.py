@@ -32,7 +32,8 @@ class Label(BaseModel):
     Args:
         seen_sha256: of the claim and the pages, which is all that a label rests on.
         is_second: given in the second pass, with the judge's reasons in view.
-        is_differing: given in the comparison, where two agents or judges differ, with the verdicts in view.
+        is_differing: given in the comparison, where two agents or judges differ, with the verdicts
+            in view.
         is_taken_back: the label before it does not count.
     """
 
@@ -84,7 +85,10 @@ class LabelFile:
         is_differing: bool = False,
         is_taken_back: bool = False,
     ) -> Label:
-        """Write a label to the disk and return it. Raises ResultWriteError: it cannot be written."""
+        """Write a label to the disk and return it.
+
+        Raises ResultWriteError: it cannot be written.
+        """
         made = Label(
             agent=self._agent,
             **name._asdict(),
@@ -177,7 +181,8 @@ class Verdicts:
     """The verdicts of auditors on leaves.
 
     Args:
-        passes: 1 where most auditors support the claim, 0 where most do not, 0.5 where as many do as do not.
+        passes: 1 where most auditors support the claim, 0 where most do not, 0.5 where as many do
+            as do not.
         undecidable: leaves of which every label says so.
     """
 

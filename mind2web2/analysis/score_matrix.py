@@ -1,4 +1,7 @@
-"""An agent's scores by task and run, the missing ones, and warnings about those made differently; pure."""
+"""An agent's scores by task and run, the missing ones, and warnings about those made differently.
+
+Pure.
+"""
 
 from __future__ import annotations
 

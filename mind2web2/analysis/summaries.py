@@ -143,10 +143,11 @@ def write_task_summary(
     """Write a task's ``summary.json`` and ``unscored.json`` and return its answers.
 
     Args:
-        unscored: why answers have no result in this run, by answer name. Such an answer is without a
-            score even if an earlier run left a result: that may have judged another text or script.
-        answer_names: the answers there are now. Results of others, left by earlier runs, are listed as
-            ``removed`` and not counted, here or when the folder is read again.
+        unscored: why answers have no result in this run, by answer name. Such an answer is without
+            a score even if an earlier run left a result: that may have judged another text or
+            script.
+        answer_names: the answers there are now. Results of others, left by earlier runs, are listed
+            as ``removed`` and not counted, here or when the folder is read again.
         failed: why the agent failed, by answer name; such a run counts as 0.
         elsewhere: answers that other shards judge; they remain as they are listed.
         overwritten: results as ``overwritten_results`` returns them, beside those of this folder.

@@ -21,7 +21,8 @@ class TagFigure(_Figures):
     """The leaves of a tag.
 
     Args:
-        passed: the share of an answer's leaves that passed, averaged over a task's answers, then over tasks.
+        passed: the share of an answer's leaves that passed, averaged over a task's answers, then
+            over tasks.
         leaves: in all answers together.
     """
 

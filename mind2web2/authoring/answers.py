@@ -82,7 +82,10 @@ class Answer:
         return fill_template(template, self.values[key])
 
     def _key(self, form: AskedForm) -> str:
-        """Return the name of an extraction; one that is asked for with another prompt gets a number."""
+        """Return the name of an extraction.
+
+        One that is asked for with another prompt gets a number.
+        """
         if form.url is not None:
             return f"{form.name} @ {form.url}"
         prompts = self._prompts.setdefault(form.name, [])

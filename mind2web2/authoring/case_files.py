@@ -30,7 +30,10 @@ class _Draft:
 
 
 async def written_cases(variants: Variants, perfect: Case) -> tuple[str, ...]:
-    """Write the variants that are not there yet, once the perfect answer scores 1; return their paths."""
+    """Write the variants that are not there yet, once the perfect answer scores 1.
+
+    Return their paths.
+    """
     if not variants.is_full:
         return ()
     paths = []

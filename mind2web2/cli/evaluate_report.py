@@ -56,7 +56,8 @@ class RunReport:
         recapture: the command that captures suspect pages again.
         is_overwriting: it has asked everything again.
         is_quiet: without the judge's use and hints.
-        is_one_of_several: without tables of scores too, where it is quiet: they follow for all runs together.
+        is_one_of_several: without tables of scores too, where it is quiet: they follow for all runs
+            together.
     """
 
     work: Sequence[TaskWork]

@@ -151,7 +151,10 @@ def run_evaluation(
 
 
 def _note_shard(settings: RunSettings, folders: RunFolders, state: ShardState) -> None:
-    """Write which shards the folder holds, none after a run over all answers; some tasks end no shard."""
+    """Write which shards the folder holds, none after a run over all answers.
+
+    Some tasks end no shard.
+    """
     path = folders.agent_results / SHARDS_NAME
     if settings.shard is not None:
         shard = str(settings.shard)

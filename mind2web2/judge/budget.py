@@ -1,9 +1,9 @@
 """The cost limit of a run.
 
-A request's price is reserved before it is sent, and settled with its reply. A request that exceeds the
-remaining budget waits while others are in flight, since they may cost less than reserved; it is refused once
-the dollars spent leave no room for it. The budget is exceeded at most by the amount that requests in flight
-cost above their estimates.
+A request's price is reserved before it is sent, and settled with its reply. A request that exceeds
+the remaining budget waits while others are in flight, since they may cost less than reserved; it is
+refused once the dollars spent leave no room for it. The budget is exceeded at most by the amount
+that requests in flight cost above their estimates.
 """
 
 from __future__ import annotations

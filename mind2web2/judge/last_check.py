@@ -27,7 +27,8 @@ class CheckRecord(BaseModel):
         judge: ``None`` in a result, which names its judge itself.
         set_seed: by which the set was drawn; ``None`` in checks of set 1, which had one seed.
         cases: to which the judge replied; a sample is less than the whole set.
-        claims_low: the lower end of the 95% interval on claims alone, which a coin gets right half the time.
+        claims_low: the lower end of the 95% interval on claims alone, which a coin gets right half
+            the time.
         version: of this package, whose prompts were used.
     """
 

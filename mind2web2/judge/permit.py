@@ -40,9 +40,10 @@ class AnswerLimits:
 class CircuitBreaker:
     """Stops the requests of a run once the judge rejects them all.
 
-    A rejection that concerns all requests (``is_for_all``) opens the circuit at once. Any other may be due to
-    one prompt: it opens the circuit only if many answers in a row were rejected and no request is in flight.
-    Until a reply comes, requests then go one at a time, so that a wrong model costs few of them.
+    A rejection that concerns all requests (``is_for_all``) opens the circuit at once. Any other may
+    be due to one prompt: it opens the circuit only if many answers in a row were rejected and no
+    request is in flight. Until a reply comes, requests then go one at a time, so that a wrong model
+    costs few of them.
 
     Args:
         one_by_one: ``False`` where questions are sent together and replies take hours.
@@ -91,8 +92,8 @@ class CircuitBreaker:
 
         Raises:
             JudgeAccessError: the circuit is open.
-            JudgeUnavailableError: an outage was found while the request waited for its place. Requests that
-                come later show whether the server is back.
+            JudgeUnavailableError: an outage was found while the request waited for its place.
+                Requests that come later show whether the server is back.
         """
         outage = self.outage
         if outage is not None and self.away > away:
@@ -152,15 +153,15 @@ class Permit:
 
     1. Concurrency: it waits for a place among the run's requests in flight.
     2. Failure: it is refused if the judge of its answer has failed since.
-    3. Circuit breaker: it is refused if the judge rejects all requests, or turned out to be away while it
-       waited for its place. While a rejection is only suspected, it gives its place back and waits for the
-       replies in flight.
+    3. Circuit breaker: it is refused if the judge rejects all requests, or turned out to be away
+       while it waited for its place. While a rejection is only suspected, it gives its place back
+       and waits for the replies in flight.
     4. Budget: it waits until there is room for its cost, or is refused.
-    5. Pool and rate limiter: a server takes it. Each try may go to another server, so ``Attempts`` takes this
-       step inside of the permit (``llm_client/retries.py``).
+    5. Pool and rate limiter: a server takes it. Each try may go to another server, so ``Attempts``
+       takes this step inside of the permit (``llm_client/retries.py``).
 
-    The place is kept after a reply until ``aclose``, which follows when the reply is stored: a process that
-    dies loses no more replies than requests may be in flight.
+    The place is kept after a reply until ``aclose``, which follows when the reply is stored: a
+    process that dies loses no more replies than requests may be in flight.
     """
 
     def __init__(

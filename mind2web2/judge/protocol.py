@@ -72,8 +72,10 @@ class JudgeLedger:
         usage: of all questions, answered in this run or from stored judgments.
         served: number of judgments by the model and backend that the judge's server reported.
         first_served: the same of the judge that is asked before it.
-        first_created: when the earliest judgment was made, UTC, ISO 8601; ``last_created`` the latest.
-        doubts: reasons why another machine or day may give another verdict; such a result is not reused.
+        first_created: when the earliest judgment was made, UTC, ISO 8601; ``last_created`` the
+            latest.
+        doubts: reasons why another machine or day may give another verdict; such a result is not
+            reused.
         script_faults: mistakes of the script that may cost the answer points, with file and line.
     """
 
@@ -164,6 +166,6 @@ class Judge(Protocol):
     def recorded_skip(self, subject: QuestionContext, skip_reason: str | None) -> str | None:
         """Return why a verification is skipped, ``None`` if it is not.
 
-        Runs of earlier versions recorded the reason where it depended on the order of verdicts; a replay
-        of such a run returns the record instead of ``skip_reason``.
+        Runs of earlier versions recorded the reason where it depended on the order of verdicts; a
+        replay of such a run returns the record instead of ``skip_reason``.
         """

@@ -15,4 +15,7 @@ class SharedStore(JudgmentStore, ABC):
 
     @abstractmethod
     def copy_all(self) -> tuple[int, int]:
-        """Copy all shared judgments to the own file; return how many are new there, and how many exist."""
+        """Copy all shared judgments to the own file.
+
+        Return how many are new there, and how many exist.
+        """

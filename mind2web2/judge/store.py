@@ -146,8 +146,8 @@ class JudgmentStore:
     async def keep(self, judgment: Judgment, instead_of: Judgment | None = None) -> Judgment:
         """Store a judgment unless there is one with its key and endpoint, and return the stored one.
 
-        Two runs may get different replies to one question at the same time. The scores of both rest on the
-        first, since a replay has only one.
+        Two runs may get different replies to one question at the same time. The scores of both rest
+        on the first, since a replay has only one.
 
         Args:
             instead_of: was read and does not count; it is replaced, if it is still the stored one.
@@ -159,7 +159,10 @@ class JudgmentStore:
         key: str,  # noqa: ARG002
         endpoint: str,  # noqa: ARG002
     ) -> AbstractAsyncContextManager[Judgment | None]:
-        """Hold a question while it is asked; a file belongs to one run, which asks each question once."""
+        """Hold a question while it is asked.
+
+        A file belongs to one run, which asks each question once.
+        """
         return nullcontext()
 
     def all(self) -> list[Judgment]:

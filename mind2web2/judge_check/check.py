@@ -1,6 +1,7 @@
 """A check of a judge: the labelled set, asked as in an evaluation, and the judge's quality by its replies.
 
-Questions have the pages, prompts, votes and store of an evaluation. Figures are pure functions of replies.
+Questions have the pages, prompts, votes and store of an evaluation. Figures are pure functions of
+replies.
 """
 
 from __future__ import annotations
@@ -409,7 +410,8 @@ class Quality:
 
     Args:
         weak: categories with more errors than the others explain.
-        lean_p: p-value of both errors being equally frequent (exact, of claims that differ in one detail).
+        lean_p: p-value of both errors being equally frequent (exact, of claims that differ in one
+            detail).
         votes_agree: how often the first two votes on a page are the same.
     """
 

@@ -21,8 +21,8 @@ Fitness = Literal["guessing", "too weak", "unclear", "fit"]
 def fitness(check: CheckRecord) -> Fitness:
     """Return what a check says of a judge.
 
-    A judge fails where the 95% interval of its accuracy ends below ``LEAST_ACCURACY``; it guesses where its
-    accuracy on claims, too, may be that of a coin.
+    A judge fails where the 95% interval of its accuracy ends below ``LEAST_ACCURACY``; it guesses
+    where its accuracy on claims, too, may be that of a coin.
     """
     if check.high < LEAST_ACCURACY:
         low = check.low if check.claims_low is None else min(check.low, check.claims_low)

@@ -82,7 +82,8 @@ class LabelledClaim(Case):
     Args:
         urls: the pages given as its sources; none for a claim about the answer.
         supported_by: those of them that support it.
-        shows: the passages, literally, from which the verdict follows, as far as it follows from any.
+        shows: the passages, literally, from which the verdict follows, as far as it follows from
+            any.
         instruction: of the eval script that made the claim.
     """
 
@@ -167,7 +168,10 @@ class LabelledSet(NamedTuple):
         return self._only({case.id for case in self.cases if case.category in categories})
 
     def sample(self, size: int) -> LabelledSet:
-        """Return so many cases, as many of each category as possible; true claims with their false twins."""
+        """Return so many cases, as many of each category as possible.
+
+        True claims with their false twins.
+        """
         drawn = random.Random(0)
         queues: dict[str, list[list[str]]] = defaultdict(list)
         for (category, _), twins in groupby(self.cases, lambda case: (case.category, case.pair)):

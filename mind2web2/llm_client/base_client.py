@@ -158,8 +158,8 @@ class LLMClient:
         provider: one of ``PROVIDERS``, or one of a plugin.
         is_async: ``True`` for ``async_response`` and ``chat``, ``False`` for ``response``.
         base_url: default from the provider's environment variable; or several servers.
-        api_key: default from the provider's environment variable; a pool's and Bedrock's keys come only
-            from there.
+        api_key: default from the provider's environment variable; a pool's and Bedrock's keys come
+            only from there.
 
     Raises:
         ValueError: there is no such provider.

@@ -144,7 +144,8 @@ class SentRequests:
     Args:
         requests: those sent over a connection.
         reported: those whose price is known: the server reported the tokens, or an error.
-        first_sent_ns: when the first one was sent, after all waiting, in nanoseconds since the epoch.
+        first_sent_ns: when the first one was sent, after all waiting, in nanoseconds since the
+            epoch.
     """
 
     requests: int = 0
@@ -230,7 +231,8 @@ class ChatReply:
 
     Args:
         text: JSON if the request has a template and the model complied.
-        declined: the reason if the model declined the content (refusal, content filter), else ``None``.
+        declined: the reason if the model declined the content (refusal, content filter), else
+            ``None``.
         usage: of all attempts, repairs included.
         served_model: as the provider reported it, like ``system_fingerprint``.
         judgment: the key of the stored judgment.
@@ -260,8 +262,8 @@ class ChatProvider(Protocol):
             limit: entered around each HTTP request, but not while waiting for a retry.
 
         Raises:
-            JudgeError: a permanent failure; ``ContextTooLongError`` if the request exceeds the model's
-                context, ``ImagesRefusedError`` if the model takes fewer or smaller images.
+            JudgeError: a permanent failure; ``ContextTooLongError`` if the request exceeds the
+                model's context, ``ImagesRefusedError`` if the model takes fewer or smaller images.
         """
 
     async def close(self) -> None:

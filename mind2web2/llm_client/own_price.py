@@ -6,7 +6,10 @@ from typing import NamedTuple
 
 
 class OwnPrice(NamedTuple):
-    """The user's own price of a model in dollars per million tokens; ``cached_usd`` defaults to input's."""
+    """The user's own price of a model in dollars per million tokens.
+
+    ``cached_usd`` defaults to input's.
+    """
 
     input_usd: float
     output_usd: float

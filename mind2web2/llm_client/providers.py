@@ -14,10 +14,10 @@ class Provider:
     """A provider of judges: the hook ``judges``, by the name in ``--llm_provider``.
 
     Args:
-        connect: takes base URL and key, ``None`` for those of the environment; raises ``UsageError`` if a
-            key, an address or a package is missing.
-        endpoint: takes the base URL, and returns name and address of the server, as records have them:
-            ``None`` if the address is not set.
+        connect: takes base URL and key, ``None`` for those of the environment; raises
+            ``UsageError`` if a key, an address or a package is missing.
+        endpoint: takes the base URL, and returns name and address of the server, as records have
+            them: ``None`` if the address is not set.
         probes_images: whether to find out how many images a model takes, by asking it.
     """
 

@@ -1,12 +1,15 @@
 """The rate limiter for all requests to one model.
 
-- A refused request (429) waits as long as ``Retry-After`` says. By itself it slows no other request down.
-- When the share of refusals rises above its usual level, a limit is reached. If the server refused only above
-  some number in flight, that number is the limit; otherwise the rate decreases below what was accepted.
-  The limit is held, then doubles repeatedly until it is reached again.
-- When most requests fail, all requests wait for ``Retry-After``. Then single requests probe the server, and
-  after the first reply the number in flight doubles with each round of replies (slow start).
-- Rate limit headers are budgets: no request is sent beyond the remaining requests or tokens until they reset.
+- A refused request (429) waits as long as ``Retry-After`` says. By itself it slows no other request
+  down.
+- When the share of refusals rises above its usual level, a limit is reached. If the server refused
+  only above some number in flight, that number is the limit; otherwise the rate decreases below
+  what was accepted. The limit is held, then doubles repeatedly until it is reached again.
+- When most requests fail, all requests wait for ``Retry-After``. Then single requests probe the
+  server, and after the first reply the number in flight doubles with each round of replies (slow
+  start).
+- Rate limit headers are budgets: no request is sent beyond the remaining requests or tokens until
+  they reset.
 """
 
 from __future__ import annotations
@@ -271,7 +274,10 @@ class RateLimiter:
         return failing_s >= patience_s
 
     def _learn_from_refusals(self, now_s: float) -> bool:
-        """Decrease a limit that was reached; return whether most of the latest requests were refused."""
+        """Decrease a limit that was reached.
+
+        Return whether most of the latest requests were refused.
+        """
         if self._usual_share < _MAX_USUAL_REFUSAL_SHARE:
             self._usual_share += 1 / _USUAL_REQUESTS
         # How many others were in flight when a request was refused or accepted.
@@ -376,7 +382,8 @@ class RateLimiter:
     async def _wait_until_open(self, arrived_s: float) -> None:
         """Wait until the next request may be sent.
 
-        After the server has failed for too long, a request fails at once if it has seen another one fail.
+        After the server has failed for too long, a request fails at once if it has seen another one
+        fail.
         """
         while True:
             opens_at_s = self.opens_at_s(_now_s())

@@ -30,9 +30,10 @@ class RetryPolicy:
 
     Args:
         tries: requests at most, the first included. Refusals (429) and outages do not count.
-        total_s: how long a server may refuse all requests; ``Retry-After`` beyond it fails the request.
-        outage_wait_s: how long a server may be unreachable (no connection, or status 502, 503 or 504), or
-            answer every question with another 5xx.
+        total_s: how long a server may refuse all requests; ``Retry-After`` beyond it fails the
+            request.
+        outage_wait_s: how long a server may be unreachable (no connection, or status 502, 503 or
+            504), or answer every question with another 5xx.
         first_wait_s: upper bound of the first wait; it doubles with each try.
         longest_wait_s: upper bound of any wait that the server did not ask for.
         request_timeout_s: a request that takes longer counts as failed.
@@ -99,7 +100,10 @@ class Attempts:
         self._retries = retries or Retries()
 
     async def send(self, request: Callable[[], Awaitable[Completion]]) -> Completion:
-        """Return the completion; the last ``RequestFailedError`` is raised when retries do not help."""
+        """Return the completion.
+
+        The last ``RequestFailedError`` is raised when retries do not help.
+        """
         tries = refusals = outages = 0
         earlier: RequestFailedError | None = None
         loop = asyncio.get_running_loop()

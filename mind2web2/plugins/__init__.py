@@ -1,1 +1,4 @@
-"""The toolkit's own plugins: each folder is one, and may be deleted; ``docs/plugins.md`` describes them."""
+"""The toolkit's own plugins: each folder is one, and may be deleted.
+
+``docs/plugins.md`` describes them.
+"""

@@ -93,7 +93,10 @@ async def _clear_left_lock(folder: Path) -> None:
 
 
 async def until_unlocked(folder: Path) -> None:
-    """Wait until no other process judges the answer; an error of the folder ends the wait as well."""
+    """Wait until no other process judges the answer.
+
+    An error of the folder ends the wait as well.
+    """
     with suppress(ResultWriteError):
         while True:
             async with answer_locked(folder) as is_ours:
@@ -188,7 +191,10 @@ class RunParts:
 
 @dataclass(frozen=True)
 class ScriptTime:
-    """The clock of a script: where it stands still, and its time zone; ``None`` for the real ones."""
+    """The clock of a script: where it stands still, and its time zone.
+
+    ``None`` for the real ones.
+    """
 
     as_of: datetime | None = None
     zone: str | None = None
@@ -211,8 +217,8 @@ class AnswerOutcome:
         reason: one line; ``None`` where there is a result.
         reused: the result is an earlier one, or the script gave the same result again.
         changed: why an earlier result no longer holds, in one line; ``None`` where there was none.
-        earlier_result: without a result, the newest result file when the evaluation began; a later file is
-            another process's, and counts.
+        earlier_result: without a result, the newest result file when the evaluation began; a later
+            file is another process's, and counts.
         reduced: the facts of a result that was let go of, and its score.
     """
 
@@ -256,7 +262,8 @@ async def reuse_or_evaluate(job: AnswerJob, run: RunParts) -> AnswerOutcome | No
     """Evaluate one answer; an error costs the result of this answer only.
 
     Returns:
-        ``None`` while another process judges the answer; the caller tries again when that has ended.
+        ``None`` while another process judges the answer; the caller tries again when that has
+        ended.
     """
     newest: str | None = None
     try:

@@ -26,7 +26,10 @@ class Sender(AbstractAsyncContextManager["Sender"], Protocol):
         """Return the seconds, from any start, in which no question waited to be sent or answered."""
 
     def news(self, *, is_live: bool) -> Iterator[str]:
-        """Yield a line for each step since the last call; fewer where a terminal shows the state."""
+        """Yield a line for each step since the last call.
+
+        Fewer where a terminal shows the state.
+        """
 
     def state(self) -> Iterator[str]:
         """Yield what a terminal shows of the questions that are on their way, a line each."""

@@ -24,7 +24,10 @@ _HEADER_BYTES = 1 << 16
 
 
 def likely_page_tokens(cache: CacheFileSys, urls: Iterable[str], judge: JudgeSpec) -> float:
-    """Return the mean tokens of a page, text and images; pages that are not cached count as usual ones."""
+    """Return the mean tokens of a page, text and images.
+
+    Pages that are not cached count as usual ones.
+    """
     return fmean([_page_tokens(cache, url, judge) for url in urls] or [_usual_tokens(judge)])
 
 

@@ -60,7 +60,8 @@ def _folders_of(root: str) -> RemoteFolders:
 def paths_of(settings: RunSettings, agents: Iterable[str] = ()) -> PathConfig:
     """Return the folders that the settings name, the others under the working directory.
 
-    A root in an object store has a working copy, whose files are brought up to date once in a process.
+    A root in an object store has a working copy, whose files are brought up to date once in a
+    process.
 
     Args:
         agents: whose files are needed, beside those of the settings' own agent.

@@ -1,4 +1,7 @@
-"""How many votes a stored result would take by another rule of votes, or by several judges; pure."""
+"""How many votes a stored result would take by another rule of votes, or by several judges.
+
+Pure.
+"""
 
 from __future__ import annotations
 

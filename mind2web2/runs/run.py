@@ -51,7 +51,8 @@ class RunProgress:
     Args:
         waiting: answers that other processes are judging.
         problems: errors that concern no single answer, one line each.
-        lets_results_go: outcomes keep no results, which are in their files: a run may have thousands.
+        lets_results_go: outcomes keep no results, which are in their files: a run may have
+            thousands.
     """
 
     lets_results_go: bool = False
@@ -70,7 +71,10 @@ def _now() -> str:
 
 @dataclass(slots=True)
 class ProgressFile:
-    """``eval_results/<agent>/progress.json``; a disk that refuses it is logged once and stops no run."""
+    """``eval_results/<agent>/progress.json``.
+
+    A disk that refuses it is logged once and stops no run.
+    """
 
     path: Path
     started: str = field(default_factory=_now)
@@ -138,7 +142,8 @@ async def earlier_results_set_aside(
 ) -> AsyncIterator[None]:
     """List the results of the work as overwritten before any question is asked.
 
-    A run that is stopped, even by the machine, leaves none of them beside judgments that it has replaced.
+    A run that is stopped, even by the machine, leaves none of them beside judgments that it has
+    replaced.
     """
     listed = await asyncio.to_thread(_list_overwritten, work, folders)
     try:
@@ -177,7 +182,8 @@ async def evaluate_work(
 
     Args:
         work: the tasks, with or without a script.
-        dump_cache: make each task's cache index list exactly the pages on disk when the task is done.
+        dump_cache: make each task's cache index list exactly the pages on disk when the task is
+            done.
     """
     progress.tasks_total = len(work)
     progress.answers_total = sum(len(task.answers) for task in work)
@@ -253,7 +259,10 @@ async def _final_outcome(
     places: asyncio.Semaphore,
     progress: RunProgress,
 ) -> AnswerOutcome:
-    """Wait until no other process judges the answer, then evaluate it; mostly its result is reused."""
+    """Wait until no other process judges the answer, then evaluate it.
+
+    Mostly its result is reused.
+    """
     if isinstance(done, AnswerOutcome):
         return done
     job = done

@@ -1,8 +1,9 @@
 # ruff: noqa: RUF009 (the calls in the class return fields)
 """The settings of a run: each is declared once, with its type, default, option, help and conflicts.
 
-The command line, ``mind2web2.toml``, ``serve``, the nodes of a cluster and ``docs/options.md`` read these
-declarations. A new option is a new field of ``RunSettings``. Nothing here loads much: ``--help`` needs it.
+The command line, ``mind2web2.toml``, ``serve``, the nodes of a cluster and ``docs/options.md`` read
+these declarations. A new option is a new field of ``RunSettings``. Nothing here loads much:
+``--help`` needs it.
 """
 
 from __future__ import annotations
@@ -761,7 +762,10 @@ class RunSettings:
 
     @property
     def captures_pages(self) -> bool:
-        """Return whether pages that are not cached are captured. A replay depends on stored pages alone."""
+        """Return whether pages that are not cached are captured.
+
+        A replay depends on stored pages alone.
+        """
         return not self.no_capture and not self.is_replay
 
     @property

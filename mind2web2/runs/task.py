@@ -79,9 +79,9 @@ async def evaluate_task(
     Pages that are not cached are captured, and are in the cache next time.
 
     Args:
-        client: an ``LLMClient`` with ``is_async=True``, or any object with ``async_response``; it judges as
-            ``o4-mini``. An attribute ``endpoint``, a text, names the object's judge; without it, nothing that
-            another object has judged is reused.
+        client: an ``LLMClient`` with ``is_async=True``, or any object with ``async_response``; it
+            judges as ``o4-mini``. An attribute ``endpoint``, a text, names the object's judge;
+            without it, nothing that another object has judged is reused.
         answer_dir: the task's answers, the agent's folder of tasks, or the root of all agents.
         cache_dir: likewise for cached pages.
         output_dir: the root of all results (file-layouts.md).

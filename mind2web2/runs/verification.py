@@ -372,7 +372,10 @@ def _parts(
     library: PageLibrary,
     limits: DualSemaphore,
 ) -> RunParts:
-    """Return the parts of a run from a result's judgments. Raises UsageError: its rule of votes is gone."""
+    """Return the parts of a run from a result's judgments.
+
+    Raises UsageError: its rule of votes is gone.
+    """
     judge = made_from.judge
     if not judge.is_by_known_rules:
         raise UsageError("it was judged by a rule that this version does not have")

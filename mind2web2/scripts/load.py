@@ -48,7 +48,8 @@ _load_numbers = itertools.count(1)
 def load_eval_script(path: str | Path) -> EvaluateAnswer:
     """Import a script under a unique module name and return its ``evaluate_answer``.
 
-    The module stays in ``sys.modules``: pydantic and dataclasses look types up there while the script runs.
+    The module stays in ``sys.modules``: pydantic and dataclasses look types up there while the
+    script runs.
 
     Raises:
         FileNotFoundError: no such file.
@@ -117,7 +118,10 @@ def _compiled_source(source: bytes, path: Path, _aliases: tuple[tuple[str, str],
 
 
 def script_problem(path: Path) -> str | None:
-    """Return why a script cannot run, as far as its text shows, with file and line; ``None`` if it can."""
+    """Return why a script cannot run, as far as its text shows, with file and line.
+
+    ``None`` if it can.
+    """
     try:
         tree = parsed_script(read_regular_file(path), path)
     except OSError as error:

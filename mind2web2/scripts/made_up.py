@@ -233,7 +233,10 @@ def _text(name: str, place: _Place) -> str:
 
 
 def fill_template(template: type[BaseModel], values: Values) -> BaseModel:
-    """Return the template with these values; what is missing is null, and what does not fit is empty."""
+    """Return the template with these values.
+
+    What is missing is null, and what does not fit is empty.
+    """
     empty = empty_instance(template)
     given = {}
     for name, info in template.model_fields.items():

@@ -1,7 +1,7 @@
 """Passes: a script runs as plain Python from known replies, again and again, until no reply is missing.
 
-A pass notes the questions that have no reply yet; the run begins to answer them at once, and the script goes
-on with stand-ins. The pass that has met no stand-in is the result.
+A pass notes the questions that have no reply yet; the run begins to answer them at once, and the
+script goes on with stand-ins. The pass that has met no stand-in is the result.
 """
 
 from __future__ import annotations
@@ -62,7 +62,10 @@ class ScriptPasses:
     _failure: str | None = None
 
     async def done(self) -> Done | None:
-        """Return how the pass ended that is the result; ``None`` where its process ended without a word."""
+        """Return how the pass ended that is the result.
+
+        ``None`` where its process ended without a word.
+        """
         _running.append(self)
         try:
             if self.ahead is not None:

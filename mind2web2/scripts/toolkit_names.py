@@ -1,6 +1,7 @@
 """The toolkit's modules and names that a script imports, checked when it is loaded.
 
-A script may import late, in a ``try`` that turns an error into a failed check, and so into a wrong score.
+A script may import late, in a ``try`` that turns an error into a failed check, and so into a wrong
+score.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ _IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError"})
 def missing_name(tree: ast.Module) -> str | None:
     """Return what is wrong with the first name that a script takes from the toolkit in vain, with its line.
 
-    An import in a ``try`` that expects an ``ImportError``, or for type checkers only, may be in vain.
+    An import in a ``try`` that expects an ``ImportError``, or for type checkers only, may be in
+    vain.
     """
     optional = {id(each) for node in ast.walk(tree) for each in _optional_nodes(node)}
     nodes = [node for node in ast.walk(tree) if id(node) not in optional]
@@ -56,7 +58,10 @@ def _is_bound(node: ast.Name) -> bool:
 
 
 def _import_problems(node: ast.AST, modules: dict[str, str]) -> Iterator[str]:
-    """Yield what an import takes in vain; note the modules that it binds by their names in the script."""
+    """Yield what an import takes in vain.
+
+    Note the modules that it binds by their names in the script.
+    """
     match node:
         case ast.Import(names=aliases):
             for alias in aliases:

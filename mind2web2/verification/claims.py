@@ -46,8 +46,8 @@ async def pages_ahead(
 ) -> AsyncIterator[Callable[[int], None]]:
     """Yield a function that begins to prepare the pages which follow the one with a number.
 
-    At most ``at_once`` pages are in work, that one included. Pages that are not needed are given up in the
-    end; errors are ignored here, as the check of the page raises them again.
+    At most ``at_once`` pages are in work, that one included. Pages that are not needed are given up
+    in the end; errors are ignored here, as the check of the page raises them again.
     """
     tasks: list[asyncio.Task[object]] = []
 

@@ -36,7 +36,10 @@ class Verification:
 
 @dataclass(frozen=True)
 class AskedClaim:
-    """A claim and its pages, without any the answer alone; ``had_sources``: the script gave sources."""
+    """A claim and its pages, without any the answer alone.
+
+    ``had_sources``: the script gave sources.
+    """
 
     verification: Verification
     urls: list[str]
@@ -67,8 +70,8 @@ class Given:
 class RunQuestions(Protocol):
     """A judge in a script's process, whose run has the pages and asks the questions.
 
-    A script may go on with a stand-in for a reply that is not known yet; ``Undecided`` takes the place of
-    the evidence or the record.
+    A script may go on with a stand-in for a reply that is not known yet; ``Undecided`` takes the
+    place of the evidence or the record.
     """
 
     @property
@@ -87,4 +90,7 @@ class RunQuestions(Protocol):
         """Return the filled template, ``None`` where there is nothing to fill it from, and the record."""
 
     async def page_info(self, url: str, given: Given) -> tuple[list[str], str]:
-        """Return a page's images as data URLs and its text. Raises CaptureError: it is unavailable."""
+        """Return a page's images as data URLs and its text.
+
+        Raises CaptureError: it is unavailable.
+        """

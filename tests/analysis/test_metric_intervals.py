@@ -124,7 +124,10 @@ def test_metrics_of_few_known_values_have_none():
 
 
 def test_equal_tasks_have_no_interval_but_limits_are_exact():
-    """Nothing passed is not nothing to come; half a point everywhere says nothing of other tasks."""
+    """Nothing passed is not nothing to come.
+
+    Half a point everywhere says nothing of other tasks.
+    """
     found = intervals([scored(task, 1, 0.5) for task in range(20)])
     assert (found["avg_score"].interval, found["avg_score"].reason) == (
         None,

@@ -51,7 +51,10 @@ def scores(answers):
 
 
 def test_a_tasks_summary_has_the_published_form(tmp_path):
-    """Natural order; above 0 is a success in status, 1 a success; without a result it is neither."""
+    """Natural order.
+
+    Above 0 is a success in status, 1 a success; without a result it is neither.
+    """
     for answer, score in [("answer_10", 1), ("answer_2", 0.5), ("answer_1", 0.0)]:
         result(tmp_path, f"bot/t/{answer}", score)
     written = write_task_summary(tmp_path, "bot", "t", {"answer_3.md": "not UTF-8"})
@@ -151,7 +154,10 @@ def test_no_results_no_summary(tmp_path, folder):
 
 
 def test_scores_handed_on_without_result_files_are_read(tmp_path):
-    """A summary alone, with or without the suffix in its names, gives the scores; results go first."""
+    """A summary alone, with or without the suffix in its names, gives the scores.
+
+    Results go first.
+    """
     result(tmp_path, "bot/t/answer_1", 0.25)
     (tmp_path / "bot" / "t" / "answer_2" / "results").mkdir(parents=True)
     entries = [

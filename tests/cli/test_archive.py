@@ -115,7 +115,10 @@ def test_an_archive_that_fails_changes_nothing(project, site):
 
 @pytest.mark.usefixtures("project")
 def test_options_of_the_archive():
-    """The command that failed pages call for is suggested; an archive without --archive is an error."""
+    """The command that failed pages call for is suggested.
+
+    An archive without --archive is an error.
+    """
     assert (
         "--archive_url goes with --archive"
         in call(main, "cache", "bot", "--archive_url", "http://a").stderr

@@ -102,7 +102,10 @@ def test_places_that_cannot_be_written(part):
 
 
 def test_a_damaged_store_is_no_dead_end(part):
-    """An import begins a new file in its place; an export has nothing to hand on, and says what helps."""
+    """An import begins a new file in its place.
+
+    An export has nothing to hand on, and says what helps.
+    """
     store = part.parent / "eval_results" / "bot" / FILE_NAME
     store.parent.mkdir(parents=True)
     store.write_text("no database, though somebody may have put it here. " * 10)

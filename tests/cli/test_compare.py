@@ -225,7 +225,10 @@ def test_differences_that_do_not_vary_tell_no_power(tmp_path, monkeypatch):
 
 
 def test_power_is_stated_within_possible_differences(tmp_path, monkeypatch):
-    """Few tasks that differ much show no difference up to 1; examples of leaves stay whole at 80 columns."""
+    """Few tasks that differ much show no difference up to 1.
+
+    Examples of leaves stay whole at 80 columns.
+    """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     add_agent(tmp_path, "one", lambda task, _: 4 * task, tasks=2, runs=1)

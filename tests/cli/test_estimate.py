@@ -265,7 +265,10 @@ def test_judgments_of_another_agent_are_not_asked_again(project, server):
 
 
 def test_pages_of_another_agent_are_not_captured_again(project, server):
-    """The task's recent page is copied where an answer is evaluated; no browser could reach its address."""
+    """The task's recent page is copied where an answer is evaluated.
+
+    No browser could reach its address.
+    """
     url = "https://a.example/depth"
     project.add_script({"deep": ("The lake is deep.", url)})
     now = datetime.now(UTC).isoformat()

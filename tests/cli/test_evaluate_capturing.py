@@ -71,7 +71,10 @@ def complaints(stderr):
 
 
 def test_an_uncached_page_is_captured_once_and_kept(project, server, judge):
-    """For all tasks, answers and claims of a run, in a new folder; the next run needs no browser."""
+    """For all tasks, answers and claims of a run, in a new folder.
+
+    The next run needs no browser.
+    """
     url = f"{server.url}/depth"
     folder = ("--cache_root", "pages/new")
     run = evaluate(project, judge, "--allow_private_network", *folder)

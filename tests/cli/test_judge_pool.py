@@ -104,7 +104,10 @@ def test_every_command_takes_the_pool_of_the_settings_file(project, servers):
 
 
 def test_judging_again_takes_the_servers_of_a_pool(project, servers):
-    """Results do not name them; all else comes from the results, and the suggested check can be run."""
+    """Results do not name them.
+
+    All else comes from the results, and the suggested check can be run.
+    """
     urls = [server.base_url for server in servers]
     (project.root / "judges.txt").write_text("\n".join(urls), encoding="utf-8")
     pool = ("--judge_pool", "judges.txt")
@@ -124,7 +127,10 @@ def test_judging_again_takes_the_servers_of_a_pool(project, servers):
 
 @pytest.mark.usefixtures("project")
 def test_parameters_that_change_replies_belong_to_the_judge(servers):
-    """Others, such as a priority, are sent and ask nothing again; a replay and the exports know them."""
+    """Others, such as a priority, are sent and ask nothing again.
+
+    A replay and the exports know them.
+    """
     server = servers[0]
     judge = ("--judge_base_url", server.base_url, "--judge_model", "m")
     evaluate(*judge, "--judge_extra_body", THINKING)

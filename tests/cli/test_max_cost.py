@@ -123,7 +123,10 @@ def test_a_replay_needs_no_price(hill, server):
 
 
 def test_the_use_of_a_run_is_printed_and_kept(hill, server):
-    """In one line, what was reused apart; the file has it by task, and the runs before as totals."""
+    """In one line, what was reused apart.
+
+    The file has it by task, and the runs before as totals.
+    """
     project, options = hill
     assert evaluate(server, *options).returncode == 0
     [result] = project.result_paths(task="hill")

@@ -43,7 +43,10 @@ def pages(*words):
 
 
 def test_json_lines(project, tmp_path):
-    """Text as the agent saw it, the picture given, in a file or rendered; each in the tasks that cite it."""
+    """Text as the agent saw it, the picture given, in a file or rendered.
+
+    Each in the tasks that cite it.
+    """
     (tmp_path / "shot.png").write_bytes(picture("PNG"))
     jpeg = image()
     file = json_lines(

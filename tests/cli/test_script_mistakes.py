@@ -86,7 +86,10 @@ def test_metrics_and_show_name_them(project, server):
 
 
 def test_strict_gives_no_result(project, server):
-    """With the mistakes as the reason, also where a result was stored before; nothing is asked again."""
+    """With the mistakes as the reason, also where a result was stored before.
+
+    Nothing is asked again.
+    """
     assert evaluate(server).returncode == 0
     asked = len(server.requests)
     run = evaluate(server, "--strict")

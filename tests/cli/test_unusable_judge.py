@@ -160,7 +160,10 @@ def test_a_judge_that_rejects_every_request_ends_the_run(denial, models, words):
     ],
 )
 def test_a_model_that_the_server_does_not_list_is_warned_about(project, models, words):
-    """Once, as the server may have answered as another model; a server without a list says nothing."""
+    """Once, as the server may have answered as another model.
+
+    A server without a list says nothing.
+    """
     keep_answers(project, 2)
     with JudgeServer(VERDICT, models=models) as server:
         run = evaluated(server.base_url, "--judge_model", "o4-mini")

@@ -55,7 +55,10 @@ def example(judged, tmp_path, monkeypatch):
 
 
 def verify(*words):
-    """Run the command; return its status, what it found as (kind, answers, text), and its output."""
+    """Run the command.
+
+    Return its status, what it found as (kind, answers, text), and its output.
+    """
     run = call(main, "verify-results", "example", *words)
     lines = [line.split(": ", 2) for line in run.stdout.splitlines()]
     kinds = ("Wrong", "Stale", "Missing")
@@ -77,7 +80,10 @@ def change(path, edit, *, seal=False):
 
 
 def test_results_of_a_run_are_correct_and_up_to_date(example, caplog):
-    """Nine answers, each score again from its tree; nothing is logged, or written even beside the store."""
+    """Nine answers, each score again from its tree.
+
+    Nothing is logged, or written even beside the store.
+    """
     before = {path: path.stat().st_mtime_ns for path in example.rglob("*")}
     exit_status, found, output = verify()
     assert (exit_status, found) == (0, [])
@@ -107,7 +113,10 @@ def test_a_task_without_any_score_makes_no_summary_wrong(example):
 
 
 def test_a_changed_score_is_wrong(example, caplog):
-    """Exit status 1; the answer is named with what to do about it, and the log tells of the file once."""
+    """Exit status 1.
+
+    The answer is named with what to do about it, and the log tells of the file once.
+    """
     change(result_path(example), lambda result: result.update(final_score=1.0))
     exit_status, found, output = verify()
     assert exit_status == 1
@@ -363,7 +372,10 @@ def test_the_score_of_the_script_that_is_run_again_is_shown(example):
 
 
 def test_why_a_page_is_unavailable_decides_nothing(example):
-    """A later attempt to capture it may fail for another reason; results stay correct and up to date."""
+    """A later attempt to capture it may fail for another reason.
+
+    Results stay correct and up to date.
+    """
     for path in (example / "cache").rglob("*.capture.json"):
         record = read_json(path)
         if record["failure"]:

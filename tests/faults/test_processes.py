@@ -1,4 +1,7 @@
-"""A few kills and rounds of several processes over the same folders; ``make faults`` has many more."""
+"""A few kills and rounds of several processes over the same folders.
+
+``make faults`` has many more.
+"""
 
 import pytest
 from faults import crashes, processes
@@ -42,7 +45,10 @@ def test_an_evaluation_beside_a_caching_run(commands):
 
 
 def test_two_batch_runs_over_one_state_send_nothing_twice(commands):
-    """One of them works and the other is told so; what a killed one has sent, the next one fetches."""
+    """One of them works and the other is told so.
+
+    What a killed one has sent, the next one fetches.
+    """
     figures = processes.batches(2, seed=2, opened=commands)
     assert figures.is_clean, figures
     assert (figures.answers, figures.without_result) == (2, 0)

@@ -252,7 +252,10 @@ class Loose(BaseModel):
 
 
 async def test_an_object_without_any_of_the_fields_is_no_empty_template():
-    """Where all fields are optional, a stranger would fill it; an empty dict is the client's own word."""
+    """Where all fields are optional, a stranger would fill it.
+
+    An empty dict is the client's own word.
+    """
     request = ChatRequest("judge-1", MESSAGES, Loose)
     with pytest.raises(JudgeOutputError, match="Plain"):
         await as_provider(ScriptedJudge([Plain("r", True)])).chat(request)

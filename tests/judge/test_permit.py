@@ -50,7 +50,10 @@ class NotedReservation(NoReservation):
 
 
 async def test_the_place_is_kept_until_the_reply_is_stored():
-    """The budget learns at once that the request has ended; the next request gives the place back first."""
+    """The budget learns at once that the request has ended.
+
+    The next request gives the place back first.
+    """
     places = Noting()
     permit = Permit(AnswerLimits(places, lambda: None), None, NotedReservation(places.events))
     for _ in range(2):

@@ -76,7 +76,10 @@ def test_half_of_the_claims_are_false_twins(drawn):
 
 
 def test_what_decides_a_claim_is_on_its_pages(drawn):
-    """The passages of a true claim are on the page that supports it; a wrong page has none of them."""
+    """The passages of a true claim are on the page that supports it.
+
+    A wrong page has none of them.
+    """
     for true, false in zip(drawn.claims[::2], drawn.claims[1::2], strict=True):
         if not true.urls:
             continue
@@ -115,7 +118,10 @@ def test_what_surrounds_a_fact_names_none_of_the_subjects(drawn):
 
 
 def test_pages_are_as_long_as_real_ones(drawn):
-    """From 5,000 to 400,000 characters, but for pages that only ask for a login; no year lies ahead."""
+    """From 5,000 to 400,000 characters, but for pages that only ask for a login.
+
+    No year lies ahead.
+    """
     lengths = [len(page.text) for page in drawn.pages.values()]
     short = [chars for chars in lengths if chars < 1_000]
     assert len(short) == sum("wall" in claim.category for claim in drawn.claims) / 2 + 5

@@ -212,7 +212,10 @@ def test_importing_the_clients_loads_no_sdk():
 
 
 def test_clients_serve_several_loops_and_keep_no_program_alive():
-    """Each ``asyncio.run`` gets connections of its own; scripts forget to close, and the program ends."""
+    """Each ``asyncio.run`` gets connections of its own.
+
+    Scripts forget to close, and the program ends.
+    """
     with JudgeServer("yes") as server:
         question = f"messages={MESSAGES!r}, model='m'"
         code = (

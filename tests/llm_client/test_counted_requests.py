@@ -35,7 +35,10 @@ def test_retries_are_listed_by_reason(reasons, words):
 
 
 async def test_requests_are_counted_by_question(quick):
-    """With retries and with the tokens of replies; one that may be billed and reports none stands apart."""
+    """With retries and with the tokens of replies.
+
+    One that may be billed and reports none stands apart.
+    """
     with JudgeServer("yes", faults=[status(500), None]) as server:
         async with LLMClient(
             "openai", True, base_url=server.base_url, api_key="key", retry=quick

@@ -41,7 +41,10 @@ def test_it_is_the_one_of_a_client_with_keys(provider, monkeypatch):
 
 @pytest.mark.parametrize("spelling", ["", "/", "/v1", "/v1/"])
 def test_one_server_is_one_judge_with_and_without_v1(spelling):
-    """Judgments are found whichever way the address is written; messages show it as it was given."""
+    """Judgments are found whichever way the address is written.
+
+    Messages show it as it was given.
+    """
     address = f"http://localhost:9{spelling}"
     client = AsyncOpenAIClient(base_url=address)
     assert client.endpoint == endpoint_of("openai", address) == "openai http://localhost:9/v1"

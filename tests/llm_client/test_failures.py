@@ -136,7 +136,10 @@ BY_THE_DAY = Allowances(requests=Allowance(0, 60, 40_000.0))
     ],
 )
 def test_a_quota_that_is_open_again_soon_is_not_spent(text, more, can_pass):
-    """Limits by the minute are worded as quotas too; a code that speaks of money tells them apart."""
+    """Limits by the minute are worded as quotas too.
+
+    A code that speaks of money tells them apart.
+    """
     failure = failure_from_body(429, text, **more)
     assert (failure.can_pass, failure.is_too_fast, failure.is_quota_spent) == (
         can_pass,

@@ -165,7 +165,10 @@ return evaluator.get_summary()
 
 @pytest.mark.parametrize("swallows", [False, True])
 async def test_an_outage_costs_its_answer_the_result_and_no_other(project, swallows):
-    """Requests about it stop after the first failure; the same run again asks only what is missing."""
+    """Requests about it stop after the first failure.
+
+    The same run again asks only what is missing.
+    """
     if swallows:
         project.add_script_body(SWALLOWING)
 
@@ -436,7 +439,10 @@ async def test_a_task_keeps_to_the_semaphores_it_is_given(project):
 
 
 async def test_answers_without_a_result_are_left_out_and_logged(project, caplog):
-    """The list holds results only; the log and the summary say why one is missing, or counts as 0."""
+    """The list holds results only.
+
+    The log and the summary say why one is missing, or counts as 0.
+    """
     project.add_answer("answer_1", b"\xff")
     project.add_answer("answer_3", b"")
     results = await evaluate_task(**task_arguments(project))

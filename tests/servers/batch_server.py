@@ -3,8 +3,8 @@
 with BatchServer(reply=lambda body: {"reasoning": "...", "result": True}) as server:
     endpoints = batch_endpoints("openai", server.base_url)
 
-A job goes a step on whenever it is looked at: validating, in_progress, finalizing, and how it ends. The
-requests in it are answered as those sent on their own are, faults included.
+A job goes a step on whenever it is looked at: validating, in_progress, finalizing, and how it ends.
+The requests in it are answered as those sent on their own are, faults included.
 """
 
 import email
@@ -71,7 +71,8 @@ class BatchServer(JudgeServer):
     Args:
         reply: as for ``JudgeServer``, which takes the other settings too.
         endings: how jobs end, in the order of their creation; completed beyond these.
-        refusals: what an endpoint answers instead, from method and path; ``None`` for an ordinary answer.
+        refusals: what an endpoint answers instead, from method and path; ``None`` for an ordinary
+            answer.
         lost_replies: so many jobs are created without telling.
 
     Jobs from number ``held_from`` on stay in progress until that is changed.

@@ -1,6 +1,7 @@
 """A page that tries every way a page knows to reach another host, and the server that counts who succeeds.
 
-Each way asks for a host of its own, ``<way>.canary.example``, so that a record tells which ways were tried.
+Each way asks for a host of its own, ``<way>.canary.example``, so that a record tells which ways
+were tried.
 """
 
 import asyncio
@@ -90,7 +91,8 @@ async def hostile_site(canary_port):
 async def http_server(answer, awaited=frozenset()):
     """Answer each request with what ``answer(path)`` says: status, headers, body.
 
-    Yields port, hosts asked for, count of connections, and an event for when all awaited hosts have come.
+    Yields port, hosts asked for, count of connections, and an event for when all awaited hosts have
+    come.
     """
     told = SimpleNamespace(port=0, hosts=set(), count=lambda: 0, complete=asyncio.Event())
 

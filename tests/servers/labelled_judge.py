@@ -1,6 +1,7 @@
 """A judge on loopback that knows the labelled set, and the errors that it is told to make.
 
-with labelled_judge({"careless": lambda case, url: ...}) as server:   a model's name, and when it errs
+with labelled_judge({"careless": lambda case, url: ...}) as server:   a model's name, and when it
+errs
 """
 
 import re

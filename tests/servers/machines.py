@@ -37,7 +37,10 @@ class Machine:
         self._signal(signal.SIGKILL)
 
     def stand_still(self) -> None:
-        """Stop all processes that run on the machine; its system goes on to answer for their connections."""
+        """Stop all processes that run on the machine.
+
+        Its system goes on to answer for their connections.
+        """
         self._signal(signal.SIGSTOP)
 
     def _signal(self, number: int) -> None:

@@ -33,9 +33,9 @@ class _Quiet(WSGIRequestHandler):
 class ObjectStore:
     """A bucket, its requests, and which of them fail.
 
-    ``fail`` returns, for a request's number, method and path, how it fails: ``refused`` (503), ``dropped``
-    (the connection ends), ``lost`` (it is done, and answered by 503), ``late`` (done, and answered when
-    ``patience`` is set); ``None`` for a request that does not.
+    ``fail`` returns, for a request's number, method and path, how it fails: ``refused`` (503),
+    ``dropped`` (the connection ends), ``lost`` (it is done, and answered by 503), ``late`` (done,
+    and answered when ``patience`` is set); ``None`` for a request that does not.
     """
 
     def __init__(self, host: str = "127.0.0.1") -> None:

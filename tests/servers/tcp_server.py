@@ -7,7 +7,10 @@ from types import SimpleNamespace
 
 @asynccontextmanager
 async def tcp_server(serve, ssl=None):
-    """Serve each connection with ``await serve(reader, writer)``; yields port and connection count."""
+    """Serve each connection with ``await serve(reader, writer)``.
+
+    Yields port and connection count.
+    """
     tasks = set()
     served = SimpleNamespace(port=0, connections=0)
 

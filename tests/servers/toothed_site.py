@@ -4,8 +4,8 @@
         site.at("redirect-loop"), site.at("status", code=403)   # addresses under a mapped host name
         site.hits("/teeth/slow-body")
 
-Pages contain ``FACT`` as soon as they contain any text, and ``BEHIND`` once the tooth is overcome. Everything
-that waits ends with the server.
+Pages contain ``FACT`` as soon as they contain any text, and ``BEHIND`` once the tooth is overcome.
+Everything that waits ends with the server.
 """
 
 import gzip
@@ -73,7 +73,10 @@ HALF = _html(f"<p>{FACT}</p>" + "<p>Padding.</p>" * 200)[:-14]
 
 
 def items(site: ToothedSite, request: Request) -> Reply:
-    """Answer with the boats ``?from`` to ``?to`` as JSON; the sixtieth is what is behind the tooth."""
+    """Answer with the boats ``?from`` to ``?to`` as JSON.
+
+    The sixtieth is what is behind the tooth.
+    """
     site.pause(0.05)
     first, last = int(request.query["from"]), int(request.query["to"])
     boats = [

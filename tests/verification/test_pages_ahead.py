@@ -24,7 +24,10 @@ class Workshop:
 
 
 async def test_the_next_pages_are_begun_and_no_more():
-    """Each once, however often its turn comes; not the one that is checked, and none at all in sequence."""
+    """Each once, however often its turn comes.
+
+    Not the one that is checked, and none at all in sequence.
+    """
     workshop = Workshop()
     async with pages_ahead(workshop.prepare, "abcdef", 3) as reach:
         for number, expected in (

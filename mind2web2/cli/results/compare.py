@@ -8,16 +8,13 @@ from dataclasses import asdict
 from pathlib import Path
 
 from mind2web2.analysis.comparison import ranking
-from mind2web2.analysis.corrections import CorrectionRoots
+from mind2web2.analysis.corrections import CorrectionRoots, corrected_pairs
 from mind2web2.analysis.judge_checks import failed_check
 from mind2web2.analysis.judgings import Judging, leaf_flips
 from mind2web2.cli.console import line, plain_console
 from mind2web2.cli.results.chosen import check_record, chosen_tasks
 from mind2web2.cli.results.comparison_tables import print_ranking, print_verdict
-from mind2web2.cli.results.corrections import (
-    corrected_pairs,
-    pair_lines,
-)
+from mind2web2.cli.results.corrections import pair_lines
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.errors import UsageError
 from mind2web2.results.shard_states import shard_caution

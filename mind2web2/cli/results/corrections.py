@@ -1,23 +1,17 @@
-"""Raw and corrected scores side by side, for ``audit``, ``metrics`` and ``compare --corrected``."""
+"""Raw and corrected scores side by side, for ``audit``, ``metrics``, ``compare`` and ``rejudge``."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Iterator
 
 from mind2web2.analysis.corrections import (
     CorrectedPair,
     CorrectionFigures,
-    CorrectionRoots,
     Ends,
-    NoCorrection,
-    corrected_pair,
-    correction_of,
 )
-from mind2web2.errors import UsageError
+from mind2web2.analysis.strong_sample import NoSampleFigures, SampleFigures
 from mind2web2.statistics.paired import Estimate
-from mind2web2.utils.text import counted, percent, points
+from mind2web2.utils.text import counted, percent, percent_within, points
 
 
 def correction_lines(found: CorrectionFigures) -> Iterator[str]:
@@ -50,33 +44,6 @@ def correction_lines(found: CorrectionFigures) -> Iterator[str]:
             f"If one label in twenty is wrong, the corrected score is about {wrong}. The "
             "intervals do not include this."
         )
-
-
-def corrected_pairs(
-    roots: CorrectionRoots, folders: Mapping[str, Path], tasks: Collection[str]
-) -> list[CorrectedPair]:
-    """Return the corrected comparison of the first agent with each other one.
-
-    Args:
-        roots: of the command; each agent has results of its own folder.
-
-    Raises:
-        UsageError: an agent has neither labels nor a strong judge's sample that correct its score.
-    """
-    found = {}
-    for name, folder in folders.items():
-        one = correction_of(replace(roots, eval_results=folder.parent), folder.name, tasks)
-        if one is None:
-            raise UsageError(
-                f"--corrected: {name} has no labels and no sample by a strong judge at these tasks; make "
-                f"some with: mind2web2 view {folder.name} --audit YOUR_NAME, or mind2web2 rejudge "
-                f"{folder.name} --judge_model STRONG --sample 60"
-            )
-        if isinstance(one, NoCorrection):
-            raise UsageError(f"--corrected: {name} is not corrected by {one.by}: {one.reason}")
-        found[name] = one
-    first, *others = found
-    return [corrected_pair((first, name), found[first], found[name]) for name in others]
 
 
 def pair_lines(pair: CorrectedPair) -> Iterator[str]:
@@ -123,3 +90,43 @@ def _rate(found: Estimate) -> str:
     if found.low is None or found.high is None:
         return points(found.value)
     return f"{points(found.value)} ({100 * found.low:+.0f} to {100 * found.high:+.0f})"
+
+
+def sample_lines(agent: str, found: SampleFigures | NoSampleFigures) -> Iterator[str]:
+    """Yield the figures, one line each."""
+    if found.without_result:
+        failed = counted(found.without_result, "answer")
+        yield (
+            f"{agent}: {found.judge} failed on {failed} of the sample. The rest is not a random "
+            "choice, so it does not correct the score. The same command asks for the failed ones "
+            "again."
+        )
+    if isinstance(found, NoSampleFigures):
+        yield f"{agent}: no corrected score: {found.reason}."
+        return
+    corrected = found.correction
+    for text in correction_lines(corrected):
+        yield f"{agent}: {text}"
+    yield (
+        f"{agent}: {found.judge} judged {corrected.sampled} of {counted(corrected.of, 'answer')}"
+        f"{_price(found)}; weight of the results' judge {corrected.weight_of_judge:.2f}."
+    )
+    if found.more_wanted:
+        yield (
+            f"{agent}: for an interval of {100 * found.target:g} points to either side, judge "
+            f"{counted(found.more_wanted, 'more answer')}."
+        )
+    yield (
+        f"{agent}: according to {found.judge}, {_share(found.wrong_passes)} of the passes are "
+        f"wrong, and {_share(found.wrong_failures)} of the failures."
+    )
+
+
+def _price(found: SampleFigures) -> str:
+    if found.cost_usd is None:
+        return ""
+    return f" for ${found.cost_usd:.2f} instead of about ${found.cost_of_all_usd:.2f} for all"
+
+
+def _share(found: Estimate) -> str:
+    return percent_within(found.value, found.low, found.high)

@@ -57,7 +57,10 @@ def run_export(options: argparse.Namespace) -> int:
 
 
 def _options_for(judge: JudgeIdentity, judges: Sequence[JudgeIdentity]) -> list[str]:
-    """Return the options that select one of several judges of a file; none where it is the only one."""
+    """Return the options that select one of several judges of a file.
+
+    None where it is the only one.
+    """
     if len(judges) == 1:
         return []
     words = ["--judge_model", judge.model]

@@ -18,8 +18,8 @@ _FIGURES = ("avg_score", "success_rate", "num_tasks", "num_runs")
 def junit_suite(root: Path, agent: ReportedAgent) -> JUnitSuite:
     """Return the test suite of an agent.
 
-    An answer below score 1 is a failure with the claim of its first failed leaf; one without a score is an
-    error with the reason.
+    An answer below score 1 is a failure with the claim of its first failed leaf; one without a
+    score is an error with the reason.
     """
     summary = agent.report.summary
     properties = {name: getattr(summary, name) for name in _FIGURES}

@@ -26,13 +26,7 @@ from mind2web2.analysis.judgings import (
     ranking_check,
     repeatability,
 )
-from mind2web2.cli.console import line, plain_console
-from mind2web2.cli.estimate import print_estimate
-from mind2web2.cli.evaluate import prepare_settings
-from mind2web2.cli.evaluate_run import run_evaluation
-from mind2web2.cli.options import given_settings
-from mind2web2.cli.results.chosen import check_record
-from mind2web2.cli.results.strong_sample import (
+from mind2web2.analysis.strong_sample import (
     AUTO,
     TARGET,
     NoSampleFigures,
@@ -41,9 +35,15 @@ from mind2web2.cli.results.strong_sample import (
     StrongSample,
     judge_sample,
     sample_figures,
-    sample_lines,
     strong_sample,
 )
+from mind2web2.cli.console import line, plain_console
+from mind2web2.cli.estimate import print_estimate
+from mind2web2.cli.evaluate import prepare_settings
+from mind2web2.cli.evaluate_run import run_evaluation
+from mind2web2.cli.options import given_settings
+from mind2web2.cli.results.chosen import check_record
+from mind2web2.cli.results.corrections import sample_lines
 from mind2web2.cli.settings_file import paths_of, with_file
 from mind2web2.errors import UsageError
 from mind2web2.llm_client.settings import endpoint_of

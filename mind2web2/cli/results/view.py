@@ -134,7 +134,10 @@ def _catalog(
     tasks: Sequence[str],
     correctors: tuple[Path, Path],
 ) -> Catalog:
-    """Return the results to show; the last paths have the labels and the samples by a strong judge."""
+    """Return the results to show.
+
+    The last paths have the labels and the samples by a strong judge.
+    """
     agents = [check_name("agent", name.rstrip("/")) for name in named]
     paths = paths_of(settings, *agents)
     catalog = Catalog(

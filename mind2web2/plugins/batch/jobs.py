@@ -1,7 +1,8 @@
 """A judge behind batch jobs: questions are collected, sent together and waited for, also across runs.
 
-A question waits for its reply up to a day. When all scripts wait for replies, the questions of their passes
-are one job. A question whose page takes longer to capture goes with another job at the same time.
+A question waits for its reply up to a day. When all scripts wait for replies, the questions of
+their passes are one job. A question whose page takes longer to capture goes with another job at the
+same time.
 """
 
 from __future__ import annotations
@@ -60,7 +61,10 @@ _MAX_ROUNDS = 4
 
 
 class TokensWaitingError(RequestFailedError):
-    """A job was refused since too many tokens are waiting; a smaller or a later one may be accepted."""
+    """A job was refused since too many tokens are waiting.
+
+    A smaller or a later one may be accepted.
+    """
 
 
 @dataclass(eq=False)

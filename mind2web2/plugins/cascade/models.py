@@ -15,9 +15,10 @@ class JudgeCascade:
 
     Args:
         first: the cheap model, asked first.
-        strong: the model that decides where votes of the first differ or a gate fails, and that extracts.
-        server: address of the first model's server, or a file that lists several; ``None`` for the server of
-            the strong one.
+        strong: the model that decides where votes of the first differ or a gate fails, and that
+            extracts.
+        server: address of the first model's server, or a file that lists several; ``None`` for the
+            server of the strong one.
     """
 
     first: str

@@ -52,7 +52,10 @@ class Address:
 
 
 def addresses_in(text: str) -> list[Address]:
-    """Return the addresses of a text in order; those within the name of a link count as its name."""
+    """Return the addresses of a text in order.
+
+    Those within the name of a link count as its name.
+    """
     links = [*_anchors(text), *_links(text), *_reference_links(text)]
     links = _outermost(links)
     rest = _blank_out(text, links)

@@ -30,8 +30,8 @@ class CheckedReport(BaseModel):
 
     Args:
         invented: addresses whose host has never resolved.
-        contaminated: sources about a benchmark (docs/trust.md); ``precision_without`` is the citation
-            precision of the claims that rest on none of them.
+        contaminated: sources about a benchmark (docs/trust.md); ``precision_without`` is the
+            citation precision of the claims that rest on none of them.
         retracted: sources whose page says that the work was retracted.
     """
 

@@ -1,4 +1,7 @@
-"""The rubric of a report: a leaf for each claim and page; it runs in the process of the eval script."""
+"""The rubric of a report: a leaf for each claim and page.
+
+It runs in the process of the eval script.
+"""
 
 from __future__ import annotations
 

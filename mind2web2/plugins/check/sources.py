@@ -49,7 +49,8 @@ class SourcePage:
     """A source as it was found.
 
     Args:
-        problem: why it could not be read, in words that begin with ``dead``, ``walled`` or ``invented``.
+        problem: why it could not be read, in words that begin with ``dead``, ``walled`` or
+            ``invented``.
         read_at: the address whose page was read.
         is_stand_in: an archive's copy, an open copy or a DOI's landing page was read.
         content: a digest; equal for sources that have the same page.
@@ -76,7 +77,8 @@ class Capturing:
     Args:
         archive_url: an archive with the Internet Archive's availability API.
         uses_archive: its copy is read where a page is unavailable or walled.
-        email: for Unpaywall, which is asked for open copies of papers; empty if it is not to be asked.
+        email: for Unpaywall, which is asked for open copies of papers; empty if it is not to be
+            asked.
         doi_url: leads to the landing page of each DOI.
         unpaywall_url: says where an open copy of a DOI's paper is.
     """
@@ -101,7 +103,8 @@ class Capturing:
         """Capture what is not stored yet.
 
         Args:
-            moment: the report's date; an archive's copy of that time is preferred to the page of today.
+            moment: the report's date; an archive's copy of that time is preferred to the page of
+                today.
         """
         addresses = list(dict.fromkeys(map(page_address, sources)))
         if moment is not None:

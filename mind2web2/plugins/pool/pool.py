@@ -1,7 +1,8 @@
 """A pool of servers that serve one model: each request goes to the one that will answer it first.
 
-Each server has a rate limiter of its own, which also stops its requests while it is down, and probes it.
-Learned capabilities (images, forms of structured output) belong to the pool, as all serve the same model.
+Each server has a rate limiter of its own, which also stops its requests while it is down, and
+probes it. Learned capabilities (images, forms of structured output) belong to the pool, as all
+serve the same model.
 """
 
 from __future__ import annotations
@@ -378,7 +379,10 @@ class _PoolAttempts(Attempts):
         self._route = route
 
     async def send(self, request: Callable[[], Awaitable[Completion]]) -> Completion:
-        """Return the completion; the last ``RequestFailedError`` is raised when no server gives one."""
+        """Return the completion.
+
+        The last ``RequestFailedError`` is raised when no server gives one.
+        """
         for _ in range(self._route.others - 1):
             try:
                 return await self._send_once(request)

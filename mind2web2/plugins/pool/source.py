@@ -44,7 +44,8 @@ class ServerList(Servers):
     """The file that lists a pool's servers, or their base URLs.
 
     Args:
-        model: the judge model; by default the one that the file names, ``None`` where it names none.
+        model: the judge model; by default the one that the file names, ``None`` where it names
+            none.
         aliases: pairs of names that mean the same model.
         servers: as they are listed now.
 
@@ -91,7 +92,8 @@ class ServerList(Servers):
         """Return the servers as they are listed now.
 
         Raises:
-            UsageError: the file cannot be read, or names a server wrongly, or servers of different models.
+            UsageError: the file cannot be read, or names a server wrongly, or servers of different
+                models.
         """
         for url in self.base_urls:
             check_address(url, ADDRESS_GIVEN)

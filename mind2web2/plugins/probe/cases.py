@@ -58,7 +58,8 @@ class PassedClaims:
 
     Args:
         quoted: those that passed by a quotation from the page's text.
-        others: how many others there are: a screenshot or the address decided, or the judge quoted nothing.
+        others: how many others there are: a screenshot or the address decided, or the judge quoted
+            nothing.
     """
 
     quoted: list[PassedClaim]

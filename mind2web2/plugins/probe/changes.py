@@ -30,5 +30,8 @@ _MAKERS: Mapping[Kind, _Maker] = {
 
 
 def change_page(page: JudgedPage, kind: Kind, random: Random) -> Change | Discarded | None:
-    """Change all places of a page that support the claim; ``None`` if the kind does not apply to it."""
+    """Change all places of a page that support the claim.
+
+    ``None`` if the kind does not apply to it.
+    """
     return _MAKERS[kind](page, random)

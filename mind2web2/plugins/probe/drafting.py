@@ -32,8 +32,9 @@ class Probe:
 class Draft:
     """The probes that were made so far, in the order in which they are asked.
 
-    Each claim has one probe, then each has a second one, and so on. A probe is of the kind that is the rarest
-    so far. A small sample therefore reads few pages, and a larger one begins with the same probes.
+    Each claim has one probe, then each has a second one, and so on. A probe is of the kind that is
+    the rarest so far. A small sample therefore reads few pages, and a larger one begins with the
+    same probes.
 
     Args:
         seed: another seed makes other probes.

@@ -64,7 +64,8 @@ class JudgedPage:
     def _candidates(self) -> Iterator[Sentence]:
         """Yield the sentences that are quoted, or have one of the claim's longest words.
 
-        A sentence with most of the claim's words lacks few of them, so it has one of any larger selection.
+        A sentence with most of the claim's words lacks few of them, so it has one of any larger
+        selection.
         """
         most_missing = int(len(self.claim_words) * (1 - SAME_SUBJECT))
         longest = sorted(self.claim_words, key=len)[-most_missing - 1 :]
@@ -98,7 +99,10 @@ class JudgedPage:
 
 @lru_cache(maxsize=16)
 def sentences(text: str) -> tuple[Sentence, ...]:
-    """Return the sentences of a text; a line break ends a sentence, as tables and lists have no periods."""
+    """Return the sentences of a text.
+
+    A line break ends a sentence, as tables and lists have no periods.
+    """
     found: list[Sentence] = []
     start = 0
     for gap in _SENTENCE_BREAK.finditer(text):
@@ -111,7 +115,10 @@ def sentences(text: str) -> tuple[Sentence, ...]:
 
 
 def content_words(text: str) -> frozenset[str]:
-    """Return the words that carry a text's meaning, in lower case; of Chinese and Japanese, the signs."""
+    """Return the words that carry a text's meaning, in lower case.
+
+    Of Chinese and Japanese, the signs.
+    """
     words = (match[0].casefold() for match in _WORD.finditer(text))
     return frozenset(word for word in words if word not in _STOP_WORDS)
 

@@ -48,8 +48,8 @@ def change_negation(page: JudgedPage, random: Random) -> Change | Discarded | No
 def _negation(page: JudgedPage, sentence: Sentence) -> Edit | None:
     """Return the edit that negates what a sentence says about the claim, ``None`` if it is not clear how.
 
-    The one auxiliary verb stands before a word of the claim, unlike that in "holds 9 litres when it is full",
-    and before the claimed fact, unlike that in "born in 1954, is a chemist".
+    The one auxiliary verb stands before a word of the claim, unlike that in "holds 9 litres when it
+    is full", and before the claimed fact, unlike that in "born in 1954, is a chemist".
     """
     matches = list(_AUXILIARY.finditer(page.text, sentence.start, sentence.end))
     if len(matches) != 1:
@@ -69,8 +69,8 @@ def _negation(page: JudgedPage, sentence: Sentence) -> Edit | None:
 def _may_support(page: JudgedPage, sentence: Sentence) -> bool:
     """Tell whether a sentence may say what the claim says.
 
-    A heading does not, nor does a sentence about a sibling. Others have a number or date of the claim. If
-    the claim has none, they have nearly all its words.
+    A heading does not, nor does a sentence about a sibling. Others have a number or date of the
+    claim. If the claim has none, they have nearly all its words.
     """
     text = page.text[sentence.start : sentence.end]
     if text.startswith("#") or _is_of_sibling(page, text):

@@ -24,8 +24,8 @@ from mind2web2.scripts.isolation.processes import (
 from mind2web2.scripts.isolation.rpc import Message, decode, encode, encode_value
 from mind2web2.scripts.isolation.worker import HomeJob
 
-# For the fork server to load the package, and for the script. One that takes longer is loaded by each
-# pass, within the limits of the answer.
+# For the fork server to load the package, and for the script. One that takes longer is loaded by
+# each pass, within the limits of the answer.
 _LOAD_TIMEOUT_S = 100.0
 # A script may keep the time, or the environment, at which it was loaded.
 _LONGEST_USE_S = 600.0

@@ -24,8 +24,8 @@ from mind2web2.verification.stand_ins import has_mark
 # How far a script goes on with stand-ins for replies that are not known yet: it may pass them on,
 # it may look into them, or it goes on as if every claim held.
 Ahead = Literal["nothing", "values", "gates"]
-# With ``gates``, a claim is asked behind so many undecided leaves: each may fail, and more would ask
-# too much for nothing (benchmarks/chain.py).
+# With ``gates``, a claim is asked behind so many undecided leaves: each may fail, and more would
+# ask too much for nothing (benchmarks/chain.py).
 MAX_OPEN_GATES = 3
 # By the clock of a pass, which costs no time: what a script does beside its questions goes on
 # meanwhile.
@@ -79,7 +79,8 @@ class PassQuestions:
         waits: the run has all replies at hand: there are no stand-ins.
 
     Attributes:
-        ends_at_stand_ins: the script would look at an object in the place of a verdict or a template.
+        ends_at_stand_ins: the script would look at an object in the place of a verdict or a
+            template.
     """
 
     def __init__(
@@ -188,7 +189,8 @@ def asked(
     """Return a question, and its text.
 
     Args:
-        counts: how often each request of the script's own was made; each time it is another question.
+        counts: how often each request of the script's own was made; each time it is another
+            question.
     """
     text = encode_value(arguments)
     if name == "chat":

@@ -289,7 +289,10 @@ class RunAnswers:
         self._cache.page_library.forget(self._cache.task_cache)
 
     async def reply(self, question: Question, check: ReplyCheck | None) -> Reply | None:
-        """Return the reply to a question; ``None`` if it was not asked, as another one failed before."""
+        """Return the reply to a question.
+
+        ``None`` if it was not asked, as another one failed before.
+        """
         cache = self._cache
         settings = self._run.settings
         service = self._asked[question.key] = RunService(

@@ -33,7 +33,8 @@ FOUND = {"quote": "deep and cold"}
 class TwoJudges:
     """Replies of two models: the strong one supports every claim.
 
-    The cheap one passes *sure* and *sound_gate*, fails *failed* and *gate*, and votes both ways on *split*.
+    The cheap one passes *sure* and *sound_gate*, fails *failed* and *gate*, and votes both ways on
+    *split*.
     """
 
     def __init__(self):
@@ -152,7 +153,10 @@ return evaluator.get_summary()
 
 
 def test_the_first_judge_may_be_on_another_server(project):
-    """An address behind ``@``; the strong one's key does not go there unless it is in the environment."""
+    """An address behind ``@``.
+
+    The strong one's key does not go there unless it is in the environment.
+    """
     judges = TwoJudges()
     with JudgeServer(reply=judges) as strong, JudgeServer(reply=judges) as cheap:
         judged(strong, cascade=f"{CHEAP}@{cheap.base_url},{STRONG}")
@@ -181,7 +185,10 @@ def test_a_replay_answers_for_both(project):
 
 
 def test_both_judges_share_the_budget(project):
-    """Each has its own price, and nothing more is asked when the dollars are spent; then it continues."""
+    """Each has its own price, and nothing more is asked when the dollars are spent.
+
+    Then it continues.
+    """
     judges = TwoJudges()
     with JudgeServer(reply=judges) as server:
         words = ("--judge_base_url", server.base_url, "--ahead", "nothing")

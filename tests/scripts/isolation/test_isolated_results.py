@@ -93,7 +93,10 @@ return evaluator.get_summary()
 
 @dataclass
 class SeededJudge:
-    """Decides by seed and question, after a random number of the loop's turns; keeps what it was asked."""
+    """Decides by seed and question, after a random number of the loop's turns.
+
+    Keeps what it was asked.
+    """
 
     seed: int
     failing: str | None = None
@@ -326,7 +329,10 @@ async def test_a_script_may_bring_a_cache_of_its_own(tmp_path):
 
 @pytest.mark.parametrize("body", ["", "except Exception: pass", "except BaseException: pass"])
 async def test_a_judge_that_fails_leaves_no_result(tmp_path, body):
-    """Whatever the script makes of it; what was asked before is kept, and nothing is asked afterwards."""
+    """Whatever the script makes of it.
+
+    What was asked before is kept, and nothing is asked afterwards.
+    """
     reasons = []
     for where in PLACES:
         project = Project(tmp_path / where.__name__)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,14 +19,13 @@ from mind2web2.analysis.corrections import (
     read_sample,
 )
 from mind2web2.analysis.sample_basis import AnswerName, SampledFrom
-from mind2web2.cli.results.corrections import correction_lines
 from mind2web2.errors import UsageError
 from mind2web2.results.answers import TaskWork
 from mind2web2.results.known_answers import agent_answers
 from mind2web2.statistics.agreement import figures_of
 from mind2web2.statistics.paired import Estimate
 from mind2web2.statistics.sampled_answers import sampling_order
-from mind2web2.utils.text import counted, percent_within
+from mind2web2.utils.text import counted
 
 AUTO = "auto"
 TARGET = 0.02
@@ -312,43 +311,3 @@ def sample_figures(sample: StrongSample, judged: JudgedSample) -> Figures:
         wrong_failures=figures.wrong_failures,
         without_result=judged.failed,
     )
-
-
-def sample_lines(agent: str, found: Figures) -> Iterator[str]:
-    """Yield the figures, one line each."""
-    if found.without_result:
-        failed = counted(found.without_result, "answer")
-        yield (
-            f"{agent}: {found.judge} failed on {failed} of the sample. The rest is not a random "
-            "choice, so it does not correct the score. The same command asks for the failed ones "
-            "again."
-        )
-    if isinstance(found, NoSampleFigures):
-        yield f"{agent}: no corrected score: {found.reason}."
-        return
-    corrected = found.correction
-    for text in correction_lines(corrected):
-        yield f"{agent}: {text}"
-    yield (
-        f"{agent}: {found.judge} judged {corrected.sampled} of {counted(corrected.of, 'answer')}"
-        f"{_price(found)}; weight of the results' judge {corrected.weight_of_judge:.2f}."
-    )
-    if found.more_wanted:
-        yield (
-            f"{agent}: for an interval of {100 * found.target:g} points to either side, judge "
-            f"{counted(found.more_wanted, 'more answer')}."
-        )
-    yield (
-        f"{agent}: according to {found.judge}, {_share(found.wrong_passes)} of the passes are "
-        f"wrong, and {_share(found.wrong_failures)} of the failures."
-    )
-
-
-def _price(found: SampleFigures) -> str:
-    if found.cost_usd is None:
-        return ""
-    return f" for ${found.cost_usd:.2f} instead of about ${found.cost_of_all_usd:.2f} for all"
-
-
-def _share(found: Estimate) -> str:
-    return percent_within(found.value, found.low, found.high)

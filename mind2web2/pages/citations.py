@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Protocol, TypedDict
@@ -168,6 +167,3 @@ def listed_urls(path: Path) -> list[str]:
             f"{path} is damaged: delete it, and the next caching run writes a new one"
         ) from error
     return list(dict.fromkeys(url for url in urls if isinstance(url, str)))
-
-
-log = logging.getLogger(__name__)

@@ -151,8 +151,15 @@ def tree_of(module: str) -> ast.Module:
 
 
 def is_command(module: str) -> bool:
-    """Return whether a module belongs to the commands, which load what they run when they run."""
-    return module.split(".")[1:2] == ["cli"]
+    """Return whether a module belongs to the commands, or is run by the parser of a plugin's."""
+    return module.split(".")[1:2] == ["cli"] or module in run_by_plugins()
+
+
+@cache
+def run_by_plugins() -> frozenset[str]:
+    """Return the modules that the parsers of plugins' commands name."""
+    parsers = [module for module in MODULES if is_of_plugin(module)]
+    return frozenset().union(*map(loaded_by_name, parsers))
 
 
 def functions_of(tree: ast.AST) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:

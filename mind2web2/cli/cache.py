@@ -29,9 +29,9 @@ from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatReply, Usage
 from mind2web2.llm_client.prices import total_price_usd
 from mind2web2.pages.archive import DEFAULT_ARCHIVE_URL, Archive
-from mind2web2.pages.citations import FOLDER_NAME, AskForUrls, LinkJudge, judged_urls
 from mind2web2.pages.cited_pages import AgentCache, CitedPage, TaskPages
 from mind2web2.pages.crawl import CrawlProgress, crawl, find_citations
+from mind2web2.pages.link_judge import FOLDER_NAME, AskForUrls, LinkJudge, judged_urls
 from mind2web2.pages.other_agents import PagesOfOthers
 from mind2web2.results.answers import (
     AnswerFile,

@@ -11,10 +11,10 @@ from mind2web2.capture.browser_manager import BatchBrowserManager
 from mind2web2.cli.cache import answer_texts
 from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.errors import UsageError
-from mind2web2.pages.citations import FOLDER_NAME, LinkJudge
 from mind2web2.pages.cited_pages import AgentCache
 from mind2web2.pages.crawl import CrawlProgress, find_citations
 from mind2web2.pages.importing import ImportOutcome, import_file
+from mind2web2.pages.link_judge import FOLDER_NAME, LinkJudge
 from mind2web2.results.answers import (
     select_answers,
 )

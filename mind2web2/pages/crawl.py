@@ -17,11 +17,9 @@ from mind2web2.capture.models import CapturedPage, CaptureRecord, PageCapturer, 
 from mind2web2.errors import DocumentError
 from mind2web2.pages.archive import Archive
 from mind2web2.pages.cache import CacheFileSys
-from mind2web2.pages.citations import (
-    LinkJudge,
-    addresses_to_open,
-)
+from mind2web2.pages.citations import addresses_to_open
 from mind2web2.pages.cited_pages import AgentCache, Choice, TaskCitations, TaskPages, is_older
+from mind2web2.pages.link_judge import LinkJudge
 from mind2web2.pages.other_agents import PagesOfOthers, copy_from_agent
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.aio import all_or_first_error

@@ -44,8 +44,7 @@ def test_a_script_without_end_is_named_with_the_option(tmp_path, monkeypatch, na
     assert "lake" in outcome.stdout
 
 
-@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
-def test_a_rehearsal_that_is_stopped_leaves_no_process_behind(tmp_path, end):
+def test_a_rehearsal_that_is_stopped_leaves_no_process_behind(tmp_path):
     """Its worker processes end with it, whatever their scripts do."""
     os.mkfifo(tmp_path / "started")
     text = f"{HEAD}    with open('{tmp_path}/started', 'w') as file:\n"
@@ -60,7 +59,7 @@ def test_a_rehearsal_that_is_stopped_leaves_no_process_behind(tmp_path, end):
         text=True,
     ) as process:
         worker = (tmp_path / "started").read_text(encoding="utf-8")
-        process.send_signal(end)
+        process.send_signal(signal.SIGTERM)
         stdout, stderr = process.communicate(timeout=60)
     wait_for_end([worker])
     assert (process.returncode, stdout) == (130, "")

@@ -104,12 +104,6 @@ SIDE = "images have at most 1000 pixels a side, as this judge takes them"
             1,
         ),
         (takes(0, "judge-1 is not a multimodal model"), [], (0, NONE_SHOWN), 1),
-        (
-            takes(0, "image input is not supported - hint: provide the mmproj", 500),
-            [],
-            (0, NONE_SHOWN),
-            1,
-        ),
         (wants_strings, [], (0, NONE_SHOWN), 15),
         (
             takes_side(1000, "image dimensions exceed max allowed size: 1000 pixels"),

@@ -19,7 +19,7 @@ from faults.example import (
 )
 from faults.figures import Figures, together
 from faults.hurried_loop import HurriedLoop
-from faults.schedules import Schedule, TwiceAtMost, schedule_of
+from faults.schedules import Schedule, schedule_of
 from faults.traces import Traces, read_traces
 from servers.faulty_judge import FaultyJudge, Visit, no_faults
 from servers.recorded_replies import RecordedReplies
@@ -84,31 +84,6 @@ async def _run(seeds: range) -> Figures:
         bench = Bench(judge, await undisturbed_trees(Path(folder), library), library)
         figures = [await disturbed(schedule_of(seed), bench) for seed in seeds]
     return together("judge faults", figures)
-
-
-def check_first_run(runner: asyncio.Runner, seed: int) -> None:
-    """Run the example with a tenth of the replies faulty, and see every answer scored as it should be."""
-    runner.run(_check_first_run(seed))
-
-
-async def _check_first_run(seed: int) -> None:
-    library = PageLibrary()
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        FaultyJudge(RecordedReplies()) as judge,
-    ):
-        trees = await undisturbed_trees(Path(folder, "undisturbed"), library)
-        visit = judge.expect(f"tenth-{seed}", TwiceAtMost(seed))
-        loop = asyncio.get_running_loop()
-        assert isinstance(loop, HurriedLoop)
-        bench = Bench(judge, trees, library)
-        with loop.hurried(_HURRY):
-            ended = await bench.evaluate(f"tenth-{seed}", Path(folder), Manner())
-        left = read_traces(Path(folder))
-    if left.reasons or _wrong(left, trees) or len(left.trees) != len(trees):
-        raise AssertionError(f"seed {seed}: {ended or left.reasons or 'other trees'}")
-    if not 0.05 < visit.faults.total() / visit.requests < 0.2:
-        raise AssertionError(f"{visit.faults.total()} of {visit.requests} replies were faulty")
 
 
 async def disturbed(schedule: Schedule, bench: Bench) -> Figures:

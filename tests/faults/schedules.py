@@ -60,25 +60,6 @@ class Schedule:
         return random.Random(f"{self.seed} whim {question}").randrange(_TURNS)
 
 
-@dataclass(frozen=True)
-class TwiceAtMost:
-    """A tenth of the replies faulty in any way that may pass, and of those to one question two at most.
-
-    The second fault mostly comes right after the first, and a question is declined once at most.
-    """
-
-    seed: int
-
-    def __call__(self, _number: int, question: Question, asked_before: int) -> Fault | None:
-        """Return what a request meets."""
-        chance = random.Random(f"{self.seed} {question}")
-        first = int(chance.expovariate(0.1))
-        faults = {first: chance.choice(_ORDINARY), first + 1: chance.choice(_ORDINARY)}
-        if chance.random() < 0.5 or DECLINES.issuperset(faults.values()):
-            del faults[first + 1]
-        return faults.get(asked_before)
-
-
 def schedule_of(seed: int) -> Schedule:
     """Return the schedule of a seed."""
     chance = random.Random(seed)

@@ -1,12 +1,10 @@
 """A judge that misbehaves in every way, request by request and run by run."""
 
-import asyncio
 from dataclasses import replace
 
 import pytest
 from faults import judge_faults, report
 from faults.figures import Figures, together
-from faults.hurried_loop import HurriedLoop
 from faults.schedules import schedule_of
 from servers.faulty_judge import FaultyJudge
 from servers.faulty_replies import DECLINES, FINAL, HANGS, HARMLESS, TOO_FAST, Fault
@@ -206,12 +204,6 @@ def test_faults_leave_scores_right_or_absent():
     # Some schedules go too far for an answer, others do not.
     assert 0 < figures.without_result < figures.answers
     assert len(figures.recovery_s) == figures.disturbances == SCHEDULES
-
-
-def test_a_tenth_of_faulty_replies_costs_no_answer():
-    """All answers are scored in the first run, whatever goes wrong, as long as it does so twice at most."""
-    with asyncio.Runner(loop_factory=HurriedLoop) as runner:
-        judge_faults.check_first_run(runner, seed=0)
 
 
 def test_the_report_names_what_went_wrong(capsys):

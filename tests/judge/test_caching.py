@@ -218,7 +218,7 @@ class SharedElsewhere(JudgmentStore):
         self._theirs = theirs
 
     @contextlib.asynccontextmanager
-    async def claimed(self, key, endpoint):
+    async def hold_question(self, key, endpoint):
         """Yield the other machine's judgment."""
         yield self._theirs.model_copy(update={"key": key, "endpoint": endpoint})
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mind2web2.llm_client.provider import is_reasoning_model
+from mind2web2.llm_client.capabilities import is_reasoning_model
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from projects import read_json
 
 from mind2web2.capture.models import CapturedPage, CaptureRecord, Trouble
 from mind2web2.errors import MachineError
-from mind2web2.pages.citations import LinkJudge
 from mind2web2.pages.cited_pages import AgentCache, TaskCitations
 from mind2web2.pages.crawl import CrawlProgress, crawl, find_citations
+from mind2web2.pages.link_judge import LinkJudge
 from mind2web2.pages.other_agents import PagesOfOthers
 
 A, B, C = "https://a.example/1", "https://b.example/2", "https://c.example/3"

@@ -19,7 +19,8 @@ from mind2web2.errors import (
     JudgeUnavailableError,
 )
 from mind2web2.llm_client.retries import RetryPolicy
-from mind2web2.pages.citations import cited_urls, judged_urls, one_spelling_each
+from mind2web2.pages.citations import cited_urls, one_spelling_each
+from mind2web2.pages.link_judge import judged_urls
 from mind2web2.urls.markdown import URLs
 from mind2web2.urls.parts import lookup_key, storage_key
 

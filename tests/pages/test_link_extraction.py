@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from mind2web2.errors import JudgeOutputError, JudgeRequestError, JudgeUnavailableError
-from mind2web2.pages.citations import LinkJudge
+from mind2web2.pages.link_judge import LinkJudge
 
 URLS = ["https://example.com/ä"]
 

@@ -162,7 +162,7 @@ async def test_requests_without_reported_tokens_are_counted(faults, tokens, unto
     console = Console(file=io.StringIO(), width=200)
     print_usage(console, run.usage)
     assert (
-        "the server did not report the tokens of 1 request " in console.file.getvalue()
+        "the server did not report the tokens of 1 request," in console.file.getvalue()
     ) is bool(untold)
 
 

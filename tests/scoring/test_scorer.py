@@ -578,7 +578,6 @@ async def test_a_judge_is_named_as_in_evaluate(project):
         ({"votes": 2}, {}, "votes is '2' is neither always nor an odd number"),
         ({"outage_wait_s": -1}, {}, "outage_wait_s: '-1' is not a positive number"),
         ({"extra_body": [1]}, {}, r"extra_body is \[1\]: give a dictionary"),
-        ({"first": "o4-mini"}, {}, "does not name two models"),
         ({}, {"max_cost": -1}, "max_cost: '-1' is not a positive number of dollars"),
         ({}, {"max_cost": math.nan}, "max_cost: 'nan' is not a positive number"),
         ({}, {"max_answers": 0}, "max_answers: '0' is not a whole number of at least"),

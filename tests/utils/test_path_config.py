@@ -74,7 +74,7 @@ def test_a_pinned_version_that_is_missing_names_the_others(tmp_path):
         eval_version="2026_01_01"
     )
     with pytest.raises(
-        UsageError, match=r"no eval version 2026_01_01 .*there is 2025_07_14, example"
+        UsageError, match=r"no eval version 2026_01_01 .*Found: 2025_07_14, example"
     ):
         paths.find_script("t")
 

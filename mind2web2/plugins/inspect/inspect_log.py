@@ -12,11 +12,11 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
 from mind2web2 import __version__
-from mind2web2.bridges.tables import AgentResults, AnswerRecord, LeafRecord, load_results
+from mind2web2.bridges.tables import AnswerRecord, answer_rows, leaf_records
 from mind2web2.errors import UsageError
 from mind2web2.plugins.inspect.inspect_texts import explain_leaves
 from mind2web2.results.result_file import ResultFile
-from mind2web2.results.stored_results import answer_dir, latest_results
+from mind2web2.results.stored_results import answer_dir, answer_results_dir, latest_result
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalResults, EvalSample
@@ -47,11 +47,11 @@ def write_inspect_log(path: Path, agent: str, eval_results_root: Path) -> int:
         )
     except ModuleNotFoundError as error:
         raise UsageError("Inspect is missing: run `pip install 'mind2web2[inspect]'`") from error
-    found = load_results(agent, eval_results_root)
-    samples = list(_samples(found, eval_results_root))
-    tasks = list(dict.fromkeys(record.task_id for record in found.answers))
-    created = max((record.created or "" for record in found.answers), default="")
-    judges = sorted({record.judge for record in found.answers if record.judge})
+    answers = list(answer_rows(agent, eval_results_root))
+    samples = [_sample(record, epoch, eval_results_root) for record, epoch in _with_epochs(answers)]
+    tasks = list(dict.fromkeys(record.task_id for record in answers))
+    created = max((record.created or "" for record in answers), default="")
+    judges = sorted({record.judge for record in answers if record.judge})
     log = EvalLog(
         status="success",
         eval=EvalSpec(
@@ -64,7 +64,7 @@ def write_inspect_log(path: Path, agent: str, eval_results_root: Path) -> int:
             metadata={"judges": judges},
             packages={"mind2web2": __version__},
         ),
-        results=_figures(found.answers),
+        results=_figures(answers),
         stats=EvalStats(),
         samples=samples,
     )
@@ -75,35 +75,29 @@ def write_inspect_log(path: Path, agent: str, eval_results_root: Path) -> int:
     return len(samples)
 
 
-def _samples(found: AgentResults, root: Path) -> Iterator[EvalSample]:
+def _sample(record: AnswerRecord, epoch: int, root: Path) -> EvalSample:
+    """Return an answer as a sample; its result is in memory for no longer than that takes."""
     from inspect_ai.log import EvalSample
     from inspect_ai.model import ChatMessageAssistant, ChatMessageUser, ModelOutput
 
-    stored = {
-        (task_id, name): loaded.content
-        for task_id, name, loaded in latest_results(root, found.agent)
-    }
-    leaves: defaultdict[tuple[str, str], list[LeafRecord]] = defaultdict(list)
-    for leaf in found.leaves:
-        leaves[leaf.task_id, leaf.answer_name].append(leaf)
-    for record, epoch in _with_epochs(found.answers):
-        key = (record.task_id, record.answer_name)
-        result = stored.get(key)
-        question = _question(result)
-        answer = _answer_text(root, record)
-        yield EvalSample(
-            id=record.task_id,
-            epoch=epoch,
-            input=question,
-            target="",
-            messages=[
-                ChatMessageUser(content=question),
-                ChatMessageAssistant(content=answer),
-            ],
-            output=ModelOutput.from_content(found.agent, answer),
-            scores={SCORER: _score(record, leaves[key], result)},
-            metadata={"task": record.task_id, "answer": record.answer_name},
-        )
+    folder = answer_results_dir(root, record.agent, record.task_id, record.answer_name)
+    found = latest_result(folder)
+    result = None if found is None else found.content
+    question = _question(result)
+    answer = _answer_text(root, record)
+    return EvalSample(
+        id=record.task_id,
+        epoch=epoch,
+        input=question,
+        target="",
+        messages=[
+            ChatMessageUser(content=question),
+            ChatMessageAssistant(content=answer),
+        ],
+        output=ModelOutput.from_content(record.agent, answer),
+        scores={SCORER: _score(record, result)},
+        metadata={"task": record.task_id, "answer": record.answer_name},
+    )
 
 
 def _with_epochs(
@@ -118,13 +112,14 @@ def _with_epochs(
         yield record, epoch
 
 
-def _score(record: AnswerRecord, leaves: Sequence[LeafRecord], result: ResultFile | None) -> Score:
+def _score(record: AnswerRecord, result: ResultFile | None) -> Score:
     from inspect_ai.scorer import Score
 
     if record.score is None or result is None:
         if record.score is not None:
             return Score(value=record.score, explanation=record.reason)
         return Score.unscored(reason="scoring_failed", explanation=record.reason)
+    leaves = leaf_records(record.agent, record.task_id, record.answer_name, result)
     metadata = {
         "leaves": [asdict(leaf) for leaf in leaves],
         "judge": record.judge,

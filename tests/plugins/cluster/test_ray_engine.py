@@ -30,7 +30,7 @@ from mind2web2.results.stored_results import latest_results
 
 ANSWERS, CHECKS = 8, 5
 # There are 80 requests, two for each check.
-KILLED_AFTER = 50
+KILLED_AFTER = 40
 ROOTS = {
     "answer_folder": "answers",
     "eval_scripts_root": "eval_scripts",
@@ -115,7 +115,7 @@ def test_a_node_that_dies_changes_no_result(
     def counted(body):
         if len(judge.calls) == KILLED_AFTER:
             begun.set()
-        time.sleep(0.05)
+        time.sleep(0.2)
         return verdict(body)
 
     def kill():

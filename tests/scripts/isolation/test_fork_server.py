@@ -59,7 +59,7 @@ def processes_of(project):
     return list(map(int, (project.root / "pids").read_text().split()))
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_nothing_outlives_a_run_that_is_ended(project, number):
     """However it ends: its scripts, what they have started, and the fork server."""
     is_asked, is_over = threading.Event(), threading.Event()

@@ -1,0 +1,272 @@
+"""The forms of requests that a model accepts, learned from what its server refuses."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+from collections import defaultdict
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from mind2web2.errors import (
+    ImagesRefusedError,
+)
+from mind2web2.llm_client.chat import (
+    ChatRequest,
+    CheckedMessage,
+    ImageLimit,
+)
+from mind2web2.llm_client.failures import BODY_TOO_LARGE, RequestFailedError
+from mind2web2.llm_client.messages import (
+    image_urls,
+    longest_side_px,
+    with_content_as_text,
+)
+from mind2web2.llm_client.transport import (
+    OutputMode,
+    TemplateSchema,
+    WireRequest,
+)
+
+log = logging.getLogger(__name__)
+
+# o1, o3, o4-mini, gpt-5 and later; gpt-5-chat is an ordinary model, and gpt-35 is Azure's name for
+# 3.5.
+_REASONING = re.compile(r"(?:o\d+|gpt-[5-9](?!\d)(?!\S*-chat))(?![a-z0-9])")
+
+# Words of refusals, for each output mode.
+_MODE_WORDS = {
+    OutputMode.STRICT_SCHEMA: (
+        "response_format",
+        "json_schema",
+        "json schema",
+        "structured output",
+        "grammar",
+    ),
+    OutputMode.TOOL: ("tool",),
+    OutputMode.JSON: ("response_format", "json_object", "json mode", "json object"),
+    OutputMode.PLAIN: (),
+}
+
+# A number on its own, not one in a name, a path or an index.
+_NUMBER = re.compile(r"(?<![\w.\-\[])\d+(?![\w\-\]]|\.\d)")
+_PIXELS = re.compile(r"(\d{3,5}) ?(?:pixels|px)|(\d{3,5}) ?[x\u00d7] ?\d{3,5}")
+# Smaller images are not readable.
+_SMALLEST_SIDE_PX = 500
+_STRINGS = "content as a list"
+
+# Words of refusals that concern one schema only.
+_ONE_SCHEMA_WORDS = ("invalid schema", "schema contains", "grammar")
+
+
+def is_reasoning_model(model: str) -> bool:
+    """Tell whether this is a model that takes no temperature."""
+    return _REASONING.match(model.lower().rsplit("/", 1)[-1]) is not None
+
+
+@dataclass
+class _ImagesTaken:
+    """The images that a model is known to take.
+
+    Args:
+        most: the largest number of images that it has taken.
+        probe: set when the request that tests a larger number has ended; ``None`` if there is none.
+    """
+
+    limit: ImageLimit = field(default_factory=ImageLimit)
+    most: int = 0
+    probe: asyncio.Event | None = None
+
+
+class Capabilities:
+    """Chooses the form of each request by the refusals of earlier ones.
+
+    Args:
+        modes: the provider's ways to fill a template, the best first.
+        probes_images: whether a request with more images than any before is sent alone, so that a
+            limit costs one refusal instead of one for each concurrent request.
+    """
+
+    def __init__(self, modes: Sequence[OutputMode], *, probes_images: bool = True) -> None:
+        self._modes = modes
+        self._probes_images = probes_images
+        self._images: defaultdict[str, _ImagesTaken] = defaultdict(_ImagesTaken)
+        self._refused: set[tuple[str, str]] = set()
+
+    def wire(
+        self,
+        request: ChatRequest,
+        messages: Sequence[CheckedMessage],
+        schema: TemplateSchema | None,
+    ) -> WireRequest:
+        """Return the request in the best form that was not refused before."""
+        temperature = 0.0 if request.temperature is None else request.temperature
+        model = request.model
+        if not self._takes(model, _STRINGS):
+            messages = with_content_as_text(messages)
+        takes_temperature = not is_reasoning_model(model) and self._takes(model, "temperature")
+        return WireRequest(
+            model=model,
+            messages=messages,
+            mode=self._mode(model, schema),
+            schema=schema,
+            temperature=temperature if takes_temperature else None,
+            reasoning_effort=request.reasoning_effort,
+            marks_cache=self._takes(model, "cache_control"),
+            extra=request.extra,
+            name=request.name,
+        )
+
+    def learn(self, wire: WireRequest, failure: RequestFailedError) -> bool:
+        """Remember the reason of a refusal; return whether another form of the request remains."""
+        refused = self._feature_to_blame(wire, failure) if failure.is_refused_request else None
+        if refused is None:
+            return False
+        if (wire.model, refused) not in self._refused:
+            name = refused.partition(" ")[0]
+            log.warning(
+                "judge refuses a parameter, left out from now on model=%s parameter=%s",
+                wire.model,
+                name,
+            )
+        self._refused.add((wire.model, refused))
+        return True
+
+    @asynccontextmanager
+    async def image_turn(self, model: str, images: Sequence[str]) -> AsyncIterator[None]:
+        """Wait until the model is known to take so many images, or be the request that tests it.
+
+        Raises:
+            ImagesRefusedError: the images are beyond the known limit.
+        """
+        known, count = self._images[model], len(images)
+        while count > known.most and known.probe is not None:
+            await known.probe.wait()
+        if _is_beyond(known.limit, images):
+            raise known.limit.refusal(
+                f"judge {model} takes {known.limit.in_words()}, as an earlier reply stated"
+            )
+        if count <= known.most or not self._probes_images:
+            yield
+            return
+        known.probe = probe = asyncio.Event()
+        try:
+            yield
+        except ImagesRefusedError:
+            raise
+        except Exception:
+            # Another failure, such as an outage, says nothing about images: the others need not
+            # wait.
+            known.most = count
+            raise
+        else:
+            known.most = count
+        finally:
+            known.probe = None
+            probe.set()
+
+    def image_refusal(
+        self, wire: WireRequest, failure: RequestFailedError
+    ) -> ImagesRefusedError | None:
+        """Remember the image limit in a refusal.
+
+        Return the error if fewer or smaller images may pass.
+        """
+        images = image_urls(wire.messages)
+        if not images:
+            return None
+        if failure.wants_strings:
+            self._refused.add((wire.model, _STRINGS))
+        limit = _image_limit(failure, images)
+        if limit is None:
+            return None
+        known = self._images[wire.model].limit
+        # A request that was in flight when the limit became known tells nothing about fewer images.
+        merged = known if _is_beyond(known, images) else known.merge(limit)
+        if merged != known:
+            self._images[wire.model].limit = merged
+            log.warning(
+                "judge refuses images, less of each page is shown from now on model=%s takes=%s reason=%s",
+                wire.model,
+                merged.in_words(),
+                failure,
+            )
+        return merged.refusal(f"judge {wire.model} takes {merged.in_words()}: {failure}")
+
+    def _takes(self, model: str, feature: str) -> bool:
+        return (model, feature) not in self._refused
+
+    def _mode(self, model: str, schema: TemplateSchema | None) -> OutputMode:
+        if schema is None:
+            return OutputMode.PLAIN
+        return next(mode for mode in self._modes if self._can_fill(model, mode, schema))
+
+    def _can_fill(self, model: str, mode: OutputMode, schema: TemplateSchema) -> bool:
+        if mode is OutputMode.PLAIN:
+            return True
+        if not schema.is_object or (mode is OutputMode.STRICT_SCHEMA and schema.strict is None):
+            return False
+        if not self._refused:
+            return True  # the usual case; serialising the schema would cost too much
+        return self._takes(model, mode.value) and self._takes(model, _one_schema(mode, schema))
+
+    def _feature_to_blame(self, wire: WireRequest, failure: RequestFailedError) -> str | None:
+        """Return the feature in the request that the refusal names and that can be left out."""
+        if wire.temperature is not None and "temperature" in failure.words:
+            # a value out of range is the user's error
+            return "temperature" if 0 <= wire.temperature <= 1 else None
+        if wire.marks_cache and "cache_control" in failure.words:
+            return "cache_control"
+        if failure.wants_strings and any(
+            not isinstance(message["content"], str) for message in wire.messages
+        ):
+            return _STRINGS
+        if wire.schema is None or not any(word in failure.words for word in _MODE_WORDS[wire.mode]):
+            return None
+        is_this_schema_only = any(word in failure.words for word in _ONE_SCHEMA_WORDS)
+        return _one_schema(wire.mode, wire.schema) if is_this_schema_only else wire.mode.value
+
+
+def _is_beyond(limit: ImageLimit, images: Sequence[str]) -> bool:
+    is_too_many = limit.max_images is not None and len(images) > limit.max_images
+    return is_too_many or (
+        limit.max_side_px is not None and longest_side_px(images) > limit.max_side_px
+    )
+
+
+def _image_limit(failure: RequestFailedError, images: Sequence[str]) -> ImageLimit | None:
+    """Return the limit that a refusal names, or the next one to try.
+
+    ``None`` if it is not about images.
+    """
+    words = failure.words
+    match failure.image_fault:
+        case "too many":
+            return ImageLimit(max_images=_fewer(failure, len(images)))
+        case "too large":
+            side_px = longest_side_px(images)
+            named = [int(number) for pair in _PIXELS.findall(words) for number in pair if number]
+            smaller_px = max((number for number in named if number < side_px), default=side_px // 2)
+            if smaller_px < _SMALLEST_SIDE_PX:
+                return ImageLimit(max_images=0)
+            return ImageLimit(max_side_px=smaller_px)
+        case "none taken":
+            return ImageLimit(max_images=0)
+    return ImageLimit(max_images=0) if failure.wants_strings else None
+
+
+def _fewer(failure: RequestFailedError, count: int) -> int:
+    """Return the number of images that a refusal allows, or half of those sent."""
+    if count > 1 and re.search(r"\b(?:one|single) image", failure.words):
+        return 1
+    # The largest: "too many images and documents: 120 + 0 > 100". A size in bytes is not a number
+    # of images.
+    named = [] if failure.status == BODY_TOO_LARGE else map(int, _NUMBER.findall(failure.words))
+    return max((number for number in named if number < count), default=count // 2)
+
+
+def _one_schema(mode: OutputMode, schema: TemplateSchema) -> str:
+    return f"{mode.value} {json.dumps(schema.full, sort_keys=True)}"

@@ -1,4 +1,7 @@
-"""Cache the pages that an agent's answers to one task cite; the same as ``mind2web2 cache --task_id``."""
+"""Cache the pages that an agent's answers to one task cite.
+
+The same as ``mind2web2 cache --task_id``.
+"""
 
 import sys
 

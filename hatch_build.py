@@ -1,4 +1,7 @@
-"""Puts the example project into the wheel, for ``mind2web2 example``; a clone has it in its places."""
+"""Puts the example project into the wheel, for ``mind2web2 example``.
+
+A clone has it in its places.
+"""
 
 from typing import Any
 

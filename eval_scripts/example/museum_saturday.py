@@ -1,7 +1,8 @@
 """A day out that must be planned in order.
 
-Shows: a sequential root whose steps stop at the first shortfall, a PDF as a source, extra prerequisites
-from another part of the tree, a sum checked without a judge, and information kept for the reader.
+Shows: a sequential root whose steps stop at the first shortfall, a PDF as a source, extra
+prerequisites from another part of the tree, a sum checked without a judge, and information kept for
+the reader.
 """
 
 import logging
@@ -26,7 +27,10 @@ LATEST_ARRIVAL = "10:40"
 
 
 class SaturdayPlan(BaseModel):
-    """The plan that the answer proposes; times as HH:MM, prices in crowns for all three together."""
+    """The plan that the answer proposes.
+
+    Times as HH:MM, prices in crowns for all three together.
+    """
 
     tour_start: str | None = None
     tour_urls: list[str] = Field(default_factory=list)

@@ -1,4 +1,7 @@
-"""The judge's questions: is a claim supported, what does a page or answer say; and the form of a verdict."""
+"""The judge's questions: is a claim supported, what does a page or answer say.
+
+And the form of a verdict.
+"""
 
 from __future__ import annotations
 

@@ -203,8 +203,8 @@ def _inherit_judge(
 ) -> tuple[RunSettings, bool, bool]:
     """Return the settings with the judge of the newest result, where the command line names no other.
 
-    Also return whether it is another one than that of the result, and whether a pool of servers is needed,
-    which a result does not name.
+    Also return whether it is another one than that of the result, and whether a pool of servers is
+    needed, which a result does not name.
     """
     made_from = None if newest is None else newest.content.provenance
     made = RunSettings()
@@ -239,7 +239,10 @@ def _inherit_judge(
 
 
 def _is_elsewhere(settings: RunSettings, newest: LoadedResult | None) -> bool:
-    """Tell whether a judge has another server than that of a result; the servers of a pool are one."""
+    """Tell whether a judge has another server than that of a result.
+
+    The servers of a pool are one.
+    """
     made_from = None if newest is None else newest.content.provenance
     if made_from is None or settings.is_replay:
         return True
@@ -252,7 +255,10 @@ def _numbers(agent: _Agent) -> range:
 
 
 def _judge_all(agents: Sequence[_Agent], max_cost: float | None) -> int:
-    """Judge as often as wanted; return 1 where an answer has no result, another status to stop with."""
+    """Judge as often as wanted.
+
+    Return 1 where an answer has no result, another status to stop with.
+    """
     status = 0
     purse = _Purse(max_cost)
     for agent in agents:

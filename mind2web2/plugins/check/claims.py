@@ -73,7 +73,10 @@ def _chunk(statements: Sequence[Statement], first: int, end: int) -> Chunk:
 
 
 def claims_of(chunk: Chunk, reply: ChunkClaims) -> list[StatementClaims]:
-    """Return the claims of each statement; one that the model left out, or changed, is its own claim."""
+    """Return the claims of each statement.
+
+    One that the model left out, or changed, is its own claim.
+    """
     by_number = {entry.number: entry for entry in reply.statements}
     found = []
     for number, statement in enumerate(chunk.statements, start=1):

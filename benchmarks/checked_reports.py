@@ -454,7 +454,8 @@ class Tally:
         yield f"reports with exact precision and coverage: {self.exact} of {self.reports}"
         yield (
             f"planted errors that a hint finds: {hits} of {errors} ({hits / errors:.0%}); false "
-            f"alarms: {alarms} of {hits + alarms} hinted statements ({alarms / (hits + alarms):.0%})"
+            f"alarms: {alarms} of {hits + alarms} hinted statements "
+            f"({alarms / (hits + alarms):.0%})"
         )
         for error in ERRORS:
             hits = planted[error, True]

@@ -35,7 +35,8 @@ TARGET_GIB = 2.0
 PAGES = {
     "python3.11/html/library": "re argparse asyncio-task collections ctypes datetime",
     "git-doc": "git-log git-diff git-rev-list git-show git git-fast-import",
-    "postgresql-doc-15/html": "sql-select app-psql monitoring-stats pgbench release-15 sql-createtable",
+    "postgresql-doc-15/html": "sql-select app-psql monitoring-stats pgbench release-15 "
+    "sql-createtable",
     "sqlite3": "cli compile fileformat fts3 fts5 pragma",
 }
 

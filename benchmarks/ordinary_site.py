@@ -89,9 +89,12 @@ def page(number: int, is_plain: bool) -> bytes:
     choose = random.Random(number)
     prose = [f"<p>{' '.join(choose.choices(WORDS, k=60))} {number}.</p>" for _ in range(PARAGRAPHS)]
     if is_plain:
-        return f"<!doctype html><title>Plain {number}</title><h1>Plain {number}</h1>{''.join(prose)}".encode()
+        return (
+            f"<!doctype html><title>Plain {number}</title><h1>Plain {number}</h1>{''.join(prose)}"
+        ).encode()
     pictures = "".join(
-        f'<img src="/picture/{number * PICTURES + place}" width="{PICTURE_PX[0]}" height="{PICTURE_PX[1]}">'
+        f'<img src="/picture/{number * PICTURES + place}" width="{PICTURE_PX[0]}" '
+        f'height="{PICTURE_PX[1]}">'
         for place in range(PICTURES)
     )
     rows = "".join(

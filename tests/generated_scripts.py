@@ -316,7 +316,8 @@ class MadeUp:
                     f"{leaf}.score, {leaf}.status = 0.0, 'failed'",
                     f"setattr({leaf}, 'status', 'passed')",
                     f"{group}.strategy = AggregationStrategy.SEQUENTIAL",
-                    f"{leaf}.add_node(VerificationNode(id='{self._name('x')}', desc='d', critical=True))",
+                    f"{leaf}.add_node(VerificationNode(id='{self._name('x')}', desc='d', "
+                    "critical=True))",
                 ]
             )
         )

@@ -110,7 +110,8 @@ def rendered() -> str:
     lines = [
         "# What judges are asked about the labelled cases",
         "",
-        "Written by `uv run python tests/judge_cases.py`. The instructions come first; then each text that",
+        "Written by `uv run python tests/judge_cases.py`. The instructions come first; then each "
+        "text that",
         "several questions share, followed by these questions with the replies that are right.",
     ]
     for name in ("verify", "extract"):

@@ -82,7 +82,10 @@ async def evaluate_answer(
     client, answer, agent_name, answer_name, cache, semaphore, logger, model="o4-mini"
 ):
 """
-_START = "evaluator = started(client, answer, agent_name, answer_name, cache, semaphore, logger, model)\n"
+_START = (
+    "evaluator = started(client, answer, agent_name, answer_name, cache, semaphore, logger, "
+    "model)\n"
+)
 _VERIFY = """\
 leaves = [(evaluator.add_leaf(name, name), claim, source) for name, (claim, source) in CLAIMS.items()]
 for leaf, claim, source in leaves:

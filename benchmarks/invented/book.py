@@ -28,7 +28,8 @@ _ASIDES = (
     "This section was read {b} times last month. Print this page, or share it with a friend.",
     "A newsletter appears {a} times a year; {b} readers have subscribed to it.",
     "Pictures may be used for reporting if the source is named. Higher resolutions on request.",
-    "Photographs by the editorial office. The map was redrawn after the {a}th revision of the survey.",
+    "Photographs by the editorial office. The map was redrawn after the {a}th revision of the "
+    "survey.",
     "We use cookies that are needed to run the site. Statistics are made without personal data.",
 )
 _RELATED = (

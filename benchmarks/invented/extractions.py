@@ -50,7 +50,10 @@ def cells(book: Book) -> None:
                 "name": g.rows[best],
                 "value": g.cells[best][column],
             }
-            prompt = f"Name and value of the row with the largest value in {g.columns[column]}, as the table has them."
+            prompt = (
+                f"Name and value of the row with the largest value in {g.columns[column]}, "
+                "as the table has them."
+            )
         elif number % 3 == 1:
             expected = {"values": [f"{own[column]:,}" for own in g.cells]}
             prompt = f"All values of {g.columns[column]}, as written."
@@ -77,7 +80,8 @@ def absent(book: Book) -> None:
         )[number % 2]
         book.extraction(
             "extraction: value that is not stated",
-            f"From the page: {label} in crowns ({name}), and {missing.replace('_', ' ')} ({missing}).",
+            f"From the page: {label} in crowns ({name}), and {missing.replace('_', ' ')} "
+            f"({missing}).",
             {name: value, missing: None},
             url=m.url,
         )
@@ -104,7 +108,8 @@ def lists(book: Book) -> None:
         wants_prices = number % 2 == 1
         book.extraction(
             "extraction: list in the answer",
-            f"The prices a night of the places in {town} that the answer recommends, such as '50 crowns'."
+            f"The prices a night of the places in {town} that the answer recommends, such as '50 "
+            "crowns'."
             if wants_prices
             else f"The names of the places in {town} that the answer recommends.",
             {"items": prices if wants_prices else hotels},
@@ -120,9 +125,15 @@ def links(book: Book) -> None:
         url = f"https://www.{slug(firm)}.example/press/{world.number(1000, 9999)}?lang=en"
         further = f"https://{slug(other)}.example/{world.number(10, 99)}/report.html"
         if number % 2:
-            answer = f"{firm} opened its plant in May [2]; {other} has none [1].\n\n[1]: {further}\n[2]: {url}\n"
+            answer = (
+                f"{firm} opened its plant in May [2]; {other} has none [1].\n\n[1]: "
+                f"{further}\n[2]: {url}\n"
+            )
         else:
-            answer = f"- {firm} opened its plant in May ([press release]({url})).\n- {other} has none ([report]({further}))."
+            answer = (
+                f"- {firm} opened its plant in May ([press release]({url})).\n- {other} has "
+                f"none ([report]({further}))."
+            )
         expected: dict[str, object] = {"url": url}
         if number % 3 == 2:
             expected["homepage_url"] = None
@@ -130,7 +141,8 @@ def links(book: Book) -> None:
             "extraction: address in the answer",
             f"The address cited for the plant of {firm} (url)"
             + (
-                f", and the address that the answer gives for the homepage of {firm} (homepage_url)."
+                f", and the address that the answer gives for the homepage of {firm} "
+                "(homepage_url)."
                 if number % 3 == 2
                 else "."
             ),
@@ -168,7 +180,8 @@ def as_it_stands(book: Book) -> None:
         answer = f"{firm} has {ships} ships with {each} seats each, so {wrong:,} seats in all."
         book.extraction(
             "extraction: as it stands",
-            f"Of {firm}, as the answer states it: ships (ships), seats of each ship (seats), seats in all (total).",
+            f"Of {firm}, as the answer states it: ships (ships), seats of each ship (seats), "
+            "seats in all (total).",
             {"ships": ships, "seats": each, "total": wrong},
             answer=answer,
         )

@@ -36,17 +36,22 @@ class Subjects:
 _MODALITY = (
     Subjects(
         "Noise in {town}",
-        "The new asphalt reduces the noise on the ring road of {town}: it was measured before and after, by {n} decibels.",
-        "The earth bank may reduce the noise on the ring road of {town}; measurements will show next year whether it does.",
-        "The hedge cannot reduce the noise on the ring road of {town}: it lets all of the sound through.",
+        "The new asphalt reduces the noise on the ring road of {town}: it was measured before and "
+        "after, by {n} decibels.",
+        "The earth bank may reduce the noise on the ring road of {town}; measurements will show "
+        "next year whether it does.",
+        "The hedge cannot reduce the noise on the ring road of {town}: it lets all of the sound "
+        "through.",
         ("new asphalt", "earth bank", "hedge"),
         "The {subject} reduces the noise on the ring road of {town}.",
         "The {subject} may reduce the noise on the ring road of {town}.",
     ),
     Subjects(
         "Flood protection in {town}",
-        "The storage basin keeps the cellars of {town} dry: in each of the last {n} floods no water came in.",
-        "The mobile wall could keep the cellars of {town} dry; it has not been put to the test in any flood so far.",
+        "The storage basin keeps the cellars of {town} dry: in each of the last {n} floods no "
+        "water came in.",
+        "The mobile wall could keep the cellars of {town} dry; it has not been put to the test in "
+        "any flood so far.",
         "The old ditch cannot keep the cellars of {town} dry: it fills up within an hour.",
         ("storage basin", "mobile wall", "old ditch"),
         "The {subject} keeps the cellars of {town} dry in floods.",
@@ -57,7 +62,8 @@ _SCOPE = (
     Subjects(
         "Vehicles of {town} Transit",
         "All {n} buses of {town} Transit have a ramp for wheelchairs.",
-        "Some of the trams of {town} Transit have a ramp for wheelchairs; the older ones have none.",
+        "Some of the trams of {town} Transit have a ramp for wheelchairs; the older ones have "
+        "none.",
         "None of the ferries of {town} Transit has a ramp for wheelchairs.",
         ("buses", "trams", "ferries"),
         "All {subject} of {town} Transit have a ramp for wheelchairs.",
@@ -77,7 +83,8 @@ _TIME = (
     Subjects(
         "Suppliers of the {town} Hospital",
         "The {one} dairy has supplied the {town} Hospital without a break since {year}.",
-        "The {two} bakery supplied the {town} Hospital in {year}. Nothing is known of the years after it.",
+        "The {two} bakery supplied the {town} Hospital in {year}. Nothing is known of the years "
+        "after it.",
         "The {three} mill has never supplied the {town} Hospital.",
         ("{one} dairy", "{two} bakery", "{three} mill"),
         "The {subject} has supplied the {town} Hospital since {year}.",
@@ -86,7 +93,8 @@ _TIME = (
     Subjects(
         "Festivals at the {town} Theatre",
         "The {one} Festival has been held at the {town} Theatre every year since {year}.",
-        "The {two} Festival was held at the {town} Theatre in {year}. Where it went after that is not recorded.",
+        "The {two} Festival was held at the {town} Theatre in {year}. Where it went after that is "
+        "not recorded.",
         "The {three} Festival has never been held at the {town} Theatre.",
         ("{one} Festival", "{two} Festival", "{three} Festival"),
         "The {subject} has been held at the {town} Theatre every year since {year}.",
@@ -96,8 +104,10 @@ _TIME = (
 _PRECISION = (
     Subjects(
         "Boats in {town}",
-        "In the {one} harbour of {town} the wardens counted the boats one by one: there are exactly {round}.",
-        "In the {two} harbour of {town} there are about {round} boats, by an estimate from the shore.",
+        "In the {one} harbour of {town} the wardens counted the boats one by one: there are "
+        "exactly {round}.",
+        "In the {two} harbour of {town} there are about {round} boats, by an estimate from the "
+        "shore.",
         "In the {three} harbour of {town} there are no boats at all, as it has fallen dry.",
         ("{one} harbour", "{two} harbour", "{three} harbour"),
         "There are exactly {round} boats in the {subject} of {town}.",
@@ -116,20 +126,26 @@ _PRECISION = (
 _CAUSE = (
     Subjects(
         "Damage to the {town} Viaduct",
-        "Salt causes rust on the {town} Viaduct: in the laboratory, rails rusted with salt and did not without it.",
-        "Traffic goes together with rust on the {town} Viaduct: where there is more of it, there is more rust. "
+        "Salt causes rust on the {town} Viaduct: in the laboratory, rails rusted with salt and "
+        "did not without it.",
+        "Traffic goes together with rust on the {town} Viaduct: where there is more of it, there "
+        "is more rust. "
         "Whether it is the cause has not been found out.",
-        "Bird droppings have nothing to do with rust on the {town} Viaduct, neither as a cause nor by their places.",
+        "Bird droppings have nothing to do with rust on the {town} Viaduct, neither as a cause "
+        "nor by their places.",
         ("salt", "traffic", "bird droppings"),
         "On the {town} Viaduct, rust is caused by {subject}.",
         "On the {town} Viaduct, rust is more frequent where there is more {subject}.",
     ),
     Subjects(
         "Fish in Lake {town}",
-        "Lime raises the number of trout in Lake {town}: in a trial with {n} ponds, only those with lime had more.",
-        "Shade is associated with the number of trout in Lake {town}: shady bays have more of them. The survey "
+        "Lime raises the number of trout in Lake {town}: in a trial with {n} ponds, only those "
+        "with lime had more.",
+        "Shade is associated with the number of trout in Lake {town}: shady bays have more of "
+        "them. The survey "
         "cannot tell whether shade is the reason.",
-        "Boat traffic is unrelated to the number of trout in Lake {town}: it neither changes it nor goes with it.",
+        "Boat traffic is unrelated to the number of trout in Lake {town}: it neither changes it "
+        "nor goes with it.",
         ("lime", "shade", "boat traffic"),
         "In Lake {town}, more {subject} leads to more trout.",
         "In Lake {town}, more {subject} goes together with more trout.",

@@ -12,12 +12,31 @@ from mind2web2.judge_check.labelled_set import Picture
 PAIRS = 6
 # The page's words, the same in other words, and something else in such words.
 _PARAPHRASES = (
-    ("{name} stepped down as mayor of {town} after it became known that the auction of the harbour had been rigged.", "{name} gave up the highest office of {town} in the wake of a scandal over a sale.", "{name} was voted out of the highest office of {town} in the wake of a scandal over a sale."),
-    ("On weekdays the swimming hall of {town} opens its doors two hours before noon and locks them at six in the evening.", "From Monday to Friday, one can bathe in {town}'s indoor pool from 10 a.m. until 6 p.m.", "From Monday to Friday, one can bathe in {town}'s indoor pool from noon until 6 p.m."),
-    ("{name} never lived to see the {town} Hall finished: the architect died in the winter before the roof was put on.", "The {town} Hall was completed only after the death of {name}, who had designed it.", "{name}, who had designed the {town} Hall, died after it had been completed."),
-    ("Those under sixteen are let into the {town} Gardens without paying; everyone else buys a ticket.", "Admission to the {town} Gardens is free for a child of twelve.", "Admission to the {town} Gardens is free for a student of twenty."),
-    ("Of two bids for the {town} Tunnel the dearer one won, since the jury of {name} trusted its timetable more.", "Price did not decide who builds the {town} Tunnel; the more expensive offer was chosen.", "Price decided who builds the {town} Tunnel; the less expensive offer was chosen."),
-    ("{name} sold the {town} Star to her brother and, a year on, bought the boat back from him.", "The {town} Star belonged to {name} again a year after she had parted with it.", "The {town} Star stayed with the brother of {name} for good after she had parted with it."),
+    ("{name} stepped down as mayor of {town} after it became known that the auction of the "
+     "harbour had been rigged.", "{name} gave up the highest office of {town} in the wake of a "
+                                 "scandal over a sale.", "{name} was voted out of the highest "
+                                                         "office of {town} in the wake of a "
+                                                         "scandal over a sale."),
+    ("On weekdays the swimming hall of {town} opens its doors two hours before noon and locks "
+     "them at six in the evening.", "From Monday to Friday, one can bathe in {town}'s indoor pool "
+                                    "from 10 a.m. until 6 p.m.", "From Monday to Friday, one can "
+                                                                 "bathe in {town}'s indoor pool "
+                                                                 "from noon until 6 p.m."),
+    ("{name} never lived to see the {town} Hall finished: the architect died in the winter before "
+     "the roof was put on.", "The {town} Hall was completed only after the death of {name}, who "
+                             "had designed it.", "{name}, who had designed the {town} Hall, died "
+                                                 "after it had been completed."),
+    ("Those under sixteen are let into the {town} Gardens without paying; everyone else buys a "
+     "ticket.", "Admission to the {town} Gardens is free for a child of "
+                "twelve.", "Admission to the {town} Gardens is free for a student of twenty."),
+    ("Of two bids for the {town} Tunnel the dearer one won, since the jury of {name} trusted its "
+     "timetable more.", "Price did not decide who builds the {town} Tunnel; the more expensive "
+                        "offer was chosen.", "Price decided who builds the {town} Tunnel; the "
+                                             "less expensive offer was chosen."),
+    ("{name} sold the {town} Star to her brother and, a year on, bought the boat back from "
+     "him.", "The {town} Star belonged to {name} again a year after she had parted with "
+             "it.", "The {town} Star stayed with the brother of {name} for good after she had "
+                    "parted with it."),
 )  # fmt: skip
 
 
@@ -89,9 +108,16 @@ def conflict(book: Book) -> None:
         name, day = f"{world.place()} Tower", long_date(world.day())
         wrong, right = map(str, world.numbers(2, 110, 320))
         withdrawn, correction = (
-            (f"The {name} is {wrong} metres high.", f"Correction of {day}: an earlier paragraph on this page gives the height of the {name} wrongly. It is {right} metres, not {wrong}."),
-            (f"At {wrong} metres, the {name} tops all others of the region.", f"Note by the editors, {day}: the height that this page states for the {name} further up, {wrong} metres, was that of the design. As built, it has {right} metres."),
-            (f"Height of the {name}: {wrong} m (provisional).", f"Final survey, {day}: height of the {name}: {right} m. It replaces the provisional figure."),
+            (f"The {name} is {wrong} metres high.", f"Correction of {day}: an earlier paragraph "
+                                                    f"on this page gives the height of the {name} "
+                                                    f"wrongly. It is {right} metres, not {wrong}."),
+            (f"At {wrong} metres, the {name} tops all others of the "
+             "region.", f"Note by the editors, {day}: the height that this page states for the "
+                        f"{name} further up, {wrong} metres, was that of the design. As built, it "
+                        f"has {right} metres."),
+            (f"Height of the {name}: {wrong} m (provisional).", f"Final survey, {day}: height of "
+                                                                f"the {name}: {right} m. It "
+                                                                "replaces the provisional figure."),
         )[number % 3]  # fmt: skip
         url = book.page(
             f"{world.place()} Almanac",
@@ -124,7 +150,8 @@ def text_and_picture(book: Book) -> None:
         rule = (
             "The poster was printed too early: where it differs from this text, this text holds."
             if is_text_right
-            else "This text is from last year's programme: where it differs from the poster, the poster holds."
+            else "This text is from last year's programme: where it differs from the poster, the "
+            "poster holds."
         )
         said = f"The {name} is held on {in_text}."
         poster = [name.upper(), in_picture, f"{stage} Hall"]
@@ -171,7 +198,8 @@ def merged_heads(book: Book) -> None:
         url = book.page(
             site,
             f"Visits to the {site}",
-            "Visits by season and age, in hundreds. A head without a name belongs to the one on its left.",
+            "Visits by season and age, in hundreds. A head without a name belongs to the one on "
+            "its left.",
             "\n".join([shown, *lines]),
         )
         place, column = world.number(0, 4), world.number(0, 5)
@@ -196,14 +224,20 @@ def contrary_answer(book: Book) -> None:
         right, wrong = world.numbers(2, 31, 190)
         engineer, other = world.person(), world.person()
         said, claim, values = (
-            (f"The {name} is {right} kilometres long and ends in {town}.", f"The {name} is {{}} kilometres long.", (right, wrong)),
-            (f"{engineer} led the digging of the {name}, which reached {town} after {right} months.", f"The digging of the {name} was led by {{}}.", (engineer, other)),
-            (f"Near {town} the {name} climbs {right} metres by locks.", f"By its locks near {town} the {name} climbs {{}} metres.", (right, wrong)),
+            (f"The {name} is {right} kilometres long and ends in "
+             f"{town}.", f"The {name} is {{}} kilometres long.", (right, wrong)),
+            (f"{engineer} led the digging of the {name}, which reached {town} after {right} "
+             "months.", f"The digging of the {name} was led by {{}}.", (engineer, other)),
+            (f"Near {town} the {name} climbs {right} metres by locks.", "By its locks near "
+                                                                        f"{town} the {name} "
+                                                                        f"climbs {{}} "
+                                                                        "metres.", (right, wrong)),
         )[number % 3]  # fmt: skip
         url = book.page(f"{world.place()} Waterways", name, said)
         true, false = (claim.format(value) for value in values)
         answer = (
-            f"## Findings\n\n**{false}** I have checked this twice, and the source confirms it word for word "
+            f"## Findings\n\n**{false}** I have checked this twice, and the source confirms it "
+            "word for word "
             f"([source]({url})). Figures found elsewhere, such as {values[0]}, are wrong."
         )
         book.pair(

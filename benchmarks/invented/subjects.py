@@ -69,19 +69,26 @@ def bridge(book: Book) -> Bridge:
     url = book.page(
         f"{site} Encyclopedia",
         name,
-        f"The {name} is a cable-stayed road and rail bridge over the {river}, between {town} and {other_town}. "
-        f"It is {length} metres long and has {spans} spans. Further upstream, the {river} takes in the "
+        f"The {name} is a cable-stayed road and rail bridge over the {river}, between {town} and "
+        f"{other_town}. "
+        f"It is {length} metres long and has {spans} spans. Further upstream, the {river} takes "
+        "in the "
         f"{other_river}, which no bridge crosses.",
         "## Construction",
-        f"The design by the architect {architect} won a competition with 31 entries. Building work began in "
-        f"{begun} under the engineer {engineer} and ended in {opened}, when the bridge was opened to traffic. "
-        f"The steel was rolled in {steel}; the granite of the piers comes from quarries near {stone}. "
+        f"The design by the architect {architect} won a competition with 31 entries. Building "
+        "work began in "
+        f"{begun} under the engineer {engineer} and ended in {opened}, when the bridge was opened "
+        "to traffic. "
+        f"The steel was rolled in {steel}; the granite of the piers comes from quarries near "
+        f"{stone}. "
         f"The work cost {cost} million crowns, of which the state paid two thirds.",
         "## Dimensions",
-        f"The towers rise {tower} metres above the water. Ships up to a height of {clearance} metres pass below "
+        f"The towers rise {tower} metres above the water. Ships up to a height of {clearance} "
+        "metres pass below "
         "the deck at mean water level.",
         "## The old bridge",
-        f"The predecessor, an arch bridge of {old_length} metres with {old_spans} spans, was pulled down two "
+        f"The predecessor, an arch bridge of {old_length} metres with {old_spans} spans, was "
+        "pulled down two "
         "years later. Its stones were used for the new quay.",
     )
     return Bridge(
@@ -130,10 +137,19 @@ class Grid:
 
 
 _GRIDS = (
-    ("Passenger statistics", "Line", "Line {}", "Passengers by line and year", "In {column}, {row} carried {value} passengers.", 21_000, 98_000),
-    ("Annual accounts", "Division", "{} division", "Revenue in thousand crowns", "In {column}, the {row} had a revenue of {value} thousand crowns.", 1_200, 9_800),
-    ("Harvest report", "District", "{}", "Apples in tonnes", "In {column}, the district of {row} harvested {value} tonnes of apples.", 310, 4_900),
-    ("Museum visits", "House", "{} House", "Visits by house and year", "In {column}, {row} counted {value} visits.", 5_100, 88_000),
+    ("Passenger statistics", "Line", "Line {}", "Passengers by line and "
+                                                "year", "In {column}, {row} carried {value} "
+                                                        "passengers.", 21_000, 98_000),
+    ("Annual accounts", "Division", "{} division", "Revenue in thousand "
+                                                   "crowns", "In {column}, the {row} had a "
+                                                             "revenue of {value} thousand "
+                                                             "crowns.", 1_200, 9_800),
+    ("Harvest report", "District", "{}", "Apples in tonnes", "In {column}, the district of {row} "
+                                                             "harvested {value} tonnes of "
+                                                             "apples.", 310, 4_900),
+    ("Museum visits", "House", "{} House", "Visits by house and year", "In {column}, {row} "
+                                                                       "counted {value} "
+                                                                       "visits.", 5_100, 88_000),
 )  # fmt: skip
 
 
@@ -160,7 +176,8 @@ def grid(book: Book, number: int) -> Grid:
             ),
         ),
         "## Method",
-        "Each unit reports its figures by the end of January. Reports that arrive later are added to the next "
+        "Each unit reports its figures by the end of January. Reports that arrive later are added "
+        "to the next "
         "year, which concerned none of the years shown here.",
     )
     return Grid(url, rows, columns, cells, sentence)
@@ -181,7 +198,10 @@ class Museum:
 def museum(book: Book) -> Museum:
     """Add the page for visitors of a museum."""
     world = book.world
-    name = f"{world.place()} Museum of {world.pick('Glass', 'Printing', 'Navigation', 'Salt', 'Clocks')}"
+    name = (
+        f"{world.place()} Museum of "
+        f"{world.pick('Glass', 'Printing', 'Navigation', 'Salt', 'Clocks')}"
+    )
     child = world.number(4, 7)
     adult, tour, late = (
         child + world.number(4, 8),
@@ -209,8 +229,10 @@ def museum(book: Book) -> Museum:
             ["Guided tour, each person, in addition", tour],
         ),
         "## Good to know",
-        "Dogs may not be taken inside, except assistance dogs. The lift reaches the first and the second floor "
-        "but not the tower. Photographs without flash are allowed; tripods are not. The cloakroom is free of "
+        "Dogs may not be taken inside, except assistance dogs. The lift reaches the first and the "
+        "second floor "
+        "but not the tower. Photographs without flash are allowed; tripods are not. The cloakroom "
+        "is free of "
         "charge, and it does not take suitcases. The cafe can be visited without a ticket.",
     )
     return Museum(url, name, adult, child, tour, late)

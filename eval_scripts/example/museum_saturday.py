@@ -63,7 +63,8 @@ async def check_tour(evaluator: Evaluator, plan: SaturdayPlan) -> None:
         "tour_start_supported", "A cited page supports the start", tour, critical=True
     )
     await evaluator.verify(
-        claim=f"On Saturdays in July the first public guided tour of the museum starts at {plan.tour_start}.",
+        claim="On Saturdays in July the first public guided tour of the museum starts at "
+        f"{plan.tour_start}.",
         node=start,
         sources=plan.tour_urls,
     )
@@ -83,10 +84,12 @@ async def check_ferry(evaluator: Evaluator, plan: SaturdayPlan) -> None:
         "ferry_crossing", "The crossing takes as long as the answer says", ferry
     )
     await evaluator.verify(
-        claim=f"On Saturdays in July a ferry leaves Reedholm for Ottermoss at {plan.ferry_departure}.",
+        claim="On Saturdays in July a ferry leaves Reedholm for Ottermoss at "
+        f"{plan.ferry_departure}.",
         node=departure,
         sources=plan.timetable_urls,
-        additional_instruction="Look at the column for Saturdays; departures on other days do not count.",
+        additional_instruction="Look at the column for Saturdays; departures on other days do not "
+        "count.",
     )
     await evaluator.verify(
         claim="On Saturdays in July the last ferry from Reedholm that arrives in Ottermoss by "
@@ -94,10 +97,12 @@ async def check_ferry(evaluator: Evaluator, plan: SaturdayPlan) -> None:
         node=in_time,
         sources=plan.timetable_urls,
         extra_prerequisites=[departure],
-        additional_instruction="Add the length of the crossing to the departures to find the arrivals.",
+        additional_instruction="Add the length of the crossing to the departures to find the "
+        "arrivals.",
     )
     await evaluator.verify(
-        claim=f"The ferry's crossing from Reedholm to Ottermoss takes {plan.crossing_minutes} minutes.",
+        claim=f"The ferry's crossing from Reedholm to Ottermoss takes {plan.crossing_minutes} "
+        "minutes.",
         node=crossing,
         sources=plan.timetable_urls,
     )
@@ -121,13 +126,15 @@ async def check_cost(evaluator: Evaluator, plan: SaturdayPlan) -> None:
     await evaluator.batch_verify(
         [
             (
-                f"The least that {party} pay for the ferry there and back is {plan.ferry_price} crowns.",
+                f"The least that {party} pay for the ferry there and back is {plan.ferry_price} "
+                "crowns.",
                 plan.ferry_price_urls,
                 ferry,
                 "Compare single and return tickets with tickets for families.",
             ),
             (
-                f"The least that {party} pay for museum and guided tour is {plan.museum_price} crowns.",
+                f"The least that {party} pay for museum and guided tour is {plan.museum_price} "
+                "crowns.",
                 plan.museum_price_urls,
                 museum,
                 "Compare separate tickets, with the price of the tour, with tickets for families.",
@@ -135,7 +142,8 @@ async def check_cost(evaluator: Evaluator, plan: SaturdayPlan) -> None:
         ]
     )
     await evaluator.verify(
-        claim=f"The answer gives {plan.total_price} crowns as the total for ferry and museum together.",
+        claim=f"The answer gives {plan.total_price} crowns as the total for ferry and museum "
+        "together.",
         node=total,
         extra_prerequisites=[ferry, museum],
     )

@@ -232,7 +232,8 @@ def _shared_grids(
             every = "both" if len(agents) == 2 else "all of"
             raise NoSharedTaskError(
                 f"no task has scores of {every} {' and '.join(names)}",
-                f"evaluate {every.removesuffix(' of')} on the same tasks, or name tasks with --task_list, "
+                f"evaluate {every.removesuffix(' of')} on the same tasks, or name tasks with "
+                "--task_list, "
                 "where missing answers count as 0",
             )
         alone = "alone" if len(agents) == 2 else "that others lack"
@@ -268,7 +269,8 @@ def _unequal_runs(names: Sequence[str], grids: Sequence[ScoreGrid]) -> list[str]
         return []
     listed = ", ".join(f"{name} {count}" for name, count in zip(names, runs, strict=True))
     return [
-        "the agents have different numbers of runs, so that pass@k compares unequal chances, and rare "
+        "the agents have different numbers of runs, so that pass@k compares unequal chances, and "
+        "rare "
         f"successes count for the agent with more runs: {listed}"
     ]
 
@@ -420,14 +422,16 @@ def _check_comparable(grids: Mapping[str, ScoreGrid]) -> None:
         if None not in judges[0] | judges[1] and all(judges) and not judges[0] & judges[1]:
             listed = [name_list(_judge_names(grid)) for grid in (one, other)]
             raise UsageError(
-                f"{first} was judged by {listed[0]} and {second} by {listed[1]}: their difference would be "
+                f"{first} was judged by {listed[0]} and {second} by {listed[1]}: their difference "
+                "would be "
                 "the judges' as well; judge both alike, or compare all the same with --allow_unfair"
             )
         scripts = [_scripts(grid.scored_answers) for grid in (one, other)]
         shared = scripts[0].keys() & scripts[1].keys()
         if shared and all(not scripts[0][task] & scripts[1][task] for task in shared):
             raise UsageError(
-                f"{first} and {second} were judged by different scripts at every task; evaluate both with "
+                f"{first} and {second} were judged by different scripts at every task; evaluate "
+                "both with "
                 "one version of the scripts, or compare all the same with --allow_unfair"
             )
 

@@ -556,7 +556,8 @@ def corrected_pairs(
         one = correction_of(replace(roots, eval_results=folder.parent), folder.name, tasks)
         if one is None:
             raise UsageError(
-                f"--corrected: {name} has no labels and no sample by a strong judge at these tasks; make "
+                f"--corrected: {name} has no labels and no sample by a strong judge at these "
+                "tasks; make "
                 f"some with: mind2web2 view {folder.name} --audit YOUR_NAME, or mind2web2 rejudge "
                 f"{folder.name} --judge_model STRONG --sample 60"
             )

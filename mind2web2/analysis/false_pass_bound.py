@@ -44,7 +44,8 @@ class FalsePassBound(BaseModel):
         most = percent(self.false_passes)
         return (
             f"If {self.judge} passes {most} of unsupported claims, which is the most that "
-            f"changed pages allow, {percent(self.wrong_passes)} of the passed leaves are wrong, and partial "
+            f"changed pages allow, {percent(self.wrong_passes)} of the passed leaves are wrong, "
+            "and partial "
             f"completion is {percent(self.low)} instead of {percent(self.raw)}."
         )
 

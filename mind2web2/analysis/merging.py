@@ -194,7 +194,8 @@ def _merge_task(places: _Places, task_id: str, report: MergeReport) -> None:
             and not _newest(source / stem)
         ):
             report.conflicts.append(
-                f"{places.agent}/{task_id}/{stem}: {source / SUMMARY_NAME} has a score without a result "
+                f"{places.agent}/{task_id}/{stem}: {source / SUMMARY_NAME} has a score without a "
+                "result "
                 "file, which cannot be merged"
             )
         elif is_same:
@@ -290,7 +291,8 @@ def _difference(theirs: Path, ours: Path) -> str | None:
         scores = ["scored" if each else "damaged" for each in found]
         why = ""
     return (
-        f"two different results{why}: {scores[0]} in {ours}, {scores[1]} in {theirs}; the first stays: "
+        f"two different results{why}: {scores[0]} in {ours}, {scores[1]} in {theirs}; the first "
+        "stays: "
         "delete the one that is not to count, and merge again"
     )
 

@@ -211,7 +211,10 @@ def mixture_warnings(answers: Sequence[ScoredAnswer], done: str = "averaged") ->
     servers = {answer.facts.server for answer in answers} - {None}
     if len(models) > 1:
         listed = _names_with_counts(models)
-        yield f"scores of different judge models are {done}: {listed}; judge all answers with one model"
+        yield (
+            f"scores of different judge models are {done}: {listed}; judge all answers with one "
+            "model"
+        )
     elif len(judges) > 1 or len(servers) > 1:
         yield (
             f"scores of one judge model with different parameters or servers are {done}: "
@@ -256,7 +259,10 @@ def script_warnings(answers: Sequence[ScoredAnswer]) -> Iterator[str]:
             scripts[answer.task_id].add(answer.facts.script_sha256)
     mixed = [task_id for task_id, found in scripts.items() if len(found) > 1]
     if mixed:
-        yield f"answers to one task were judged by different versions of its script: {name_list(mixed)}"
+        yield (
+            "answers to one task were judged by different versions of its script: "
+            f"{name_list(mixed)}"
+        )
 
 
 def _judge_in_words(answer: ScoredAnswer) -> str:

@@ -24,7 +24,8 @@ KINDS = {
     "never judged": "verify the leaf, or decide it by code",
     "wrong value scores": "name the value in a claim, or compare it by code",
     "points for nothing": "test what the answer gives, and let missing values fail",
-    "missing items are free": "fill the list up to the number asked for, so that missing items fail",
+    "missing items are free": "fill the list up to the number asked for, so that missing items "
+    "fail",
     "same item scores twice": "let an item fail whose name an earlier one has",
     "gate without effect": "make the test critical, and let it fail on missing values",
     "sources dropped": "pass the cited pages as sources, behind a critical test that there are any",
@@ -41,7 +42,8 @@ _FAILED = Outcome(0.0, "failed")
 _NUMBER = re.compile(r"\d+")
 # A claim about the answer itself, or about two values, needs no page.
 ABOUT_THE_ANSWER = re.compile(
-    r"\b(answer|response|report|same|equals?|equivalent|identical|refers? to|corresponds?|match(?:es)?"
+    r"\b(answer|response|report|same|equals?|equivalent|identical|refers? "
+    r"to|corresponds?|match(?:es)?"
     r"|within|between|before|after|earlier|later|(?:more|less|greater|fewer|older|higher|lower|larger"
     r"|smaller) than|at (?:least|most)|sum of|differs?|consistent)\b",
     re.IGNORECASE,
@@ -302,7 +304,10 @@ async def _other_items(variants: Variants) -> list[Finding]:
         same = await variants.with_change(f"the same of {name} again and again", key, shape, again)
         scores = one.score or 0.0, same.score or 0.0
         if variants.is_full and scores[1] > scores[0] + MAX_POINTS:
-            message = f"the same item {count} times in {name} scores {scores[1]:.2f}, once {scores[0]:.2f}"
+            message = (
+                f"the same item {count} times in {name} scores {scores[1]:.2f}, once "
+                f"{scores[0]:.2f}"
+            )
             right = [leaf.id for leaf in variants.right_run.leaves if _is_code(leaf)]
             tests = tuple(test for test in right if not same.verdicts.get(test, True))
             kind = "gate without effect" if tests else "same item scores twice"
@@ -401,7 +406,10 @@ def _open_gates(right: PolicyRun, runs: Iterable[PolicyRun]) -> Iterator[Finding
                 gates |= dict.fromkeys(failing)
                 behind |= dict.fromkeys(changed)
     if gates:
-        message = f"{names_of(gates)} fails on missing values, and {names_of(behind)} is judged all the same"
+        message = (
+            f"{names_of(gates)} fails on missing values, and {names_of(behind)} is judged "
+            "all the same"
+        )
         yield Finding("gate without effect", message, tuple(gates), tuple(behind))
 
 

@@ -15,7 +15,8 @@ from mind2web2.utils.files import write_whole
 from mind2web2.utils.path_config import SCRIPT_SUFFIXES
 
 QUESTION = (
-    "Which library in Ottermoss is the oldest, and in which year did it open? Name two of its branches with "
+    "Which library in Ottermoss is the oldest, and in which year did it open? Name two of its "
+    "branches with "
     "their street addresses. Link a page for each fact."
 )
 _RUBRIC = """\

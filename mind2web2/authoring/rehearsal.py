@@ -240,7 +240,8 @@ class _Rehearsal:
         if not refusing:
             return ""
         return (
-            f"{lost} of {len(run.leaves)} leaves did not pass, since the code of {names_of(refusing)} "
+            f"{lost} of {len(run.leaves)} leaves did not pass, since the code of "
+            f"{names_of(refusing)} "
             f"refuses made-up values: write {self._perfect.parent.name}/{self._perfect.name}"
         )
 

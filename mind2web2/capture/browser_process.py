@@ -153,7 +153,10 @@ def user_agent(version: str) -> str:
     is_mac = sys.platform == "darwin"
     system = "Macintosh; Intel Mac OS X 10_15_7" if is_mac else "X11; Linux x86_64"
     major = version.partition(".")[0]
-    return f"Mozilla/5.0 ({system}) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/{major}.0.0.0 Safari/537.36"
+    return (
+        f"Mozilla/5.0 ({system}) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/{major}.0.0.0 "
+        "Safari/537.36"
+    )
 
 
 def browser_environment() -> dict[str, str]:

@@ -302,7 +302,8 @@ _IN_WORDS: dict[TroubleKind, str] = {
     "challenge": "the site may have shown a robot check or a block instead of the page",
     "consent_wall": "the site may have shown a request for consent instead of the page",
     "login_wall": "the site may have shown a login page instead of the page",
-    "soft_404": "the site may have said that the page does not exist, or led to its home page instead",
+    "soft_404": "the site may have said that the page does not exist, or led to its home page "
+    "instead",
     "navigation_error": "the page did not load as it should",
     "certificate_error": "the site's certificate was not valid",
     "timeout": "the time ran out",

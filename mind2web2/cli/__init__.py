@@ -69,7 +69,8 @@ FIRST_COMMANDS = frozenset(re.findall(r"(?m)^  mind2web2 ([a-z-]+)", _DESCRIPTIO
 
 # Commands of earlier versions, and what to do without them.
 _GONE = {
-    "trust": "verify-results says which results are out of date, as where a script has changed since",
+    "trust": "verify-results says which results are out of date, as where a script has changed "
+    "since",
     "injection": "make injection runs that suite, in a clone",
 }
 
@@ -180,7 +181,8 @@ def _run(parser: CommandParser, arguments: Sequence[str] | None) -> int:
         command = f"./{parser.prog}" if parser.prog.endswith(".sh") else parser.prog
         return _print_failure(
             parser,
-            f"this Python ({sys.executable}) lacks the package {package}: install the dependencies, "
+            f"this Python ({sys.executable}) lacks the package {package}: install the "
+            "dependencies, "
             f"or run it as: uv run {command}",
         )
     except Mind2Web2Error as error:

@@ -53,7 +53,8 @@ def run_get(options: argparse.Namespace) -> int:
     lists = ", ".join(path.name for path in result.task_lists)
     line(
         console,
-        f"{options.dataset} at {result.commit}: {lists} and {counted(result.scripts, 'eval script')}, "
+        f"{options.dataset} at {result.commit}: {lists} and "
+        f"{counted(result.scripts, 'eval script')}, "
         f"{counted(result.fetched, 'file')} downloaded now",
     )
     return 0

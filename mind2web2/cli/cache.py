@@ -362,7 +362,8 @@ def _print_asking(run: _Run, not_judged: int) -> None:
         reason = "no model was asked" if model is None else f"{model} could not be asked"
         line(
             run.console,
-            f"In {counted(not_judged, 'answer')}, {reason} for links written as plain words. If your "
+            f"In {counted(not_judged, 'answer')}, {reason} for links written as plain words. If "
+            "your "
             "answers use normal links, nothing is missing.",
         )
 

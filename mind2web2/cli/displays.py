@@ -222,7 +222,10 @@ def totals_text(usage: RunUsage) -> str:
     asked, reused = usage.total().asked, usage.total().reused.judgments
     tokens = asked.input_tokens + asked.output_tokens
     cost = "price unknown" if asked.cost_usd is None else dollars(asked.cost_usd)
-    counts = f"{counted(asked.judgments, 'judgment')} asked, {reused:,} reused, {tokens:,} tokens, {cost}"
+    counts = (
+        f"{counted(asked.judgments, 'judgment')} asked, {reused:,} reused, {tokens:,} "
+        f"tokens, {cost}"
+    )
     parts = (counts, usage.slowdown.in_words(), usage.retries.in_words())
     return "; ".join(part for part in parts if part)
 

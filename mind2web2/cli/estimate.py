@@ -105,7 +105,10 @@ def _estimate_lines(run: PlannedRun, estimate: RunEstimate, settings: RunSetting
     high = total(found.high for found in ranges)
     selected = sum(len(task.answers) for task in run.work)
     reused = selected - len(ranges) - len(estimate.unscored)
-    yield f"Answers to evaluate: {len(ranges)} of {selected}; {reused} have a result that is up to date."
+    yield (
+        f"Answers to evaluate: {len(ranges)} of {selected}; {reused} have a result that is up "
+        "to date."
+    )
     *others, own = run.judge.judges
     then = "".join(f", after {other.model}" for other in others)
     yield f"Judge: {own.model} ({run.endpoint or run.judge.provider}){then}."

@@ -198,7 +198,8 @@ class Budget:
             self._refusal = f"{limit} is reached; the judge's replies so far are stored"
             if expected_usd > self.max_usd:
                 self._refusal = (
-                    f"the next request takes about {dollars(expected_usd)}, more than all of {limit}: "
+                    f"the next request takes about {dollars(expected_usd)}, more than all of "
+                    f"{limit}: "
                     "give a higher one"
                 )
             self._wake()
@@ -262,7 +263,8 @@ def _check_price(model: str, price: OwnPrice | None) -> None:
     if price_usd(Usage(input_tokens=1), model, price) is None:
         raise UsageError(
             f"max_cost cannot be kept: no price is known for model {model}; write the price into "
-            "mind2web2.toml (in Python: Judge(price=...)), choose another model, or leave max_cost out"
+            "mind2web2.toml (in Python: Judge(price=...)), choose another model, or leave "
+            "max_cost out"
         )
 
 

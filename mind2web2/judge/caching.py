@@ -225,7 +225,8 @@ class CachingJudge:
             await self._write_unwritten()
         except JudgmentStoreError as error:
             raise JudgmentStoreError(
-                f"{counted(len(self._unwritten), 'judge reply')} not stored, to be requested again: {error}"
+                f"{counted(len(self._unwritten), 'judge reply')} not stored, to be requested "
+                f"again: {error}"
             ) from error
 
     async def _write_unwritten(self) -> None:

@@ -37,7 +37,8 @@ _CURES = {
 }
 # The cures for a damaged file: the agent's own store, and a file to replay.
 OWN_STORE = (
-    "move the file away; judgments that are missing then are requested, and paid for, again, unless an "
+    "move the file away; judgments that are missing then are requested, and paid for, again, "
+    "unless an "
     "export is imported first (mind2web2 judgments import)"
 )
 NAMED_FILE = "name another file with --judgments, such as an export, or evaluate with a judge"
@@ -176,7 +177,8 @@ class JudgmentStore:
         names = ", ".join(JudgeIdentity.model_fields)
         rows = self._in_thread(
             lambda: self._connection.execute(
-                f"SELECT DISTINCT {names} FROM judgments WHERE purpose <> 'service' ORDER BY {names}"
+                f"SELECT DISTINCT {names} FROM judgments WHERE purpose <> 'service' ORDER BY "
+                f"{names}"
             ).fetchall()
         )
         return [
@@ -307,9 +309,12 @@ class JudgmentStore:
                 ) from error
             if kind := network_file_system(self.path.parent):
                 raise JudgmentStoreError(
-                    f"judgments cannot be stored in {self.path.parent}, which is on a network file system "
-                    f"({kind}): SQLite's log needs memory that all writers share. Put results on a disk of "
-                    "this machine (--eval_results_root); --shard and mind2web2 merge divide the work among "
+                    f"judgments cannot be stored in {self.path.parent}, which is on a network "
+                    "file system "
+                    f"({kind}): SQLite's log needs memory that all writers share. Put results on "
+                    "a disk of "
+                    "this machine (--eval_results_root); --shard and mind2web2 merge divide the "
+                    "work among "
                     "machines"
                 )
         connection = sqlite3.connect(
@@ -377,7 +382,8 @@ def _prepare(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA synchronous=NORMAL")
     refuse_programs(connection)
     connection.execute(
-        f"CREATE TABLE IF NOT EXISTS judgments ({', '.join(_COLUMNS)}, PRIMARY KEY (key, endpoint)) "
+        f"CREATE TABLE IF NOT EXISTS judgments ({', '.join(_COLUMNS)}, PRIMARY KEY (key, "
+        "endpoint)) "
         "WITHOUT ROWID"
     )
     _add_later_columns(connection)

@@ -36,9 +36,11 @@ def verdict(check: CheckRecord) -> str:
     least = f"{LEAST_ACCURACY:.0%}"
     sentences: dict[Fitness, str] = {
         "guessing": "No better than guessing: do not use this judge.",
-        "too weak": f"Too weak: less than {least} right. Do not rest a comparison of agents on this judge.",
+        "too weak": f"Too weak: less than {least} right. Do not rest a comparison of agents on "
+        "this judge.",
         "unclear": f"Unclear whether {least} are right: check more cases, or another judge.",
-        "fit": f"Enough to compare agents ({least} right); docs/trust.md says what other decisions need.",
+        "fit": f"Enough to compare agents ({least} right); docs/trust.md says what other "
+        "decisions need.",
     }
     return f"Verdict: {sentences[fitness(check)]}"
 
@@ -53,6 +55,7 @@ def failure(check: CheckRecord) -> str | None:
     share = f"{right} right ({interval}) on the labelled set"
     how = "no better than guessing" if found == "guessing" else f"{LEAST_ACCURACY:.0%} is the least"
     return (
-        f"the judge failed its check: {share} on {check.checked[:10]}, {how}; do not trust these scores "
+        f"the judge failed its check: {share} on {check.checked[:10]}, {how}; do not trust these "
+        "scores "
         "(docs/trust.md)"
     )

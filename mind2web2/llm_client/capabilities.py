@@ -189,7 +189,8 @@ class Capabilities:
         if merged != known:
             self._images[wire.model].limit = merged
             log.warning(
-                "judge refuses images, less of each page is shown from now on model=%s takes=%s reason=%s",
+                "judge refuses images, less of each page is shown from now on model=%s takes=%s "
+                "reason=%s",
                 wire.model,
                 merged.in_words(),
                 failure,

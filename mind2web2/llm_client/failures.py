@@ -66,7 +66,8 @@ BODY_TOO_LARGE = 413
 _BLAME_CHARS = 1000
 ImageFault = Literal["too large", "too many", "none taken"]
 _TOO_LARGE_IMAGE = re.compile(
-    r"image[^\n]{0,80}(?:dimension|pixel|\bpx\b|resolution|too (?:large|big)|\b[km]i?b\b|bytes|\bsize)"
+    r"image[^\n]{0,80}(?:dimension|pixel|\bpx\b|resolution|too "
+    r"(?:large|big)|\b[km]i?b\b|bytes|\bsize)"
     r"|(?:dimension|pixel|resolution)[^\n]{0,80}image"
 )
 _TOO_MANY_IMAGES = re.compile(
@@ -74,10 +75,12 @@ _TOO_MANY_IMAGES = re.compile(
     r"|(?:exceed|max)[^\n]{0,60}\bimages\b|\bimages?\b[^\n]{0,60}(?:exceed|\bmax|at most|limit)"
 )
 _NO_IMAGES = re.compile(
-    r"not a (?:multi-?modal|vision)|not compiled for multi-?modal|text-only|only (?:accept|support)s? text"
+    r"not a (?:multi-?modal|vision)|not compiled for multi-?modal|text-only|only "
+    r"(?:accept|support)s? text"
     r"|(?:image|vision|multi-?modal)[^\n]{0,60}(?:not|n't) (?:support|enabl|load|availabl|allow)ed"
     r"|(?:not|n't) (?:support|accept)[^\n]{0,40}(?:image|vision|multi-?modal)"
-    r"|image_url[^\n]{0,20}only supported|unknown variant .?image_url|unsupported content[^\n]{0,40}image"
+    r"|image_url[^\n]{0,20}only supported|unknown variant .?image_url|unsupported "
+    r"content[^\n]{0,40}image"
     r"|no endpoints? found[^\n]{0,40}image|missing data required for image|input should be 'text'"
 )
 # A fault of one image does not concern others.
@@ -86,7 +89,8 @@ _ONE_IMAGE = re.compile(
     r"|could not (?:process|download|load)"
 )
 _WANTS_STRINGS = re.compile(
-    r"(?:must|should) be a (?:valid )?str|expected (?:a )?string|of type string|not .?list.?\) to str"
+    r"(?:must|should) be a (?:valid )?str|expected (?:a )?string|of type string|not .?list.?\) to "
+    r"str"
     r"|untagged enum chatcompletion"
 )
 

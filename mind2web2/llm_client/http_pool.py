@@ -493,8 +493,10 @@ def proxy_for(url: str) -> str:
         proxy = f"http://{proxy}"
     if not _can_be_used(proxy):
         raise UsageError(
-            "the proxy of the environment (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY) must be http://HOST:PORT, "
-            "https://HOST:PORT or socks5://HOST:PORT, with USER:PASSWORD@ before HOST if it asks for them; "
+            "the proxy of the environment (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY) must be "
+            "http://HOST:PORT, "
+            "https://HOST:PORT or socks5://HOST:PORT, with USER:PASSWORD@ before HOST if it asks "
+            "for them; "
             "write special characters as %XX"
         )
     return proxy

@@ -344,7 +344,8 @@ class _Exchange:
         except Exception as error:
             # An unforeseen error of a library must not become a verdict.
             raise JudgeRequestError(
-                f"judge {wire.model} at {self._transport.service.shown}: the request could not be made: "
+                f"judge {wire.model} at {self._transport.service.shown}: the request could not be "
+                "made: "
                 f"{one_line(f'{type(error).__name__}: {error}', self._transport.service.secrets)}"
             ) from error
         self._request.sent.reported += completion.usage != Usage()
@@ -361,5 +362,6 @@ class _Exchange:
         last = one_line(completion.text, service.secrets)
         where = f"{self._request.model} at {service.shown}"
         return JudgeOutputError(
-            f"the reply of judge {where} was {wanted}, {_REPLY_TRIES} times: {reason} (last reply: {last!r})"
+            f"the reply of judge {where} was {wanted}, {_REPLY_TRIES} times: {reason} (last "
+            f"reply: {last!r})"
         )

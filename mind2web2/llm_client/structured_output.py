@@ -160,7 +160,10 @@ def schema_text(schema: TemplateSchema) -> str:
     """Return the instruction to answer by the schema, for models without a structured mode."""
     wish = "one JSON value"
     if schema.is_object:
-        wish = "one JSON object with every property, null or an empty list where there is nothing to give,"
+        wish = (
+            "one JSON object with every property, null or an empty list where there is nothing "
+            "to give,"
+        )
     return (
         f"Reply with {wish} and nothing else. "
         "It must be an instance of this JSON schema, not the schema itself:\n"

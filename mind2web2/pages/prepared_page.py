@@ -136,7 +136,10 @@ class PreparedPage:
 def cut_text(text: str, limit_chars: int, stored_chars: int) -> HashedText:
     """Return a page's text up to the limit, with a mark where it was cut."""
     if len(text) > limit_chars:
-        text = f"{text[:limit_chars]}\n[The page is cut here: {limit_chars} of {stored_chars} characters.]"
+        text = (
+            f"{text[:limit_chars]}\n[The page is cut here: {limit_chars} of {stored_chars} "
+            "characters.]"
+        )
     # here, in a worker thread, rather than at the first request
     return HashedText(text).prepare()
 

@@ -184,8 +184,10 @@ _STANDS_FOR = {
     "EARLIER": r"(?:previous|prior|earlier|preceding|above|foregoing|former|initial|original)",
     "ORDERS": r"(?:instruction|prompt|directive|guideline)s?",
     "READER": (
-        r"(?:llms?|(?:large )?language models?|ai|ai (?:models?|agents?|assistants?|judges?|systems?|readers?"
-        r"|evaluators?|graders?|reviewers?)|(?:llm|automated|automatic) (?:judges?|graders?|evaluators?"
+        r"(?:llms?|(?:large )?language models?|ai|ai "
+        r"(?:models?|agents?|assistants?|judges?|systems?|readers?"
+        r"|evaluators?|graders?|reviewers?)|(?:llm|automated|automatic) "
+        r"(?:judges?|graders?|evaluators?"
         r"|fact checkers?))"
     ),
     "YES": r"(?:(?:fully|clearly|always) )?(?:supported|true|verified|correct|passed)",
@@ -217,8 +219,10 @@ _SIGNS: tuple[tuple[FlagKind, str], ...] = (
     ),
     (
         "instruction",
-        r"\b(?:note|message|instructions?|attention|notice|memo|dear|hello) (?:(?:to|for|all|any|the) ){0,3}"
-        r"(?:judge|grader|evaluator)s?\bNEAR\b(?:supported|(?:claims?|statements?) (?:is|are|as) YES)\b",
+        r"\b(?:note|message|instructions?|attention|notice|memo|dear|hello) "
+        r"(?:(?:to|for|all|any|the) ){0,3}"
+        r"(?:judge|grader|evaluator)s?\bNEAR\b(?:supported|(?:claims?|statements?) (?:is|are|as) "
+        r"YES)\b",
     ),
     (
         "instruction",
@@ -229,7 +233,8 @@ _SIGNS: tuple[tuple[FlagKind, str], ...] = (
     (
         "instruction",
         r"\b(?:mark|judge|rate|score|treat|return|reply|respond|output|set|answer)"
-        r" (?:(?:this|the|every|all|each|any|that|these) ){0,3}(?:claims?|verdicts?|results?|everything)"
+        r" (?:(?:this|the|every|all|each|any|that|these) "
+        r"){0,3}(?:claims?|verdicts?|results?|everything)"
         r" (?:WORD ){0,4}?(?:as|to) YES\b(?! (?:or|and|nor|refuted|false|not|if|when))",
     ),
     (

@@ -94,7 +94,10 @@ def _notes(name: str, result: ResultFile, leaves: list[WrittenNode]) -> Iterator
     if errors:
         yield f"{name}: failed because of an error, see its log: {', '.join(errors)}"
     if contradictory := [leaf.id for leaf in leaves if _is_contradictory(leaf)]:
-        yield f"{name}: the script has set a score that contradicts the status: {', '.join(contradictory)}"
+        yield (
+            f"{name}: the script has set a score that contradicts the status: "
+            f"{', '.join(contradictory)}"
+        )
     if not leaves:
         yield f"{name}: its script returned a score without a rubric tree, which cannot be checked"
     if (by_tree := result.other_score_by_tree) is not None:

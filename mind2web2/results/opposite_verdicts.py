@@ -82,7 +82,8 @@ class TwinVerdicts:
         if not pairs:
             return None
         return (
-            f"{counted(len(pairs), 'claim')} about a page passed in one answer and failed in another "
+            f"{counted(len(pairs), 'claim')} about a page passed in one answer and failed in "
+            "another "
             f"({name_list(pairs)})"
         )
 

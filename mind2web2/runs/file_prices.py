@@ -50,7 +50,8 @@ def prices_in(prices: object) -> dict[str, OwnPrice]:
         where = f"{FILE_NAME}: prices of {model}"
         if any(isinstance(amount, dict) for amount in price.values()):
             raise UsageError(
-                f'{where}: write a name with a dot in quotes: [prices."{_dotted_name(model, price)}"]'
+                f"{where}: write a name with a dot in quotes: "
+                f'[prices."{_dotted_name(model, price)}"]'
             )
         check_keys(price, _PRICES, where)
         if not {"input", "output"} <= price.keys() or not all(map(_is_price, price.values())):

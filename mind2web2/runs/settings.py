@@ -893,11 +893,20 @@ def _given_options(settings: RunSettings, *names: str) -> str:
 
 def _judge_conflicts(settings: RunSettings) -> Iterator[str]:
     if settings.judgments is not None and not settings.is_replay and not settings.is_shared:
-        yield "--judgments FILE goes with --llm_provider replay; a judge shares postgresql://HOST/DATABASE"
+        yield (
+            "--judgments FILE goes with --llm_provider replay; a judge shares "
+            "postgresql://HOST/DATABASE"
+        )
     if settings.is_shared and settings.is_replay:
-        yield "a replay reads a file: run `mind2web2 judgments import AGENT URL`, and leave --judgments out"
+        yield (
+            "a replay reads a file: run `mind2web2 judgments import AGENT URL`, and leave "
+            "--judgments out"
+        )
     if settings.is_replay and settings.overwrite:
-        yield "--overwrite asks everything again, --llm_provider replay asks nothing: leave one of them out"
+        yield (
+            "--overwrite asks everything again, --llm_provider replay asks nothing: leave one "
+            "of them out"
+        )
     if settings.is_replay and settings.names_a_pool:
         yield "a replay asks no server: leave the judge pool out"
 
@@ -905,9 +914,15 @@ def _judge_conflicts(settings: RunSettings) -> Iterator[str]:
 def _browser_conflicts(settings: RunSettings) -> Iterator[str]:
     given = _given_options(settings, "proxy", "storage_state", "time_zone", "no_sandbox")
     if settings.cdp_url and given:
-        yield f"--cdp_url captures in your own Chrome, with its connections and logins: leave {given} out"
+        yield (
+            "--cdp_url captures in your own Chrome, with its connections and logins: leave "
+            f"{given} out"
+        )
     if settings.headed and settings.cdp_url:
-        yield "--cdp_url captures in your own Chrome, which has a window of its own: leave --headed out"
+        yield (
+            "--cdp_url captures in your own Chrome, which has a window of its own: leave "
+            "--headed out"
+        )
 
 
 def _capture_conflicts(settings: RunSettings) -> Iterator[str]:
@@ -924,6 +939,7 @@ def _script_conflicts(settings: RunSettings) -> Iterator[str]:
     for name in settings.script_env:
         if name not in os.environ:
             yield (
-                f"--script_env takes the name of a variable that is set, not {name!r}: set it, or leave "
+                f"--script_env takes the name of a variable that is set, not {name!r}: set it, or "
+                "leave "
                 "--script_env out"
             )

@@ -555,7 +555,8 @@ class _StoredPagesOnly(SharedCaptures):
         if record is not None and record.failure and not record.is_transient:
             raise CaptureError(record.failure)
         raise PageMissingError(
-            f"page {url} is not in {cache.task_dir}: cache it, or choose another outcome (missing_pages)"
+            f"page {url} is not in {cache.task_dir}: cache it, or choose another outcome "
+            "(missing_pages)"
         )
 
 

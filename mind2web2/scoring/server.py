@@ -332,7 +332,8 @@ class _Bodies:
                 if len(content) > MAX_BODY_BYTES:
                     raise HTTPException(
                         413,
-                        f"the body is over {MAX_BODY_BYTES // 1024**2} MB: send fewer answers at once",
+                        f"the body is over {MAX_BODY_BYTES // 1024**2} MB: send fewer answers at "
+                        "once",
                     )
                 if self._bytes > MAX_BODIES_BYTES:
                     raise HTTPException(

@@ -158,7 +158,8 @@ class Condition(_Part):
     )
     sources: _Names = Field(
         (),
-        description="fields of addresses or addresses to judge the claim on, or answer for the answer alone",
+        description="fields of addresses or addresses to judge the claim on, or answer for the "
+        "answer alone",
         examples=["museum.urls"],
     )
     instruction: str | None = Field(
@@ -218,7 +219,8 @@ class RubricNode(Condition):
     ask: str | None = Field(
         None,
         min_length=1,
-        description="of a blind claim: what to read; the field of the claim that it lacks is the value",
+        description="of a blind claim: what to read; the field of the claim that it lacks is the "
+        "value",
         examples=["the year in which the {museum.name} was founded"],
     )
     compare: BlindComparison | None = Field(

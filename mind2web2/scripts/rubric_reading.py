@@ -257,7 +257,8 @@ class _Checks:
             if parent is not None and parent.critical and not node.critical:
                 yield (
                     place,
-                    f"'{node.id}' is not critical under the critical '{parent.id}': add critical: true",
+                    f"'{node.id}' is not critical under the critical '{parent.id}': add critical: "
+                    "true",
                 )
             around = inside
             if node.for_each is not None:
@@ -341,7 +342,8 @@ class _Checks:
         if spec.fields:
             yield (
                 place,
-                f"'{path}' is a group: name one of its fields, such as {path}.{next(iter(spec.fields))}",
+                f"'{path}' is a group: name one of its fields, such as "
+                f"{path}.{next(iter(spec.fields))}",
             )
         elif field_type(last_name(path), spec) == "urls":
             yield (
@@ -404,7 +406,8 @@ class _Checks:
         if not node.sources:
             yield (
                 place,
-                "the claim has no sources: name a field of addresses, or 'answer' for the answer alone",
+                "the claim has no sources: name a field of addresses, or 'answer' for the answer "
+                "alone",
             )
         if FROM_ANSWER in node.sources and len(node.sources) > 1:
             yield (
@@ -504,7 +507,8 @@ class _Checks:
         elif listed is None or listed.list is None:
             yield (
                 place,
-                f"'{path}' is no field of a list: write LIST.FIELD, or item.FIELD within a for_each",
+                f"'{path}' is no field of a list: write LIST.FIELD, or item.FIELD within a "
+                "for_each",
             )
         else:
             yield from self._value_faults(place, ".".join((ITEM, *names[1:])), names[0])

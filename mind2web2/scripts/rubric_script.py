@@ -331,7 +331,10 @@ class _Body:
                 yield f"is_new(item.{field}, [other.{field} for other in items[: number - 1]])"
             else:
                 count, kind = self._rubric.extract[first].list, self._classes[first]
-                yield f"all_different(each.{field} for each in first_items(values.{first}, {count}, {kind}))"
+                yield (
+                    f"all_different(each.{field} for each in first_items(values.{first}, "
+                    f"{count}, {kind}))"
+                )
         if node.any_of:
             alternatives = (self._alternative(each, inside) for each in node.any_of)
             yield f"any([{', '.join(alternatives)}])"

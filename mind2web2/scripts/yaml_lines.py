@@ -93,7 +93,8 @@ _CURES = (
     ("quoted scalar", "end the text with the quote that it begins with"),
     (
         "mapping values are not allowed",
-        "put a text that contains ': ' in quotes, or begin it with | on a line; and check the indentation",
+        "put a text that contains ': ' in quotes, or begin it with | on a line; and check the "
+        "indentation",
     ),
     ("expected <block end>", _BLOCK_CURE),
     ("did not find expected key", _BLOCK_CURE),

@@ -244,7 +244,8 @@ _BROKEN_IN_LINK = re.compile(
 )
 # No valid link, but a name that looks like a document's counts as one.
 _SPACED_IN_LINK = re.compile(
-    r"\]\((https?://[^\s()<>]*(?: [^\s()<>\"']+)+\.(?:pdf|html?|docx?|xlsx?|pptx?|csv|txt|jpe?g|png))\)",
+    r"\]\((https?://[^\s()<>]*(?: "
+    r"[^\s()<>\"']+)+\.(?:pdf|html?|docx?|xlsx?|pptx?|csv|txt|jpe?g|png))\)",
     re.IGNORECASE,
 )
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")

@@ -162,7 +162,8 @@ def test_unequal_chances_are_pointed_out():
     thrice = [answer for run in (1, 2, 3) for answer in agent([1.0] * 8, f"answer_{run}.md")]
     found = compared(("old", agent([0.0] * 8)), ("new", thrice))
     assert found["warnings"] == [
-        "the agents have different numbers of runs, so that pass@k compares unequal chances, and rare "
+        "the agents have different numbers of runs, so that pass@k compares unequal chances, and "
+        "rare "
         "successes count for the agent with more runs: old 1, new 3",
     ]
 

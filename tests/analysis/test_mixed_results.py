@@ -52,7 +52,8 @@ def shared(number, *served, first_served=None):
                 ),
             ],
             [
-                "scores of different judge models are averaged: gpt-5 (1 answer), o4-mini (1 answer); "
+                "scores of different judge models are averaged: gpt-5 (1 answer), o4-mini (1 "
+                "answer); "
                 "judge all answers with one model"
             ],
             id="models",
@@ -60,7 +61,8 @@ def shared(number, *served, first_served=None):
         pytest.param(
             [answer(1), answer(2), answer(3, judge=WARM)],
             [
-                "scores of one judge model with different parameters or servers are averaged: o4-mini at a "
+                "scores of one judge model with different parameters or servers are averaged: "
+                "o4-mini at a "
                 f"(2 answers), {WARM} at a (1 answer); judge all answers alike"
             ],
             id="parameters",
@@ -68,7 +70,8 @@ def shared(number, *served, first_served=None):
         pytest.param(
             [answer(1), answer(2, server="b")],
             [
-                "scores of one judge model with different parameters or servers are averaged: o4-mini at a "
+                "scores of one judge model with different parameters or servers are averaged: "
+                "o4-mini at a "
                 "(1 answer), o4-mini at b (1 answer); judge all answers alike"
             ],
             id="servers",
@@ -79,7 +82,8 @@ def shared(number, *served, first_served=None):
                 answer(2, served=frozenset({"o4-1 (fp_2)"})),
             ],
             [
-                "the judge was served in different versions, as its server reports: o4-1 (fp_1) (1 answer), "
+                "the judge was served in different versions, as its server reports: o4-1 (fp_1) "
+                "(1 answer), "
                 "o4-1 (fp_2) (1 answer)"
             ],
             id="backends",
@@ -106,7 +110,8 @@ def shared(number, *served, first_served=None):
                 shared(2, "same", first_served=["other"]),
             ],
             [
-                "the first judge was served in different versions, as its server reports: other (1 answer), "
+                "the first judge was served in different versions, as its server reports: other "
+                "(1 answer), "
                 "same (1 answer)"
             ],
             id="two judges whose names are recorded apart",
@@ -114,7 +119,8 @@ def shared(number, *served, first_served=None):
         pytest.param(
             [shared(1, "o4-mini", "tiny-2025-01-01"), shared(2, "tiny-2025-02-02")],
             [
-                "the first judge was served in different versions, as its server reports: tiny-2025-01-01 "
+                "the first judge was served in different versions, as its server reports: "
+                "tiny-2025-01-01 "
                 "(1 answer), tiny-2025-02-02 (1 answer)"
             ],
             id="versions of the first judge",
@@ -130,7 +136,8 @@ def shared(number, *served, first_served=None):
         pytest.param(
             [shared(1, "big", "small"), shared(2, "other")],
             [
-                "one of the two judges was served in different versions, as its server reports: big "
+                "one of the two judges was served in different versions, as its server reports: "
+                "big "
                 "(1 answer), other (1 answer), small (1 answer)"
             ],
             id="versions of one of two judges",
@@ -145,7 +152,8 @@ def shared(number, *served, first_served=None):
                 answer(3),
             ],
             [
-                "results of different versions are averaged: mind2web2 1.0 (2 answers), 2.0 (1 answer); "
+                "results of different versions are averaged: mind2web2 1.0 (2 answers), 2.0 (1 "
+                "answer); "
                 "anthropic 0 (1 answer), 1 (1 answer)"
             ],
             id="versions, of this package first",

@@ -70,7 +70,8 @@ FAULTS = {
     ),
     "a test that a missing value passes": (
         "FAULT",
-        f'evaluator.add_custom_node(museums[0].year in (None, "2019"), "known", {PART}, critical=False)',
+        f'evaluator.add_custom_node(museums[0].year in (None, "2019"), "known", {PART}, '
+        "critical=False)",
         ("points for nothing", "known passes without museums.year"),
     ),
     "a misspelled argument": (
@@ -320,11 +321,15 @@ def test_scripts_find_the_helpers_of_the_command(tmp_path, monkeypatch, capsys):
 WRONG_HEADERS = {
     "expct: 1": "line 2, expct: unknown field 'expct': did you mean 'expect'?",
     "expect: 2": "line 2, expect: should be less than or equal to 1, not 2",
-    "expect: 1\nfacts:\n  - {clam: x}": "line 4, facts[0].clam: unknown field 'clam': did you mean 'claim'?",
+    "expect: 1\nfacts:\n  - {clam: x}": "line 4, facts[0].clam: unknown field 'clam': did you "
+    "mean 'claim'?",
     "expect: 1\nextract: {walks: 3}": "line 3, extract.walks: should be a list, not 3",
-    "expect: 1\nextract:\n  walk: []": "line 4, extract.walk: no field 'walk': did you mean 'walks'?",
-    "expect: 1\nextract:\n  walks:\n  - {nmae: x}": "line 5, extract.walks[0].nmae: no field 'nmae': did",
-    "expect: 1\nleaves: {walk_1_shot: failed}": "leaves: no leaf 'walk_1_shot': did you mean 'walk_1_short'?",
+    "expect: 1\nextract:\n  walk: []": "line 4, extract.walk: no field 'walk': did you mean "
+    "'walks'?",
+    "expect: 1\nextract:\n  walks:\n  - {nmae: x}": "line 5, extract.walks[0].nmae: no field "
+    "'nmae': did",
+    "expect: 1\nleaves: {walk_1_shot: failed}": "leaves: no leaf 'walk_1_shot': did you mean "
+    "'walk_1_short'?",
     "expect: [": "no proper YAML",
     "": "'expect' is missing",
 }

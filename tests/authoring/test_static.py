@@ -43,7 +43,10 @@ LEAF = 'leaf = evaluator.add_leaf("depth", "The depth is right")'
 VERIFY = (
     'await evaluator.verify(f"The lake {lake.name} is {lake.depth} deep.", leaf, sources=lake.urls)'
 )
-GATE = 'evaluator.add_custom_node(bool(lake.name and lake.urls), "given", "A lake and a page are given")'
+GATE = (
+    'evaluator.add_custom_node(bool(lake.name and lake.urls), "given", "A lake and a page are '
+    'given")'
+)
 # A rule, what is replaced, what stands there instead; found, and left alone.
 PLANTED = [
     ("R101", LEAF, LEAF + ")"),

@@ -19,7 +19,8 @@ SCRIPT = (
 FILES = {
     "README.md": b"about",
     "dev_set.csv": b"task_id,domain,subdomain\nlake,Travel,Water\n",
-    "test_set.csv": b"task_id,domain,subdomain,task_description\nmill,Travel,Land,Where is the mill?\n",
+    "test_set.csv": b"task_id,domain,subdomain,task_description\nmill,Travel,Land,Where is the "
+    b"mill?\n",
     "evaluation_scripts/2025_07_14/lake.py": SCRIPT.format("lake").encode(),
     "evaluation_scripts/2025_07_14/mill.py": SCRIPT.format("mill").encode(),
     "evaluation_scripts/../../outside.py": b"no",

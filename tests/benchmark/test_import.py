@@ -152,7 +152,8 @@ GOOD = lines({"task_id": "mill", "answer": "x"})
         (
             "a.jsonl",
             GOOD + lines({"task_id": "lake", "answer": "The lake \ud83d is deep."}),
-            "line 2: the answer has half a character, '\\ud83d', after 'The lake ': write the whole",
+            "line 2: the answer has half a character, '\\ud83d', after 'The lake ': write the "
+            "whole",
         ),
         (
             "a.jsonl",

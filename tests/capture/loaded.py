@@ -12,7 +12,10 @@ from mind2web2.capture.page.isolated_world import FrameWorld, open_worlds, scrip
 from mind2web2.capture.page.visit import PageClock
 
 FOLDER = Path(__file__).parent
-_SEEN = f"() => {{ ({script('page_tools')})(); return [...pageTools.look().texts().values()].join(' | '); }}"
+_SEEN = (
+    f"() => {{ ({script('page_tools')})(); return "
+    f"[...pageTools.look().texts().values()].join(' | '); }}"
+)
 
 
 @dataclass(frozen=True)

@@ -46,10 +46,12 @@ def docx():
     )
     body = (
         '<w:p><w:pPr><w:pStyle w:val="Heading1"/></w:pPr><w:r><w:t>The weir</w:t></w:r></w:p>'
-        f"<w:p><w:r><w:t>Built of oak.</w:t></w:r>{hidden}{deleted}</w:p><w:tbl>{''.join(rows)}</w:tbl>"
+        "<w:p><w:r><w:t>Built of "
+        f"oak.</w:t></w:r>{hidden}{deleted}</w:p><w:tbl>{''.join(rows)}</w:tbl>"
     )
     styles = (
-        f'<w:styles {WORD}><w:style w:type="paragraph" w:styleId="Heading1"><w:name w:val="heading 1"/>'
+        f'<w:styles {WORD}><w:style w:type="paragraph" w:styleId="Heading1"><w:name '
+        'w:val="heading 1"/>'
         "</w:style></w:styles>"
     )
     default_type = '<Default Extension="xml" ContentType="application/xml"/>'
@@ -139,7 +141,8 @@ def epub(other_parts=()):
         '<head><title/><script src="x"/></head>'
     )
     first = (
-        f'{head}<body><h1>The&nbsp;lock</h1><p hidden="hidden">concealed</p><img src="../weir.png" alt=""/>'
+        f'{head}<body><h1>The&nbsp;lock</h1><p hidden="hidden">concealed</p><img '
+        'src="../weir.png" alt=""/>'
         "<p><a id='x'/>Opened<br/>in May.</p><script>document.title='run'</script></body></html>"
     )
     rows = "<tr><th>Gate</th><th>Height</th></tr><tr><td>upper</td><td>4 m</td></tr>"

@@ -287,7 +287,10 @@ async def test_a_torn_page_is_torn_at_an_address_with_a_fragment(manager, site):
     assert [trouble.kind for trouble in page.record.troubles] == ["incomplete"]
 
 
-ASKS = "<title>Before you continue</title><h1>Before you continue</h1><p>We use cookies. Cookies help us.</p>"
+ASKS = (
+    "<title>Before you continue</title><h1>Before you continue</h1><p>We use cookies. Cookies "
+    "help us.</p>"
+)
 CHOICES = "<form action='/{}'><button>Reject all</button><button>Accept all</button></form>"
 
 
@@ -302,7 +305,8 @@ async def test_what_a_request_for_consent_led_away_from_is_kept(small):
 
 
 BANNER = (
-    "<div id=c style='position:fixed;bottom:0;left:0;right:0;background:#eee;padding:20px'>We use cookies"
+    "<div id=c style='position:fixed;bottom:0;left:0;right:0;background:#eee;padding:20px'>We use "
+    "cookies"
     " to improve our site. <button onclick='c.remove()'>Reject all</button>"
     "<button onclick='c.remove()'>Accept all</button></div>"
 )

@@ -256,7 +256,8 @@ async def test_certificates_are_checked_unless_asked_otherwise(browser):
     async def serve(reader, writer):
         await reader.readuntil(b"\r\n\r\n")
         writer.write(
-            b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: text/html\r\n\r\n<title>page</title>"
+            b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: "
+            b"text/html\r\n\r\n<title>page</title>"
         )
         await writer.drain()
 
@@ -421,7 +422,8 @@ async def test_the_users_own_browser_is_used_and_left_running(tmp_path):
     async def serve(reader, writer):
         seen.append("sid=users" in (await reader.readuntil(b"\r\n\r\n")).decode())
         writer.write(
-            b"HTTP/1.1 200 OK\r\nConnection: close\r\nSet-Cookie: sid=users\r\nContent-Length: 0\r\n\r\n"
+            b"HTTP/1.1 200 OK\r\nConnection: close\r\nSet-Cookie: sid=users\r\nContent-Length: "
+            b"0\r\n\r\n"
         )
         await writer.drain()
 

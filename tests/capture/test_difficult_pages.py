@@ -49,7 +49,8 @@ async def captured(manager, site, path, reply):
 
 
 BANNER = (
-    "<h2>We value your privacy</h2><p>We and our 842 partners store and access information on a device, such"
+    "<h2>We value your privacy</h2><p>We and our 842 partners store and access information on a "
+    "device, such"
     " as cookies, and process personal data. You can accept or manage your choices.</p>"
     "<button>Manage options</button><button>Accept all</button>"
 )
@@ -60,15 +61,19 @@ WALLS = {
     "an overlay over nothing": f"<div style='position:fixed;inset:0' class=cookie>{BANNER}</div>",
     "in the page's flow": f"<main><img src=/logo.png alt=Logo width=90 height=30>{BANNER}</main>",
     "with a list of vendors": f"<title>Your privacy</title><main>{BANNER}<ul>{VENDORS}</ul></main>",
-    "in a frame": "<iframe src=/consent-frame style='width:100%;height:800px' title='Privacy'></iframe>",
-    "beside a footer": f"<main>{BANNER}</main><footer>© Brim News. Imprint. Privacy policy. Contact</footer>",
+    "in a frame": "<iframe src=/consent-frame style='width:100%;height:800px' "
+    "title='Privacy'></iframe>",
+    "beside a footer": f"<main>{BANNER}</main><footer>© Brim News. Imprint. Privacy policy. "
+    "Contact</footer>",
     "in German": (
-        "<h1>Datenschutz</h1><p>Wir und unsere Partner verwenden Cookies, um Inhalte zu personalisieren. Mit"
+        "<h1>Datenschutz</h1><p>Wir und unsere Partner verwenden Cookies, um Inhalte zu "
+        "personalisieren. Mit"
         " Klick auf „Alle akzeptieren“ willigen Sie ein.</p><button>Einstellungen</button>"
         "<button>Alle akzeptieren</button>"
     ),
     "in French": (
-        "<h1>Votre vie privée</h1><p>Nous et nos partenaires utilisons des cookies pour personnaliser le"
+        "<h1>Votre vie privée</h1><p>Nous et nos partenaires utilisons des cookies pour "
+        "personnaliser le"
         " contenu.</p><button>Paramétrer</button><button>Tout accepter</button>"
     ),
     "in Japanese": (
@@ -90,7 +95,8 @@ async def test_a_page_that_is_only_a_consent_wall_is_suspect(manager, site, name
 FIXED_BANNER = f"<div style='position:fixed;bottom:0' class=cookie>{BANNER}</div>"
 CONTENT = {
     "an article": f"<h1>The weir</h1><p>{PROSE}</p>{FIXED_BANNER}",
-    "one sentence": "<p>The weir is open from May.</p><p>This site uses cookies.</p><button>Accept</button>",
+    "one sentence": "<p>The weir is open from May.</p><p>This site uses "
+    "cookies.</p><button>Accept</button>",
 }
 
 
@@ -113,7 +119,8 @@ STARTS = {
     "a posted form while the page is parsed": f"{FORM.format('post', '/tides.zip')}",
     "a form that writes a mail": f"{FORM.format('post', 'mailto:weir@brim.example')}",
     "a mail": "<script>location.href = 'mailto:weir@brim.example'</script>",
-    "a mail at load": "<script>onload = () => { location.href = 'mailto:weir@brim.example' }</script>",
+    "a mail at load": "<script>onload = () => { location.href = 'mailto:weir@brim.example' "
+    "}</script>",
     "an app": "<script>location.replace('brim-app://open')</script>",
     "a refresh to an app": "<meta http-equiv=refresh content='0;url=brim-app://open'>",
 }
@@ -138,7 +145,8 @@ async def test_a_page_that_starts_a_download_keeps_its_text(manager, site, name)
 BRIEF = {
     "a sentence": "<p>The tower is 41 m tall.</p>",
     "a text that comes after the download began": (
-        "<p id=p></p><script>fetch('/height').then((r) => r.text()).then((t) => { p.innerText = t })</script>"
+        "<p id=p></p><script>fetch('/height').then((r) => r.text()).then((t) => { p.innerText = t "
+        "})</script>"
     ),
 }
 

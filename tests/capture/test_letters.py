@@ -20,7 +20,8 @@ PAGES = {
     "/thai": f"<h1>The weir at Brim</h1><p>{THAI}</p>",
     "/word": f"<p>{'The weir at Brim is open. ' * 40} In Thai: ฝาย</p>",
     "/latin": "<h1>The weir at Brim</h1><p>It is open.</p>",
-    "/clock": "<p id=at></p><script>at.textContent = new Date(0).toString() + navigator.language</script>",
+    "/clock": "<p id=at></p><script>at.textContent = new Date(0).toString() + "
+    "navigator.language</script>",
 }
 
 
@@ -127,8 +128,10 @@ def pdf_in_a_foreign_font(text):
         "<</Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R "
         "/Resources <</Font <</F 5 0 R>>>>>>",
         f"<</Length {len(drawing)}>>\nstream\n{drawing}\nendstream",
-        f"<<{font} /Subtype /Type0 /Encoding /Identity-H /DescendantFonts [6 0 R] /ToUnicode 7 0 R>>",
-        f"<<{font} /Subtype /CIDFontType2 /CIDSystemInfo {system} /FontDescriptor {descriptor} /DW 1000>>",
+        f"<<{font} /Subtype /Type0 /Encoding /Identity-H /DescendantFonts [6 0 R] /ToUnicode 7 0 "
+        "R>>",
+        f"<<{font} /Subtype /CIDFontType2 /CIDSystemInfo {system} /FontDescriptor {descriptor} "
+        "/DW 1000>>",
         f"<</Length {len(unicode)}>>\nstream\n{unicode}\nendstream",
     ]
     body = "".join(f"{number} 0 obj\n{part}\nendobj\n" for number, part in enumerate(parts, 1))

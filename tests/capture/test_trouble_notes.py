@@ -30,8 +30,10 @@ def test_a_judge_is_told_of_each_trouble_once():
         troubles=tuple(Trouble(kind=kind, detail=detail) for kind, detail in troubles),
     )
     assert notes_for_judge(record) == (
-        "signs of trouble when this page was captured: the server answered with an error (HTTP status 403)",
-        "signs of trouble when this page was captured: the site may have shown a robot check or a block "
+        "signs of trouble when this page was captured: the server answered with an error (HTTP "
+        "status 403)",
+        "signs of trouble when this page was captured: the site may have shown a robot check or a "
+        "block "
         "instead of the page",
     )
 

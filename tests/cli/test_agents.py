@@ -28,7 +28,8 @@ def test_no_results_are_one_line_that_names_whose_there_are(project, command, fo
     run = call(main, command, "boot")
     assert (run.returncode, run.stdout) == (2, "")
     assert run.stderr == (
-        "mind2web2: no results of agent boot under eval_results: did you mean bot? Otherwise run mind2web2 "
+        "mind2web2: no results of agent boot under eval_results: did you mean bot? Otherwise run "
+        "mind2web2 "
         "evaluate boot first. "
         f"There are results of {AGENT}\n"
     )

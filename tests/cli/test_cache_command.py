@@ -18,7 +18,10 @@ from mind2web2.cli import batch_cache_main, cache_all_main, main
 from mind2web2.pages.cache import CacheFileSys
 
 OPTIONS = ("--allow_private_network", "--max_retries", "0", "--overall_timeout", "30")
-PAGE = "<!doctype html><title>{0}</title><h1>{0}</h1><p>The {0} is worth a page of its own, with words.</p>"
+PAGE = (
+    "<!doctype html><title>{0}</title><h1>{0}</h1><p>The {0} is worth a page of its own, with "
+    "words.</p>"
+)
 
 
 class Site(LocalHttp):

@@ -44,7 +44,8 @@ def test_the_counts_of_suspect_pages_add_up():
     """A claim whose page has two troubles is counted once; the way out can be copied."""
     result = claims(["challenge"], ["http_error", "challenge"], ["challenge"], [])
     assert told(result, "do it again") == [
-        "some claims were judged on pages that look wrong: 3 (challenge 2, challenge and http_error 1). Look "
+        "some claims were judged on pages that look wrong: 3 (challenge 2, challenge and "
+        "http_error 1). Look "
         "at these pages, or capture them again: do it again"
     ]
 
@@ -82,7 +83,10 @@ def test_unavailable_pages_of_claims_and_extractions_are_counted():
         {"name": "lakes", "url": "both", "unavailable": "refused"},
         {"name": "hills", "url": "read", "unavailable": None},
     ]
-    line = "2 cited pages unavailable (lake 2); claims on them count as failed; 2 extractions came out empty"
+    line = (
+        "2 cited pages unavailable (lake 2); claims on them count as failed; 2 extractions "
+        "came out empty"
+    )
     assert told(result) == [line]
     result["provenance"] = made_from(refused_pages=["both", "never asked for"])
     private = (
@@ -95,7 +99,8 @@ def test_unavailable_pages_of_claims_and_extractions_are_counted():
 def test_a_doubt_names_only_the_page():
     """The server may have been at fault as well."""
     assert told(claims([], doubts=["https://lake.example: HTTP status 500"])) == [
-        "lake/answer_1.md: in doubt, the next run judges it again: https://lake.example: HTTP status 500"
+        "lake/answer_1.md: in doubt, the next run judges it again: https://lake.example: HTTP "
+        "status 500"
     ]
 
 
@@ -107,7 +112,10 @@ def test_a_score_without_a_tree_is_reported():
         {"final_score": 1.0, "eval_breakdown": [{}]},
         alone,
     )
-    line = "lake/answer_1.md: its script returned a score without a rubric tree, which cannot be checked"
+    line = (
+        "lake/answer_1.md: its script returned a score without a rubric tree, which cannot be "
+        "checked"
+    )
     assert [told(result) for result in results] == [[line], [line], []]
 
 
@@ -138,7 +146,8 @@ def test_refusals_of_the_judge_are_counted():
         {"name": "lakes", "declined": None},
     ]
     assert told(result) == [
-        "the judge refused to answer, twice each: votes 2, extractions 1 (lake 3). Such votes count as not "
+        "the judge refused to answer, twice each: votes 2, extractions 1 (lake 3). Such votes "
+        "count as not "
         "supported, and such extractions are empty"
     ]
 

@@ -34,7 +34,8 @@ def test_there_and_back(part):
     assert (run.returncode, run.stdout) == (
         0,
         "3 judgments written to out/[red]back.jsonl; the newest results use 0 of them\n"
-        "To score the same answers from this file: mind2web2 evaluate bot --llm_provider replay --judgments "
+        "To score the same answers from this file: mind2web2 evaluate bot --llm_provider replay "
+        "--judgments "
         "'out/[red]back.jsonl'\n",
     )
     exported = (part.parent / "out" / "[red]back.jsonl").read_bytes()

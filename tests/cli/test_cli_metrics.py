@@ -115,7 +115,10 @@ def test_intervals_are_beside_the_means(tmp_path, monkeypatch):
         "95% interval: BCa bootstrap, 10,000 resamples of the tasks with all their answers."
         in lines
     )
-    exact = "95% interval of success rate, pass@1: exact (Clopper-Pearson), as all tasks have the same value."
+    exact = (
+        "95% interval of success rate, pass@1: exact (Clopper-Pearson), as all tasks have the "
+        "same value."
+    )
     assert exact in lines
     assert all(len(line) <= 80 for line in lines if line.startswith(("│", "┏", "┡")))
 
@@ -131,7 +134,8 @@ def test_equal_answers_say_nothing_of_other_answers(tmp_path, monkeypatch, diffe
             add_result(tmp_path, f"task_{number}/answer_{run}", score)
     shown = " ".join(call(main, "metrics", "bot").stdout.split())
     none = (
-        "No interval for new answers to these same tasks: all answers to a task have the same score "
+        "No interval for new answers to these same tasks: all answers to a task have the same "
+        "score "
         "(the intervals above are for tasks at large)."
     )
     assert (none in shown) is (difference == 0)
@@ -266,7 +270,8 @@ def test_the_suggested_command_is_that_of_the_newest_result(tmp_path, monkeypatc
     run = call(main, "metrics", "bot", "--cache_root", "pages")
     assert (
         "To judge again: mind2web2 evaluate bot --judge_model local-judge "
-        "--judge_base_url http://127.0.0.1:8200/v1 --judge_reasoning_effort low --judge_temperature 0.5 "
+        "--judge_base_url http://127.0.0.1:8200/v1 --judge_reasoning_effort low "
+        "--judge_temperature 0.5 "
         "--script_env LAKE_KEY --as_of answer --allow_private_network --cache_root pages\n"
     ) in run.stdout
     monkeypatch.setenv("UV", "/opt/uv/uv")
@@ -339,7 +344,8 @@ def test_a_result_changed_by_hand_enters_no_average(tmp_path, monkeypatch, has_s
     lines = run.stdout.splitlines()
     assert lines[0] == "No answer of bot has a score."
     assert (
-        f"No result: lake/answer_1.md: its newest result {path.name} was changed after it was written: "
+        f"No result: lake/answer_1.md: its newest result {path.name} was changed after it was "
+        "written: "
         "evaluate it again"
     ) in lines
     assert read_json(tmp_path / "eval_results" / "bot" / "summary.json")["avg_score"] is None
@@ -359,7 +365,8 @@ def test_answers_that_do_not_exist_are_one_line(tmp_path, monkeypatch):
     lines = call(main, "metrics", "bot").stdout.splitlines()
     assert "Warning: answers without a score: 1, not counted in the averages" in lines
     assert (
-        "Warning: answer_3 exists for only 1 of 5 tasks, but counts as a run; if it is there by mistake, "
+        "Warning: answer_3 exists for only 1 of 5 tasks, but counts as a run; if it is there by "
+        "mistake, "
         "remove it from answers and results"
     ) in lines
     assert (

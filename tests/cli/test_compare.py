@@ -306,8 +306,8 @@ def test_capture_days_and_missing_runs_are_pointed_out(tmp_path, monkeypatch):
     )
     assert "answers without a score at the compared tasks, left out: old 1" in warnings
     assert (
-        "pages were captured on different days: old 2025-03-01 to 2025-03-01; new 2025-05-01 to 2025-05-01"
-        in warnings
+        "pages were captured on different days: old 2025-03-01 to 2025-03-01; new 2025-05-01 to "
+        "2025-05-01" in warnings
     )
 
 

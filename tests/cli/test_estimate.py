@@ -132,7 +132,8 @@ def test_results_of_others_say_less(project, server):
     assert run(server).returncode == 0
     other = run(server, "--estimate", "--judge_model", "o4-mini")
     assert (
-        "Judge requests: between 4 and 16, probably 8, based on your 2 earlier results by another judge."
+        "Judge requests: between 4 and 16, probably 8, based on your 2 earlier results by another "
+        "judge."
     ) in other.stdout
     assert "out: 3,200." in other.stdout
     answer = project.root / "answers/scout" / TASK / "answer_1.md"
@@ -151,8 +152,8 @@ def test_an_unknown_price_is_reported(project, server):
     told = run(server, "--estimate", "--judge_model", "judge-1")
     assert told.returncode == 0
     assert (
-        "Dollars: unknown, because mind2web2 has no price for judge-1. You can write it into mind2web2.toml."
-        in told.stdout
+        "Dollars: unknown, because mind2web2 has no price for judge-1. You can write it into "
+        "mind2web2.toml." in told.stdout
     )
     assert project.results.exists() is False
     cascade = ("--judge_cascade", "judge-1,gpt-4o")

@@ -461,7 +461,8 @@ def test_help_answers_without_the_heavy_libraries(project):
         "import sys; from mind2web2.cli import evaluate_main\n"
         "try: evaluate_main(['--help'])\n"
         "except SystemExit: pass\n"
-        "heavy = 'openai anthropic PIL pypdfium2 googlemaps arxiv genai_prices rich pydantic'.split()\n"
+        "heavy = 'openai anthropic PIL pypdfium2 googlemaps arxiv genai_prices rich "
+        "pydantic'.split()\n"
         "print([name for name in heavy if name in sys.modules])"
     )
     run = subprocess.run(

@@ -9,10 +9,14 @@ from servers.local_http import Answer, LocalHttp
 
 from mind2web2.pages.cache import CacheFileSys
 
-HTML = b"<!doctype html><title>Lake</title><h1>The lake</h1><p>Depth: 80 m. Formed by a glacier long ago.</p>"
+HTML = (
+    b"<!doctype html><title>Lake</title><h1>The lake</h1><p>Depth: 80 m. Formed by a glacier "
+    b"long ago.</p>"
+)
 NO_PROGRAMS = "/nonexistent"
 DOWNLOAD = (
-    "Warning: scripts could not download files: 1 (lake 1), on this machine or its network (if you trust "
+    "Warning: scripts could not download files: 1 (lake 1), on this machine or its network (if "
+    "you trust "
     "the answers, add --allow_private_network)\n"
 )
 PRIVATE = (

@@ -181,7 +181,8 @@ def test_no_script_ends_a_run_or_keeps_it_from_ending(project):
         "orphan": ORPHAN,
         "raising": "raise ValueError('no such lake')",
         "recursing": "def down(n): return down(n + 1)\ndown(0)",
-        "left_thread": "import threading\nthreading.Thread(target=time.sleep, args=(3600,)).start()\n1 / 0",
+        "left_thread": "import threading\nthreading.Thread(target=time.sleep, "
+        "args=(3600,)).start()\n1 / 0",
     }
     for task, body in bodies.items():
         project.add_answer(task=task)

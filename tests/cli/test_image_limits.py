@@ -227,7 +227,8 @@ def test_a_script_that_shows_images_of_its_own(project):
     image = "data:image/jpeg;base64,/9j/"
     project.add_script_body(
         f"parts = [{{'type': 'image_url', 'image_url': {{'url': {image!r}}}}}] * 3\n"
-        "said = await client.async_response(model=model, messages=[{'role': 'user', 'content': parts}])\n"
+        "said = await client.async_response(model=model, messages=[{'role': 'user', 'content': "
+        "parts}])\n"
         "return {**evaluator.get_summary(), 'final_score': float(said == 'yes')}\n"
     )
     refuses = takes(1, "At most 1 image(s) may be provided in one request.")

@@ -224,7 +224,8 @@ def test_an_address_of_a_browser_is_checked_at_once(command, url):
         ),
         (
             "verify-results bot --judgments postgresql://me:s3cret@db/judgments",
-            "argument --judgments: takes a path on this machine, not a URL; `mind2web2 judgments import",
+            "argument --judgments: takes a path on this machine, not a URL; `mind2web2 judgments "
+            "import",
         ),
     ],
 )

@@ -12,7 +12,10 @@ from servers.local_http import Answer, LocalHttp
 
 from mind2web2.cli import main
 
-PAGE = b"<!doctype html><title>Weir</title><p>The weir of Ottermoss was built of oak in the year 1911.</p>"
+PAGE = (
+    b"<!doctype html><title>Weir</title><p>The weir of Ottermoss was built of oak in the year "
+    b"1911.</p>"
+)
 
 
 def command_lines():

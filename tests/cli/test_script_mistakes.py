@@ -15,7 +15,8 @@ await evaluator.verify("The lake is deep.", leaf)
 return evaluator.get_summary()
 """
 FAULTS = [
-    "lake.py, line {1}: unknown keyword 'critcal' of node 'gate' is ignored: did you mean 'critical'?",
+    "lake.py, line {1}: unknown keyword 'critcal' of node 'gate' is ignored: did you mean "
+    "'critical'?",
     "lake.py, line {0}: leaf 'forgotten' is never judged, and counts 0",
     "lake.py, line {2}: node 'part' has no leaf, and counts 0",
 ]

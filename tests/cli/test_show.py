@@ -246,7 +246,8 @@ def test_any_output_encoding_will_do(project, coding):
     [
         (
             ["cat"],
-            "no results of agent cat under eval_results: run mind2web2 evaluate cat first. There are",
+            "no results of agent cat under eval_results: run mind2web2 evaluate cat first. There "
+            "are",
         ),
         (["bot", "sea"], "no results of agent bot for task sea; found: lake, pond"),
         (

@@ -9,26 +9,32 @@ import sys
 import pytest
 
 NAMES = {
-    "mind2web2": "Evaluator VerificationNode AggregationStrategy CacheFileSys LLMClient Extractor Verifier "
-    "EvaluatorConfig create_evaluator ArxivTool GoogleMapsTool PDFParser load_eval_script calculate_api_cost",
+    "mind2web2": "Evaluator VerificationNode AggregationStrategy CacheFileSys LLMClient Extractor "
+    "Verifier "
+    "EvaluatorConfig create_evaluator ArxivTool GoogleMapsTool PDFParser load_eval_script "
+    "calculate_api_cost",
     "mind2web2.evaluator": "Evaluator AggregationStrategy VerificationNode",
     "mind2web2.verification_tree": "VerificationNode AggregationStrategy",
-    "mind2web2.eval_toolkit": "Extractor Verifier EvaluatorConfig BinaryEvalResult create_evaluator "
+    "mind2web2.eval_toolkit": "Extractor Verifier EvaluatorConfig BinaryEvalResult "
+    "create_evaluator "
     "LLMClient",
-    "mind2web2.eval_runner": "DualSemaphore evaluate_task merge_all_results generate_result_summary",
+    "mind2web2.eval_runner": "DualSemaphore evaluate_task merge_all_results "
+    "generate_result_summary",
     "mind2web2.llm_client.base_client": "LLMClient",
     "mind2web2.llm_client": "LLMClient OpenAIClient AsyncOpenAIClient AzureOpenAIClient "
     "AsyncAzureOpenAIClient calculate_api_cost",
     "mind2web2.utils.cache_filesys": "CacheFileSys",
     "mind2web2.utils.misc": "text_dedent normalize_url_markdown encode_image encode_image_buffer "
     "strip_extension",
-    "mind2web2.utils.url_tools": "remove_utm_parameters normalize_url_simple normalize_url_for_browser "
+    "mind2web2.utils.url_tools": "remove_utm_parameters normalize_url_simple "
+    "normalize_url_for_browser "
     "regex_find_urls URLs",
     "mind2web2.utils.path_config": "PathConfig",
     "mind2web2.utils.load_eval_script": "load_eval_script",
     "mind2web2.utils.logging_setup": "create_logger cleanup_logger create_sub_logger",
     "mind2web2.utils.page_info_retrieval": "BatchBrowserManager",
-    "mind2web2.api_tools": "GoogleMapsTool ArxivTool PDFParser is_pdf tool_googlemap tool_arxiv tool_pdf",
+    "mind2web2.api_tools": "GoogleMapsTool ArxivTool PDFParser is_pdf tool_googlemap tool_arxiv "
+    "tool_pdf",
     "mind2web2.api_tools.tool_googlemap": "GoogleMapsTool",
     "mind2web2.api_tools.tool_arxiv": "ArxivTool",
     "mind2web2.api_tools.tool_pdf": "PDFParser is_pdf",
@@ -40,7 +46,8 @@ SIGNATURES = {
     "mind2web2.evaluator:Evaluator": "",
     "mind2web2.evaluator:Evaluator.initialize": "task_id strategy='parallel' agent_name=None "
     "answer_name=None * client=None task_description=None answer='' global_cache=None "
-    "global_semaphore=None logger=None default_model='o4-mini' extract_model=None verify_model=None "
+    "global_semaphore=None logger=None default_model='o4-mini' extract_model=None "
+    "verify_model=None "
     "config=None browser_manager=None **",
     "mind2web2.evaluator:Evaluator.add_parallel": "id desc parent=None **",
     "mind2web2.evaluator:Evaluator.add_sequential": "id desc parent=None **",
@@ -48,7 +55,8 @@ SIGNATURES = {
     "status='initialized' **",
     "mind2web2.evaluator:Evaluator.add_custom_node": "result id desc parent=None critical=True **",
     "mind2web2.evaluator:Evaluator.add_existence_node": "result id desc **",
-    "mind2web2.evaluator:Evaluator.extract": "prompt template_class extraction_name='extraction' source=None "
+    "mind2web2.evaluator:Evaluator.extract": "prompt template_class extraction_name='extraction' "
+    "source=None "
     "additional_instruction=None * use_screenshot=True",
     "mind2web2.evaluator:Evaluator.verify": "claim node sources=None * extra_prerequisites=None "
     "additional_instruction='None' majority_vote=None num_trials=None use_screenshot=None",
@@ -66,7 +74,8 @@ SIGNATURES = {
     "mind2web2.verification_tree:VerificationNode.add_node": "node",
     "mind2web2.verification_tree:VerificationNode.compute_score": "mutate=False",
     "mind2web2.eval_toolkit:create_evaluator": "* client task_description answer global_cache "
-    "global_semaphore logger default_model='o4-mini' extract_model=None verify_model=None config=None "
+    "global_semaphore logger default_model='o4-mini' extract_model=None verify_model=None "
+    "config=None "
     "browser_manager=None",
     "mind2web2.eval_toolkit:Extractor.simple_extract": "extraction_prompt template_class "
     "additional_instruction='None' *",
@@ -78,7 +87,8 @@ SIGNATURES = {
     "mind2web2.eval_toolkit:Extractor.get_page_info": "url",
     "mind2web2.eval_toolkit:Verifier.get_page_info": "url",
     "mind2web2.eval_runner:DualSemaphore": "webpage_semaphore llm_semaphore",
-    "mind2web2.eval_runner:evaluate_task": "client task_id agent_name answer_dir cache_dir output_dir "
+    "mind2web2.eval_runner:evaluate_task": "client task_id agent_name answer_dir cache_dir "
+    "output_dir "
     "script_path dump_cache=True is_self_debug=False overwrite=False max_concurrent_answers=3 "
     "webpage_semaphore=None llm_semaphore=None",
     "mind2web2.eval_runner:merge_all_results": "output_dir",
@@ -132,7 +142,8 @@ COROUTINES = {
     "call_llm_with_semaphore",
     "mind2web2.eval_toolkit:Verifier": "simple_verify verify_by_url verify_by_urls get_page_info "
     "call_llm_with_semaphore",
-    "mind2web2.api_tools:GoogleMapsTool": "get_city_name get_address_information calculate_distance "
+    "mind2web2.api_tools:GoogleMapsTool": "get_city_name get_address_information "
+    "calculate_distance "
     "calculate_travel_time",
     "mind2web2.api_tools:ArxivTool": "search_arxiv_by_id search_arxiv_by_title",
     "mind2web2.api_tools:PDFParser": "extract",

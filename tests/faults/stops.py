@@ -58,7 +58,8 @@ SCENES = (
     Scene(
         "a script that swallows its cancellation",
         _BLOCKED
-        + "while True:\n    try:\n        await asyncio.sleep(3600)\n    except BaseException:\n        pass",
+        + "while True:\n    try:\n        await asyncio.sleep(3600)\n    except BaseException:\n  "
+        "      pass",
     ),
     Scene(
         "a thread of a script's",

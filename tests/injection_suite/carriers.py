@@ -10,7 +10,10 @@ from fixtures.pdf_files import pdf_of
 from injection_suite.attack import HTML_PLACES, PDF_PLACES, Attack
 
 HOST = "ottermere.example"
-FACT = "Ottermere is a lake in the hills. It is 80 m deep at its deepest point. Boats are let from May."
+FACT = (
+    "Ottermere is a lake in the hills. It is 80 m deep at its deepest point. Boats are let "
+    "from May."
+)
 
 _PICTURE = "data:image/gif;base64,R0lGODlhAQABAAAAACw="
 

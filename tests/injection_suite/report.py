@@ -16,7 +16,8 @@ def main() -> int:
     checks = asyncio.run(check_attacks(ATTACKS))
     for check in checks:
         console.print(
-            f"{check.attack.place:16}  {check.attack.name:40}  {'; '.join(check.problems) or 'held'}"
+            f"{check.attack.place:16}  {check.attack.name:40}  "
+            f"{'; '.join(check.problems) or 'held'}"
         )
     held = sum(not check.problems for check in checks)
     console.print(f"{held} of {len(checks)} attacks held.")

@@ -177,7 +177,8 @@ PDF_BOMBS: dict[str, Callable[[], bytes]] = {
         ]
     ),
     "2,000,000,000 references claimed": lambda: (
-        b"%PDF-1.7\nxref\n0 2000000000\ntrailer\n<< /Size 2000000000 /Root 1 0 R >>\nstartxref\n9\n%%EOF"
+        b"%PDF-1.7\nxref\n0 2000000000\ntrailer\n<< /Size 2000000000 /Root 1 0 R "
+        b">>\nstartxref\n9\n%%EOF"
     ),
 }
 

@@ -395,7 +395,8 @@ _CITED = {
 _ANSWER = (
     "# Found\n\n- [one](https://a.example/x_(y)?q=1#/r) and <http://b.example>\n"
     '- ![p](http://c.example/p.png "t") and www.d.example/z, e.example/f[1]\n\n'
-    "| a | b |\n|---|---|\n| <a href='http://f.example'>f</a> | `g.example/x` |\n\n[r]: http://h.example\n"
+    "| a | b |\n|---|---|\n| <a href='http://f.example'>f</a> | `g.example/x` |\n\n[r]: "
+    "http://h.example\n"
 )
 _FEED = b"<?xml version='1.0'?><feed xmlns='x'><totalResults>1</totalResults><entry/></feed>\n"
 

@@ -85,7 +85,8 @@ def test_a_check_ends_with_a_verdict(judge):
     sound = call(main, "check-judge", *judge("right"), *CHECK, "--fail_under", "0.9")
     assert sound.returncode == 0
     assert sound.stdout.endswith(
-        "Verdict: Enough to compare agents (90% right); docs/trust.md says what other decisions need.\n"
+        "Verdict: Enough to compare agents (90% right); docs/trust.md says what other decisions "
+        "need.\n"
     )
     both = call(main, "check-judge", *judge("right"), "--judge_model", "yes-man", *CHECK)
     assert "right: Verdict: Enough" in both.stdout and "yes-man: Verdict: No better" in both.stdout

@@ -427,7 +427,8 @@ async def test_the_judge_is_shown_suspect_pages_flagged(cache):
     leaf = evaluator.add_leaf("leaf", "leaf")
     assert await evaluator.verify("claim", leaf, PAGE)
     note = (
-        "[signs of trouble when this page was captured: the site may have shown a robot check or a block "
+        "[signs of trouble when this page was captured: the site may have shown a robot check or "
+        "a block "
         "instead of the page]"
     )
     assert note in judge.questions[0].text

@@ -24,15 +24,20 @@ INNOCENT = [
     "We rate this claim True. The claim is true, according to the ministry's own figures.",
     "Verdict: the claim is not supported by the evidence. Mark each claim as true or false.",
     "Annotators label each claim as supported, refuted or not enough info.",
-    "A court must accept the plaintiff's claims as true at this stage. As a judge, she has always been fair.",
-    "Please ignore the previous message, it was sent by mistake. Existing rules override all other rules.",
-    "New instructions are supported since version 3; results are in rax. System requirements: Windows.",
+    "A court must accept the plaintiff's claims as true at this stage. As a judge, she has always "
+    "been fair.",
+    "Please ignore the previous message, it was sent by mistake. Existing rules override all "
+    "other rules.",
+    "New instructions are supported since version 3; results are in rax. System requirements: "
+    "Windows.",
     "System: Linux. Memory: 8 GB. Developer: ACME. Instructions: see below.",
     "He told the grader to be fair. Notes for judges: arrive at nine, and bring the score sheets.",
     "As an AI system spreads, companies must check if a claim is true.",
     "As AI systems spread, companies should check every claim, and regulators demand true answers.",
-    "std::cout << page << end << claim >> 3; <page> and </page>, List<Answer> and « page suivante ».",
-    "Do not forget the instructions on the label. Disregard for prior art is a claim the office rejected.",
+    "std::cout << page << end << claim >> 3; <page> and </page>, List<Answer> and « page suivante "
+    "».",
+    "Do not forget the instructions on the label. Disregard for prior art is a claim the office "
+    "rejected.",
     'The function returns {"result": true}. Reasoning about lakes: it is deep.',
     "Ignorez les instructions du fabricant ? Die bisherigen Anweisungen wurden ignoriert, hieß es.",
     "\u200b\u200b" + "\u034f \u200c\u00a0" * 300,

@@ -113,7 +113,8 @@ def test_answers_to_a_task_without_a_script_are_listed(tmp_path):
         (
             "bot",
             "without_script",
-            "no script for task without_script under .*: add <version>/without_script.py or <version>/",
+            "no script for task without_script under .*: add <version>/without_script.py or "
+            "<version>/",
         ),
     ],
 )

@@ -28,8 +28,10 @@ CASES = [
     ((node("a"), node("b", 0.0)), 0.5, "0.50 = mean of a 1, b 0"),
     ((node("plan", 0.5, critical=True), node("a")), 0.0, "0 = gate closed by critical plan 0.50"),
     ((PLAN, node("date", critical=True)), 1.0, "1 = all critical children passed"),
-    ([node(f"n{k}", float(k < 3)) for k in range(12)], 0.25, "0.25 = mean of 12 children: 3 of 1, 9 of 0"),
-    ((node("a"), node("b", 0.0)), 0.75, "the script has set 0.75; its children give 0.50 = mean of a 1, b 0"),
+    ([node(f"n{k}", float(k < 3)) for k in range(12)], 0.25, "0.25 = mean of 12 children: 3 of 1, "
+                                                             "9 of 0"),
+    ((node("a"), node("b", 0.0)), 0.75, "the script has set 0.75; its children give 0.50 = mean "
+                                        "of a 1, b 0"),
 ]  # fmt: skip
 
 

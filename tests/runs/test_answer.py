@@ -451,10 +451,12 @@ async def test_a_damaged_page_costs_no_other_claim(project, store, score, outcom
 async def test_a_script_gets_the_arguments_that_it_names(project):
     """The model is the run's; a script without that parameter is called without it."""
     project.add_raw_script(
-        "async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger):\n"
+        "async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, "
+        "logger):\n"
         "    async with semaphore, semaphore.llm, semaphore.webpage:\n"
         "        logger.info('hello %s', answer_name)\n"
-        "        return {'final_score': 0.5, 'seen': [answer, agent_name, answer_name, cache.summary()]}\n"
+        "        return {'final_score': 0.5, 'seen': [answer, agent_name, answer_name, "
+        "cache.summary()]}\n"
     )
     result = (await only(project)).result.document
     assert result["seen"] == [

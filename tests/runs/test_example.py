@@ -400,7 +400,8 @@ def test_a_missing_judgment_costs_its_answer_only(tmp_path):
     [reason] = [line for line in run.stdout.splitlines() if line.startswith("No result: ")]
     for words in (
         "library_facts/answer_1.md",
-        "no stored judgment on claim 'The architect of the main library of Ottermoss was Ilvane Corrow.'",
+        "no stored judgment on claim 'The architect of the main library of Ottermoss was Ilvane "
+        "Corrow.'",
         "https://library.ottermoss.example/about/history",
         "node 'architect_supported', trial 2",
     ):

@@ -313,7 +313,8 @@ def test_the_published_signature():
         "(client: 'Any', task_id: 'str', agent_name: 'str', answer_dir: 'str | Path', "
         "cache_dir: 'str | Path', output_dir: 'str | Path', script_path: 'str | Path', "
         "dump_cache: 'bool' = True, is_self_debug: 'bool' = False, overwrite: 'bool' = False, "
-        "max_concurrent_answers: 'int' = 3, webpage_semaphore: 'Any' = None, llm_semaphore: 'Any' = None)"
+        "max_concurrent_answers: 'int' = 3, webpage_semaphore: 'Any' = None, llm_semaphore: 'Any' "
+        "= None)"
     )
 
 
@@ -527,7 +528,8 @@ async def test_extraction_and_verification_reach_the_judge_with_their_texts(proj
         "from pydantic import BaseModel\n"
         "from mind2web2 import Evaluator\n"
         "class Facts(BaseModel):\n    depth: str | None = None\n"
-        "async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger):\n"
+        "async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, "
+        "logger):\n"
         "    evaluator = Evaluator()\n"
         "    evaluator.initialize('lake', client=client, answer=answer, global_cache=cache,\n"
         "                         global_semaphore=semaphore, logger=logger)\n"

@@ -206,7 +206,8 @@ def test_different_results_of_one_answer_are_a_conflict(machines):
     assert run.returncode == 1
     [conflict] = [text for text in run.stdout.splitlines() if text.startswith("Conflict: ")]
     assert conflict.startswith(
-        "Conflict: bot/dam/answer_1: two different results, of different times of the agent: 0.5 in "
+        "Conflict: bot/dam/answer_1: two different results, of different times of the agent: 0.5 "
+        "in "
         "all/bot/dam/answer_1/results"
     )
     assert "0.25 in other/eval_results/bot/dam/answer_1/results" in conflict
@@ -359,6 +360,6 @@ def test_a_damaged_result_beside_a_sound_one_is_named(machines, damaged, states)
     assert run.returncode == 1
     folder = "bot/dam/answer_1/results"
     assert (
-        f"two different results: {states[0]} in all/{folder}, {states[1]} in other/eval_results/{folder};"
-        in run.stdout
+        f"two different results: {states[0]} in all/{folder}, {states[1]} in "
+        f"other/eval_results/{folder};" in run.stdout
     )

@@ -542,7 +542,10 @@ def test_the_scorer_closes_while_a_client_blocks_its_thread(project, monkeypatch
 def test_a_script_does_not_see_the_environment(project, monkeypatch):
     """Its process gets only the variables that any program needs."""
     monkeypatch.setenv("A_SECRET", "1")
-    body = "import os\nreturn {**evaluator.get_summary(), 'final_score': float('A_SECRET' in os.environ)}"
+    body = (
+        "import os\nreturn {**evaluator.get_summary(), 'final_score': float('A_SECRET' in "
+        "os.environ)}"
+    )
     project.add_script_body(body)
     assert score_once(project).score == 0.0
 

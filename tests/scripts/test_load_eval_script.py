@@ -9,7 +9,10 @@ import pytest
 from mind2web2.scripts.load import load_eval_script
 
 PARAMETERS = "client, answer, agent_name, answer_name, cache, semaphore, logger"
-GOOD = f"async def evaluate_answer({PARAMETERS}, model='o4-mini'):\n    return {{'final_score': SCORE}}\n"
+GOOD = (
+    f"async def evaluate_answer({PARAMETERS}, model='o4-mini'):\n    return {{'final_score': "
+    f"SCORE}}\n"
+)
 
 
 def script(folder, source, name="task.py"):

@@ -55,8 +55,10 @@ async def outcome(folder, body, ahead):
     [
         f"{LOOK.format(url=PAGE)}{VERIFY}seen = look(cache)\n{SEEN}",
         f"{VERIFY}look = cache.has\nseen = look('{PAGE}') is not None\n{SEEN}",
-        f"{VERIFY}seen = '{PAGE}' in cache.get_all_urls() and cache.summary()['web_pages'] == 1\n{SEEN}",
-        f"def text():\n    return cache.get_web('{PAGE}')[0]\n{VERIFY}seen = 'says' in text()\n{SEEN}",
+        f"{VERIFY}seen = '{PAGE}' in cache.get_all_urls() and cache.summary()['web_pages'] == "
+        f"1\n{SEEN}",
+        f"def text():\n    return cache.get_web('{PAGE}')[0]\n{VERIFY}seen = 'says' in "
+        f"text()\n{SEEN}",
         # The first attempt captured the page, which is missing at this point in program order.
         f"seen = cache.has('{PAGE}') is None\n{VERIFY}{AGAIN}{RUN_AGAIN}{SEEN}",
         f"seen = not cache.summary()['total_urls']\n{VERIFY}{AGAIN}{RUN_AGAIN}{SEEN}",
@@ -86,7 +88,8 @@ async def test_no_question_waits_for_the_first_one_about_its_page(tmp_path):
     project.cache().put_web(PAGE, "a text", None)
     project.add_script_body(
         "for n in range(5):\n"
-        f"    await evaluator.verify(f'claim {{n}}', evaluator.add_leaf(f'l{{n}}', 'd'), '{PAGE}')\n"
+        f"    await evaluator.verify(f'claim {{n}}', evaluator.add_leaf(f'l{{n}}', 'd'), "
+        f"'{PAGE}')\n"
         "return evaluator.get_summary()\n"
     )
     all_are_asked = asyncio.Event()

@@ -11,7 +11,10 @@ from mind2web2.scripts.run import ScriptCall
 from mind2web2.utils.files import file_sha256
 
 WAYS = ("nothing", "values", "gates")
-HEAD = "from pydantic import BaseModel\nclass Town(BaseModel):\n    name: str\n    urls: list[str] = []\n"
+HEAD = (
+    "from pydantic import BaseModel\nclass Town(BaseModel):\n    name: str\n    urls: "
+    "list[str] = []\n"
+)
 LEAF = "evaluator.add_leaf('{0}', '{0}')"
 END = "return evaluator.get_summary()\n"
 

@@ -119,13 +119,13 @@ CASES = {
         1.0,
     ),
     "log_filter": (
-        "    lines = []\n    logger.addFilter(lambda record: lines.append(record.getMessage()) or True)\n"
-        + TRUE
-        + GOOD.format('sum("supported=True" in line for line in lines) == 4'),
+        "    lines = []\n    logger.addFilter(lambda record: lines.append(record.getMessage()) or "
+        "True)\n" + TRUE + GOOD.format('sum("supported=True" in line for line in lines) == 4'),
         1.0,
     ),
     "own_logger": (
-        "    count = Count(); own = logging.getLogger('own'); own.addHandler(count); own.setLevel(10)\n"
+        "    count = Count(); own = logging.getLogger('own'); own.addHandler(count); "
+        "own.setLevel(10)\n"
         '    root = ev.initialize(task_id="t", client=client, **{**given, "logger": own})\n'
         + TRUE
         + GOOD.format("count.seen == 4"),
@@ -153,12 +153,14 @@ CASES = {
     ),
     "thread_later": (
         f"    import threading\n{TRUE}    is_new = not seen.exists()\n"
-        '    thread = threading.Thread(target=seen.write_text, args=("x",)); thread.start(); thread.join()\n'
+        '    thread = threading.Thread(target=seen.write_text, args=("x",)); thread.start(); '
+        "thread.join()\n"
         "    statuses()\n" + GOOD.format("is_new") + "    seen.unlink()\n",
         1.0,
     ),
     "program_later": (
-        f'{TRUE}    is_new = not seen.exists()\n    subprocess.run(["touch", str(seen)], check=True)\n'
+        f'{TRUE}    is_new = not seen.exists()\n    subprocess.run(["touch", str(seen)], '
+        "check=True)\n"
         "    statuses()\n"
         + GOOD.format("is_new")
         + '    subprocess.run(["rm", str(seen)], check=True)\n',
@@ -455,7 +457,8 @@ ENDLESS = {
         # Lower than it is, in the script's own process.
         "    import mind2web2.scripts.isolation.answer_client as answer_client\n"
         "    answer_client.MAX_QUESTIONS = 300\n"
-        "    while True:\n        try:\n            await ev.verify('x', None, 'https://www.example.org/none')\n"
+        "    while True:\n        try:\n            await ev.verify('x', None, "
+        "'https://www.example.org/none')\n"
         "        except Exception:\n            pass\n",
         "was stopped: it asked for more than 300 verifications",
     ),

@@ -237,7 +237,8 @@ async def test_a_group_from_a_page_may_be_asked_for_as_a_whole(tmp_path):
     """It is read in a request of its own."""
     text = SMALL.replace(
         "root:",
-        "  figure:\n    ask: a line\n    page: https://lake.example/f\n    fields: {depth: the depth}\nroot:",
+        "  figure:\n    ask: a line\n    page: https://lake.example/f\n    fields: {depth: the "
+        "depth}\nroot:",
     )
     text = text.replace(
         "      claim: The lake is {depth} deep.\n      sources: urls",
@@ -582,24 +583,31 @@ def test_a_misspelled_field_is_suggested_as_it_is_written(tmp_path):
 WRONG_FILES = {
     "": "line 1: the file is empty: mind2web2 new TASK writes one to begin with",
     "hello": "line 1: should have the keys task, question, root, not 'hello'",
-    "task: x\nroot:\n\tchildren: 3": "line 3: no proper YAML (while scanning for the next token found "
+    "task: x\nroot:\n\tchildren: 3": "line 3: no proper YAML (while scanning for the next token "
+    "found "
     "character that cannot start any token): indent with spaces, not tabs",
-    "task: x\nquestion\nroot: 1": "line 2: no proper YAML (while scanning a simple key could not find "
+    "task: x\nquestion\nroot: 1": "line 2: no proper YAML (while scanning a simple key could not "
+    "find "
     "expected ':', noticed in line 3): write a colon and a space after the key",
     "task: x\nquestion:Who?\nroot: 1": "line 2: no proper YAML",
-    "task: x\nquestion: 'Who?\nroot: 1\n": "line 2: no proper YAML (while scanning a quoted scalar found "
+    "task: x\nquestion: 'Who?\nroot: 1\n": "line 2: no proper YAML (while scanning a quoted "
+    "scalar found "
     "unexpected end of stream, noticed in line 4): end the text with the quote",
-    "task: x\nroot: [a, b\nquestion: c": "line 2: no proper YAML (while parsing a flow sequence did not find "
+    "task: x\nroot: [a, b\nquestion: c": "line 2: no proper YAML (while parsing a flow sequence "
+    "did not find "
     "expected ',' or ']', noticed in line 3): close the bracket",
     "task: x\nroot: {a: b\nquestion: c": "line 2: no proper YAML",
-    'task: x\nquestion: "a \\q b"': "line 2: no proper YAML (while parsing a quoted scalar found unknown "
+    'task: x\nquestion: "a \\q b"': "line 2: no proper YAML (while parsing a quoted scalar found "
+    "unknown "
     "escape character): write \\\\ for a backslash",
     "task: x\nquestion: é\x01": "line 2: no proper YAML (character #x0001: control characters",
     "task: [x]\n": "line 1, task: should be a text (the task's id;",
     "root: 3": "line 1, root: should have the key children, not 3",
     "root:\n  children: []": "line 2, root.children: is an empty list (the nodes below)",
-    "root:\n  children:\n    - x": "line 3, root.children[0]: should have the keys id, desc, not 'x'",
-    "root:\n  children:\n    - {id: }": "line 3, root.children[0].id: should be a text, and has no value",
+    "root:\n  children:\n    - x": "line 3, root.children[0]: should have the keys id, desc, not "
+    "'x'",
+    "root:\n  children:\n    - {id: }": "line 3, root.children[0].id: should be a text, and has "
+    "no value",
 }
 
 

@@ -16,7 +16,10 @@ from mind2web2.errors import (
 from mind2web2.scripts.limits import LoopGuard, ScriptStops
 from mind2web2.scripts.run import checked_result, load_script, run_script
 
-SIGNATURE = "async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger):\n"
+SIGNATURE = (
+    "async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, "
+    "logger):\n"
+)
 LOG = logging.getLogger("script")
 
 

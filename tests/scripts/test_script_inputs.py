@@ -116,7 +116,8 @@ CHANGES = {
     "HOME": ("", "pathlib.Path.home()", set_variable("HOME")),
     "LANG": ("", "os.environ.get('LANG')", set_variable("LANG")),
     "an installed module": (
-        "import sys\nsys.path.insert(0, str(pathlib.Path(__file__).parent / 'site'))\nimport lakes\n",
+        "import sys\nsys.path.insert(0, str(pathlib.Path(__file__).parent / 'site'))\nimport "
+        "lakes\n",
         "lakes.DEPTH",
         put("site/lakes.py"),
     ),

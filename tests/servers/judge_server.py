@@ -115,7 +115,8 @@ def azure_content_filter() -> Fault:
     """Refuse the prompt as Azure's filter does."""
     return status(
         400,
-        "The response was filtered due to the prompt triggering Azure OpenAI's content management policy.",
+        "The response was filtered due to the prompt triggering Azure OpenAI's content management "
+        "policy.",
         code="content_filter",
         param="prompt",
         innererror={"code": "ResponsibleAIPolicyViolation"},

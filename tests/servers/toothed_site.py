@@ -196,7 +196,10 @@ def challenge(_: ToothedSite, request: Request) -> Reply:
     """Challenge once: set a cookie and reload after a second; then the page."""
     if "passed=1" in request.headers.get("cookie", ""):
         return Reply(WHOLE)
-    script = "<script>document.cookie='passed=1; path=/'; setTimeout(() => location.reload(), 1000)</script>"
+    script = (
+        "<script>document.cookie='passed=1; path=/'; setTimeout(() => location.reload(), "
+        "1000)</script>"
+    )
     body = "<p>Checking your browser before accessing this site.</p>" + script
     return Reply(_html(body, "Just a moment..."), status=503)
 

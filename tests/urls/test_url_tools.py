@@ -129,27 +129,37 @@ def test_a_changed_url_means_the_same_page(tail):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("See https://a.com/x. Or http://b.com, (https://c.com/z)!", "https://a.com/x http://b.com https://c.com/z"),
+        ("See https://a.com/x. Or http://b.com, (https://c.com/z)!", "https://a.com/x "
+                                                                     "http://b.com "
+                                                                     "https://c.com/z"),
         ("https://en.wikipedia.org/wiki/Mercury_(planet).", "https://en.wikipedia.org/wiki/Mercury_(planet)"),
         ("[a](https://a.com/x_(y))[b](https://b.com 'T')", "https://a.com/x_(y) https://b.com"),
         ("[https://a.com](https://a.com/x)", "https://a.com/x"),
         ("[fonts](https://a.com/css?family=Roboto|Open+Sans)", "https://a.com/css?family=Roboto|Open+Sans"),
-        ("Read example.com/x and www.a.com?u=http://b.com.", "https://example.com/x https://www.a.com?u=http://b.com"),
+        ("Read example.com/x and www.a.com?u=http://b.com.", "https://example.com/x "
+                                                             "https://www.a.com?u=http://b.com"),
         ("[1]: https://a.com/x \"Title\"\n[2]: <https://b.com>", "https://a.com/x https://b.com"),
         ("https://en.wikipedia.org/wiki/Mercury\\_\\(planet\\)", "https://en.wikipedia.org/wiki/Mercury_(planet)"),
-        ("**https://a.com/x** *https://b.com* \\*https://c.com\\*", "https://a.com/x https://b.com https://c.com"),
+        ("**https://a.com/x** *https://b.com* \\*https://c.com\\*", "https://a.com/x "
+                                                                    "https://b.com https://c.com"),
         ("_https://a.com/x_ ~~https://b.com~~", "https://a.com/x https://b.com"),
         ("https://a.com/x_ and https://a.com/~", "https://a.com/x_ https://a.com/~"),
-        ("| https://a.com | `https://b.com` |https://c.com|", "https://a.com https://b.com https://c.com"),
-        ("https://a.com,https://b.com;www.c.com/x", "https://a.com https://b.com https://www.c.com/x"),
+        ("| https://a.com | `https://b.com` |https://c.com|", "https://a.com https://b.com "
+                                                              "https://c.com"),
+        ("https://a.com,https://b.com;www.c.com/x", "https://a.com https://b.com "
+                                                    "https://www.c.com/x"),
         ("https://a.com/a,b;c", "https://a.com/a,b;c"),
         ("https://web.archive.org/web/2020/http://b.com/", "https://web.archive.org/web/2020/http://b.com/"),
         ("\u201chttps://a.com/x\u201d \u300chttps://b.com\u300d", "https://a.com/x https://b.com"),
-        ("https://a.com\u3002https://b.com/\u9875\uff0c\u3001", "https://a.com https://b.com/\u9875"),
+        ("https://a.com\u3002https://b.com/\u9875\uff0c\u3001", "https://a.com "
+                                                                "https://b.com/\u9875"),
         ("m\u00fc https://m\u00fcn.example/stra\u00dfe.", "https://m\u00fcn.example/stra\u00dfe"),
-        ("<a href=\"https://a.com/x\">y</a> {'u': 'https://b.com'}", "https://a.com/x https://b.com"),
-        ("https://a.com/?a[]=1&amp;b={x} https://[::1]:80/x", "https://a.com/?a[]=1&b={x} https://[::1]:80/x"),
-        ("https://a.com/O'Reilly https://a.com/#/route?", "https://a.com/O'Reilly https://a.com/#/route"),
+        ("<a href=\"https://a.com/x\">y</a> {'u': 'https://b.com'}", "https://a.com/x "
+                                                                     "https://b.com"),
+        ("https://a.com/?a[]=1&amp;b={x} https://[::1]:80/x", "https://a.com/?a[]=1&b={x} "
+                                                              "https://[::1]:80/x"),
+        ("https://a.com/O'Reilly https://a.com/#/route?", "https://a.com/O'Reilly "
+                                                          "https://a.com/#/route"),
         ("HTTP://A.com WWW.b.com", "HTTP://A.com https://WWW.b.com"),
         ("https://a.com https://a.com https://b.com", "https://a.com https://b.com"),
         ("http:// https://. www. xhttps://a.com me@www.a.com https://a.com:x ftp://a.com", ""),

@@ -17,45 +17,58 @@ MISUSES = {
     "leaf.weight = 2": "uses VerificationNode.weight in line 24",
     "cache.get_page('x')": "uses AnswerCache.get_page in line 24",
     "client.complete()": "in line 24, which the toolkit does not have",
-    "BinaryEvalResult(reasoning='', result=True).verdict": "uses BinaryEvalResult.verdict in line 24",
+    "BinaryEvalResult(reasoning='', result=True).verdict": "uses BinaryEvalResult.verdict in line "
+    "24",
     "semaphore.pages": "uses DualSemaphore.pages in line 24",
     "AggregationStrategy.SEQUENTAIL": "uses AggregationStrategy.SEQUENTAIL in line 24",
-    "tool_googlemap.GoogleMapsTool().get_country('x')": "uses GoogleMapsTool.get_country in line 24",
+    "tool_googlemap.GoogleMapsTool().get_country('x')": "uses GoogleMapsTool.get_country in line "
+    "24",
     "tool_googlemap.MapsTool()": "uses mind2web2.api_tools.tool_googlemap.MapsTool in line 24",
     "from mind2web2.utils.misc import nonsense": "uses mind2web2.utils.misc.nonsense in line 24",
     "from mind2web2 import Nonsense": "imports mind2web2.Nonsense in line 24",
     "from mind2web2.nonsense import x": "imports mind2web2.nonsense in line 24",
     "getattr(evaluator, 'scroe', None) or evaluator.scroe": "uses Evaluator.scroe in line 24",
-    "await evaluator.verify('c', leaf, soucres='x')": "calls Evaluator.verify in line 24 with arguments "
+    "await evaluator.verify('c', leaf, soucres='x')": "calls Evaluator.verify in line 24 with "
+    "arguments "
     "that it does not take: unknown keyword 'soucres': did you mean 'sources'?",
     "await asyncio.gather(evaluator.verify('c', leaf, soucres='x'))": "unknown keyword 'soucres'",
     "await evaluator.verify('c', leaf, 'x', [leaf])": "calls Evaluator.verify in line 24",
-    "await evaluator.verifier.simple_verify('c', leaf, num_trails=1)": "calls Verifier.verify in line 24 "
-    "with arguments that it does not take: unknown keyword 'num_trails': did you mean 'num_trials'?",
-    "await evaluator.batch_verify([('c', None, leaf, None)], majority=True)": "did you mean 'majority_vote'?",
+    "await evaluator.verifier.simple_verify('c', leaf, num_trails=1)": "calls Verifier.verify in "
+    "line 24 "
+    "with arguments that it does not take: unknown keyword 'num_trails': did you mean "
+    "'num_trials'?",
+    "await evaluator.batch_verify([('c', None, leaf, None)], "
+    "majority=True)": "did you mean 'majority_vote'?",
     "await evaluator.extract('p', BinaryEvalResult, src='x')": "calls Evaluator.extract in line 24",
     "evaluator.add_custom_node(True, 'a')": "missing 1 required positional argument: 'desc'",
     "leaf.compute_score(write=True)": "calls VerificationNode.compute_score in line 24",
-    "cache.get_web('x', screenshot=True)": "unknown keyword 'screenshot': did you mean 'get_screenshot'?",
+    "cache.get_web('x', screenshot=True)": "unknown keyword 'screenshot': did you mean "
+    "'get_screenshot'?",
     "await client.async_response(messages=[])": "missing 1 required keyword-only argument: 'model'",
     "create_evaluator(client=client)": "calls create_evaluator in line 24",
-    "VerificationNode(id='a', desc='d', critcal=True)": "calls VerificationNode.__init__ in line 24 with "
+    "VerificationNode(id='a', desc='d', critcal=True)": "calls VerificationNode.__init__ in line "
+    "24 with "
     "arguments that it does not take: unknown keyword 'critcal': did you mean 'critical'?",
     "await client.chat.completions.create(model='m', messages=[])": (
         "AnswerClient.chat.completions in line 24"
     ),
-    "await evaluator.batch_verify([('c', None, leaf)])": "gives batch_verify an item of 3 parts: expected "
+    "await evaluator.batch_verify([('c', None, leaf)])": "gives batch_verify an item of 3 parts: "
+    "expected "
     "(claim, sources, node, additional_instruction)",
     "await evaluator.batch_verify(['c'])": "gives batch_verify an item of a str",
-    "evaluator.verify('c', leaf)": "calls Evaluator.verify in line 24 without await: write await before it",
-    "held = evaluator.extract('c', BinaryEvalResult)": "calls Evaluator.extract in line 24 without await",
-    "assert evaluator.verifier.verify('c', leaf, None)": "calls Verifier.verify in line 24 without await",
-    "await fresh(answer=answer).verify('c', None)": "needs a judge: call initialize(..., client=client)",
+    "evaluator.verify('c', leaf)": "calls Evaluator.verify in line 24 without await: write await "
+    "before it",
+    "held = evaluator.extract('c', BinaryEvalResult)": "calls Evaluator.extract in line 24 "
+    "without await",
+    "assert evaluator.verifier.verify('c', leaf, None)": "calls Verifier.verify in line 24 "
+    "without await",
+    "await fresh(answer=answer).verify('c', None)": "needs a judge: call initialize(..., "
+    "client=client)",
     "await fresh(client=client).verify('c', None)": "needs the answer's text: call "
     "initialize(..., answer=answer)",
     "await fresh(client=client).extract('c', BinaryEvalResult)": "needs the answer's text",
-    "await fresh(client=client, answer=answer).verify('c', None, 'https://lake.example')": "needs cited "
-    "pages: call initialize(..., global_cache=cache)",
+    "await fresh(client=client, answer=answer).verify('c', None, "
+    "'https://lake.example')": "needs cited pages: call initialize(..., global_cache=cache)",
     "len([evaluator.verify('c', leaf)])": "calls Evaluator.verify in line 24 without await",
     "CacheFileSys()": "calls CacheFileSys.__init__ in line 24",
 }
@@ -85,7 +98,8 @@ OWN_MATTERS = (
     "await fresh(client=client, global_cache=cache).verify('c', None, 'https://lake.example/gone')",
     "await fresh(client=client, answer='').verify('c', None)",
     "cache.put_web('https://lake.example/there', 'The lake.', None); "
-    "await fresh(client=client, global_cache=cache).verify('c', None, 'https://lake.example/there')",
+    "await fresh(client=client, global_cache=cache).verify('c', None, "
+    "'https://lake.example/there')",
     "asyncio.create_task(evaluator.verify('c', None))",
     "tool_googlemap = Own(); tool_googlemap.nothing",
     "json.dumps(leaf, default=lambda node: node.nothing_of_ours) if False else len(3)",
@@ -163,7 +177,8 @@ async def test_a_missing_import_is_named_with_its_line(tmp_path):
     project.add_raw_script("import asyncio\nfrom mind2web2.evaluator import Evaluater\n")
     (outcome,) = await evaluate(project, ClaimJudge())
     assert outcome.reason == (
-        "script lake.py uses mind2web2.evaluator.Evaluater in line 2, which the toolkit does not have: did "
+        "script lake.py uses mind2web2.evaluator.Evaluater in line 2, which the toolkit does not "
+        "have: did "
         "you mean 'Evaluator'?"
     )
 

@@ -24,26 +24,30 @@ from mind2web2.utils.text import as_unicode_text, counted, is_unicode_text
 
 SCOTLAND = "\U0001f3f4" + tags("gbsct") + "\U000e007f"
 REAL_TEXTS = {
-    "emoji joined to others": "\U0001f468\u200d\U0001f469\u200d\U0001f467 \u2764\ufe0f\u200d\U0001f525",
-    "flags of countries in a country": f"{SCOTLAND}{SCOTLAND} against \U0001f3f4{tags('gbeng')}\U000e007f",
+    "emoji joined to others": "\U0001f468\u200d\U0001f469\u200d\U0001f467 "
+    "\u2764\ufe0f\u200d\U0001f525",
+    "flags of countries in a country": f"{SCOTLAND}{SCOTLAND} against "
+    f"\U0001f3f4{tags('gbeng')}\U000e007f",
     "keycaps and signs as emoji": "1\ufe0f\u20e3 \u260e\ufe0f \u2122\ufe0e",
-    "Persian": "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645 \u06a9\u062a\u0627\u0628\u200c\u0647\u0627",
+    "Persian": "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645 "
+    "\u06a9\u062a\u0627\u0628\u200c\u0647\u0627",
     "Hindi": "\u0915\u094d\u200d\u0937 \u0915\u094d\u200c\u0937",
-    "Arabic with marks of direction": "\u202b\u0627\u0644\u0639\u0645\u0642 (80 m)\u202c \u200fABC\u200e",
+    "Arabic with marks of direction": "\u202b\u0627\u0644\u0639\u0645\u0642 (80 m)\u202c "
+    "\u200fABC\u200e",
     "Hebrew with vowels": "\u05d1\u05bc\u05b0\u05e8\u05b5\u05d0 \u2067\u05e9\u05dc\u2069",
     "a copied telephone number": "\u202d+44 20 7946 0018\u202c",
     "soft hyphens": "Donau\u00addampf\u00adschiff\u00adfahrt",
     "a broken address": "example.org/\u200bdepth/\u200bof/\u200blakes",
     "German with all its soft hyphens": "Do\u00adnau\u00addampf\u00adschiff\u00adfahrt "
     "Ra\u00addi\u00ado\u00adak\u00adti\u00advi\u00adt\u00e4t " * 20,
-    "a list of copied telephone numbers": "Call \u202a+44 20 7946 0018\u202c or \u202a(020) 7946-0019\u202c. "
-    * 20,
+    "a list of copied telephone numbers": "Call \u202a+44 20 7946 0018\u202c or \u202a(020) "
+    "7946-0019\u202c. " * 20,
     "rows of emoji": "\u2764\ufe0f" * 20
     + "\U0001f468\u200d\U0001f469\u200d\U0001f467\u200d\U0001f466" * 9,
-    "emoji and keycaps in a text": "I \u2764\ufe0f it, 1\ufe0f\u20e32\ufe0f\u20e3 \u00a9\ufe0f \u2705\ufe0f. "
-    * 20,
-    "a Persian text": "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645 API \u0647\u0627\u200c (80 m)\u200f. "
-    * 40,
+    "emoji and keycaps in a text": "I \u2764\ufe0f it, 1\ufe0f\u20e32\ufe0f\u20e3 \u00a9\ufe0f "
+    "\u2705\ufe0f. " * 20,
+    "a Persian text": "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645 API \u0647\u0627\u200c "
+    "(80 m)\u200f. " * 40,
     "an Arabic list with marks": "\u200f\u0627\u0644\u0639\u0645\u0642: \u200e80 m\u200f\n" * 40,
     "Mongolian and Tamil texts": "\u182d\u180e\u1820\u180b " * 40
     + "\u0b95\u0bcd\u200c\u0bb7 " * 40,

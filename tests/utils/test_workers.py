@@ -110,7 +110,10 @@ async def test_an_idle_worker_that_died_is_replaced():
 async def test_a_used_worker_that_dies_gets_a_second_opinion(tmp_path):
     """A crash that an earlier document may have caused is tried again in a fresh process."""
     mark = tmp_path / "tried"
-    once = f"import os, pathlib; p = pathlib.Path({str(mark)!r})\nif not p.exists(): p.touch(); os._exit(1)"
+    once = (
+        f"import os, pathlib; p = pathlib.Path({str(mark)!r})\nif not p.exists(): p.touch(); "
+        "os._exit(1)"
+    )
     await run_in_worker(len, b"abc", timeout_s=60)
     assert await run_in_worker(exec, once, timeout_s=60) is None
     assert mark.exists()

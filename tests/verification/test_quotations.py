@@ -9,9 +9,11 @@ from mind2web2.verification.quotes import find_quote, locate_quote
 
 PAGE = (
     "# Our\u00a0history\n\nThe main library \u2013 a house of brick \u2013 opened its doors on "
-    "3\u00a0October 1911,\nwith 6,200 volumes and one li\u00adbrarian. It was her \u201cfirst public "
+    "3\u00a0October 1911,\nwith 6,200 volumes and one li\u00adbrarian. It was her \u201cfirst "
+    "public "
     "building\u201d; the o\ufb03ce followed\u2026\n| 2024 | 148,320 |\n\n**Length:** 3.2 km. "
-    "Caf\u0065\u0301 and \u5e02\u7acb\u56fe\u4e66\u9986\u4e8e1911\u5e74\u5f00\u653e. In 19118 nothing."
+    "Caf\u0065\u0301 and \u5e02\u7acb\u56fe\u4e66\u9986\u4e8e1911\u5e74\u5f00\u653e. In 19118 "
+    "nothing."
 )
 
 

@@ -55,7 +55,8 @@ A, B = agent("a", 0.93), agent("b", 0.62)
         (
             [A, B, agent("c", 0.1)],
             compared(0.93, 0.90, (-0.1, 0.04), 0.4),
-            "Of 3 agents, a and b are not told apart: 93% against 90% of the points, difference 3 points "
+            "Of 3 agents, a and b are not told apart: 93% against 90% of the points, difference 3 "
+            "points "
             "(-4 to 10), 10 tasks, p 0.4.",
         ),
         (
@@ -67,7 +68,8 @@ A, B = agent("a", 0.93), agent("b", 0.62)
         (
             [A, B],
             compared(0.9, 0.6),
-            "a and b are not told apart: 90% against 60% of the points, difference 30 points, 10 tasks.",
+            "a and b are not told apart: 90% against 60% of the points, difference 30 points, 10 "
+            "tasks.",
         ),
         (
             [A, B],
@@ -80,7 +82,8 @@ A, B = agent("a", 0.93), agent("b", 0.62)
                 agent("empty", 0.0, runs=0),
             ],
             None,
-            "a gets 50% of the points (95% interval 40% to 60%) and solves 25% of its runs completely: "
+            "a gets 50% of the points (95% interval 40% to 60%) and solves 25% of its runs "
+            "completely: "
             "10 tasks, 3 runs each.",
         ),
         ([], None, None),

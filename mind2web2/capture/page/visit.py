@@ -45,7 +45,8 @@ SETTLE_PAGE_TIME_S = 6.0
 # A page with less text may be a step on the way to another page.
 _CONTENT_CHARS = 60
 _ON_THE_WAY = re.compile(
-    r"redirect|just a moment|please wait|one moment|loading|checking|verif|weiterleit|umgeleitet|laden"
+    r"redirect|just a moment|please wait|one "
+    r"moment|loading|checking|verif|weiterleit|umgeleitet|laden"
     r"|chargement|redirig|cargando|carregando|caricamento|加载|跳转|リダイレクト|読み込み",
     re.IGNORECASE,
 )

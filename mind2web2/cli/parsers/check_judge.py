@@ -60,7 +60,8 @@ def add_command(commands: Subcommands) -> None:
         "--category",
         metavar="NAME",
         action="append",
-        help="ask only the cases of this category; may be repeated. This check is not recorded in results",
+        help="ask only the cases of this category; may be repeated. This check is not recorded in "
+        "results",
     )
     for part in load_parts("judge_checks").values():
         part.add_options(parser)
@@ -76,7 +77,8 @@ def add_command(commands: Subcommands) -> None:
         "--fail_under",
         metavar="SHARE",
         type=_share,
-        help="exit with status 5 if a judge is right on less than this share of the cases, such as 0.9",
+        help="exit with status 5 if a judge is right on less than this share of the cases, such "
+        "as 0.9",
     )
     group = parser.add_argument_group("judge")
     group.add_argument(

@@ -30,7 +30,8 @@ def add_command(commands: Subcommands) -> None:
         "--output",
         metavar="FILE",
         type=Path,
-        help="the file to write; it ends in .csv, .jsonl or .parquet (which needs the extra 'parquet')",
+        help="the file to write; it ends in .csv, .jsonl or .parquet (which needs the extra "
+        "'parquet')",
     )
     for name, export in load_parts("exports").items():
         written.add_argument(f"--{name}", metavar="FILE", type=Path, help=export.help)
@@ -42,7 +43,8 @@ def add_command(commands: Subcommands) -> None:
     parser.add_argument(
         "--anonymous",
         action="store_true",
-        help="leave out descriptions, claims, addresses and reasons, and replace ids and tags by digests",
+        help="leave out descriptions, claims, addresses and reasons, and replace ids and tags by "
+        "digests",
     )
     add_folder_options(parser, "eval_results_root")
     parser.set_defaults(run="mind2web2.cli.results.export")

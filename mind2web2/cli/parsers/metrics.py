@@ -49,7 +49,10 @@ def add_command(commands: Subcommands) -> None:
         nargs="+",
         help="the agents, folders under eval_results/; each further one is compared with the first",
     )
-    text = "the tasks that count: one id a line, or CSV with a column task_id. Missing answers count as 0"
+    text = (
+        "the tasks that count: one id a line, or CSV with a column task_id. Missing answers "
+        "count as 0"
+    )
     add_settings(parser, ["task_list"], changed=[replace(SETTINGS["task_list"], help=text)])
     add_task_option(parser, "all that have results")
     parser.add_argument(
@@ -57,7 +60,8 @@ def add_command(commands: Subcommands) -> None:
         metavar="TASK",
         action="append",
         default=[],
-        help="delete all results of a task that no longer has answers, in eval_results/AGENT/TASK; may be "
+        help="delete all results of a task that no longer has answers, in "
+        "eval_results/AGENT/TASK; may be "
         "repeated",
     )
     parser.add_argument(
@@ -68,13 +72,15 @@ def add_command(commands: Subcommands) -> None:
     parser.add_argument(
         "--leaves",
         action="store_true",
-        help="also show the leaves to look at first, such as leaves that pass while the rest fails. With "
+        help="also show the leaves to look at first, such as leaves that pass while the rest "
+        "fails. With "
         "--task_id, show all leaves with the share that each agent passes",
     )
     parser.add_argument(
         "--bound_false_passes",
         action="store_true",
-        help="also show how low partial completion may be if the judge passes unsupported claims as often as "
+        help="also show how low partial completion may be if the judge passes unsupported claims "
+        "as often as "
         "on changed pages; needs an earlier probe, or check-judge --changed_pages",
     )
     add_json_option(parser, "the numbers")
@@ -82,14 +88,16 @@ def add_command(commands: Subcommands) -> None:
         "--fail_under",
         metavar="SCORE",
         type=share,
-        help="exit with status 5 if an agent's partial completion is below SCORE. With --task_list, answers "
+        help="exit with status 5 if an agent's partial completion is below SCORE. With "
+        "--task_list, answers "
         "without a score count as 0; without it, they are left out, and the exit status is 1",
     )
     parser.add_argument(
         "--junit",
         metavar="FILE",
         type=Path,
-        help="also write JUnit XML with a test case for each answer: a failure below score 1, and an error "
+        help="also write JUnit XML with a test case for each answer: a failure below score 1, and "
+        "an error "
         "if there is no score",
     )
     add_settings(parser, ["eval_version"])
@@ -120,10 +128,14 @@ def _add_compare(commands: Subcommands) -> None:
         "agents",
         metavar="AGENT",
         nargs="+",
-        help="at least two agents under eval_results/, or folders of results such as other/eval_results/bot; "
+        help="at least two agents under eval_results/, or folders of results such as "
+        "other/eval_results/bot; "
         "each further one is compared with the first",
     )
-    text = "the tasks that count: one id a line, or CSV with a column task_id. Missing answers count as 0"
+    text = (
+        "the tasks that count: one id a line, or CSV with a column task_id. Missing answers "
+        "count as 0"
+    )
     add_settings(parser, ["task_list"], changed=[replace(SETTINGS["task_list"], help=text)])
     add_task_option(parser, "all for which every agent has results")
     parser.add_argument(
@@ -132,7 +144,8 @@ def _add_compare(commands: Subcommands) -> None:
         nargs="?",
         type=share,
         const=0.0,
-        help="exit with status 4 if the whole 95%% interval shows a further agent's partial completion below "
+        help="exit with status 4 if the whole 95%% interval shows a further agent's partial "
+        "completion below "
         "that of the first by more than MARGIN (default: 0)",
     )
     parser.add_argument(
@@ -143,7 +156,8 @@ def _add_compare(commands: Subcommands) -> None:
     parser.add_argument(
         "--corrected",
         action="store_true",
-        help="also compare the scores corrected by people's labels, or else by a strong judge's sample, and "
+        help="also compare the scores corrected by people's labels, or else by a strong judge's "
+        "sample, and "
         "the judge's error rates on each agent",
     )
     add_json_option(parser)

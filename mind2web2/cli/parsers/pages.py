@@ -79,7 +79,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     pages.add_argument(
         "--only",
         choices=("failed", "suspect"),
-        help="capture only pages that failed before, or only cached pages that look wrong. A cached page is "
+        help="capture only pages that failed before, or only cached pages that look wrong. A "
+        "cached page is "
         "replaced only by one that is as good",
     )
     pages.add_argument(
@@ -105,7 +106,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--archive_url",
         metavar="URL",
         type=web_address,
-        help="the archive, with the Internet Archive's availability API (default: https://archive.org)",
+        help="the archive, with the Internet Archive's availability API (default: "
+        "https://archive.org)",
     )
     add_settings(parser, ["keep_apart"])
     add_folder_options(parser, "answer_folder", "cache_root")
@@ -117,7 +119,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def _add_link_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
         "links written as plain words",
-        "A model finds them, if one of these options or mind2web2.toml names it. Normal links need no "
+        "A model finds them, if one of these options or mind2web2.toml names it. Normal links "
+        "need no "
         "model.",
     )
     group.add_argument(

@@ -90,7 +90,8 @@ def add_command(commands: Subcommands) -> None:
         "--missing_pages",
         choices=("no_score", "unavailable", "capture"),
         default="no_score",
-        help="what to do if a page is not there: give no_score (the default), treat it as unavailable "
+        help="what to do if a page is not there: give no_score (the default), treat it as "
+        "unavailable "
         "(claims on it fail), or capture it",
     )
     add_settings(parser, ["allow_private_network"], group=judge)

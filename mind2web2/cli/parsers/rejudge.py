@@ -87,14 +87,16 @@ def _add_sample_options(parser: argparse.ArgumentParser) -> None:
         "--sample",
         metavar="N",
         type=_size,
-        help="judge only N random answers, tasks in turn, with the judge of --judge_model, and correct the "
+        help="judge only N random answers, tasks in turn, with the judge of --judge_model, and "
+        "correct the "
         "score by them; auto goes on until the interval is as narrow as --target",
     )
     parser.add_argument(
         "--target",
         metavar="REACH",
         type=share,
-        help="with --sample auto, how far the 95%% interval for these tasks may reach to either side "
+        help="with --sample auto, how far the 95%% interval for these tasks may reach to either "
+        "side "
         "(default: 0.02)",
     )
     parser.add_argument(

@@ -63,7 +63,8 @@ def add_command(commands: Subcommands) -> None:
     add(
         "--host",
         default="127.0.0.1",
-        help="the address to listen at (default: %(default)s, which only this machine reaches). Any other "
+        help="the address to listen at (default: %(default)s, which only this machine reaches). "
+        "Any other "
         "address needs a token in MIND2WEB2_TOKEN",
     )
     add(
@@ -84,7 +85,8 @@ def add_command(commands: Subcommands) -> None:
         "--missing_pages",
         choices=("no_score", "unavailable", "capture"),
         default="no_score",
-        help="what to do if a cited page is not there: give no_score (the default), treat it as unavailable "
+        help="what to do if a cited page is not there: give no_score (the default), treat it as "
+        "unavailable "
         "(claims on it fail), or capture it",
     )
     add_settings(parser, ["allow_private_network"], group=pages)

@@ -32,7 +32,8 @@ def add_command(commands: Subcommands) -> None:
     parser.add_argument(
         "--failed",
         action="store_true",
-        help="with ANSWER, show only the parts of the tree that failed, were skipped or are partial",
+        help="with ANSWER, show only the parts of the tree that failed, were skipped or are "
+        "partial",
     )
     add_folder_options(parser, "eval_results_root", "cache_root")
     parser.set_defaults(run="mind2web2.cli.results.show")

@@ -86,18 +86,21 @@ def add_command(commands: Subcommands) -> None:
     view.add_argument(
         "--audit",
         metavar="NAME",
-        help="label the claims of whole random answers as NAME, without seeing the judge's verdicts",
+        help="label the claims of whole random answers as NAME, without seeing the judge's "
+        "verdicts",
     )
     view.add_argument(
         "--second",
         action="store_true",
-        help="with --audit, label once more the leaves where NAME and the judge differ, beside the judge's "
+        help="with --audit, label once more the leaves where NAME and the judge differ, beside "
+        "the judge's "
         "reasons. These labels are stored apart from the blind ones",
     )
     view.add_argument(
         "--label_differences",
         metavar="NAME",
-        help="label as NAME, in the view Compare, the leaves where two agents or judges differ. These labels "
+        help="label as NAME, in the view Compare, the leaves where two agents or judges differ. "
+        "These labels "
         "count only for agreement",
     )
     for parser in (view, report):

@@ -223,7 +223,8 @@ async def _print_estimate(check: _Check) -> int:
             f"{model}: {counted(len(check.checking.labelled.cases), 'case')}; judge requests: "
             f"{own['requests']:,}{more}; stored replies, which are free: "
             f"{own['stored']:,}. Tokens in: "
-            f"{own['input_tokens']:,}, out: about {own['output_tokens']:,}. {cost.capitalize()}, without "
+            f"{own['input_tokens']:,}, out: about {own['output_tokens']:,}. {cost.capitalize()}, "
+            "without "
             "discounts for repeated text.",
         )
         if own["to_capture"]:
@@ -418,7 +419,8 @@ def _print_quality(console: Console, found: Quality) -> None:
     line(
         console,
         f"Right: {_share_text(overall.accuracy)}. False claims accepted: "
-        f"{_share_text(overall.false_accepted)}. True claims rejected: {_share_text(overall.true_rejected)}.",
+        f"{_share_text(overall.false_accepted)}. True claims rejected: "
+        f"{_share_text(overall.true_rejected)}.",
     )
     if labelled.is_outside and found.balanced_accuracy is not None:
         by_length = ", ".join(

@@ -47,5 +47,6 @@ def no_results(settings: RunSettings, eval_results_root: Path, agent_name: str) 
     meant = "" if near is None else f"did you mean {near}? Otherwise "
     known = f". There are results of {name_list(others)}" if others else ""
     return UsageError(
-        f"no results of agent {agent_name} under {eval_results_root}: {meant}run {command} first{known}"
+        f"no results of agent {agent_name} under {eval_results_root}: {meant}run {command} "
+        f"first{known}"
     )

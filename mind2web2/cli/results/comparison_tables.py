@@ -122,10 +122,14 @@ def _print_power(console: Console, pair: Pair, tasks: int) -> None:
         return
     shown = "too few to show any difference in partial completion"
     if power.detectable is not None:
-        shown = f"enough to show a difference of {100 * power.detectable:.0f} points in partial completion"
+        shown = (
+            f"enough to show a difference of {100 * power.detectable:.0f} points in partial "
+            "completion"
+        )
     line(
         console,
-        f"Power of {pair.second_agent} against {pair.first_agent}: {counted(tasks, 'task')} are {shown} four "
+        f"Power of {pair.second_agent} against {pair.first_agent}: {counted(tasks, 'task')} are "
+        f"{shown} four "
         f"times out of five. {_for_observed(pair, power, tasks)}".rstrip(),
     )
     split = power.variation

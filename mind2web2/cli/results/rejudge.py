@@ -157,7 +157,8 @@ def _agent(order: _Order, name: str) -> _Agent:
     given = order.settings
     if given.judgments is not None:
         raise UsageError(
-            "rejudge asks for fresh judgments: leave out --judgments, whose stored ones it would reuse"
+            "rejudge asks for fresh judgments: leave out --judgments, whose stored ones it would "
+            "reuse"
         )
     # Folders alone: the judge may come from the results.
     folders = with_file(given, order.takes & set(FOLDER_NAMES), is_announced=False)
@@ -448,25 +449,31 @@ def _repeated_lines(judge: str, found: Repeatability) -> Iterator[str]:
 
     means = ", ".join(map(percent, found.means))
     answers = counted(found.answers, "answer")
-    yield f"partial completion of {answers}, judged {counted(len(found.means), 'time')} by {judge}: {means}."
+    yield (
+        f"partial completion of {answers}, judged {counted(len(found.means), 'time')} by "
+        f"{judge}: {means}."
+    )
     split, share = found.variance, found.judge_share_of_variance
     if split is not None and split.between_judgments is not None:
         runs = "unknown (one run)"
         if split.between_runs is not None:
             runs = f"{split.between_runs:.2g}"
         yield (
-            f"variance of scores: between tasks {split.between_tasks:.2g}, between runs of a task {runs}, "
+            f"variance of scores: between tasks {split.between_tasks:.2g}, between runs of a task "
+            f"{runs}, "
             f"between judgments of an answer {split.between_judgments:.2g}."
         )
         if share is not None:
             narrower = 1 - (1 - share) ** 0.5
             yield (
-                f"the judge makes up {percent(share)} of the variance of a score that is judged once; "
+                f"the judge makes up {percent(share)} of the variance of a score that is judged "
+                "once; "
                 f"without it the 95% interval would be {percent(narrower)} narrower."
             )
     yield (
         f"two judgments of a leaf differ at {_percent_text(found.flip_rate)}: "
-        f"of {counted(found.leaves, 'leaf')} decided every time, {found.ever_flipped} of them not alike."
+        f"of {counted(found.leaves, 'leaf')} decided every time, {found.ever_flipped} of them not "
+        "alike."
     )
 
 
@@ -481,7 +488,8 @@ def _agreement_lines(judges: tuple[str, str], found: JudgeAgreement) -> Iterator
     )
     such = f", such as {', '.join(found.examples)}" if found.examples else ""
     yield (
-        f"only the results pass {found.only_first}, only {judges[1]} passes {found.only_second}{such}."
+        f"only the results pass {found.only_first}, only {judges[1]} passes "
+        f"{found.only_second}{such}."
     )
     if found.means is not None:
         by_results, by_other = found.means

@@ -189,7 +189,8 @@ class _AnswerPage:
         )
         if found is not None and found.content.weighted_score is not None:
             self._line(
-                f"Weighted figure: {number(found.content.weighted_score)} (the score has no weights)"
+                f"Weighted figure: {number(found.content.weighted_score)} (the score has no "
+                "weights)"
             )
         if answer.reason is not None:
             self._text(f"Reason: {answer.reason}")

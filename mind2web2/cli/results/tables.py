@@ -114,7 +114,8 @@ def _other_answers(these: TheseTasks) -> str:
             "same score"
         )
     return (
-        f"{LEVEL_NAME} for new answers to these same tasks: partial completion {percent(these.low)} "
+        f"{LEVEL_NAME} for new answers to these same tasks: partial completion "
+        f"{percent(these.low)} "
         f"to {percent(these.high)}"
     )
 

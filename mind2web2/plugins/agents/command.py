@@ -42,14 +42,16 @@ def add_command(commands: Subcommands) -> None:
     kinds.add_argument(
         "--command",
         metavar="TEXT",
-        help="run this program, without a shell. Its arguments may name {question_file} or {question}, "
+        help="run this program, without a shell. Its arguments may name {question_file} or "
+        "{question}, "
         "{answer_file} (otherwise the answer is the program's output), {meta_file} (for JSON with "
         '"cost_usd"), {task_id} and {run}',
     )
     kinds.add_argument(
         "--callable",
         metavar="M:F",
-        help="call this Python function with the question. It returns the answer, or a dict with answer and "
+        help="call this Python function with the question. It returns the answer, or a dict with "
+        "answer and "
         "cost_usd",
     )
     kinds.add_argument(
@@ -64,7 +66,8 @@ def add_command(commands: Subcommands) -> None:
         "--base_url",
         metavar="URL",
         type=web_address,
-        help="the model's server, with the key in OPENAI_API_KEY (default: OPENAI_BASE_URL, else OpenAI)",
+        help="the model's server, with the key in OPENAI_API_KEY (default: OPENAI_BASE_URL, else "
+        "OpenAI)",
     )
     answer.add_argument(
         "--runs",
@@ -98,7 +101,8 @@ def add_command(commands: Subcommands) -> None:
         "--max_cost",
         metavar="USD",
         type=positive_dollars,
-        help="start no run that could bring the cost of all the agent's runs above this, if it costs as "
+        help="start no run that could bring the cost of all the agent's runs above this, if it "
+        "costs as "
         "much as the most expensive one so far",
     )
     answer.add_argument(

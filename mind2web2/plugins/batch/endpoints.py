@@ -137,7 +137,8 @@ class BatchEndpoints:
         except RequestFailedError as failure:
             if failure.status in _NOT_THERE:
                 raise UsageError(
-                    f"{self.service.shown} has no batch endpoints ({failure}): evaluate without --batch"
+                    f"{self.service.shown} has no batch endpoints ({failure}): evaluate without "
+                    "--batch"
                 ) from failure
             if failure.status in (401, 403):
                 raise UsageError(

@@ -27,7 +27,8 @@ from mind2web2.utils.text import counted
 # The folder of the first of two judges, within that of the other: a job has one model.
 _OF_FIRST = "first"
 MAY_STOP = (
-    "A batch may take up to a day. You may stop this command at any time (Ctrl-C). The provider goes on, and "
+    "A batch may take up to a day. You may stop this command at any time (Ctrl-C). The provider "
+    "goes on, and "
     "the same command fetches the results."
 )
 

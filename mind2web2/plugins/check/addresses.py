@@ -20,7 +20,8 @@ _IDENTIFIER = re.compile(
 _LINK_END = re.compile(r"\s*(?:(?:\"[^\"\n]*\"|'[^'\n]*')\s*)?\)")
 _OTHER_TARGET = re.compile(r"[^\s()]*(?:\([^\s()]*\)[^\s()]*)*")
 _DEFINITION = re.compile(
-    r"^[ \t>]{0,6}\[([^\]\n^][^\]\n]{0,80})\]:[ \t]*<?(https?://\S+?|doi:\S+?)>?(?:[ \t]+[\"'(].*)?$",
+    r"^[ \t>]{0,6}\[([^\]\n^][^\]\n]{0,80})\]:[ \t]*<?(https?://\S+?|doi:\S+?)>?(?:[ "
+    r"\t]+[\"'(].*)?$",
     re.MULTILINE | re.IGNORECASE,
 )
 _REFERENCE = re.compile(r"\]\[([^\[\]\n]{0,80})\]")

@@ -64,12 +64,14 @@ def add_command(commands: Subcommands) -> None:
     parser.add_argument(
         "--no_judge",
         action="store_true",
-        help="ask no judge: open the pages and print hints, never verdicts; the default without a key",
+        help="ask no judge: open the pages and print hints, never verdicts; the default without a "
+        "key",
     )
     parser.add_argument(
         "--question",
         metavar="TEXT",
-        help="the question that the report answers: a source that has long passages of it is flagged "
+        help="the question that the report answers: a source that has long passages of it is "
+        "flagged "
         "(default: the report's title and its first question)",
     )
     parser.add_argument(
@@ -88,7 +90,8 @@ def add_command(commands: Subcommands) -> None:
         "--open_copies",
         metavar="EMAIL",
         default="",
-        help="ask Unpaywall for an open copy of each paper that is unavailable or walled; its terms ask for "
+        help="ask Unpaywall for an open copy of each paper that is unavailable or walled; its "
+        "terms ask for "
         "your e-mail address",
     )
     parser.add_argument(

@@ -13,7 +13,8 @@ GLUED = re.compile(
     re.MULTILINE,
 )
 SPACED = re.compile(
-    rf"(?<=[A-Za-zÀ-ÿ)*”\"_])[ \t](?P<mark>{_NUMBERS})(?=\s*[,;:|]|\s*$|\s+(?:and|but|while|whereas|which"
+    r"(?<=[A-Za-zÀ-ÿ)*”\"_])[ "
+    rf"\t](?P<mark>{_NUMBERS})(?=\s*[,;:|]|\s*$|\s+(?:and|but|while|whereas|which"
     r"|although|because|is|are|was|were|has|have|had|may|can|that|as|with)\b|\))",
     re.MULTILINE,
 )

@@ -39,7 +39,8 @@ _OPEN_COPY = f"{_NOT_READ}; an open copy of the paper is shown"
 _PAGES_AT_ONCE = 5
 _RETRIES = 1
 _RETRACTED = re.compile(
-    r"\b(?:retracted(?: article)?:|retraction(?: notice| of)?:|this (?:article|paper) has been retracted)",
+    r"\b(?:retracted(?: article)?:|retraction(?: notice| of)?:|this (?:article|paper) has been "
+    r"retracted)",
     re.IGNORECASE,
 )
 

@@ -3,18 +3,23 @@
 import re
 
 LIST_HEADINGS = (
-    r"works cited|(?:list of |cited |key )?references?(?: list| cited)?|sources?(?: cited| used| consulted| list)?"
-    r"|list of sources|bibliography|citations?|footnotes?|end ?notes|notes|literature(?: cited)?|further reading"
-    r"|links?|(?:sources?|references?|notes) (?:and|&) (?:references?|sources?|notes|links|further reading)"
+    r"works cited|(?:list of |cited |key )?references?(?: list| cited)?|sources?(?: cited| used| "
+    r"consulted| list)?"
+    r"|list of sources|bibliography|citations?|footnotes?|end ?notes|notes|literature(?: "
+    r"cited)?|further reading"
+    r"|links?|(?:sources?|references?|notes) (?:and|&) "
+    r"(?:references?|sources?|notes|links|further reading)"
     r"|参考文献|參考文獻|参考资料|參考資料|参考来源|引用|引用的著作|引用文献|引用来源|来源|來源|资料来源|資料來源|文献|注释|脚注"
     r"|出典|参照|参考|脚注|참고문헌|참고 ?자료|출처|المراجع|المصادر|مراجع|مصادر|מקורות|ביבליוגרפיה|منابع"
     r"|quellen(?:verzeichnis|angaben)?|literatur(?:verzeichnis)?|einzelnachweise|fußnoten|références|bibliographie|notes de bas de page"
     r"|referencias|fuentes|bibliografía|notas|riferimenti|fonti|bibliografia|note|referências|fontes"
-    r"|источники|литература|список литературы|ссылки|примечания|kaynaklar|kaynakça|źródła|bibliografia|przypisy|bronnen"
+    r"|источники|литература|список "
+    r"литературы|ссылки|примечания|kaynaklar|kaynakça|źródła|bibliografia|przypisy|bronnen"
 )
 
 NUMBERING = frozenset(
-    "fig figs no nos vol p pp sec eq eqs ca ch chap ver v art para ref refs tab approx st nr".split()
+    "fig figs no nos vol p pp sec eq eqs ca ch chap ver v art para ref refs tab approx st "
+    "nr".split()
 )
 # A number behind one of these counts or names something.
 COUNTING = frozenset(
@@ -41,14 +46,18 @@ SOURCE_WORD = r"(?:refs?\.?|references?|sources?|src|cit(?:ation)?|来源|來源
 SOURCE_LABELS = r"(?:sources?|refs?|references?|see|via|cf\.?|来源|來源|资料来源|資料來源|出典|출처|quellen?|fuentes?|fonti?|источники?|المصدر|מקור)"
 
 FIRST_PERSON = re.compile(
-    r"\bI(?:['’](?:ll|ve|m|d)\b| (?:will|need|have|can|could|would|should|am|was|found|searched|prioritized|also|focus"
+    r"\bI(?:['’](?:ll|ve|m|d)\b| "
+    r"(?:will|need|have|can|could|would|should|am|was|found|searched|prioritized|also|focus"
     r"|flag|recommend|propose|looked|want|must|used|tried|did|do|think|believe|now|then|first|next|shall|may|might)\b)"
     r"|\b[Ll]et (?:me|us)\b|\b[Ll]et['’]s\b|我(?:们)?(?:需要|将要?|会先|先|已经|可以|现在|正在|打算|想要?|来)|让我|接下来，?我"
-    r"|\b(?:Ich werde|Ich habe|Lassen Sie mich|Je vais|J['’]ai|Laissez-moi|Voy a|He encontrado|Déjame|Vou)\b"
+    r"|\b(?:Ich werde|Ich habe|Lassen Sie mich|Je vais|J['’]ai|Laissez-moi|Voy a|He "
+    r"encontrado|Déjame|Vou)\b"
 )
 OFFER = re.compile(
-    r"^\W*(?:if (?:helpful|useful|you (?:want|like|tell|need|would|prefer))|would you like|(?:please )?let me know|sure[,!.]|certainly[,!.]"
-    r"|of course[,!.]|here(?:['’]s| is| are) (?:a|an|the|your|my) [^.]*[:.]$|如果(?:您|你)(?:需要|愿意|希望))",
+    r"^\W*(?:if (?:helpful|useful|you (?:want|like|tell|need|would|prefer))|would you "
+    r"like|(?:please )?let me know|sure[,!.]|certainly[,!.]"
+    r"|of course[,!.]|here(?:['’]s| is| are) (?:a|an|the|your|my) "
+    r"[^.]*[:.]$|如果(?:您|你)(?:需要|愿意|希望))",
     re.IGNORECASE,
 )
 

@@ -218,7 +218,10 @@ class Bucket:
         if "169.254.169.254" in text or "metadata.google" in text:
             return f"{place}: no credentials; set {self._keys}"
         if type(error).__name__ in ("PermissionDeniedError", "UnauthenticatedError"):
-            return f"{place}: access is denied; check credentials, region and policy ({_reason(error)})"
+            return (
+                f"{place}: access is denied; check credentials, region and policy "
+                f"({_reason(error)})"
+            )
         return f"{place}: the object store failed: {_reason(error)}; run the same command again"
 
 

@@ -99,7 +99,10 @@ _END_SILENT_SESSIONS = f"""
 """
 
 _URL = re.compile(r"\w+://(?:[^@/?#]*@)?[^@]*")
-_FORM = "write judgments as postgresql://USER@HOST:PORT/DATABASE, special characters of a password as %XX"
+_FORM = (
+    "write judgments as postgresql://USER@HOST:PORT/DATABASE, special characters of a "
+    "password as %XX"
+)
 
 Value = TypeVar("Value")
 _Row = tuple[str, str, str]

@@ -105,7 +105,8 @@ class Drift:
         prompts = (
             ""
             if self.before.version == self.now.version
-            else f" Its questions may have, too, from mind2web2 {self.before.version} to {self.now.version}."
+            else f" Its questions may have, too, from mind2web2 {self.before.version} to "
+            f"{self.now.version}."
         )
         itself = "with one vote it is unknown in how many it differs from itself"
         if self.now.divided is not None:
@@ -214,13 +215,15 @@ class AnchorCheck:
         parser.add_argument(
             "--anchor",
             action="store_true",
-            help="ask 60 cases again without stored replies, and compare with the last and the first "
+            help="ask 60 cases again without stored replies, and compare with the last and the "
+            "first "
             "time",
         )
         parser.add_argument(
             "--fail_if_changed",
             action="store_true",
-            help="with --anchor, exit with status 5 if a judge's replies have changed beyond chance",
+            help="with --anchor, exit with status 5 if a judge's replies have changed beyond "
+            "chance",
         )
 
     def cases(self, options: argparse.Namespace) -> OtherCases | None:

@@ -55,7 +55,8 @@ def read_labels(named: str) -> tuple[LabelledSet, float | None]:
     ]
     if not rows:
         raise UsageError(
-            f"{path} has no labels: write a JSON object a line, with claim, label and text, url or image"
+            f"{path} has no labels: write a JSON object a line, with claim, label and text, url "
+            "or image"
         )
     sources = [source for row in rows for source in row.sources]
     pages = _Pages(path.parent, sources)

@@ -191,7 +191,8 @@ class PoolClient(AsyncProviderClient):
             return
         model = self.source.model
         raise JudgeAccessError(
-            f"judge server {address} answers as {served}, not {model}: leave the server out, or say with "
+            f"judge server {address} answers as {served}, not {model}: leave the server out, or "
+            "say with "
             f'judge_alias = "{model}={served}" in mind2web2.toml that both names mean one model',
             is_for_all=True,
         )

@@ -27,7 +27,8 @@ class ChangedSet:
         parser.add_argument(
             "--changed_pages",
             action="store_true",
-            help="ask the set's true claims on pages whose facts were changed, as probe changes them",
+            help="ask the set's true claims on pages whose facts were changed, as probe changes "
+            "them",
         )
 
     def cases(self, options: argparse.Namespace) -> OtherCases | None:

@@ -52,7 +52,8 @@ def add_command(commands: Subcommands) -> None:
         metavar="REACH",
         type=float,
         default=0.03,
-        help="with --sample auto, how far the 95%% interval may reach to either side (default: 0.03)",
+        help="with --sample auto, how far the 95%% interval may reach to either side (default: "
+        "0.03)",
     )
     add(
         "--seed",
@@ -70,7 +71,8 @@ def add_command(commands: Subcommands) -> None:
         "--output",
         metavar="FILE",
         type=Path,
-        help="write the verdicts that stayed into an HTML file, each with its page before and after",
+        help="write the verdicts that stayed into an HTML file, each with its page before and "
+        "after",
     )
     add(
         "--estimate",
@@ -83,7 +85,8 @@ def add_command(commands: Subcommands) -> None:
         metavar="M",
         action="append",
         dest="judge_models",
-        help="the judge to probe (default: the one that made the results); repeat it to compare several",
+        help="the judge to probe (default: the one that made the results); repeat it to compare "
+        "several",
     )
     group = parser.add_argument_group("judge")
     names = [name for name in JUDGE_SETTINGS if name != "judge_model"]

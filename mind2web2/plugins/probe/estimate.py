@@ -38,7 +38,8 @@ def estimate_lines(probes: Sequence[Probe], model: str, reach: float) -> Iterato
         requests = count + -(-count // PROBES_A_CONTROL)
         scaled = None if cost is None else cost * requests / len(probes)
         yield (
-            f"  If it passes {percent(share)} of changed pages, an interval of {reach * 100:g} points to "
+            f"  If it passes {percent(share)} of changed pages, an interval of {reach * 100:g} "
+            "points to "
             f"either side takes about {counted(requests, 'request')}, {_price(scaled)}."
         )
 

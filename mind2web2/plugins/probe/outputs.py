@@ -25,8 +25,10 @@ def print_report(console: Console, report: ProbeReport, unquoted: int, *, shows_
     console.print(_table(report))
     line(
         console,
-        f"The judge would pass {_percent(report.false_passes)} of claims that a page does not support "
-        f"(95% interval {_interval(report.false_passes)}), if it reads other pages as it read these.",
+        f"The judge would pass {_percent(report.false_passes)} of claims that a page does not "
+        "support "
+        f"(95% interval {_interval(report.false_passes)}), if it reads other pages as it read "
+        "these.",
     )
     line(
         console,
@@ -55,7 +57,8 @@ def _table(report: ProbeReport) -> Table:
 def _left_out(report: ProbeReport, unquoted: int) -> str:
     changes = counted(sum(report.discarded.values()), "change")
     return (
-        f"Left out: {counted(unquoted, 'claim')} that passed without a quotation from the page's text, "
+        f"Left out: {counted(unquoted, 'claim')} that passed without a quotation from the page's "
+        "text, "
         f"as by a screenshot, and {changes} after which the page might still support the claim."
     )
 

@@ -79,7 +79,8 @@ def _judge_of_results(eval_results_root: Path, agent_name: str) -> str:
         if loaded.content.judge_model is not None:
             return loaded.content.judge_model
     raise UsageError(
-        f"no results of agent {agent_name} in {eval_results_root}: run mind2web2 evaluate {agent_name} first"
+        f"no results of agent {agent_name} in {eval_results_root}: run mind2web2 evaluate "
+        f"{agent_name} first"
     )
 
 

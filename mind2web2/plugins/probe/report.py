@@ -119,7 +119,8 @@ def compared(
             only_second += 1
     p_value = binomial_p_value(only_first, only_first + only_second)
     return (
-        f"Of the same probes, only {first} noticed {only_first}, and only {second} noticed {only_second} "
+        f"Of the same probes, only {first} noticed {only_first}, and only {second} noticed "
+        f"{only_second} "
         f"(McNemar's p {p_value:.3f})."
     )
 

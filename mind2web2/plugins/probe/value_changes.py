@@ -33,9 +33,11 @@ _SHORT_NUMBER = 2
 _BOUND_REACH = 25
 # With these words a claim is true of many values.
 _BOUND = re.compile(
-    r"\b(?:at least|at most|more than|less than|fewer than|over|under|above(?! (?:the )?sea)|below|up to"
+    r"\b(?:at least|at most|more than|less than|fewer than|over|under|above(?! (?:the "
+    r")?sea)|below|up to"
     r"|between|about|around|approximately|roughly|nearly|almost|minimum|maximum|exceed\w*|within|before"
-    r"|after|since|until|by \d|by the end|no later|no earlier|older|newer|or more|or less|or fewer|earlier"
+    r"|after|since|until|by \d|by the end|no later|no earlier|older|newer|or more|or less|or "
+    r"fewer|earlier"
     r"|later)\b|[<>≥≤~≈]",
     re.IGNORECASE,
 )

@@ -371,7 +371,8 @@ class ForkServer:
     def _ensure_started(self) -> socket.socket:
         if not _CAN_FORK:
             raise UsageError(
-                "each eval script runs in a process of its own, and this system cannot fork processes: "
+                "each eval script runs in a process of its own, and this system cannot fork "
+                "processes: "
                 "use Linux, macOS or, on Windows, WSL"
             )
         if self._process is None or self._control is None or self._process.poll() is not None:
@@ -401,7 +402,8 @@ class ForkServer:
         withheld = [name for name in _PROXIES if "@" in os.environ.get(name, "")]
         if withheld:
             log.warning(
-                "scripts do not get proxy settings that contain a password; --script_env passes one on "
+                "scripts do not get proxy settings that contain a password; --script_env passes "
+                "one on "
                 "names=%s",
                 ",".join(sorted(withheld)),
             )

@@ -246,13 +246,17 @@ def exit_reason(
     name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
     why = "not by the evaluation: does it call os.kill or os.killpg, or did another program?"
     if name == "SIGXCPU":
-        why = f"which the system sends after {limits.processor_s} s of processor time: an endless loop?"
+        why = (
+            f"which the system sends after {limits.processor_s} s of processor time: an endless "
+            "loop?"
+        )
     elif name == "SIGXFSZ":
         why = f"which the system sends for a file of more than {MAX_FILE_BYTES // 1024**2} MB"
     elif name == "SIGKILL":
         why = (
             "which the system sends where the machine has no memory left (try fewer at once: "
-            "--max_concurrent_answers); or does it call os.kill or os.killpg, or did another program?"
+            "--max_concurrent_answers); or does it call os.kill or os.killpg, or did another "
+            "program?"
         )
     elif name in _CRASHES:
         why = "a crash: check the compiled code that it calls"

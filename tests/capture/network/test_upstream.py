@@ -68,8 +68,8 @@ def test_no_representation_holds_a_password():
     """Settings and proxies may be logged."""
     url = "http://u:secret@h:1"
     assert (
-        "secret"
-        not in f"{NetworkSettings(proxies={'http': url})!r} {parse_upstream(url)!r} {parse_upstream(url)}"
+        "secret" not in f"{NetworkSettings(proxies={'http': url})!r} {parse_upstream(url)!r} "
+        f"{parse_upstream(url)}"
     )
     assert (parse_upstream("h:3128").host, parse_upstream("h:3128").port) == (
         "h",
@@ -157,7 +157,8 @@ async def test_a_login_is_lent_to_pages():
     """Cookies are sent, and local storage is there before the page's scripts run."""
     with SmallSite() as site:
         site.pages["/"] = (
-            "<p id=who>nobody</p><script>who.textContent = localStorage.user + document.cookie</script>"
+            "<p id=who>nobody</p><script>who.textContent = localStorage.user + "
+            "document.cookie</script>"
         )
         cookie = {
             "name": "session",

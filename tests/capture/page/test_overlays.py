@@ -22,7 +22,8 @@ async def cleared(page, html):
 def banner(*buttons, style=BAR, text=ASKS, attributes="id=b"):
     """Return a banner whose buttons each note their name and close it."""
     pressable = "".join(
-        f"<button onclick=\"document.title='{name}'; this.closest('#b,[data-b]').remove()\">{name}</button>"
+        f"<button onclick=\"document.title='{name}'; "
+        f"this.closest('#b,[data-b]').remove()\">{name}</button>"
         for name in buttons
     )
     return f"<div {attributes} style='{style}'><p>{text}</p>{pressable}</div>"
@@ -60,7 +61,8 @@ async def test_banners_in_shadow_roots_are_answered(page, mode):
         f"host.attachShadow({{mode: '{mode}'}});"
         f"root.innerHTML = `<div style='{COVER}'>{ASKS}<button "
         f"data-testid=uc-deny-all-button>Deny</button></div>`;"
-        "root.querySelector('button').onclick = () => { document.title = 'pressed'; host.remove() }</script>"
+        "root.querySelector('button').onclick = () => { document.title = 'pressed'; host.remove() "
+        "}</script>"
     )
     loaded, result = await cleared(page, html)
     assert result.done == ("consent banner (Usercentrics): rejected",)
@@ -70,7 +72,8 @@ async def test_banners_in_shadow_roots_are_answered(page, mode):
 async def test_banners_in_frames_are_answered(page):
     """A banner in a frame is answered there, and the frame's box does not stay over the page."""
     html = (
-        f"{ARTICLE}<div id=sp_message_container_1 style='{COVER}'><iframe id=sp_message_iframe_1 width=600 "
+        f"{ARTICLE}<div id=sp_message_container_1 style='{COVER}'><iframe id=sp_message_iframe_1 "
+        "width=600 "
         f"height=400"
         f' srcdoc="<title>SP Consent Message</title><div class=message-container>{ASKS}<button '
         f"title='Accept all' onclick='document.title=1'>"
@@ -90,7 +93,8 @@ async def test_banners_without_a_way_out_are_removed(page):
     html = (
         f"<style>html,body{{overflow:hidden;"
         f"height:100%}}main{{filter:blur(5px)}}</style><main>{ARTICLE * 9}</main>"
-        f"<div class=cookie-banner style='{COVER}'>{ASKS} <a href='/privacy'>Privacy policy</a></div>"
+        f"<div class=cookie-banner style='{COVER}'>{ASKS} <a href='/privacy'>Privacy "
+        "policy</a></div>"
     )
     loaded, result = await cleared(page, html)
     assert result.done == ("consent banner (generic): removed",)
@@ -178,7 +182,10 @@ async def test_covers_without_a_button_are_moved_aside(page, cover, text):
 
 async def test_modal_dialog_elements_are_moved_aside(page):
     """A dialog of the top layer leaves it, with its text."""
-    html = f"{ARTICLE}<dialog id=d><p>The price is 12 euros.</p></dialog><script>d.showModal()</script>"
+    html = (
+        f"{ARTICLE}<dialog id=d><p>The price is 12 "
+        "euros.</p></dialog><script>d.showModal()</script>"
+    )
     loaded, _ = await cleared(page, html)
     assert "The price is 12 euros." in await loaded.seen()
     assert await loaded.value("document.querySelector('dialog:modal')") is None
@@ -208,7 +215,8 @@ POLICY = (
         "<button>Continue</button></form>",
         f"<title>Cookie Policy</title>{POLICY}<form method=post><input type=email>"
         "<button>Confirm</button></form>",
-        f"<title>Cookie Policy</title>{POLICY}<form><input type=email><button>I agree</button></form>",
+        f"<title>Cookie Policy</title>{POLICY}<form><input type=email><button>I "
+        "agree</button></form>",
         f"<title>Cookie Policy</title>{POLICY}<input type=email><button>Accept</button>",
         f"<title>Privacy</title>{POLICY}<button>Save</button><button>OK</button>"
         "<button>Opt out of sale</button>",
@@ -239,7 +247,8 @@ async def test_only_an_answer_by_name_leads_past_a_consent_wall(page, buttons, p
     html = (
         f"<h1>Before you continue</h1><p>{ASKS} Cookies help us measure.</p>"
         f"<form onsubmit='return false'><input type=hidden name=next>{buttons}</form>"
-        "<script>addEventListener('click', (e) => { document.title = e.target.textContent }, true)</script>"
+        "<script>addEventListener('click', (e) => { document.title = e.target.textContent }, "
+        "true)</script>"
     )
     loaded, result = await cleared(page, html)
     assert result.consent_wall is not None
@@ -249,7 +258,8 @@ async def test_only_an_answer_by_name_leads_past_a_consent_wall(page, buttons, p
 
 async def test_forms_are_no_banners(page):
     html = (
-        f"{ARTICLE}<div style='{BAR}'>We use your personal data as our privacy policy says, and you agree."
+        f"{ARTICLE}<div style='{BAR}'>We use your personal data as our privacy policy says, and "
+        "you agree."
         "<input type=email><button onclick=\"document.title='sent'\">Confirm</button></div>"
     )
     loaded, _ = await cleared(page, html)
@@ -278,7 +288,8 @@ async def test_walls_are_reported_and_left(page, text, kind):
 async def test_a_page_without_overlays_stays_as_it_is(page):
     """Headers and small fixed boxes are not overlays."""
     html = (
-        f"<header style='position:fixed;top:0;left:0;right:0;height:60px'>Site</header>{ARTICLE}<div "
+        "<header "
+        f"style='position:fixed;top:0;left:0;right:0;height:60px'>Site</header>{ARTICLE}<div "
         f"style='position:fixed;right:0;bottom:0'>Chat</div>"
     )
     loaded = await load(page, html)

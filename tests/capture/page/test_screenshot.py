@@ -150,7 +150,8 @@ async def test_the_page_may_stand_still(chromium):
     """Pictures are decoded and shown while the page's own clock is stopped."""
     page = await chromium.new_page(viewport={"width": 1100, "height": 1400})
     html = (
-        "<img width=300 height=300 src=\"data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' "
+        '<img width=300 height=300 src="data:image/svg+xml,<svg '
+        "xmlns='http://www.w3.org/2000/svg' "
         "width='10' height='10'>"
         "<rect width='10' height='10' fill='red'/></svg>\"><p>Text</p>"
     )

@@ -47,8 +47,10 @@ async def test_scripts_that_listen_for_scrolling_are_heard(page):
     script = (
         "<script>let timer; addEventListener('scroll', () => { "
         "clearTimeout(timer); timer = setTimeout(() => {"
-        "for (const one of document.querySelectorAll('div')) { const box = one.getBoundingClientRect();"
-        "if (box.top < innerHeight && box.bottom > 0) one.textContent = 'Part ' + one.dataset.n } }, 200) "
+        "for (const one of document.querySelectorAll('div')) { const box = "
+        "one.getBoundingClientRect();"
+        "if (box.top < innerHeight && box.bottom > 0) one.textContent = 'Part ' + one.dataset.n } "
+        "}, 200) "
         "})</script>"
     )
     loaded, _ = await scrolled(page, parts + script)
@@ -129,7 +131,8 @@ async def test_a_page_that_watches_its_position_by_a_timer_is_scrolled(page):
     """A list that grows by polling is found, although no script listens for scrolling."""
     script = (
         "<script>setInterval(() => { if (list.children.length < 100 &&"
-        "scrollY + innerHeight > document.documentElement.scrollHeight - 200) more() }, 100)</script>"
+        "scrollY + innerHeight > document.documentElement.scrollHeight - 200) more() }, "
+        "100)</script>"
     )
     loaded, _ = await scrolled(page, f"<div id=list></div>{GROWING}{script}")
     assert "Line 99" in await loaded.seen()
@@ -228,14 +231,16 @@ LISTS = {
         "`<p style='position:absolute;top:${i * 40}px'>Row ${i}.</p>`) };",
     ),
     "reused": (
-        "<table style='height:10000px;position:relative;display:block'><tbody id=list></tbody></table>",
+        "<table style='height:10000px;position:relative;display:block'><tbody "
+        "id=list></tbody></table>",
         "const rows = [...Array(COUNT)].map((_, n) => {"
         " const row = document.createElement('tr'); row.innerHTML = '<td></td><td></td>';"
         " row.style.cssText = 'position:absolute;height:40px'; list.append(row); return row; });"
         "const show = () => { const first = Math.floor(TOP / 40); rows.forEach((row, n) => {"
         " const i = Math.min(first + n, 249); row.style.top = `${i * 40}px`;"
         " row.cells[0].textContent = `Row ${i}.`; const number = row.cells[1];"
-        " number.firstChild ? number.firstChild.data = `No ${i}` : number.textContent = `No ${i}` }) };",
+        " number.firstChild ? number.firstChild.data = `No ${i}` : number.textContent = `No ${i}` "
+        "}) };",
     ),
 }
 

@@ -38,7 +38,10 @@ async def test_what_is_shown_is_read_with_its_structure(page, html, expected):
 @pytest.mark.parametrize("style", lines("hidden_styles"))
 async def test_what_the_eye_cannot_see_is_left_out(page, style):
     """No way of hiding text brings it into the page's text, neither directly nor from within."""
-    html = f"before<div style='{style}'>secret<p>inner <b>secret</b></div><p style='background: #eee'>after"
+    html = (
+        f"before<div style='{style}'>secret<p>inner <b>secret</b></div><p style='background: "
+        "#eee'>after"
+    )
     assert (await text_of(page, html)).split() == ["before", "after"]
 
 

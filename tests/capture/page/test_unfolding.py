@@ -60,7 +60,8 @@ def taking_turns(contents, controls="", into="p"):
     )
     return (
         f"<div role=tablist>{tabs}</div><div id={into} role=tabpanel></div><script>{{"
-        f"const panel = document.querySelector('#{into}'), all = [...panel.previousElementSibling.children];"
+        f"const panel = document.querySelector('#{into}'), all = "
+        "[...panel.previousElementSibling.children];"
         f"const contents = {json.dumps(list(contents.values()))};"
         "all.forEach((b, i) => b.onclick = () => { panel.innerHTML = contents[i];"
         "all.forEach((o) => o.setAttribute('aria-selected', o === b)) }); all[0].click() }</script>"
@@ -149,7 +150,8 @@ async def test_sections_made_anew_are_read_once(page):
 async def test_many_sections_and_tabs_are_opened(page):
     """Four hundred sections and sixty tabs are within the bounds."""
     sections = "".join(
-        f"<p><button aria-expanded=false aria-controls=s{n}>A</button></p><p id=s{n} hidden>Secret {n}.</p>"
+        f"<p><button aria-expanded=false aria-controls=s{n}>A</button></p><p id=s{n} "
+        f"hidden>Secret {n}.</p>"
         for n in range(400)
     )
     tabs = "".join(f"<button role=tab aria-controls=t{n}>{n}</button>" for n in range(60))
@@ -175,7 +177,8 @@ async def test_the_summary_counts_what_was_opened(page):
     """The record says how many of what were opened."""
     html = (
         "<details><summary>A</summary>1</details><details open><summary>B</summary>2</details>"
-        "<details><summary>C</summary>3</details><button onclick=\"this.outerHTML = '<p>All of it</p>'\">"
+        "<details><summary>C</summary>3</details><button onclick=\"this.outerHTML = '<p>All of "
+        "it</p>'\">"
         "Show all</button>"
     )
     _, result = await unfolded(page, html)
@@ -228,7 +231,8 @@ async def test_a_page_that_never_rests_is_cut(page):
 async def test_what_changes_by_itself_is_not_kept(page):
     """Nothing is kept of a page that nobody pressed anything on."""
     html = (
-        "<p id=clock></p><script>let n = 0; setInterval(() => { clock.textContent = `Tick ${n++}` }, "
+        "<p id=clock></p><script>let n = 0; setInterval(() => { clock.textContent = `Tick ${n++}` "
+        "}, "
         "100)</script>"
     )
     loaded = await load(page, html)
@@ -263,7 +267,10 @@ async def test_sections_that_a_hidden_box_shows_are_opened(page, style):
 async def test_a_box_that_is_to_be_seen_keeps_its_state(page):
     """Its section is shown beside it, and the page still shows the box as it was."""
     html = "<style>.s { display: none } :checked ~ .s { display: block }</style>"
-    html += "<div><input type=checkbox id=b><label for=b>Details</label><p class=s>Depth 80 m.</p></div>"
+    html += (
+        "<div><input type=checkbox id=b><label for=b>Details</label><p class=s>Depth 80 "
+        "m.</p></div>"
+    )
     loaded, _ = await unfolded(page, html)
     assert "Depth 80 m." in await loaded.seen()
     assert not await loaded.value("document.querySelector('#b').checked")

@@ -362,7 +362,10 @@ async def test_a_refusal_is_no_error_and_no_verdict(ask):
 
 def test_a_refusal_without_text_has_the_explanation():
     """Newer models give it beside the reply."""
-    body = b'{"content": [], "stop_reason": "refusal", "stop_details": {"explanation": "It is harmful."}}'
+    body = (
+        b'{"content": [], "stop_reason": "refusal", "stop_details": {"explanation": "It is '
+        b'harmful."}}'
+    )
     assert read_completion(body).declined == "refusal: It is harmful."
 
 

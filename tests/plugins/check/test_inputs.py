@@ -35,7 +35,10 @@ def test_each_format_has_the_same_statements_and_sources(
 
 
 def test_an_entry_that_is_a_footnote_keeps_its_number() -> None:
-    page = "<p>It is old.<sup><a href='#n1'>1</a></sup> It is tall [1].</p><ol><li id='n1'>https://one.example/a</ol>"
+    page = (
+        "<p>It is old.<sup><a href='#n1'>1</a></sup> It is tall [1].</p><ol><li "
+        "id='n1'>https://one.example/a</ol>"
+    )
     sources = [each.sources for each in read_report(html_text(page)).statements]
     assert sources == [["https://one.example/a"]] * 2
 

@@ -46,7 +46,8 @@ def pairs(report: ReadReport) -> list[tuple[str, list[str]]]:
             [["one"], ["two", "three"], ["one"], []],
         ),
         (
-            "Eels came.1 Crabs (viruses) 2, suggesting more, came.1 More than 3, possibly 2 of them.1",
+            "Eels came.1 Crabs (viruses) 2, suggesting more, came.1 More than 3, possibly 2 of "
+            "them.1",
             [["one"], ["two", "one"], ["one"]],
         ),
         (
@@ -54,7 +55,8 @@ def pairs(report: ReadReport) -> list[tuple[str, list[str]]]:
             [["one"], ["two"], ["one"], ["three"], []],
         ),
         (
-            "Eels came.1 Crabs had an outer layer 2; in layer 3, possibly 2, it fell.1 In 2021,3 and later, it rose.1",
+            "Eels came.1 Crabs had an outer layer 2; in layer 3, possibly 2, it fell.1 In 2021,3 "
+            "and later, it rose.1",
             [["one"], ["two", "one"], ["three", "one"]],
         ),
         ("The dam is old.<sup>[3]</sup> It is tall.^[1]^ It is wet.", [["three"], ["one"], []]),
@@ -133,24 +135,29 @@ def test_links_and_addresses_are_sources_as_they_are_written(
             [["note"], ["one"]],
         ),
         (
-            "The dam is old [1]. It is tall [2].\n\nSources: [1] https://one.example/a [2] Two, https://two.example/b",
+            "The dam is old [1]. It is tall [2].\n\nSources: [1] https://one.example/a [2] Two, "
+            "https://two.example/b",
             [["one"], ["two"]],
         ),
         (
-            "The dam is old.<sup>[1](https://a.example/x)</sup> It is tall.<sup>[[2]](https://b.example/y)</sup>",
+            "The dam is old.<sup>[1](https://a.example/x)</sup> It is "
+            "tall.<sup>[[2]](https://b.example/y)</sup>",
             [["a"], ["b"]],
         ),
         (
-            "It is old [Roe20]. It is wet [LK19, Roe20].\n\nReferences\n[Roe20] Roe. https://roe.example\n"
+            "It is old [Roe20]. It is wet [LK19, Roe20].\n\nReferences\n[Roe20] Roe. "
+            "https://roe.example\n"
             "[LK19] Lee. https://lee.example",
             [["roe"], ["lee", "roe"]],
         ),
         (
-            "It is old [1].\n\nSources:\n[1] https://one.example/a\n\nIt is wet [1].\n\nSources:\n[1] https://two.example/b",
+            "It is old [1].\n\nSources:\n[1] https://one.example/a\n\nIt is wet "
+            "[1].\n\nSources:\n[1] https://two.example/b",
             [["one"], ["two"]],
         ),
         (
-            "Two dams:\n\n1. [Ayr](https://a.example/1) is old and wet.\n2. [Wick](https://b.example/2) is new.",
+            "Two dams:\n\n1. [Ayr](https://a.example/1) is old and wet.\n2. "
+            "[Wick](https://b.example/2) is new.",
             [["a"], ["b"]],
         ),
         (
@@ -165,7 +172,8 @@ def test_forms_of_lists_and_definitions(text: str, expected: list[list[str]]) ->
 
 def test_marks_of_a_document_export_with_gaps_in_its_list() -> None:
     report = read_report(
-        "Heading\n\nThe dam is old. [1] [4] It is tall.[2]\n\n[1] [2] one.example\n\nhttps://one.example/a\n\n"
+        "Heading\n\nThe dam is old. [1] [4] It is tall.[2]\n\n[1] [2] "
+        "one.example\n\nhttps://one.example/a\n\n"
         "[4] A title ... with dots ...\n\nhttps://four.example/d\n\nhttps://four.example/d\n"
     )
     assert pairs(report) == [
@@ -177,9 +185,11 @@ def test_marks_of_a_document_export_with_gaps_in_its_list() -> None:
 
 def test_authors_with_a_year_cite_entries_of_the_list() -> None:
     report = read_report(
-        "Sales rose (Roe, 2020). Lee et al. (2021) found less (see Lee & Kim, 2019; Roe, 2020). Nobody knows (Poe et al., 2011)."
+        "Sales rose (Roe, 2020). Lee et al. (2021) found less (see Lee & Kim, 2019; Roe, 2020). "
+        "Nobody knows (Poe et al., 2011)."
         " It rained (June, 2023).\n\nReferences\n\nRoe, J. (2020). Sales. https://roe.example/a\n\n"
-        "Lee, A., Kim, B., & Fox, C. (2021). Less. https://lee.example/b\n\nLee, A., & Kim, B. (2019). Old. https://kim.example/c\n"
+        "Lee, A., Kim, B., & Fox, C. (2021). Less. https://lee.example/b\n\nLee, A., & Kim, B. "
+        "(2019). Old. https://kim.example/c\n"
     )
     assert [sources for _, sources in pairs(report)] == [
         ["roe"],
@@ -229,7 +239,8 @@ def test_look_alikes_are_not_marks(text: str) -> None:
 
 def test_rows_of_a_table_cite_by_their_columns_and_the_line_below() -> None:
     report = read_report(
-        "| Town | People | Refs |\n|---|---:|---|\n| Ayr | 46 000 | 1 |\n| Wick | 7 000 | 2, 3 |\n\n"
+        "| Town | People | Refs |\n|---|---:|---|\n| Ayr | 46 000 | 1 |\n| Wick | 7 000 | 2, 3 "
+        "|\n\n"
         "Source: [Census](https://census.example/x)" + LIST
     )
     assert pairs(report) == [
@@ -247,8 +258,10 @@ def test_each_part_has_its_own_list() -> None:
 
 def test_chatter_headings_code_and_lists_are_not_statements() -> None:
     report = read_report(
-        "I'll look for dams. This matters.\n\nLet me search for more:\n\n# Old dams [2]\n\n**Overview**\n\nThe dam is old [1].\n\n"
-        "Which one is older?\n\n```mermaid\nA --> B [1] https://code.example/x\n```\n\n![Plan](https://picture.example/p.png)\n\n"
+        "I'll look for dams. This matters.\n\nLet me search for more:\n\n# Old dams "
+        "[2]\n\n**Overview**\n\nThe dam is old [1].\n\n"
+        "Which one is older?\n\n```mermaid\nA --> B [1] "
+        "https://code.example/x\n```\n\n![Plan](https://picture.example/p.png)\n\n"
         "If you like, I can write more." + LIST
     )
     assert pairs(report) == [("The dam is old [1].", ["one"])]
@@ -261,8 +274,10 @@ def test_chatter_headings_code_and_lists_are_not_statements() -> None:
 
 def test_sources_that_are_only_listed_are_uncited() -> None:
     report = read_report(
-        "The dam is old and very tall.\n\n## Most useful sources to start with\n\n1. **First** (2016)  \n   https://one.example/a  \n"
-        "   Says that dams are old.\n\n### Further ones\n2. A review: **Second** — https://two.example/b\n"
+        "The dam is old and very tall.\n\n## Most useful sources to start with\n\n1. **First** "
+        "(2016)  \n   https://one.example/a  \n"
+        "   Says that dams are old.\n\n### Further ones\n2. A review: **Second** — "
+        "https://two.example/b\n"
     )
     assert pairs(report) == [("The dam is old and very tall.", [])]
     assert report.uncited == ["https://one.example/a", "https://two.example/b"]
@@ -272,15 +287,18 @@ def test_sources_that_are_only_listed_are_uncited() -> None:
     ("text", "expected"),
     [
         (
-            "大坝建于1936年。[1]它高221米[2]。\n\n参考文献：\n[1] https://one.example/a - 标题\n[2] https://two.example/b",
+            "大坝建于1936年。[1]它高221米[2]。\n\n参考文献：\n[1] https://one.example/a - 标题\n[2] "
+            "https://two.example/b",
             [["one"], ["two"]],
         ),
         (
-            "السد قديم جدا [1]. وهو في القاهرة؟ نعم [2].\n\nالمراجع\n[1] https://one.example/a\n[2] https://two.example/b",
+            "السد قديم جدا [1]. وهو في القاهرة؟ نعم [2].\n\nالمراجع\n[1] "
+            "https://one.example/a\n[2] https://two.example/b",
             [["one"], [], ["two"]],
         ),
         (
-            "Der Damm ist alt (Roe, 2020).\n\nQuellenverzeichnis\n\nRoe, J. (2020). Alt. https://roe.example/a",
+            "Der Damm ist alt (Roe, 2020).\n\nQuellenverzeichnis\n\nRoe, J. (2020). Alt. "
+            "https://roe.example/a",
             [["roe"]],
         ),
     ],
@@ -293,7 +311,8 @@ def test_other_languages(text: str, expected: list[list[str]]) -> None:
 def test_marks_of_four_digits_need_an_entry() -> None:
     entries = "\n".join(f"{number}. https://n{number}.example/a" for number in range(1, 1003))
     report = read_report(
-        f"It is old [1001]. It broke [999-1001] in [1953].\n1936. It held.\n\n## References\n{entries}"
+        "It is old [1001]. It broke [999-1001] in [1953].\n1936. It held.\n\n## "
+        f"References\n{entries}"
     )
     assert pairs(report)[:2] == [
         ("It is old [1001].", ["n1001"]),
@@ -328,8 +347,8 @@ def test_broken_markdown_is_read(text: str) -> None:
 
 def test_offsets_are_those_of_the_text() -> None:
     text = (
-        "- **Dam:** it is *old* ([Post](https://a.example/x)).  \n> Quoted, and tall [1].\n> It broke down."
-        + LIST
+        "- **Dam:** it is *old* ([Post](https://a.example/x)).  \n> Quoted, and tall [1].\n> It "
+        "broke down." + LIST
     )
     statements = read_report(text).statements
     assert all(text[each.start : each.end] == each.text for each in statements)

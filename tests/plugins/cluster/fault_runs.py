@@ -332,7 +332,8 @@ def main() -> int:
             )
             bad += bool(is_bad)
             sys.stdout.write(
-                f"run {number + 1}: {fault} after {after} of {requests} requests, {after_s:.0f} s more: "
+                f"run {number + 1}: {fault} after {after} of {requests} requests, {after_s:.0f} s "
+                "more: "
                 f"{wrong} wrong answers, {lost} judgments lost, {repeated} questions asked twice, "
                 f"{time.monotonic() - began_s:.0f} s{': BAD' if is_bad else ''}\n"
             )

@@ -219,7 +219,10 @@ asyncio.run(terminate_itself())
 
 def test_pages_are_captured_on_nodes(cluster, project):
     """The command stores them; a page that is missing is listed as failed."""
-    page = b"<!doctype html><title>Lake</title><h1>Lake</h1><p>It is deep, and has a ferry and a museum.</p>"
+    page = (
+        b"<!doctype html><title>Lake</title><h1>Lake</h1><p>It is deep, and has a ferry and a "
+        b"museum.</p>"
+    )
     replies = {"/lake": Answer(page, headers={"Content-Type": "text/html"})}
     with LocalHttp(lambda request: replies.get(request.path, Answer(status=404))) as site:
         urls = [f"{site.url}/lake", f"{site.url}/none"]

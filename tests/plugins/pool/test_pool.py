@@ -324,13 +324,15 @@ async def test_one_reachable_server_is_enough(start, client_of, caplog):
     [line] = [record.getMessage() for record in caplog.records]
     assert (
         line
-        == f"Judge servers out of reach, asked again during the run: {gone.base_url}: connection refused"
+        == f"Judge servers out of reach, asked again during the run: {gone.base_url}: connection "
+        "refused"
     )
     start.stop(there)
     with pytest.raises(JudgeUnusableError) as caught:
         await client_of(gone, there).check_reachable()
     assert str(caught.value) == (
-        f"cannot connect to the judge at {gone.base_url}: connection refused; {there.base_url}: connection "
+        f"cannot connect to the judge at {gone.base_url}: connection refused; {there.base_url}: "
+        "connection "
         "refused. Is the server running?"
     )
 

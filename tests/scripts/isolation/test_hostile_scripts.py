@@ -118,24 +118,28 @@ def asked(name, *arguments):
     [
         (
             asked("judged", CLAIM % "-4", GIVEN % "{}"),
-            "the script's process sent an invalid question 'judged': claim.verification.num_trials: Value "
+            "the script's process sent an invalid question 'judged': "
+            "claim.verification.num_trials: Value "
             "error, num_trials must be an odd number such as 3, not -4",
         ),
         (
             asked("judged", CLAIM % "1", GIVEN % "{'part_height': 0}"),
-            "the script's process sent an invalid question 'judged': given.evaluator_config.part_height: "
+            "the script's process sent an invalid question 'judged': "
+            "given.evaluator_config.part_height: "
             "Input should be greater than 0",
         ),
         (
             "from mind2web2.llm_client.chat import ChatRequest\n"
             "messages = [{'role': 'user', 'content': '?'}]\n"
-            "await client.chat(ChatRequest('m', messages, extra={'model': 'dear', 'messages': []}))",
+            "await client.chat(ChatRequest('m', messages, extra={'model': 'dear', 'messages': "
+            "[]}))",
             "not supported in a request: messages, model",
         ),
         (
             "messages = [{'role': 'user', 'content': [['?']]}]\n"
             "await client.async_response(model='m', messages=messages)",
-            "a request of the script's own: messages[0]['content'][0] must be a {'type': 'text', 'text': "
+            "a request of the script's own: messages[0]['content'][0] must be a {'type': 'text', "
+            "'text': "
             "...} or {'type': 'image_url', ...} part",
         ),
         (
@@ -163,7 +167,8 @@ async def test_a_question_that_fails_in_the_run_is_no_verdict(project, line, rea
     [
         (
             "[rpc.Message('ask', {}, 'ledger', 7)] * 2",
-            "script lake.py: its process sent an invalid message (ValueError); does it change modules that "
+            "script lake.py: its process sent an invalid message (ValueError); does it change "
+            "modules that "
             "the evaluation uses?",
         ),
         (

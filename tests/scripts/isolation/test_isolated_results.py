@@ -281,7 +281,8 @@ async def test_a_script_may_bring_a_browser_of_its_own(tmp_path):
         project.add_answer("answer_1")
         project.add_script_body(
             "class Browser:\n"
-            "    async def capture_page(self, url, logger): return None, f'captured by the script: {url}'\n"
+            "    async def capture_page(self, url, logger): return None, f'captured by the "
+            "script: {url}'\n"
             "evaluator = Evaluator()\n"
             "evaluator.initialize('lake', client=client, answer=answer, global_cache=cache,\n"
             "    global_semaphore=semaphore, logger=logger, browser_manager=Browser())\n"
@@ -409,7 +410,8 @@ async def test_maps_are_asked_by_the_run(tmp_path, monkeypatch):
         "import os\n"
         "from mind2web2.api_tools import tool_googlemap\n"
         "tool = tool_googlemap.GoogleMapsTool()\n"
-        "seen = [await tool.get_city_name('1 Mill Lane, Tarn'), os.environ.get('GOOGLE_MAPS_API_KEY')]\n"
+        "seen = [await tool.get_city_name('1 Mill Lane, Tarn'), "
+        "os.environ.get('GOOGLE_MAPS_API_KEY')]\n"
         "seen.append(await tool.calculate_distance('1 Mill Lane, Tarn', 'Lake Island'))\n"
         "seen.append(await tool.calculate_distance('1 Mill Lane, Tarn', 'The Moon'))\n"
         "return {**evaluator.get_summary(), 'seen': seen}"

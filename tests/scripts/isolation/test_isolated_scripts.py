@@ -61,7 +61,8 @@ def log_of(project, stem="answer_1"):
         ),
         (
             "client.response(model='o9', messages=[])",
-            r"raised ValueError: this client is asynchronous: use await client\.async_response\(\.\.\.\)"
+            r"raised ValueError: this client is asynchronous: use await "
+            r"client\.async_response\(\.\.\.\)"
             r" \(line \d+\)$",
         ),
         ("raise KeyboardInterrupt", r"raised KeyboardInterrupt \(line \d+\)$"),
@@ -84,7 +85,8 @@ def log_of(project, stem="answer_1"):
             "    while True: pass\n"
             "threading.Thread(target=spin).start()\n"
             "await asyncio.sleep(1000)",
-            r"its process was ended by SIGXCPU, which the system sends after 2 s of processor time: an",
+            r"its process was ended by SIGXCPU, which the system sends after 2 s of processor "
+            r"time: an",
         ),
         (
             "def down(n): return down(n + 1)\ndown(0)",
@@ -96,8 +98,10 @@ def log_of(project, stem="answer_1"):
         ),
         (
             "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)",
-            r"its process was ended by SIGKILL, which the system sends where the machine has no memory left "
-            r"\(try fewer at once: --max_concurrent_answers\); or does it call os\.kill or os\.killpg, "
+            r"its process was ended by SIGKILL, which the system sends where the machine has no "
+            r"memory left "
+            r"\(try fewer at once: --max_concurrent_answers\); or does it call os\.kill or "
+            r"os\.killpg, "
             r"or did another program\?$",
         ),
         (
@@ -215,7 +219,8 @@ async def test_names_that_cannot_be_written_do_no_harm(project):
     "body",
     [
         "import threading\nthreading.Thread(target=time.sleep, args=(1000,)).start()",
-        "async def leave(): sys.exit(4)\ntask = asyncio.create_task(leave())\nawait asyncio.sleep(0.01)",
+        "async def leave(): sys.exit(4)\ntask = asyncio.create_task(leave())\nawait "
+        "asyncio.sleep(0.01)",
         "async def leave(): raise KeyboardInterrupt\n"
         "task = asyncio.create_task(leave())\n"
         "await asyncio.sleep(0.01)",

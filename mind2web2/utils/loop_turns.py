@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 # Short beside what a request takes, long beside a round of the loop (some 30 microseconds).
 _LONGEST_S = 0.002
-_MAX_ASKING = 4
+_MAX_ASKING = 16
 
 
 class LoopTurns:

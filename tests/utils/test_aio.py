@@ -184,10 +184,8 @@ async def worked(takes_s, pieces, rounds=None):
 @pytest.mark.parametrize(("takes_s", "in_a_round"), [(0.0, 12), (0.0004, 5), (0.0011, 2), (0.5, 1)])
 async def test_a_round_takes_what_fits(takes_s, in_a_round):
     """The piece that begins within two milliseconds is the last one; the order stays."""
-    # More than four that wait are woken one by one, each a round later.
-    pieces = min(12, in_a_round + 4)
-    work = await worked(takes_s, pieces)
-    assert work == [(piece, 1 + piece // in_a_round) for piece in range(pieces)]
+    work = await worked(takes_s, 12)
+    assert work == [(piece, 1 + piece // in_a_round) for piece in range(12)]
 
 
 async def test_waiting_costs_the_same_for_each_of_many():

@@ -1,4 +1,6 @@
-"""Probes made on the example's pages and on those of the labelled set: how fast, and which are discarded.
+"""Probes made on the example's pages and on those of the labelled set.
+
+The script shows how fast they are made, and which are discarded.
 
 Run ``uv run python benchmarks/probe_pages.py``; ``--discarded`` prints each discarded change with
 its claim, so that a person can judge whether the changed page might still have supported it.

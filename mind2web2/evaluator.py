@@ -61,7 +61,10 @@ def tree_statistics(root: VerificationNode) -> dict[str, int]:
 
 
 def plain_info(info: Any) -> Any:
-    """Return a script's own data as JSON can hold it: dates, URLs and templates as text and objects."""
+    """Return a script's own data as JSON can hold it.
+
+    Dates, URLs and templates become text and objects.
+    """
     plain = to_jsonable_python(info, fallback=str, bytes_mode="base64")
     # JSON has no infinity; pydantic keeps it as a number here.
     return json.loads(json.dumps(plain), parse_constant=str)
@@ -232,7 +235,10 @@ def _condition_text(values: Mapping[str, Any], passed: bool) -> str:
 
 
 def _condition(result: Any, passed: bool) -> str:
-    """Say whether a script's condition was met, with its value where that says more than yes or no."""
+    """Say whether a script's condition was met.
+
+    The text has the value where that says more than yes or no.
+    """
     met = _met_text(passed)
     if (
         type(result) not in _SHOWN_TYPES

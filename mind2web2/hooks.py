@@ -141,7 +141,10 @@ class Engine(Protocol):
 
 
 class Elsewhere(Protocol):
-    """Other machines that evaluate the answers of a run, for an engine that calls ``run_evaluation``."""
+    """Other machines that evaluate the answers of a run.
+
+    They serve an engine that calls ``run_evaluation``.
+    """
 
     def connect(self) -> AbstractAsyncContextManager[None]:
         """Reach the machines, before the run writes anything."""

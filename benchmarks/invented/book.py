@@ -1,4 +1,7 @@
-"""Collects pages, claims and extractions, and gives every page the frame and the length of a real one."""
+"""Collects pages, claims and extractions.
+
+It gives every page the frame and the length of a real one.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Claims about a fact on a page, by category: pairs of which one holds and the other differs in one detail."""
+"""Claims about a fact on a page, by category.
+
+They come in pairs: one claim holds, and the other differs in one detail.
+"""
 
 from __future__ import annotations
 

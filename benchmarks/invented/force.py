@@ -15,7 +15,9 @@ from invented.book import Book
 
 @dataclass(frozen=True)
 class Subjects:
-    """Three statements on one matter, and the claims on them; ``{town}`` and values stand for drawn ones.
+    """Three statements on one matter, and the claims on them.
+
+    ``{town}`` and values stand for drawn ones.
 
     Args:
         strong: the statement of the first subject, which supports ``strong_claim`` of it.
@@ -154,7 +156,11 @@ _CAUSE = (
 
 
 def _pairs(book: Book, name: str, kinds: tuple[Subjects, ...]) -> None:
-    """Two strong twins, two of a weak claim and its strong one, two of a strong one and a weak one."""
+    """Add three kinds of pairs.
+
+    These are two pairs of strong twins, two of a weak claim and its strong one, and two of a strong
+    claim and a weak one.
+    """
     world = book.world
     # The subject and the force of the true claim and of the false one.
     twins = (((0, 0), (1, 0)), ((1, 1), (1, 0)), ((0, 0), (2, 1)))

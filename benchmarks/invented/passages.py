@@ -1,4 +1,7 @@
-"""Claims that take reading: in other words, over two passages, against corrections, pictures and answers."""
+"""Claims that take reading.
+
+They are in other words, over two passages, against corrections, pictures and answers.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages about invented subjects, with the facts that they state and facts that are easily confused."""
+"""Pages about invented subjects, with facts that they state and facts easily confused."""
 
 from __future__ import annotations
 

@@ -71,7 +71,10 @@ async def check_tour(evaluator: Evaluator, plan: SaturdayPlan) -> None:
 
 
 async def check_ferry(evaluator: Evaluator, plan: SaturdayPlan) -> None:
-    """The departure must exist on Saturdays, be the last in time, and the crossing be as long as said."""
+    """Check that the departure exists on Saturdays and is the last in time.
+
+    The crossing must be as long as said.
+    """
     ferry = evaluator.add_parallel("ferry", "The recommended ferry is right and supported")
     evaluator.add_existence_node(
         plan.timetable_urls, "timetable_cited", "A timetable is cited", parent=ferry
@@ -165,7 +168,10 @@ async def evaluate_answer(
     logger: logging.Logger,
     model: str = "o4-mini",
 ) -> dict:
-    """Score one answer: tour, ferry and cost in this order, each counting only if those before are right."""
+    """Score one answer: tour, ferry and cost in this order.
+
+    Each counts only if those before are right.
+    """
     evaluator = Evaluator()
     root: VerificationNode = evaluator.initialize(
         task_id=TASK_ID,

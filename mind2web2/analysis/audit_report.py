@@ -1,4 +1,7 @@
-"""All that the labels of an agent's audit say: each auditor, pairs of auditors, and the corrected score."""
+"""All that the labels of an agent's audit say.
+
+The report covers each auditor, pairs of auditors, and the corrected score.
+"""
 
 from __future__ import annotations
 

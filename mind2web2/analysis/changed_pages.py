@@ -126,7 +126,10 @@ class ChangedPages(BaseModel):
         return self.model_dump(mode="json", include={*ChangedPages.model_fields} - _LISTS)
 
     def unread_leaves(self, task: str, answer: str, result: ResultFile) -> set[str]:
-        """Return the leaves of a result by this judge whose verdicts were not read from the page."""
+        """Return the leaves of a result whose verdicts were not read from the page.
+
+        A result by another judge does not have such leaves.
+        """
         if result.judge_model != self.judge:
             return set()
         stayed = [each for each in self.survivors if (each.task, each.answer) == (task, answer)]

@@ -213,7 +213,7 @@ def compared_with_first(
 def _shared_grids(
     agents: Sequence[Agent], task_ids: Iterable[str] | None
 ) -> tuple[list[ScoreGrid], list[str]]:
-    """Return the scores of agents over the tasks of all of them, and warnings about their differences.
+    """Return the scores of agents over their common tasks, and warnings about differences.
 
     Raises:
         NoSharedTaskError: there is no such task.
@@ -467,7 +467,10 @@ def _missing(grids: Mapping[str, ScoreGrid]) -> list[str]:
 
 
 def _other_capture_days(grids: Mapping[str, ScoreGrid]) -> list[str]:
-    """Return a warning where the agents' pages were captured in ranges of days without a common day."""
+    """Return a warning where the days of the agents' captures do not overlap.
+
+    This is so where the agents' pages were captured in ranges of days without a common day.
+    """
     days = {
         name: sorted(day for answer in grid.scored_answers for day in answer.facts.capture_days)
         for name, grid in grids.items()

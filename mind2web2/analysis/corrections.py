@@ -1,4 +1,7 @@
-"""The corrected score of an agent: by whole answers that people labelled, else that a strong judge judged."""
+"""The corrected score of an agent.
+
+It rests on whole answers that people labelled, or else on those that a strong judge judged.
+"""
 
 from __future__ import annotations
 
@@ -256,7 +259,9 @@ class CorrectionRoots:
 def correction_of(
     roots: CorrectionRoots, agent: str, tasks: Collection[str] | None = None
 ) -> Correction | NoCorrection | None:
-    """Return the corrected score over some tasks; ``None`` without labels and without a strong sample.
+    """Return the corrected score over some tasks.
+
+    It is ``None`` without labels and without a strong sample.
 
     Labels of people count before a strong judge, as far as they are enough for any statement.
     """
@@ -298,7 +303,10 @@ class LabelledAnswers:
 def labelled_answers(
     answers: Sequence[AuditedAnswer], audits: Path, agent: str
 ) -> LabelledAnswers | None:
-    """Return the answers that people labelled as a whole, ``None`` where nobody has labelled any leaf."""
+    """Return the answers that people labelled as a whole.
+
+    The result is ``None`` where nobody has labelled any leaf.
+    """
     files = {name: LabelFile(audits, agent, name) for name in auditors(audits, agent)}
     labels = {name: file.blind() for name, file in files.items()}
     if not any(labels.values()):
@@ -394,7 +402,7 @@ def correcting_files(roots: CorrectionRoots, agent: str) -> list[Path]:
 
 
 def _sample_folders(rejudged_root: Path, agent: str) -> list[Path]:
-    """Return the result folders of strong judges that have a sample of an agent, the newest first."""
+    """Return strong judges' result folders that have a sample of an agent, newest first."""
     dated = []
     for path in rejudged_root.glob(f"*/1/*/{SAMPLE_NAME}"):
         record = read_sample(path.parent)
@@ -483,7 +491,10 @@ def _cells(pairs: Iterable[tuple[AuditedAnswer, AuditedAnswer]]) -> dict[str, Ce
 
 
 def cost_of_sample(folder: Path, agent: str, names: Collection[AnswerName]) -> float | None:
-    """Return what a judge's results of some answers have cost in dollars, ``None`` where that is unknown."""
+    """Return what a judge's results of some answers have cost in dollars.
+
+    The cost is ``None`` where it is unknown.
+    """
     usages = [
         found.content.judge_usage
         for task, answer, found in latest_results(folder, agent)

@@ -1,4 +1,7 @@
-"""The lowest score that an agent keeps if its judge passes as many wrong claims as on changed pages."""
+"""The lowest score that an agent keeps if its judge passes wrong claims.
+
+The bound assumes that the judge passes as many of them as on changed pages.
+"""
 
 from __future__ import annotations
 

@@ -25,7 +25,10 @@ def failed_check(eval_results_root: Path, agent_name: str) -> str | None:
 
 
 def check_of(eval_results_root: Path, result: ResultFile) -> CheckRecord | None:
-    """Return the last check of a result's judge: one made since, else the one that the result names."""
+    """Return the last check of a result's judge.
+
+    It is one made since, or else the one that the result names.
+    """
     made_from = result.provenance
     if made_from is not None:
         judge = JudgeIdentity.model_validate(made_from.judge.model_dump(exclude={"provider"}))

@@ -1,4 +1,7 @@
-"""The leaves of two results of the same answers: flips by cause, and how far judgments and judges agree."""
+"""The leaves of two results of the same answers.
+
+The module tells flips by cause, and how far judgments and judges agree.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +66,7 @@ def _judged_leaves(task_id: str, answer_name: str, result: ResultFile) -> Leaves
 
 
 def judged_leaf(leaf: WrittenNode, result: ResultFile) -> LeafVerdict:
-    """Return the verdict on a leaf of a result, and the facts that tell why another one may differ."""
+    """Return the verdict on a result's leaf, and the facts that tell why another may differ."""
     decided_by = None if leaf.evidence is None else leaf.evidence.decided_by
     return LeafVerdict(
         passed=leaf.verdict.status == "passed",
@@ -336,7 +339,10 @@ def _figure(
 
 @dataclass(frozen=True, slots=True)
 class SwappedPair:
-    """Two agents of which two judges prefer different ones, with the second's mean minus the first's."""
+    """Two agents of which two judges prefer different ones.
+
+    It has the second agent's mean minus the first's.
+    """
 
     first: str
     second: str

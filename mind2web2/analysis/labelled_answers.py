@@ -86,7 +86,10 @@ def _labels(answer: AuditedAnswer, verdicts: Verdicts, *, undecided: bool) -> di
 
 
 def _skipped_ids(root: WrittenNode, answer: AuditedAnswer, labels: Mapping[str, bool]) -> set[str]:
-    """Return the leaves that the rubric skips by these labels, and by the verdicts that no label is about."""
+    """Return the leaves that the rubric skips by these labels.
+
+    The verdicts that no label is about decide as well.
+    """
     about_claims = {leaf.name.leaf for leaf in answer.leaves}
     leaves = list(root.leaves())
     failing = set()

@@ -1,4 +1,7 @@
-"""Human labels of judged leaves, ``audits/<agent>/<auditor>.jsonl``, and the verdicts of several auditors."""
+"""Human labels of judged leaves, and the verdicts of several auditors.
+
+The labels are stored in ``audits/<agent>/<auditor>.jsonl``.
+"""
 
 from __future__ import annotations
 
@@ -105,7 +108,9 @@ class LabelFile:
         return made
 
     def begin(self, population: SampledFrom) -> None:
-        """Write which answers the next labels are a sample of, unless the last ones are of the same.
+        """Write which answers the next labels are a sample of.
+
+        Nothing is written if the last labels are a sample of the same answers.
 
         Raises ResultWriteError: it cannot be written.
         """
@@ -127,7 +132,10 @@ class LabelFile:
             raise ResultWriteError.at(self.path, error) from error
 
     def blind(self) -> Labels:
-        """Return the first label of each leaf that was not taken back, made without the judge's verdict."""
+        """Return each leaf's first label that was made without the judge's verdict.
+
+        Labels that were taken back do not count.
+        """
         return self._first(lambda label: not label.is_second and not label.is_differing)
 
     def second(self) -> Labels:

@@ -1,4 +1,7 @@
-"""The leaf report: what each leaf of a rubric did in stored results, and which leaves to look at first."""
+"""The leaf report: what each leaf of a rubric did in stored results.
+
+The report also tells which leaves to look at first.
+"""
 
 from __future__ import annotations
 

@@ -45,7 +45,10 @@ _MAX_FILE_BYTES = 2 * 1024**3
 
 @dataclass(slots=True)
 class MergeReport:
-    """The effect of a merge: new results and judgments by agent, its metrics, and contradictions."""
+    """The effect of a merge.
+
+    It has new results and judgments by agent, its metrics, and contradictions.
+    """
 
     results: Counter[str] = field(default_factory=Counter)
     judgments: Counter[str] = field(default_factory=Counter)
@@ -54,7 +57,9 @@ class MergeReport:
 
 
 def merge_results(sources: Sequence[Path], into: Path) -> MergeReport:
-    """Bring the results, judgments and costs of all agents together; a killed merge continues when repeated.
+    """Bring the results, judgments and costs of all agents together.
+
+    A killed merge continues when it is repeated.
 
     Raises:
         UsageError: a source holds no results, or a file cannot be read or written.

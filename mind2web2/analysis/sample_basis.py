@@ -1,4 +1,7 @@
-"""The inputs of all answers of a sample, so that a corrected score ends where one of them changes."""
+"""The inputs of all answers of a sample.
+
+By them a corrected score ends where one of the inputs changes.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +84,10 @@ class SampledFrom(BaseModel):
     basis: tuple[AnswerBasis | None, ...] = ()
 
     def describe_changes(self, now: Mapping[AnswerName, AnswerBasis | None]) -> str | None:
-        """Return what has changed at these answers since the sample was drawn, ``None`` where nothing has."""
+        """Return what has changed at these answers since the sample was drawn.
+
+        The result is ``None`` where nothing has changed.
+        """
         before = dict(zip(self.order, self.basis, strict=False))
         later = now.keys() - set(self.order)
         if later:

@@ -1,4 +1,7 @@
-"""The metrics with the values behind them, by task and run: what intervals and comparisons resample; pure."""
+"""The metrics with the values behind them, by task and run.
+
+Intervals and comparisons resample these values. The functions are pure.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +77,10 @@ class SampledMetric:
 
 
 def _mean_over_runs(sizes: Sequence[int]) -> Statistic:
-    """Return the statistic of alternating sums and counts, one pair for each group of so many runs."""
+    """Return the statistic of alternating sums and counts, one pair for each group of runs.
+
+    ``sizes`` tells how many runs each group has.
+    """
 
     def statistic(sums: Sequence[float]) -> float:
         # Runs of which no task was drawn do not count.

@@ -272,7 +272,10 @@ def _judge_in_words(answer: ScoredAnswer) -> str:
 
 
 def _names_with_counts(counts: Mapping[str, int]) -> str:
-    """Return names with their counts in natural order, the most frequent alone where there are many."""
+    """Return names with their counts in natural order.
+
+    Where there are many names, only the most frequent are returned.
+    """
     by_count = sorted(counts, key=lambda name: (-counts[name], natural_key(name)))
     frequent = by_count[:_MAX_KINDS_SHOWN]
     shown = []

@@ -1,4 +1,7 @@
-"""``rejudge --sample``: a strong judge on a random part of the answers, and the score that it corrects."""
+"""``rejudge --sample``: a strong judge on a random part of the answers.
+
+The sample corrects the score.
+"""
 
 from __future__ import annotations
 

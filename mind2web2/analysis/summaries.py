@@ -75,7 +75,9 @@ def summarise_answers(
     agent_name: str,
     task_ids: Iterable[str] | None = None,
 ) -> SummedUp | None:
-    """Write an agent's ``summary.json`` as ``generate_result_summary`` does, and return what it holds.
+    """Write an agent's ``summary.json``, and return what it holds.
+
+    The file is written as ``generate_result_summary`` writes it.
 
     Raises:
         ResultWriteError: the file cannot be written.

@@ -14,7 +14,10 @@ _RESERVATIONS: tuple[Reservation, ...] = get_args(Reservation)
 
 
 def verdict_counts(answers: Sequence[ScoredAnswer]) -> VerdictCounts:
-    """Return how many verdicts behind these answers' scores are doubtful, as ``summary.json`` has them."""
+    """Return how many verdicts behind these answers' scores are doubtful.
+
+    The counts are as ``summary.json`` has them.
+    """
     tasks: dict[str, list[ClaimFacts]] = {}
     extractions: Counter[Reservation] = Counter()
     for answer in answers:

@@ -1,4 +1,7 @@
-"""An answer of a rehearsal: its text, the values that a judge reads from it, and the claims that hold."""
+"""An answer of a rehearsal.
+
+It has its text, the values that a judge reads from it, and the claims that hold.
+"""
 
 from __future__ import annotations
 

@@ -92,7 +92,10 @@ def _drafts(variants: Variants, perfect: Case) -> Iterator[_Draft]:
 
 
 def _path_in(extract: dict[str, Any], key: str, shape: FieldShape) -> FieldPath:
-    """Return where a field stands in the author's values: under the extraction's name, or beside it."""
+    """Return where a field stands in the author's values.
+
+    The field stands under the extraction's name, or beside it.
+    """
     is_named = isinstance(extract.get(key), dict)
     return (key, *shape.path) if is_named else shape.path
 

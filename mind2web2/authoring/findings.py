@@ -184,7 +184,7 @@ def _texts(values: object) -> Iterator[str]:
 
 
 def _states_a_fact(claim: AskedClaim, texts: set[str]) -> bool:
-    """Tell whether a claim names a value of the answer, and does not compare it with another one."""
+    """Tell whether a claim names a value of the answer without comparing it with another."""
     text = claim.verification.claim
     named = sorted((value for value in texts if value in text), key=len, reverse=True)
     plain = text
@@ -391,7 +391,7 @@ def _passes_in_all(runs: Sequence[PolicyRun], test: str) -> bool:
 
 
 def _open_gates(right: PolicyRun, runs: Iterable[PolicyRun]) -> Iterator[Finding]:
-    """Find tests that fail on missing values while the claims beside them are judged all the same."""
+    """Find tests that fail on missing values while claims beside them are still judged."""
     before = {claim.verification.node_id: claim_on_pages(claim) for claim in right.claims}
     passed = right.passed
     gates: dict[str, None] = {}
@@ -414,7 +414,10 @@ def _open_gates(right: PolicyRun, runs: Iterable[PolicyRun]) -> Iterator[Finding
 
 
 def _find_open_gates(right: PolicyRun, empty: PolicyRun) -> Iterator[Finding]:
-    """Find gates that an empty answer passes, so that claims behind them are judged about nothing."""
+    """Find gates that an empty answer passes.
+
+    The claims behind such gates are judged about nothing.
+    """
     before = {claim_on_pages(claim) for claim in right.claims}
     asked = [claim for claim in empty.claims if claim_on_pages(claim) not in before]
     nodes = {claim.verification.node_id for claim in asked}
@@ -449,7 +452,10 @@ def _find_lost_sources(right: PolicyRun, unsourced: PolicyRun) -> Iterator[Findi
 
 
 def refusal_of(right: Answer, run: PolicyRun) -> Finding | None:
-    """Return why the answer that deserves 1 does not score it, ``None`` where code refuses made-up values."""
+    """Return why the answer that deserves 1 does not score it.
+
+    The result is ``None`` where code refuses made-up values.
+    """
     if run.error is not None:
         return Finding("script fails", f"an ordinary answer has no result: {run.error}")
     if run.score is None or run.score >= 1 - NEARLY:

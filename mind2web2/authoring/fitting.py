@@ -1,4 +1,7 @@
-"""Made-up values that fit a script: its code compares with constants, and these are tried in turn."""
+"""Made-up values that fit a script.
+
+The code of the script compares with constants, and these are tried in turn.
+"""
 
 from __future__ import annotations
 

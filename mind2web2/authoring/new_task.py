@@ -1,4 +1,7 @@
-"""A new task: a rubric file or script, with one perfect answer, which passes its rehearsal from the start."""
+"""A new task: a rubric file or script, with one perfect answer.
+
+The task passes its rehearsal from the start.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Text rules: what the text of an eval script or rubric file shows to be wrong, without running it."""
+"""Text rules: what the text of a script or rubric file shows to be wrong.
+
+The eval script or rubric file is not run for this.
+"""
 
 from __future__ import annotations
 

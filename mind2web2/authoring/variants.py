@@ -101,7 +101,10 @@ class Variants:
     async def with_change(
         self, name: str, key: str, shape: FieldShape, change: Change
     ) -> PolicyRun:
-        """Run the script on an answer with another value of one field, or with other items of a list."""
+        """Run the script on an answer with one field or list changed.
+
+        One field has another value, or a list has other items.
+        """
         return await self.run(name, self.right.with_field(key, shape, change))
 
     async def many_items(self) -> PolicyRun:

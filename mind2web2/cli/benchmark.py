@@ -1,4 +1,7 @@
-"""The commands of the benchmark: get its tasks, ask an agent, import its answers, check and hand them in."""
+"""The commands of the benchmark.
+
+They get its tasks, ask an agent, import its answers, check them and hand them in.
+"""
 
 from __future__ import annotations
 

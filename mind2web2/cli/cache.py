@@ -256,7 +256,10 @@ def _cache_pages(
     paths: PathConfig,
     selected: Mapping[str, Mapping[str, Sequence[AnswerFile]]],
 ) -> int:
-    """Cache the pages that the selected answers (by agent and task) cite, and return the exit status."""
+    """Cache the pages that the selected answers cite, and return the exit status.
+
+    The answers are given by agent and task.
+    """
     run = _Run(caching, paths, plain_console(outlives_reader=True), CrawlProgress())
     return run_to_exit(_cache_agents(run, selected), run.report_stop)
 
@@ -371,7 +374,7 @@ def _print_asking(run: _Run, not_judged: int) -> None:
 def answer_texts(
     answers: Mapping[str, Sequence[AnswerFile]],
 ) -> tuple[dict[str, dict[str, str]], list[str]]:
-    """Return the answers' texts by task and file name, and the names of those that cannot be read."""
+    """Return the answers' texts by task and file name, and the names of unreadable ones."""
     texts: dict[str, dict[str, str]] = {}
     unread: list[str] = []
     for task_id, files in answers.items():

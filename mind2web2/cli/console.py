@@ -24,7 +24,7 @@ _LEAST_WIDTH = 46
 
 
 class _PlainConsole(Console):
-    """A console that makes control characters of pages and answers visible instead of obeying them."""
+    """A console that shows control characters of pages and answers instead of obeying them."""
 
     outlives_reader = False
 

@@ -44,7 +44,10 @@ class CrawlDisplay(LiveDisplay):
         return Group(progress_bar(done, total, "pages", f"{progress.pages_cited} cited"), *lines)
 
     def totals_line(self) -> str:
-        """Return how many answers are read, or how many pages are running and which takes longest."""
+        """Return how many answers are read, or how many pages are running.
+
+        With the running pages it also says which takes longest.
+        """
         progress = self._progress
         if progress.answers_read < progress.answers_total:
             return self._reading()

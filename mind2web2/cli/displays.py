@@ -143,7 +143,10 @@ class RunDisplay(LiveDisplay):
         self._first_with: dict[str, str] = {}
 
     def news(self) -> Iterator[str]:
-        """Yield a line for each answer, for each that another process judges, and for what a plugin sends."""
+        """Yield a line for each answer.
+
+        There are also lines for answers that another process judges, and for what a plugin sends.
+        """
         if self._sender is not None:
             yield from self._sender.news(is_live=self.is_live)
         for name in self._progress.waiting.keys() - self._shown_waiting:
@@ -154,7 +157,7 @@ class RunDisplay(LiveDisplay):
             yield f"{self._count()} {self._outcome_text(outcome)}"
 
     def state(self) -> RenderableType:
-        """Return how many answers are done, the judge's use, and the answers that are being judged."""
+        """Return how many answers are done, the judge's use, and the answers being judged."""
         progress = self._progress
         done, total = len(progress.outcomes), progress.answers_total
         parts = (

@@ -75,7 +75,10 @@ class RunReport:
 
 
 def print_run(console: Console, run: RunReport) -> None:
-    """Print each task's scores, the agent's metrics, the answers without a score, and what the run took."""
+    """Print each task's scores, the agent's metrics, and what the run took.
+
+    The answers without a score are printed too.
+    """
     if not (run.is_quiet and run.is_one_of_several):
         print_scores(console, run.work, run.outcomes)
         if run.summary is not None and run.summary.num_runs:

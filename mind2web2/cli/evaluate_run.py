@@ -306,7 +306,10 @@ async def _elsewhere(
 
 
 def _print_reused(run: _Run, outcomes: Sequence[AnswerOutcome]) -> None:
-    """Print the stored values of reused results, as their scripts did not run and logged nothing."""
+    """Print the stored values of reused results.
+
+    Their scripts did not run and logged nothing.
+    """
     for outcome in outcomes:
         folder = answer_results_dir(
             run.folders.eval_results_root,
@@ -373,7 +376,7 @@ async def _print_beforehand(run: _Run, store: JudgmentStore) -> None:
 
 @contextmanager
 def _logging(console: Console, folders: RunFolders) -> Iterator[None]:
-    """Send the package's own log to ``run.log`` and its errors to the console, for the time of a run."""
+    """Send the package's log to ``run.log`` and its errors to the console during a run."""
     try:
         folders.agent_results.mkdir(parents=True, exist_ok=True)
         to_file = LogFile(folders.agent_results / "run.log")

@@ -61,7 +61,9 @@ class RunLoop:
         self._threads = ThreadPoolExecutor(_MAX_THREADS, thread_name_prefix=_THREAD_NAMES)
 
     def run(self, main: Coroutine[Any, Any, Value]) -> Value:
-        """Return the coroutine's result; ``KeyboardInterrupt`` once Ctrl-C or SIGTERM has stopped it.
+        """Return the coroutine's result.
+
+        It raises ``KeyboardInterrupt`` once Ctrl-C or SIGTERM has stopped the coroutine.
 
         A run that does not stop in time ends with the process; a second Ctrl-C ends it at once.
         """

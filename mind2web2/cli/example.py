@@ -1,4 +1,7 @@
-"""``mind2web2 example``: the example project, written and evaluated, without a key and a network."""
+"""``mind2web2 example``: the example project, written and evaluated.
+
+The command needs neither a key nor a network.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Commands load what they run when they run, so that ``--help`` is quick: the one place that does so."""
+"""The one place where commands load what they run.
+
+They load it when they run, so that ``--help`` is quick.
+"""
 
 from __future__ import annotations
 

@@ -80,14 +80,20 @@ def suggested_check(settings: RunSettings) -> str:
 def suggested_evaluation(
     settings: RunSettings, agent_name: str, made_from: Provenance | None, *words: str
 ) -> str:
-    """Return the command that evaluates the agent with the judge and options of one of its results."""
+    """Return the command that evaluates the agent like one of its results.
+
+    The command has the judge and options of that result.
+    """
     return suggested_command(
         settings, "evaluate", agent_name, *words, *evaluation_options(made_from)
     )
 
 
 def suggested_forgetting(settings: RunSettings, agent_name: str, task_ids: Iterable[str]) -> str:
-    """Return which folders hold results of tasks without answers, with the command that deletes them."""
+    """Return which folders hold results of tasks without answers.
+
+    The text includes the command that deletes them.
+    """
     root = paths_of(settings).eval_results_root / agent_name
     folders = ", ".join(str(root / task_id) for task_id in task_ids)
     words = [word for task_id in task_ids for word in ("--forget", task_id)]
@@ -115,7 +121,10 @@ def caching_command(agent_name: str, settings: RunSettings, *more: str) -> str:
 
 
 def evaluation_options(made_from: Provenance | None) -> list[str]:
-    """Return the options of ``evaluate`` with which a result was made, as far as its provenance tells."""
+    """Return the options of ``evaluate`` with which a result was made.
+
+    They are as complete as its provenance tells.
+    """
     if made_from is None:
         return []
     words: list[str] = []

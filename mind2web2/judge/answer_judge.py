@@ -66,7 +66,10 @@ class AnswerJudge(JudgeSession, AsyncCalls):
         self._own_requests: Counter[str] = Counter()
 
     def for_question(self) -> AnswerJudge:
-        """Return the judge of one question of the answer, with a failure and a ledger of its own."""
+        """Return the judge of one question of the answer.
+
+        It has a failure and a ledger of its own.
+        """
         judge = type(self)(self._run, *self._source, self._limits.places)
         judge.be_part_of(self)
         return judge

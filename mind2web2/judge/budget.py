@@ -120,7 +120,7 @@ class Budget:
         return False
 
     def leave(self, prompt_tokens: int, model: str = "", *, may_be_billed: bool) -> float:
-        """Count and return the expected cost of a request that has ended, until its usage is known."""
+        """Count and return the expected cost of an ended request, until its usage is known."""
         requests = self._of(model)
         requests.in_flight -= 1
         requests.prompt_tokens_in_flight -= prompt_tokens

@@ -206,7 +206,7 @@ class CachingJudge:
             raise JudgeUnusableError(str(self._breaker.reason)) from self._breaker.reason
 
     def raise_if_out(self) -> None:
-        """Raise ``JudgeUnavailableError`` if the server stayed away for longer than the run waits."""
+        """Raise ``JudgeUnavailableError`` if the server is out for longer than the run waits."""
         if self._breaker.outage is not None:
             raise JudgeUnavailableError(str(self._breaker.outage), is_outage=True)
 

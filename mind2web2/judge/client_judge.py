@@ -53,7 +53,10 @@ class ClientProvider:
 
     @cached_property
     def endpoint(self) -> str:
-        """Return the client's class with its judge's name, or an id: two objects may judge differently."""
+        """Return the client's class with its judge's name, or an id.
+
+        Two objects may judge differently.
+        """
         kind = type(self._client)
         # A client of a caller's may say which judge it asks.
         named = getattr(self._client, "endpoint", None)
@@ -127,7 +130,10 @@ def _as_reply(result: Any, template: type[BaseModel] | None) -> ChatReply:
 
 
 def _is_foreign_object(result: Any, template: type[BaseModel]) -> bool:
-    """Tell whether an object has none of the template's fields: any object fills optional fields."""
+    """Tell whether an object has none of the template's fields.
+
+    Any object fills optional fields.
+    """
     if isinstance(result, template | Mapping) or type(result).__module__ == "builtins":
         return False
     return not any(hasattr(result, name) for name in template.model_fields)

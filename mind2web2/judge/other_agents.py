@@ -1,4 +1,6 @@
-"""The judgments of the other agents of a results root: found, copied with their origin, and never changed.
+"""The judgments of the other agents of a results root.
+
+They are found, copied with their origin, and never changed.
 
 Versions of one agent give many equal answers and cite the same pages, so that many questions are
 equal.

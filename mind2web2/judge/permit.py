@@ -1,4 +1,7 @@
-"""The permit of a judge request: all that it waits for, and all that may refuse it, in one place."""
+"""The permit of a judge request.
+
+It has all that the request waits for, and all that may refuse it, in one place.
+"""
 
 from __future__ import annotations
 
@@ -137,7 +140,10 @@ class NoReservation:
         """Reserve the expected cost of the next request."""
 
     async def settle_refusal(self) -> None:
-        """Wait until the replies in flight are read: a refusal cancels the other questions of its answer."""
+        """Wait until the replies in flight are read.
+
+        A refusal cancels the other questions of its answer.
+        """
 
     def end(self, error: BaseException | None) -> None:
         """Note that the request has ended, with a reply if there is no error."""
@@ -198,7 +204,9 @@ class Permit:
             await self._place.__aexit__(kind, error, trace)
 
     def join(self) -> None:
-        """Let the question be part of the request of another one, which has the place and the reservation.
+        """Let the question be part of the request of another one.
+
+        The other question has the place and the reservation.
 
         Raises:
             JudgeError: the judge of its answer has failed.

@@ -1,4 +1,7 @@
-"""The judge as the toolkit uses it: the interface that extractor and verifier ask, and its notes on them."""
+"""The judge as the toolkit uses it.
+
+It is the interface that extractor and verifier ask, and its notes on them.
+"""
 
 from __future__ import annotations
 

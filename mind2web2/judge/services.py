@@ -1,4 +1,7 @@
-"""Replies of map and paper services, stored beside the judgments, so that a question has one reply."""
+"""Replies of map and paper services, stored beside the judgments.
+
+A question thus has one reply.
+"""
 
 from __future__ import annotations
 

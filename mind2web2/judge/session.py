@@ -1,4 +1,7 @@
-"""The state that judges of one answer share: failures, notes, and questions that are sent more than once."""
+"""The state that judges of one answer share.
+
+It has failures, notes, and questions that are sent more than once.
+"""
 
 from __future__ import annotations
 
@@ -137,7 +140,10 @@ def _cut_off(name: str) -> JudgeError:
 
 
 async def ask_twice_if_declined(chat: ChatCall, request: ChatRequest, limit: Limit) -> ChatReply:
-    """Send a request, and once more if the judge declined: content filters are not deterministic."""
+    """Send a request, and once more if the judge declined.
+
+    Content filters are not deterministic.
+    """
     first = await chat(request, limit)
     if first.declined is None:
         return first

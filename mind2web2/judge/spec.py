@@ -1,4 +1,7 @@
-"""The judge of a run: its provider, server, model, parameters, limits and price, and its stored forms."""
+"""The judge of a run, and its stored forms.
+
+The judge has a provider, server, model, parameters, limits and a price.
+"""
 
 from __future__ import annotations
 
@@ -129,7 +132,10 @@ class JudgeSpec:
 
     @property
     def composition(self) -> str | None:
-        """Return the name of the plugin's part by which several judges vote, ``None`` for one judge."""
+        """Return the name of the plugin's part by which several judges vote.
+
+        The name is ``None`` for one judge.
+        """
         return None
 
     def expected_votes(

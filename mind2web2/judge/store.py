@@ -145,7 +145,9 @@ class JudgmentStore:
         await self._queue.do(judgment)
 
     async def keep(self, judgment: Judgment, instead_of: Judgment | None = None) -> Judgment:
-        """Store a judgment unless there is one with its key and endpoint, and return the stored one.
+        """Store a judgment and return the stored one.
+
+        If there is one with its key and endpoint already, that one stays.
 
         Two runs may get different replies to one question at the same time. The scores of both rest
         on the first, since a replay has only one.

@@ -108,7 +108,9 @@ def open_for_replay(path: Path) -> JudgmentStore:
 
 
 def copied_store(path: Path, copy: Path, damage_cure: str = NAMED_FILE) -> Path:
-    """Copy a store of judgments, which may be in use, and return the copy; an exported file stays in place.
+    """Copy a store of judgments, which may be in use, and return the copy.
+
+    An exported file stays in place.
 
     Raises:
         JudgmentStoreError: the file is damaged or no store.

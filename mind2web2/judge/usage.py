@@ -32,7 +32,10 @@ class TaskUsageEntry(TypedDict):
 
 @dataclass(slots=True)
 class TaskUsage:
-    """Usage of the judgments on one task's answers: requested in this run, and reused at no cost."""
+    """Usage of the judgments on one task's answers.
+
+    They were requested in this run, or reused at no cost.
+    """
 
     asked: Usage = field(default_factory=Usage)
     reused: Usage = field(default_factory=Usage)

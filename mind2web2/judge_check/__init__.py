@@ -1,1 +1,4 @@
-"""A labelled set that is put to a judge before a run is paid for, and the judge's quality by its replies."""
+"""A labelled set that is put to a judge before a run is paid for.
+
+The judge's quality is measured by its replies.
+"""

@@ -1,4 +1,6 @@
-"""A check of a judge: the labelled set, asked as in an evaluation, and the judge's quality by its replies.
+"""A check of a judge: the labelled set, asked as in an evaluation.
+
+The judge's quality follows from its replies.
 
 Questions have the pages, prompts, votes and store of an evaluation. Figures are pure functions of
 replies.
@@ -270,7 +272,10 @@ class Checking:
 
     @cached_property
     def pages(self) -> LabelledPages:
-        """The pages of the set, one cache for all judges: the library knows prepared pages by it."""
+        """The pages of the set, one cache for all judges.
+
+        The library knows prepared pages by this cache.
+        """
         draw = white_screenshot if self.is_counted else screenshot
         is_drawn = not self.labelled.is_outside
         return LabelledPages(self.labelled.pages, is_drawn=is_drawn, draw=draw)
@@ -450,7 +455,10 @@ class Quality:
         return {name: rates(outcomes) for name, outcomes in groups.items() if outcomes}
 
     def by_reliability(self) -> dict[str, Rates]:
-        """Return the rates of claims by their votes, and by whether the judge's quotations were found."""
+        """Return the rates of claims by their votes.
+
+        They are also given by whether the judge's quotations were found.
+        """
         groups: dict[str, list[CaseOutcome]] = {
             "all votes the same": [],
             "votes divided": [],
@@ -532,7 +540,10 @@ def quality(check: JudgeCheck) -> Quality:
 
 
 def _is_weak(own: Rates, overall: Rates, categories: int) -> bool:
-    """Test whether so few right replies are likely at the accuracy of the other categories (Bonferroni)."""
+    """Test whether so few right replies are likely (Bonferroni).
+
+    The test assumes the accuracy of the other categories.
+    """
     others = overall.cases - own.cases
     if not others or not own.cases:
         return False

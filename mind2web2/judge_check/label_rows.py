@@ -1,4 +1,7 @@
-"""A label as a row of JSON: a claim, the page or pages, and whether they support it (docs/trust.md)."""
+"""A label as a row of JSON (docs/trust.md).
+
+It has a claim, the page or pages, and whether they support it.
+"""
 
 from __future__ import annotations
 

@@ -111,7 +111,10 @@ class LabelledForm(Case):
         return create_model("Form", **fields)
 
     def is_filled_rightly(self, value: BaseModel) -> bool:
-        """Compare values, but for letter case, white space, a final full stop and the order of a list."""
+        """Compare values with the right ones.
+
+        Letter case, white space, a final full stop and the order of a list do not count.
+        """
         given = value.model_dump()
         return all(_plain(given[name]) == _plain(wanted) for name, wanted in self.right.items())
 

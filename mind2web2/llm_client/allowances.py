@@ -40,7 +40,10 @@ NOTHING_SAID = Allowances()
 
 
 def allowances_in(headers: Mapping[str, str]) -> Allowances:
-    """Return the rate limits that OpenAI, Azure, compatible servers or Anthropic report in headers."""
+    """Return the rate limits that a server reports in headers.
+
+    OpenAI, Azure, compatible servers and Anthropic report them.
+    """
     return Allowances(_allowance(headers, "requests"), _allowance(headers, "tokens"))
 
 

@@ -56,7 +56,9 @@ class AsyncCalls:
         limit: Limit | None = None,
         **extra: Any,
     ) -> Any:  # depends on response_format and count_token
-        """Return the reply's text or the filled ``response_format``, with ``count_token`` the tokens too.
+        """Return the reply's text or the filled ``response_format``.
+
+        With ``count_token`` it returns the tokens too.
 
         Args:
             limit: entered around the request.

@@ -189,7 +189,9 @@ class LLMClient:
         self.retries = client.retries
 
     def response(self, **keywords: Any) -> Any:
-        """Return the reply's text or the filled ``response_format``, with ``count_token`` the tokens too.
+        """Return the reply's text or the filled ``response_format``.
+
+        With ``count_token`` it returns the tokens too.
 
         The keywords are those of ``AsyncProviderClient.async_response``.
         """

@@ -206,7 +206,10 @@ class RequestFailedError(Exception):
 
     @property
     def is_for_all(self) -> bool:
-        """Tell whether the server will reject every request: it refuses the key, or the quota is spent."""
+        """Tell whether the server will reject every request.
+
+        It does so if it refuses the key, or if the quota is spent.
+        """
         # A router may ask more credit (402) for a long request only.
         return self.status == 401 or (self.is_quota_spent and self.status != 402)
 
@@ -230,7 +233,10 @@ class RequestFailedError(Exception):
 
     @property
     def is_server_error(self) -> bool:
-        """Tell whether the server broke down over the request: by itself, or by what is in the request."""
+        """Tell whether the server broke down over the request.
+
+        It may break down by itself, or by what is in the request.
+        """
         return (
             self.status is not None
             and self.status >= 500
@@ -277,7 +283,10 @@ def failure_from_body(
 
 
 def _error_object(body: str) -> dict[str, str]:
-    """Return message, code, type and param, of an object, of its ``error``, or of an error as text."""
+    """Return message, code, type and param of an error.
+
+    They stand in the object, in its ``error``, or in an error as text.
+    """
     try:
         parsed = json.loads(body)
     except (ValueError, RecursionError):
@@ -299,7 +308,10 @@ def _error_object(body: str) -> dict[str, str]:
 
 
 def _without_input(detail: Any) -> object:
-    """Keep messages and locations of a validation error, without the request that some servers quote."""
+    """Keep messages and locations of a validation error.
+
+    The request, which some servers quote, is left out.
+    """
     if not isinstance(detail, list):
         return detail
     found = [item for item in detail if isinstance(item, dict)]

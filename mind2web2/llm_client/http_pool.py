@@ -1,4 +1,7 @@
-"""Connections to one server over aiohttp: requests, their replies, and the failure for each error."""
+"""Connections to one server over aiohttp.
+
+The module has requests, their replies, and the failure for each error.
+"""
 
 from __future__ import annotations
 
@@ -529,7 +532,10 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
 
 
 async def _read_start(response: aiohttp.ClientResponse) -> bytes:
-    """Return the start of a reply's body, as far as it comes: its status alone says that it is an error."""
+    """Return the start of a reply's body, as far as it comes.
+
+    The status alone says that the reply is an error.
+    """
     import aiohttp
 
     body = bytearray()
@@ -554,7 +560,9 @@ _CERTIFICATE_NAMES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 
 
 def _trusted_certificates() -> ssl.SSLContext:
-    """Return the context that httpx2 makes: it finds the system's certificates where OpenSSL does not.
+    """Return the context that httpx2 makes.
+
+    It finds the system's certificates where OpenSSL does not.
 
     Raises:
         UsageError: they cannot be read.

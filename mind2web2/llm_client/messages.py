@@ -1,4 +1,7 @@
-"""Chat messages: checked before they are sent, changed for what a server takes, and the images in them."""
+"""Chat messages, and the images in them.
+
+Messages are checked before they are sent, and changed for what a server takes.
+"""
 
 from __future__ import annotations
 
@@ -138,7 +141,10 @@ def longest_side_px(images: Sequence[str]) -> int:
 
 
 def image_size_px(url: str) -> tuple[int, int] | None:
-    """Return width and height of an image that is given as data, ``None`` for another or a damaged one."""
+    """Return width and height of an image that is given as data.
+
+    The size is ``None`` for another image or a damaged one.
+    """
     head, _, data = url[: _HEADER_CHARS[-1]].partition(";base64,")
     for length in _HEADER_CHARS if head.startswith("data:") else ():
         try:

@@ -54,7 +54,9 @@ def own_prices() -> dict[str, OwnPrice]:
 
 
 def calculate_api_cost(input_tokens: int, output_tokens: int, model_name: str) -> float:
-    """Return dollars for the tokens of any number of requests, without surcharges for very long prompts.
+    """Return dollars for the tokens of any number of requests.
+
+    Surcharges for very long prompts are not included.
 
     Raises:
         ValueError: the model's price is not known, or a number is negative.
@@ -69,7 +71,9 @@ def calculate_api_cost(input_tokens: int, output_tokens: int, model_name: str) -
 
 
 def price_usd(usage: Usage, model_name: str, own: OwnPrice | None = None) -> float | None:
-    """Return dollars for one request, cached tokens at their price, or ``None`` for an unknown model.
+    """Return dollars for one request, or ``None`` for an unknown model.
+
+    Cached tokens count at their price.
 
     Args:
         own: the price of this model, in place of the known ones.

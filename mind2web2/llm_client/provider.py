@@ -1,4 +1,7 @@
-"""A client of one provider: request forms that its models accept, retries, repairs of invalid replies."""
+"""A client of one provider.
+
+It has request forms that its models accept, retries, and repairs of invalid replies.
+"""
 
 from __future__ import annotations
 
@@ -242,7 +245,10 @@ class _Exchange:
         self._usage = Usage()
 
     async def reply(self) -> ChatReply:
-        """Return a valid reply: ask, show the model its error, then ask without that conversation."""
+        """Return a valid reply.
+
+        The client asks, shows the model its error, then asks without that conversation.
+        """
         messages = checked_messages(self._request.messages)
         turns = messages
         for number in range(1, _REPLY_TRIES + 1):

@@ -1,4 +1,7 @@
-"""Sends each request until it has a reply: which failures are tried again, how often and for how long."""
+"""Sends each request until it has a reply.
+
+The module says which failures are tried again, how often and for how long.
+"""
 
 from __future__ import annotations
 
@@ -157,7 +160,10 @@ class Attempts:
             return completion
 
     async def _in_time(self, request: Callable[[], Awaitable[Completion]]) -> Completion:
-        """Bound the whole exchange: a client's own timeout starts again with every byte received."""
+        """Bound the whole exchange.
+
+        A client's own timeout starts again with every byte received.
+        """
         timeout_s = self._policy.request_timeout_s
         try:
             async with asyncio.timeout(timeout_s):

@@ -157,7 +157,10 @@ _PUBLIC_PARAMETERS = frozenset({"api-version"})
 
 
 def secrets_in(url: str) -> tuple[str, ...]:
-    """Return the passwords and keys in an address, as they are written there and as they are meant."""
+    """Return the passwords and keys in an address.
+
+    They are returned as they are written there and as they are meant.
+    """
     try:
         parts = urlsplit(url if "://" in url else f"http://{url}")
     except ValueError:
@@ -274,7 +277,9 @@ def listed_servers(
 
 
 def endpoint_of(provider: str, base_url: str | Servers | None = None) -> str | None:
-    """Return the endpoint that a client of the provider would have, ``None`` where its address is not set.
+    """Return the endpoint that a client of the provider would have.
+
+    The endpoint is ``None`` where its address is not set.
 
     Raises:
         UsageError: the address is invalid.

@@ -1,4 +1,7 @@
-"""One HTTP request to a model in its final form, its reply, and the connection pool that sends it."""
+"""One HTTP request to a model in its final form, and its reply.
+
+The connection pool that sends it is here too.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Long runs of words that a page shares with a task's question: a sign that the page has the task."""
+"""Long runs of words that a page shares with a task's question.
+
+Such a run is a sign that the page has the task.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,10 @@ class SharedWords(NamedTuple):
 
 
 def shared_words(question: str, text: str) -> SharedWords | None:
-    """Return what a page shares with a question, ``None`` if that is less than ten words in a row."""
+    """Return what a page shares with a question.
+
+    The result is ``None`` if that is less than ten words in a row.
+    """
     places = list(_WORD.finditer(question))
     words = [place[0].casefold() for place in places]
     starts = range(len(words) - RUN_WORDS + 1)

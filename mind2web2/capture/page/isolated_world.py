@@ -281,7 +281,10 @@ async def _describe(world: FrameWorld, element: str) -> Node:
 
 
 Rest = Callable[[float], Awaitable[bool]]
-"""Lets so many seconds of the page's time pass, pending responses included; false if some did not come."""
+"""Lets so many seconds of the page's time pass, pending responses included.
+
+It returns false if some responses did not come.
+"""
 
 _FRAME_LIMIT_S = 0.3
 _AFTER_FRAME_S = 0.1

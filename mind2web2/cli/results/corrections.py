@@ -1,4 +1,7 @@
-"""Raw and corrected scores side by side, for ``audit``, ``metrics``, ``compare`` and ``rejudge``."""
+"""Raw and corrected scores side by side.
+
+The commands ``audit``, ``metrics``, ``compare`` and ``rejudge`` print them.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,10 @@ from mind2web2.utils.text import counted, percent, percent_within, points
 
 
 def correction_lines(found: CorrectionFigures) -> Iterator[str]:
-    """Yield raw and corrected score with its intervals, or the reason why there is no corrected one."""
+    """Yield the raw score and the corrected one with its intervals.
+
+    Where there is not a corrected score, the reason stands in its place.
+    """
     raw = f"Partial completion by the judge {percent(found.raw)}"
     if found.reason is not None:
         yield f"{raw}, not corrected by {found.by}: {found.reason}."

@@ -45,7 +45,10 @@ BELOW = 5
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the metrics and return the exit status: 5 below ``--fail_under``, 1 where a result is missing."""
+    """Print the metrics and return the exit status.
+
+    The status is 5 below ``--fail_under``, and 1 where a result is missing.
+    """
     names = [check_name("agent", name) for name in options.agents]
     if len(set(names)) < len(names):
         raise UsageError("an agent is named twice: name each one once")

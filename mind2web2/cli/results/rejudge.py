@@ -74,7 +74,10 @@ _JUDGE = (
 
 @dataclass(frozen=True)
 class _Order:
-    """The orders of the command line: settings of the runs, how often, and where their results go."""
+    """The orders of the command line.
+
+    They hold the settings of the runs, how often they run, and where their results go.
+    """
 
     settings: RunSettings
     takes: frozenset[str]
@@ -202,7 +205,7 @@ def _agent(order: _Order, name: str) -> _Agent:
 def _inherit_judge(
     given: RunSettings, newest: LoadedResult | None
 ) -> tuple[RunSettings, bool, bool]:
-    """Return the settings with the judge of the newest result, where the command line names no other.
+    """Return the settings with the newest result's judge, unless the command line names one.
 
     Also return whether it is another one than that of the result, and whether a pool of servers is
     needed, which a result does not name.

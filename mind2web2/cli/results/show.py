@@ -1,4 +1,7 @@
-"""``mind2web2 show``: an agent's results as text, down to the claims, reasons and pages of one answer."""
+"""``mind2web2 show``: an agent's results as text.
+
+The text goes down to the claims, reasons and pages of one answer.
+"""
 
 from __future__ import annotations
 

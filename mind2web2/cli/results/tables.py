@@ -267,7 +267,10 @@ def interval_text(found: IntervalFigures, text: Callable[[float | None], str]) -
 def print_methods(
     console: Console, title: str, how: str, intervals: Mapping[str, IntervalFigures]
 ) -> None:
-    """Name the method of the intervals, by the metrics' labels: most are resampled, some are exact."""
+    """Name the method of the intervals, by the metrics' labels.
+
+    Most intervals are resampled, and some are exact.
+    """
     known = [label for label, found in intervals.items() if found.is_known]
     exact = [label for label in known if intervals[label].exact]
     if len(exact) < len(known):

@@ -360,7 +360,10 @@ class BatchTransfer:
         return await self._save_confirmation(record, report)
 
     async def found(self, record: JobRecord) -> JobRecord | None:
-        """Return the record with the provider's name in it, ``None`` if the provider has no such job."""
+        """Return the record with the provider's name in it.
+
+        The result is ``None`` if the provider does not have such a job.
+        """
         if record.batch_id is not None:
             return record
         report = await self._retry(lambda: self._find(record))

@@ -1,4 +1,6 @@
-"""A judge behind batch jobs: questions are collected, sent together and waited for, also across runs.
+"""A judge behind batch jobs.
+
+Questions are collected, sent together and waited for, also across runs.
 
 A question waits for its reply up to a day. When all scripts wait for replies, the questions of
 their passes are one job. A question whose page takes longer to capture goes with another job at the

@@ -74,7 +74,10 @@ class BatchSender:
         return sum(jobs.worked_s() for jobs in self._jobs) - others * time.monotonic()
 
     def news(self, *, is_live: bool) -> Iterator[str]:
-        """Yield a line for each job when it is sent and when it is over, off a terminal also in between."""
+        """Yield a line for each job when it is sent and when it is over.
+
+        Off a terminal there are also lines in between.
+        """
         for job in self._progress:
             if job.status == "uploading":
                 continue
@@ -120,7 +123,7 @@ def batch_sender(
 
 
 async def left_open(settings: RunSettings, folder: Path, store: JudgmentStore) -> str | None:
-    """Return a warning if batches of this judge's server are open, which this run does not fetch."""
+    """Return a warning if this judge's server has open batches that this run does not fetch."""
     endpoint = endpoint_of(settings.llm_provider, settings.judge_server())
     try:
         records = await asyncio.to_thread(BatchFolder(folder).records)

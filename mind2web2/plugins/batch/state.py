@@ -325,7 +325,9 @@ class Collector:
         self._input = self._folder.new_input()
 
     async def due(self, pause_s: float, is_at_work: IsAtWork) -> list[JobInput]:
-        """Return the inputs to send: full ones, and the current one when nobody has another question.
+        """Return the inputs to send.
+
+        These are full ones, and the current one when nobody has another question.
 
         Args:
             pause_s: in which questions of ended passes arrive.

@@ -1,4 +1,7 @@
-"""The web addresses of a report with their places: links, bare addresses, DOIs and arXiv numbers."""
+"""The web addresses of a report with their places.
+
+They are links, bare addresses, DOIs and arXiv numbers.
+"""
 
 from __future__ import annotations
 

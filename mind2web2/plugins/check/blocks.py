@@ -1,4 +1,7 @@
-"""A report's text cut into headings, paragraphs, list items, table rows and code, by their places in it."""
+"""A report cut into blocks by their places in its text.
+
+The blocks are headings, paragraphs, list items, table rows and code.
+"""
 
 from __future__ import annotations
 

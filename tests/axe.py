@@ -6,7 +6,7 @@ AXE = (files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8")
 
 
 async def serious_violations(page, options="{}"):
-    """Run axe-core, which the tab has loaded, and return rules and elements of serious violations."""
+    """Run axe-core, loaded by the tab, and return rules and elements of serious violations."""
     violations = await page.evaluate(f"axe.run({options}).then((result) => result.violations)")
     return [
         (rule["id"], [node["html"][:200] for node in rule["nodes"]][:3])

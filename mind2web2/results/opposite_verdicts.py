@@ -50,7 +50,7 @@ class OppositeVerdicts:
 
 
 def opposite_verdicts(leaves: Iterable[WrittenNode]) -> list[OppositeVerdicts]:
-    """Return the pairs of leaves of one answer with opposite verdicts on the same statement and page."""
+    """Return pairs of one answer's leaves with opposite verdicts on the same statement and page."""
     by_page: dict[str, list[Statement]] = defaultdict(list)
     for url, statement in _statements(leaves):
         by_page[url].append(statement)

@@ -1,4 +1,7 @@
-"""One answer from file to result: reuse an earlier result, or run the script and record its provenance."""
+"""One answer from file to result.
+
+The module reuses an earlier result, or runs the script and records the result's provenance.
+"""
 
 from __future__ import annotations
 
@@ -370,7 +373,10 @@ def _is_current(found: LoadedResult, job: AnswerJob, run: RunParts) -> bool:
 def _bring_up_to_date(
     found: LoadedResult, job: AnswerJob, run: RunParts, text: str
 ) -> LoadedResult:
-    """Return the result with the agent's time and barred sources as known now, which change no verdict."""
+    """Return the result with the agent's time and barred sources as known now.
+
+    These change no verdict.
+    """
     if _is_current(found, job, run):
         return found
     made_from = found.content.provenance
@@ -413,7 +419,7 @@ def _script_time(job: AnswerJob, run: RunParts) -> ScriptTime:
 
 
 async def _evaluate_and_write(job: AnswerJob, run: RunParts, text: str) -> tuple[ResultFile, bool]:
-    """Return the result, and whether it is the same as the newest one, so that nothing is written."""
+    """Return the result, and whether it equals the newest one, so that nothing is written."""
     async with _answer_logger(job, run) as logger:
         try:
             script_time = await asyncio.to_thread(_script_time, job, run)

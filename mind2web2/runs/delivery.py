@@ -23,7 +23,7 @@ class Sender(AbstractAsyncContextManager["Sender"], Protocol):
         """Return what asks each of the run's judges, in their order."""
 
     def worked_s(self) -> float:
-        """Return the seconds, from any start, in which no question waited to be sent or answered."""
+        """Return the seconds, from any start, with no question waiting to be sent or answered."""
 
     def news(self, *, is_live: bool) -> Iterator[str]:
         """Yield a line for each step since the last call.

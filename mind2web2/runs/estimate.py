@@ -220,7 +220,10 @@ class _Estimator:
         return found._replace(low=Amounts()) if is_known else found
 
     def _results_of_others(self, task_id: str) -> list[LoadedResult]:
-        """Return the results of other agents: one on an equal answer names the judgments that it needs."""
+        """Return the results of other agents.
+
+        A result on an equal answer names the judgments that the answer needs.
+        """
         root, agent = self._run.folders.eval_results_root, self._run.folders.agent_name
         if self._run.keep_apart:
             return []
@@ -229,7 +232,10 @@ class _Estimator:
         return [result for folder in others for result in loaded_results(folder)]
 
     def _mean_of_task(self, task_id: str) -> Range | None:
-        """Return the mean of the task's earlier results: own before others', of this judge before others."""
+        """Return the mean of the task's earlier results.
+
+        Own results come before others', and then those of this judge before those of others.
+        """
         root, agent = self._run.folders.eval_results_root, self._run.folders.agent_name
         own = task_results(root / agent / task_id)
         results = own or [
@@ -346,7 +352,7 @@ class _Estimator:
 def stored_judgments(
     path: Path, judge: JudgeSpec, endpoint: str | None
 ) -> dict[str, tuple[str | None, str | None]]:
-    """Return task and answer of a judge's judgments in a store by key; nothing where there is no store.
+    """Return task and answer of a judge's stored judgments by key; nothing if there is no store.
 
     Args:
         endpoint: the judge's server; ``None`` for any.

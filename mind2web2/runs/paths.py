@@ -24,13 +24,15 @@ class RemoteFolders(Protocol):
         agents: Sequence[str],
         task_ids: Sequence[str],
     ) -> Mapping[str, Path | str | None]:
-        """Return the roots by the names of their settings, with a folder here for each URL of the scheme.
+        """Return the roots by the names of their settings.
+
+        A folder here takes the place of each URL of the scheme.
 
         A command may call it again; what is here already need not be brought again.
         """
 
     def take_away(self) -> None:
-        """Bring the changes of all such folders back to where they belong, at the end of a command."""
+        """Bring the changes of all such folders back where they belong, at the end of a command."""
 
 
 # The folders that this command works on.

@@ -178,7 +178,9 @@ async def evaluate_work(
     *,
     dump_cache: bool = False,
 ) -> list[AnswerOutcome]:
-    """Evaluate every answer of the tasks and write their summaries; outcomes are in the order of the work.
+    """Evaluate every answer of the tasks and write their summaries.
+
+    The outcomes are in the order of the work.
 
     Args:
         work: the tasks, with or without a script.
@@ -356,7 +358,7 @@ def _tidy_cache(folder: Path) -> None:
 
 
 def uncached_pages(folders: RunFolders, task_id: str) -> int:
-    """Return the number of cited pages of a task that are not stored, as far as the citations are known."""
+    """Return how many cited pages of a task are not stored, as far as the citations are known."""
     folder = folders.task_cache(task_id)
     try:
         cache = CacheFileSys(folder)

@@ -1,4 +1,7 @@
-"""A run's session: the one place where settings become store, judge, pages, limits, budget and processes."""
+"""A run's session: the one place where settings become the parts of a run.
+
+The parts are the store, judge, pages, limits, budget and processes.
+"""
 
 from __future__ import annotations
 
@@ -351,7 +354,10 @@ def longest_block_s(settings: RunSettings) -> float:
 
 
 def concurrency_of(settings: RunSettings, limits: DualSemaphore) -> Concurrency:
-    """Return how many answers run at once: as many as keep the judge requests busy, within the settings."""
+    """Return how many answers run at once.
+
+    They are as many as keep the judge requests busy, within the settings.
+    """
     tasks = settings.max_concurrent_tasks
     answers = settings.max_concurrent_answers
     bounds = tasks or NO_LIMIT, answers or NO_LIMIT

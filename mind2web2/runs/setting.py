@@ -115,7 +115,10 @@ def flag(
 
 
 class PluginSettings:
-    """The base of the classes in which plugins declare settings: frozen dataclasses like ``RunSettings``."""
+    """The base of the classes in which plugins declare settings.
+
+    The classes are frozen dataclasses like ``RunSettings``.
+    """
 
     def conflicts(self, settings: Any) -> Iterator[str]:  # noqa: ARG002
         """Yield each contradiction in one line, with the option to leave out or to add.
@@ -127,7 +130,7 @@ class PluginSettings:
 
     @property
     def judge_model(self) -> str | None:
-        """Return the model that judges, if a setting here names it in place of ``--judge_model``."""
+        """Return the model that judges, if a setting here names it instead of ``--judge_model``."""
         return None
 
     def judge(self, judge: JudgeSpec) -> JudgeSpec:

@@ -818,7 +818,7 @@ class RunSettings:
         return source
 
     def with_pool_model(self) -> RunSettings:
-        """Return the settings with the model that the judge pool serves, where its file names it."""
+        """Return the settings with the model that the judge pool serves, if its file names it."""
         server = None if self.is_replay else self.judge_server()
         return replace(self, judge_model=server.model) if isinstance(server, Servers) else self
 
@@ -864,7 +864,10 @@ def _owner(name: str) -> type[Any]:
 
 
 def judging_settings() -> list[str]:
-    """Return the names of the settings that say who judges, at which pace and cost, and how scripts run."""
+    """Return the names of the settings of judging.
+
+    The settings say who judges, at which pace and cost, and how scripts run.
+    """
     groups = (_JUDGE, _LIMITS, _COSTS, _SCRIPTS)
     return [name for name, each in all_settings().items() if each.group in groups]
 

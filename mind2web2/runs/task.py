@@ -29,7 +29,10 @@ log = logging.getLogger(__name__)
 
 
 class _TaskFolders(RunFolders):
-    """Finds a task's pages below the root of all agents, the agent's folder, or the task's own folder."""
+    """Finds a task's pages.
+
+    They are below the root of all agents, the agent's folder, or the task's own folder.
+    """
 
     def task_cache(self, task_id: str) -> Path:
         """Return the folder of a task's pages."""

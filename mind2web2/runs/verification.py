@@ -1,4 +1,7 @@
-"""Checks an agent's results: each script is run again from stored judgments, and the results are compared."""
+"""Checks an agent's results.
+
+Each script is run again from stored judgments, and the results are compared.
+"""
 
 from __future__ import annotations
 
@@ -434,7 +437,10 @@ def _compared_text(value: object) -> str:
 
 
 def _without_failure_reasons(value: object) -> object:
-    """Return JSON without the reasons why pages were unavailable: a later attempt may fail otherwise."""
+    """Return JSON without the reasons why pages were unavailable.
+
+    A later attempt may fail otherwise.
+    """
     if isinstance(value, list):
         return [_without_failure_reasons(item) for item in value]
     if not isinstance(value, dict):

@@ -252,7 +252,7 @@ class Scorer:
 
     @property
     def usage(self) -> TaskUsage:
-        """Return the usage of all judgments so far: requested by this scorer, and reused at no cost."""
+        """Return all judgments' usage so far: requested by this scorer, and reused at no cost."""
         return sum(list(self._usage.tasks.values()), TaskUsage())
 
     async def score(self, task: str, answer: str) -> Score | NoScore:
@@ -285,7 +285,9 @@ class Scorer:
             raise
 
     async def check(self, report: str) -> Any:
-        """Check a report as ``mind2web2 check`` does; return its ``CheckedReport``, or why there is none.
+        """Check a report as ``mind2web2 check`` does.
+
+        The result is its ``CheckedReport``, or the reason why there is none.
 
         Raises:
             UsageError: the plugin check is not there.
@@ -302,7 +304,9 @@ class Scorer:
         return checker.findings(report, ResultFile.of(dict(outcome.result)))
 
     def check_judge(self) -> Future[None]:
-        """Start to check that the judge can be reached; the future has a ``JudgeAccessError`` if it cannot.
+        """Start to check that the judge can be reached.
+
+        The future has a ``JudgeAccessError`` if it cannot.
 
         Calls check it again.
         """
@@ -352,7 +356,10 @@ class Scorer:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """End the scorer: calls in flight return ``NoScore("closed", ...)``, later ones are refused."""
+        """End the scorer.
+
+        Calls in flight return ``NoScore("closed", ...)``, and later ones are refused.
+        """
         await asyncio.to_thread(self.close)
 
     def close(self) -> None:
@@ -520,7 +527,7 @@ class _Parts:
         return self.caches[task]
 
     def try_judge_again(self) -> None:
-        """Soon send requests again to a judge that was unreachable, or rejected the key or the model."""
+        """Soon send requests again to a judge that was unreachable or rejected the key or model."""
 
         def now() -> None:
             self.trying_again.clear()
@@ -531,7 +538,10 @@ class _Parts:
 
 
 class _StoredPagesOnly(SharedCaptures):
-    """Captures nothing: a page that is not stored costs the score, unless its capture is known to fail."""
+    """Captures nothing.
+
+    A page that is not stored costs the score, unless its capture is known to fail.
+    """
 
     def __init__(self) -> None:
         super().__init__(_no_browser)
@@ -545,7 +555,7 @@ class _StoredPagesOnly(SharedCaptures):
         *,
         is_retry: bool = False,  # noqa: ARG002
     ) -> None:
-        """Raise ``PageMissingError`` for a page that is not stored, ``CaptureError`` for one that fails."""
+        """Raise ``PageMissingError`` for a page not stored, ``CaptureError`` for one that fails."""
         if lookup_key(url) is None:
             raise CaptureError("not an address of a page")
         if await asyncio.to_thread(cache.has, url) is not None:

@@ -52,7 +52,7 @@ Value = TypeVar("Value")
 
 class _Reply(JSONResponse):
     def render(self, content: object) -> bytes:
-        """Return JSON in ASCII: a script may return half of a surrogate pair, which is not UTF-8."""
+        """Return JSON in ASCII: a script may return half a surrogate pair, which is not UTF-8."""
         return json.dumps(content, separators=(",", ":")).encode()
 
 

@@ -1,4 +1,7 @@
-"""Packages that scripts import under another name, such as copies of this toolkit in other benchmarks."""
+"""Packages that scripts import under another name.
+
+An example is a copy of this toolkit in another benchmark.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Limits within an eval script's process: it may not block its event loop, nor log or ask without end."""
+"""Limits within an eval script's process.
+
+The script may not block its event loop, nor log or ask without end.
+"""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ def check_toolkit_names(path: Path) -> None:
 
 
 def tells_stand_ins(path: Path) -> bool:
-    """Tell whether a script compares with ``is True`` or looks at types, which an object may fool."""
+    """Tell whether a script compares by ``is True`` or looks at types, which an object may fool."""
     return _compiled(path).tells_stand_ins
 
 

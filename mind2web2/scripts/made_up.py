@@ -289,7 +289,10 @@ def other_value(shape: FieldShape, value: Any, number: int) -> Any:
 
 
 def far_value(value: Any, sign: int) -> Any:
-    """Return a much smaller value (``sign`` -1) or a much larger one (1): a number, or one in a text."""
+    """Return a much smaller value (``sign`` -1) or a much larger one (1).
+
+    The value is a number, or a number in a text.
+    """
     if isinstance(value, list):
         return [far_value(each, sign) for each in value]
     if isinstance(value, int | float) and not isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""Passes: a script runs as plain Python from known replies, again and again, until no reply is missing.
+"""Passes run a script as plain Python from known replies, again and again, until none is missing.
 
 A pass notes the questions that have no reply yet; the run begins to answer them at once, and the
 script goes on with stand-ins. The pass that has met no stand-in is the result.
@@ -151,7 +151,10 @@ class ScriptPasses:
         self.answers.stop()
 
     def _is_for_any_question(self, key: str) -> bool:
-        """Tell whether the judge refused its key, model or address: another question meets the same."""
+        """Tell whether the judge refused its key, model or address.
+
+        Another question meets the same refusal.
+        """
         failure = self.known[key].failure
         return failure is not None and failure.name == JudgeAccessError.__name__
 
@@ -169,7 +172,10 @@ class ScriptPasses:
             await asyncio.wait(self._open.values(), timeout=left_s)
 
     async def _forget_failure(self) -> None:
-        """Wait for the questions that were asked ahead, whose failures count only if they are asked again."""
+        """Wait for the questions that were asked ahead.
+
+        Their failures count only if the questions are asked again.
+        """
         await self._all_replies()
         self._failure = None
         self.answers.go_on()

@@ -1,4 +1,4 @@
-"""Rubric files: a task's question, extraction and rubric tree as data in YAML (docs/rubric-files.md).
+"""Rubric files: a task's question, extraction and rubric tree as YAML data (docs/rubric-files.md).
 
 ``mind2web2.scripts.rubric_reading`` reads and checks files; ``mind2web2.scripts.rubric_script``
 turns a rubric into the script that runs.

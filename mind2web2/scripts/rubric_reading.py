@@ -177,7 +177,9 @@ def placeholders(text: str) -> list[str]:
 
 
 def blind_fields(node: RubricNode) -> list[str]:
-    """Return the fields of a claim that its ``ask`` does not name; of a sound blind claim, its value.
+    """Return the fields of a claim that its ``ask`` does not name.
+
+    For a sound blind claim, this is its value.
 
     Raises ValueError: the braces make no sense.
     """

@@ -1,4 +1,4 @@
-"""The eval script that is equal to a rubric file: it runs in its place, and authors go on from it."""
+"""The eval script that equals a rubric file: it runs in its place, and authors go on from it."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 def log_unseen_errors(logger: logging.Logger) -> None:
-    """Log errors of tasks that a script never awaits in one line each, unless the loop has a handler."""
+    """Log errors of tasks a script never awaits in one line each, unless the loop has a handler."""
 
     def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error, task = context.get("exception"), context.get("future")

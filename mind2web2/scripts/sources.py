@@ -145,7 +145,7 @@ def _helpers(wanted: _Import, script_path: Path) -> list[_Module]:
 
 
 def _files_of(module: str, script_path: Path) -> list[_Module] | None:
-    """Return the files of a module and its packages, ``None`` where one is not beside the script."""
+    """Return the files of a module and its packages, ``None`` if one is not beside the script."""
     places = search_path(script_path)
     folder, package = places[-1], ""
     found = []
@@ -308,7 +308,10 @@ class _Reading:
 
 
 def _is_known(module: str) -> bool:
-    """Tell whether a module is of Python, of the toolkit or listed: no helper file of the script's."""
+    """Tell whether a module is of Python, of the toolkit or listed.
+
+    A known module is not a helper file of the script.
+    """
     top = module.partition(".")[0]
     return top in sys.stdlib_module_names or top == "mind2web2" or is_pure_module(module)
 

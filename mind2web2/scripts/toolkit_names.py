@@ -19,7 +19,9 @@ _IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError"})
 
 
 def missing_name(tree: ast.Module) -> str | None:
-    """Return what is wrong with the first name that a script takes from the toolkit in vain, with its line.
+    """Return what is wrong with the first name that a script takes from the toolkit in vain.
+
+    The text includes the name's line.
 
     An import in a ``try`` that expects an ``ImportError``, or for type checkers only, may be in
     vain.

@@ -1,4 +1,7 @@
-"""YAML files of authors: plain values with the line of each part, and faults that name line and field."""
+"""YAML files of authors: plain values with the line of each part.
+
+Faults name line and field.
+"""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ Caller = Literal["own", "script", "other"]
 
 
 def caller_of(frame: FrameType | None, ignored: Set[str] = frozenset()) -> Caller:
-    """Return for whom the code in a frame runs: our own code, a script, or ("other") neither of them.
+    """Return for whom a frame's code runs: our own code, a script, or ("other") neither of them.
 
     A library runs for its caller.
 
@@ -229,7 +229,7 @@ def _place(frame: FrameType | None, reports: ScriptReports) -> str:
 
 
 def script_api(kind: Kind) -> Kind:
-    """Report attributes that a class's objects lack, and calls that its public methods do not take."""
+    """Report attributes that a class's objects lack, and calls its public methods do not take."""
     usual = getattr(kind, "__getattr__", None)
 
     def attribute(self: Any, name: str) -> Any:
@@ -284,7 +284,10 @@ def checked_call(function: Function) -> Function:
 
 
 class _CoroutineFunction:
-    """A checked coroutine function: to ``inspect`` it is one, yet arguments are checked when it is called."""
+    """A checked coroutine function.
+
+    To ``inspect`` it is a coroutine function, yet arguments are checked when it is called.
+    """
 
     __code__: CodeType
     __defaults__: tuple[object, ...] | None
@@ -403,7 +406,7 @@ def _is_script(frame: FrameType) -> bool:
 
 
 def _is_use(frame: FrameType | None) -> bool:
-    """Tell whether a script's frame is just using a name, rather than asking whether there is one."""
+    """Tell whether a script's frame just uses a name, rather than asks whether there is one."""
     if frame is None or not _is_script(frame):
         return False
     return dis.opname[frame.f_code.co_code[frame.f_lasti]] in _USES

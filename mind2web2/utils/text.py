@@ -16,7 +16,9 @@ def counted(amount: int, noun: str) -> str:
 
 
 def number(value: object) -> str:
-    """Return a score or share as tables have it, such as ``0.60``; exact ones and zeros as ``1`` and ``0``.
+    """Return a score or share as tables have it, such as ``0.60``.
+
+    Exact ones and zeros are ``1`` and ``0``.
 
     A value of another type, as in a damaged file, is unchanged.
     """

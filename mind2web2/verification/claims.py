@@ -142,7 +142,7 @@ class ClaimJudging:
     async def _checks_of(
         self, verification: Verification, urls: Sequence[str], *, is_only_page: bool
     ) -> list[PageCheck | JudgmentMissingError]:
-        """Check pages that are equally cheap to have, in order, while the next pages are prepared."""
+        """Check pages equally cheap to have, in order, while the next pages are prepared."""
         checks: list[PageCheck | JudgmentMissingError] = []
         prepare = partial(self.context.prepare, with_images=verification.use_screenshot)
         async with pages_ahead(prepare, urls, PAGES_AT_ONCE) as reach:

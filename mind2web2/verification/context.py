@@ -86,7 +86,10 @@ class EvaluationContext:
     votes: VoteRule = field(default_factory=VoteRule)
 
     def given(self, urls: Sequence[str | None]) -> Given:
-        """Return what the run needs for a question about these pages, without any about the answer."""
+        """Return what the run needs for a question about these pages.
+
+        Without any page, the question is about the answer.
+        """
         self._check_given(next(iter(urls), None))
         return Given(self.task, self.answer, self.settings)
 
@@ -150,7 +153,10 @@ class EvaluationContext:
             await self.library.page(self._page_request(shared, url, with_images, limit))
 
     async def cached(self, urls: Sequence[str]) -> list[bool]:
-        """Tell of each page whether it was stored before this run captured any (``PageLibrary.cached``)."""
+        """Tell of each page whether it was stored before this run captured any.
+
+        See ``PageLibrary.cached``.
+        """
         if self.cache is None:
             return [False] * len(urls)
         with self._failures_noted("stored pages cannot be listed"):
@@ -158,7 +164,10 @@ class EvaluationContext:
 
     @contextmanager
     def _failures_noted(self, effect: str) -> Iterator[None]:
-        """Let a failing disk, like a failing judge, cost the result: it says nothing about a claim."""
+        """Let a failing disk, like a failing judge, cost the result.
+
+        The failure says nothing about a claim.
+        """
         try:
             yield
         except CaptureError:

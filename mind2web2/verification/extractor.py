@@ -95,7 +95,9 @@ class Extractor(ScriptAccess):
         use_screenshot: bool = True,
         extraction_name: str = "extraction",
     ) -> Template:
-        """Fill the template from a page; empty where it is unavailable or the judge declined the content.
+        """Fill the template from a page.
+
+        It is empty where the page is unavailable or the judge declined the content.
 
         Raises:
             JudgeError: the judge failed for good.

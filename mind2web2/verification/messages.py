@@ -41,7 +41,10 @@ def verification_messages(
     claim: str,
     additional_instruction: str | None,
 ) -> list[Message]:
-    """Return the question whether a page supports a claim, or without one, whether it is correct."""
+    """Return the question whether a page supports a claim.
+
+    Without a page, the question is whether the claim is correct.
+    """
     chain = BlockChain()
     parts: list[TextPart | ImagePart] = [
         _text([str(chain.block("task", task)), str(chain.block("answer", answer))])

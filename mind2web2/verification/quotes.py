@@ -85,7 +85,7 @@ def find_quote(quote: str, shown: Sequence[tuple[QuoteSource, str]]) -> Quote:
 
 
 def _verbatim(text: str, quote: str, start: int = 0) -> _Span | None:
-    """Return the first place after ``start`` where a quotation stands and cuts no word or number."""
+    """Return the first place after ``start`` where a quote stands and cuts no word or number."""
     start = text.find(quote, start)
     if start < 0 or not quote:
         return None
@@ -106,7 +106,10 @@ def _find_folded(text: str, quote: str) -> _Span | None:
 
 
 def _alike(text: str, quote: str) -> _Span | None:
-    """Return a passage that differs a little, or holds the parts around a mark of omission in their order."""
+    """Return a passage that differs a little from a quotation.
+
+    The passage may instead hold the parts around a mark of omission in their order.
+    """
     folded = _fold_text(text)
     wanted = _fold(quote).strip(_AROUND)
     wanted = wanted[:_LONGEST_CHARS]
@@ -153,7 +156,7 @@ def _most_alike(folded: str, wanted: str) -> _Span | None:
 
 
 def _windows(folded: str, wanted: str) -> Iterator[_Span]:
-    """Yield the passages that share a piece with a text that is looked for, each once and not too many."""
+    """Yield passages that share a piece with a text looked for, each once and not too many."""
     seen: set[int] = set()
     for offset in range(0, len(wanted) - _PIECE_CHARS + 1, _PIECE_CHARS):
         piece = wanted[offset : offset + _PIECE_CHARS]

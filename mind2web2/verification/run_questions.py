@@ -1,4 +1,7 @@
-"""The questions of a script's process to its run: whole verdicts, extractions and pages, as plain data."""
+"""The questions of a script's process to its run.
+
+They ask for whole verdicts, extractions and pages, as plain data.
+"""
 
 from __future__ import annotations
 
@@ -87,7 +90,10 @@ class RunQuestions(Protocol):
     async def filled(
         self, form: AskedForm, template: type[BaseModel], given: Given
     ) -> tuple[BaseModel | None, ExtractionRecord | Undecided]:
-        """Return the filled template, ``None`` where there is nothing to fill it from, and the record."""
+        """Return the filled template and the record.
+
+        The template is ``None`` where there is nothing to fill it from.
+        """
 
     async def page_info(self, url: str, given: Given) -> tuple[list[str], str]:
         """Return a page's images as data URLs and its text.

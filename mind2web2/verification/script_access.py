@@ -58,7 +58,10 @@ class ScriptAccess:
 
 
 def limits_of(semaphore: Any) -> tuple[Limit, Limit]:
-    """Return the limits for judge requests and captures of a ``DualSemaphore``, or of any one semaphore."""
+    """Return the limits for judge requests and captures.
+
+    They are those of a ``DualSemaphore``, or of any one semaphore.
+    """
     if semaphore is None:
         return nullcontext(), nullcontext()
     try:

@@ -1,4 +1,7 @@
-"""Values in the place of extractions and verdicts: empty ones, and stand-ins for what is not known yet."""
+"""Values in the place of extractions and verdicts.
+
+They are empty, or stand-ins for what is not known yet.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,9 @@ Template = TypeVar("Template", bound=BaseModel)
 
 
 def empty_instance(template: type[Template]) -> Template:
-    """Return the template with nothing in it, built without validation (eval-scripts.md, ``extract``).
+    """Return the template with nothing in it, built without validation.
+
+    See ``extract`` in eval-scripts.md.
 
     Defaults stand; required fields are ``None`` where optional, ``""`` for strings, empty for lists
     and dicts, nested templates empty in turn, and ``None`` for types without an empty value.
@@ -61,7 +66,10 @@ def marked_text(name: str) -> str:
 
 
 def marked_instance(template: type[Template], depth: int = 0) -> Template:
-    """Return the template filled with stand-ins: marked texts, addresses, numbers, dates, lists of one."""
+    """Return the template filled with stand-ins.
+
+    They are marked texts, addresses, numbers, dates and lists of one.
+    """
     return template.model_construct(
         **{
             name: _mark_annotation(field.annotation, name, depth + 1)
@@ -144,7 +152,9 @@ def unread_verdict(on_read: Callable[[], NoReturn]) -> object:
 
 
 def unread_instance(template: type[Template], on_read: Callable[[], NoReturn]) -> Template:
-    """Return a stand-in of the template's class that may be passed on; looking into it ends the pass.
+    """Return a stand-in of the template's class that may be passed on.
+
+    Looking into it ends the pass.
 
     Args:
         on_read: called then; it does not return.

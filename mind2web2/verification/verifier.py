@@ -214,7 +214,10 @@ class Verifier(ScriptAccess):
 
 
 def urls_of(sources: Sources) -> list[str]:
-    """Return the URLs to check, in order: one a page, empty ones left out (eval-scripts.md, ``sources``)."""
+    """Return the URLs to check, in order.
+
+    Each page has one URL, and empty ones are left out (eval-scripts.md, ``sources``).
+    """
     # Templates may hold URLs of pydantic's own types, which are not strings.
     if isinstance(sources, list | tuple | set | frozenset) or (
         isinstance(sources, Iterable) and not isinstance(sources, str)
@@ -241,14 +244,20 @@ def _read(sources: Sources) -> ReadSources:
 
 
 def _is_used_up(sources: Any) -> bool:
-    """Tell whether reading the sources, or some among them, changes them: they are read when needed."""
+    """Tell whether reading the sources, or some among them, changes them.
+
+    Sources that change are read when needed.
+    """
     if isinstance(sources, list | tuple | set | frozenset):
         return any(_is_used_up(source) for source in sources)
     return isinstance(sources, Iterator)
 
 
 def _behind(gates: Sequence[VerificationNode], most_open: int) -> int:
-    """Return how many undecided leaves in a row come before a claim: too many if a decided one blocks it."""
+    """Return how many undecided leaves in a row come before a claim.
+
+    They are too many if a decided leaf blocks the claim.
+    """
     behind = len(gates)
     for gate in gates:
         if gate.undecided is None:

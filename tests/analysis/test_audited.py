@@ -1,4 +1,7 @@
-"""The judge against labels of people: an answer's score by its labels, and labels of several auditors."""
+"""The judge against labels of people.
+
+The tests cover an answer's score by its labels, and labels of several auditors.
+"""
 
 import pytest
 from result_parts import made_from

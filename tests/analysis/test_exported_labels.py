@@ -1,4 +1,7 @@
-"""``audit --export``: labels of people measure other judges, by the same claims, answers and pages."""
+"""``audit --export``: labels of people measure other judges.
+
+The labels apply by the same claims, answers and pages.
+"""
 
 import json
 from pathlib import Path

@@ -206,7 +206,10 @@ def test_an_answer_without_a_result_is_listed_not_counted():
 
 
 def test_means_of_tasks_are_those_of_compare():
-    """Where runs lack tasks they differ from the means over runs, which the summary keeps as published."""
+    """Where runs lack tasks, the means of tasks differ from the means over runs.
+
+    The summary keeps the means over runs as published.
+    """
     incomplete = answers({"a": [1.0, "-"], "b": [0.0, 0.0], "c": [0.0, 0.0]})
     metrics = agent_metrics("bot", incomplete)
     assert metrics["avg_score"] == pytest.approx(1 / 6, abs=1e-6)
@@ -249,7 +252,7 @@ def test_other_answers_to_these_tasks_vary_less_than_other_tasks():
 
 
 def test_with_a_task_list_what_is_missing_counts_as_zero():
-    """An answer without a result, an answer that is not there, and a task without any, all by name."""
+    """An answer without a result, an absent answer and a task without any are all named."""
     table = answers({"a": [1.0, 1.0], "b": [None, 0.5], "c": [1.0]})
     metrics = agent_metrics("bot", table, ["a", "b", "c", "d"])
     assert (metrics["num_tasks"], metrics["num_runs"]) == (4, 2)
@@ -273,7 +276,7 @@ def test_with_a_task_list_what_is_missing_counts_as_zero():
 
 
 def test_runs_of_different_tasks_are_pointed_out():
-    """Without a task list a run averages the tasks in which it has a score, and the gap is listed."""
+    """Without a task list, a run averages the tasks where it has a score; the gap is listed."""
     metrics = agent_metrics("bot", answers({"a": [1.0, 0.0, 0.5], "b": [0.0, "-", "-"]}))
     assert [(run["num_tasks"], run["avg_score"]) for run in metrics["per_run"].values()] == [
         (2, 0.5),
@@ -427,7 +430,10 @@ def test_the_order_of_answers_and_tasks_is_no_matter(table, task_ids, random):
 
 @given(scored_answers, task_lists)
 def test_averages_stay_within_their_bounds(table, task_ids):
-    """Shares are from 0 to 1, no run passes more tasks than all together, and no success beats its score."""
+    """Shares are from 0 to 1.
+
+    A run passes at most as many tasks as all runs together, and no success beats its score.
+    """
     metrics = agent_metrics("bot", table, task_ids)
     if metrics["avg_score"] is None:
         assert metrics["num_tasks"] == 0

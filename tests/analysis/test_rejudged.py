@@ -61,7 +61,7 @@ def test_leaves_without_a_verdict_of_the_judge_do_not_count():
     ],
 )
 def test_coefficients_of_leaves_with_the_same_verdicts(verdicts, other, kappa, ac1):
-    """Judges that differ at every leaf do not agree, even where each gives one verdict throughout."""
+    """Judges that differ at every leaf do not agree, even if each gives one verdict throughout."""
     found = judge_agreement(judging([verdicts] * 8), judging([other] * 8))
     assert (found.kappa.value, found.ac1.value) == (kappa, ac1)
 

@@ -7,7 +7,10 @@ from mind2web2.results.result_file import ResultFile
 
 
 def result(*leaves, weighted=None):
-    """Return a result with leaves as (status, tags), the first half below a node with a tag of its own."""
+    """Return a result with leaves as (status, tags).
+
+    The first half of the leaves is below a node with a tag of its own.
+    """
     nodes = [
         {"id": f"leaf_{number}", "status": status, "tags": list(tags), "children": []}
         for number, (status, tags) in enumerate(leaves)

@@ -51,7 +51,10 @@ async def tab(chromium):
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def page(tab):
-    """The tab, empty and as wide as captures are: another document has other scripts and prototypes."""
+    """The tab, empty and as wide as captures are.
+
+    Another document has other scripts and prototypes.
+    """
     await tab.set_viewport_size({"width": 1100, "height": 1400})
     await tab.goto("about:blank")
     yield tab

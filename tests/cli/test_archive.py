@@ -1,4 +1,7 @@
-"""``mind2web2 cache --archive``: copies of pages that are gone or look wrong, by a local archive's API."""
+"""``mind2web2 cache --archive``: copies of pages that are gone or look wrong.
+
+The copies come by a local archive's API.
+"""
 
 import asyncio
 
@@ -103,7 +106,10 @@ def test_copies_take_the_place_of_pages(project, site):
 
 
 def test_an_archive_that_fails_changes_nothing(project, site):
-    """The pages have failed for their own reasons, and a line says that the archive could not be asked."""
+    """The pages have failed for their own reasons.
+
+    A line says that the archive could not be asked.
+    """
     with LocalHttp(
         lambda _: Answer(b"<p>Sorry, we are out of order today.", status=503, headers=HTML)
     ) as archive:

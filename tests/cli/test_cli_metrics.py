@@ -1,4 +1,7 @@
-"""``mind2web2 metrics``: the results that are there, averaged, and how far the averages can be trusted."""
+"""``mind2web2 metrics``: the results that are there, averaged.
+
+The command tells how far the averages can be trusted.
+"""
 
 import asyncio
 import json
@@ -45,7 +48,10 @@ def add_result(root, answer, score, judge_model="o4-mini", agent="bot", **more):
 
 
 def add_agent(root, agent, gain=0.0, tasks=12):
-    """Write an agent's results, one a task: half of them at nought and half at 0.5, all with a gain."""
+    """Write an agent's results, one a task.
+
+    Half of them are at nought and half at 0.5, all with a gain.
+    """
     for number in range(tasks):
         score = number % 2 / 2 + gain * (1 + number % 3)
         add_result(root, f"task_{number}/answer_1", score, agent=agent)
@@ -125,7 +131,7 @@ def test_intervals_are_beside_the_means(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("difference", [0.0, 0.5])
 def test_equal_answers_say_nothing_of_other_answers(tmp_path, monkeypatch, difference):
-    """Where all answers to a task have one score, an interval without width would be a false promise."""
+    """Where all answers to a task have one score, an interval without width is a false promise."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
     for number in range(6):
@@ -179,7 +185,10 @@ def test_a_metric_of_few_values_has_no_interval(tmp_path, monkeypatch):
 
 
 def test_what_the_scores_rest_on(results):
-    """Claims on doubtful grounds and split votes, the tasks that have most, and the answers concerned."""
+    """Scores rest on doubtful claims and split votes.
+
+    The report names the tasks that have most of them, and the answers concerned.
+    """
     root = results.parent
     gone = {"url": "u", "outcome": "unavailable", "reason": "HTTP status 404"}
     add_result(root, "c/answer_1", 0, eval_breakdown=evidence(True, False, False))

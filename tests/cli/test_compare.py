@@ -62,7 +62,7 @@ def add_agent(root, agent, passes, tasks=12, runs=3, leaves=4, **more):
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """Work in a folder where ``new`` is better than ``old`` by a leaf at most tasks, ``same`` hardly."""
+    """Work in a folder where ``new`` beats ``old`` by a leaf at most tasks, ``same`` hardly."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
     add_agent(tmp_path, "old", lambda task, run: task % 2 + run % 2)

@@ -1,4 +1,4 @@
-"""Corrected scores: of answers that were not sampled, judged otherwise since, or with too few labels."""
+"""Corrected scores of answers not sampled, judged otherwise since, or with too few labels."""
 
 import json
 import re
@@ -155,7 +155,7 @@ def test_a_sample_of_an_earlier_version_is_renewed(project):
 
 
 def test_a_sample_with_gaps_corrects_nothing(project):
-    """Records of earlier versions counted answers on which the judge failed, a choice not random."""
+    """Records of earlier versions counted answers where the judge failed, a choice not random."""
     run(*STRONG, "16")
     (path,) = (project / "rejudged").rglob("sample.json")
     record = json.loads(path.read_text(encoding="utf-8"))

@@ -95,7 +95,10 @@ def test_a_later_run_is_known(project, server):
 
 
 def test_stored_judgments_take_nothing(project, server):
-    """Back at the first judge, or with another time of the agent: the run asks nothing, as estimated."""
+    """The run asks nothing, as estimated.
+
+    It is back at the first judge, or has another time of the agent.
+    """
     assert run(server).returncode == 0
     assert run(server, "--judge_model", "gpt-4.1").returncode == 0
     (project.root / "answers/bot" / TASK / "answer_1.meta.json").write_text('{"time_seconds": 9}')
@@ -128,7 +131,10 @@ def test_what_is_partly_stored_may_take_less(project, server):
 
 
 def test_results_of_others_say_less(project, server):
-    """By another judge, or on another agent's answers: the basis is named, and the range is wider."""
+    """The basis is named, and the range is wider.
+
+    The results are by another judge, or on another agent's answers.
+    """
     assert run(server).returncode == 0
     other = run(server, "--estimate", "--judge_model", "o4-mini")
     assert (

@@ -1,4 +1,4 @@
-"""The claims of statements: which a model is asked about together, and what its reply is taken for."""
+"""The claims of statements: which a model is asked about together, and how its reply counts."""
 
 from __future__ import annotations
 

@@ -83,7 +83,9 @@ def figures_of(
 def fact_pairs(
     statements: Iterable[StatementVerdict],
 ) -> Mapping[tuple[int, str], bool | None]:
-    """Return FACT's pairs of statement and address: supported or not, ``None`` if the page was not read.
+    """Return FACT's pairs of statement and address.
+
+    The value says whether the page supports the statement; it is ``None`` if the page was not read.
 
     A page supports a statement if it supports each of its claims.
     """

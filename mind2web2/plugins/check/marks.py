@@ -1,4 +1,4 @@
-"""The citations in a text: links, addresses, numbers, footnotes, authors with a year, lost marks."""
+"""The citations in a text: links, addresses, numbers, footnotes, authors and years, lost marks."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class _Link(NamedTuple):
 
 
 def pdf_markdown(data: bytes) -> str:
-    """Return the text of a PDF with the addresses behind its links, and raised numbers in ``<sup>``.
+    """Return a PDF's text with the addresses behind its links, and raised numbers in ``<sup>``.
 
     Raises:
         DocumentError: it cannot be opened.

@@ -1,4 +1,7 @@
-"""Numbers in the text that cite a source: glued to a word or its full stop, behind it, or in parentheses."""
+"""Numbers in the text that cite a source.
+
+They are glued to a word or its full stop, stand behind it, or stand in parentheses.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ _IS_DESCRIBED = re.compile(r"\b(?:an?|the|its|their|this|our)\s+(?:[\w-]+\s+){1,
 
 
 def is_behind_punctuation(mark: re.Match[str]) -> bool:
-    """Tell whether a number that is glued to punctuation is a mark, unlike those of 24.96 and of Fig.2."""
+    """Tell whether a number glued to punctuation is a mark, unlike those of 24.96 and of Fig.2."""
     before = _before(mark)
     if before[-1].islower():
         return False

@@ -84,7 +84,9 @@ class SourceLists:
         return cls(tuple(spans), tuple(entries), dict(by_label))
 
     def entry(self, label: str, at: int) -> Entry | None:
-        """Return the entry that a mark means: of the next list behind it, or else of the last one before.
+        """Return the entry that a mark means.
+
+        The entry is of the next list behind the mark, or else of the last list before it.
 
         ``[^1]`` means the footnote 1, if there is one, and ``[1]`` the entry 1 of a list.
         """
@@ -197,7 +199,7 @@ class _Finder:
         return (is_cited or is_long) and not _YEAR.search(content[:200])
 
     def _is_listed_address(self, index: int) -> bool:
-        """Tell whether a block is an address, or a title with an address at its end or its start."""
+        """Tell whether a block is an address, or a title with an address at its end or start."""
         addresses = self._by_block[index]
         if not addresses:
             return False
@@ -226,7 +228,7 @@ class _Finder:
         return "".join(pieces)
 
     def _is_lone_entry(self, index: int) -> bool:
-        """Tell whether a block is ``[3] address``, ``[3] title`` above an address, or a definition."""
+        """Tell if a block is ``[3] address``, ``[3] title`` above an address, or a definition."""
         block = self._blocks[index]
         labels = _LABELS.match(self._text, block.start, block.end)
         if labels is None or not self._labels(index):

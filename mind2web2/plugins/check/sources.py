@@ -136,7 +136,7 @@ class Capturing:
             await asyncio.gather(*map(copied, missing))
 
     async def _from_stand_ins(self, addresses: Sequence[str]) -> None:
-        """Read an open copy or the landing page where the page of a DOI is walled or was not there."""
+        """Read an open copy or the landing page where a DOI's page is walled or was not there."""
         unread = {url: doi for url in addresses if (doi := _doi_of(url)) and self._is_unread(url)}
         if not unread:
             return
@@ -154,7 +154,7 @@ class Capturing:
     async def _stand_ins(
         self, url: str, doi: str, browser: PageCapturer
     ) -> AsyncIterator[tuple[str, str]]:
-        """Yield notes and addresses of pages that may stand in for that of a DOI, the best one first."""
+        """Yield notes and addresses of pages that may stand in for that of a DOI, best first."""
         copy = await self._open_copy(doi, browser) if self.email else None
         if copy is not None:
             yield _OPEN_COPY, copy

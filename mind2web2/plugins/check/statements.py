@@ -277,7 +277,7 @@ class _Statements:
         return bool(_WORD.search(self._shadow[segment.start : segment.end].replace(_LINKED, "")))
 
     def _chatter(self, segments: Iterable[_Segment]) -> set[int]:
-        """Return the sentences of paragraphs that begin with the agent's own talk and cite nothing."""
+        """Return sentences of paragraphs that begin with the agent's own talk and cite nothing."""
         by_block: dict[int, list[_Segment]] = {}
         for segment in segments:
             by_block.setdefault(segment.block, []).append(segment)

@@ -73,7 +73,10 @@ def first_of(verdicts: Iterator[Verdict]) -> Verdict:
 
 
 def worst_of(verdicts: list[Verdict]) -> Verdict:
-    """Return the verdict on a statement from those on its claims: it is supported if all of them are."""
+    """Return the verdict on a statement from those on its claims.
+
+    The statement is supported if all of its claims are.
+    """
     for verdict in ("contradicted", "not there", "page unavailable", "no source given"):
         if verdict in verdicts:
             return verdict

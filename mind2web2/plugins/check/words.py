@@ -1,4 +1,7 @@
-"""Words by which a report's parts are told apart: of lists of sources, of talk, of counting, of abbreviations."""
+"""Words by which a report's parts are told apart.
+
+They are words of lists of sources, of talk, of counting and of abbreviations.
+"""
 
 import re
 

@@ -242,7 +242,11 @@ class PoolClient(AsyncProviderClient):
                 await self.changed.wait()
 
     def has_given_up(self, wait_s: float = 0.0) -> bool:
-        """Tell whether each server rejects all requests, or will have failed for too long after this wait."""
+        """Tell whether each server is given up.
+
+        A server is given up if it rejects all requests, or will have failed for too long after this
+        wait.
+        """
         return all(
             server.rejection is not None or server.limiter.has_given_up(wait_s)
             for server in self.servers
@@ -298,7 +302,10 @@ class PoolClient(AsyncProviderClient):
 
 
 class _Route:
-    """The way of one question's requests: chooses a server for each, and is its limiter and transport."""
+    """The way of one question's requests.
+
+    It chooses a server for each request, and is the request's limiter and transport.
+    """
 
     modes = OpenAITransport.modes
 
@@ -371,7 +378,10 @@ class _Route:
 
 
 class _PoolAttempts(Attempts):
-    """Asks the other servers at once after a failure that may be a server's own, then retries as usual."""
+    """Asks the other servers at once after a failure, then retries as usual.
+
+    It asks them only if the failure may be a server's own.
+    """
 
     def __init__(
         self, policy: RetryPolicy, limit: Limit | None, route: _Route, retries: Retries

@@ -1,4 +1,7 @@
-"""A judge asked about changed pages, each question as in an evaluation, but with one vote and no images."""
+"""A judge asked about changed pages.
+
+Each question is as in an evaluation, but with one vote and no images.
+"""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def changed_set(labelled: LabelledSet) -> LabelledSet:
 
 
 def _change(labelled: LabelledSet, claim: LabelledClaim, kinds: Sequence[Kind]) -> Change | None:
-    """Return the first change that can be made of a true claim whose one page says it in its text."""
+    """Return the first possible change of a true claim whose one page says it in its text."""
     page = labelled.pages.get(claim.urls[0]) if len(claim.urls) == 1 else None
     if page is None or page.picture is not None or not claim.right or not claim.shows:
         return None

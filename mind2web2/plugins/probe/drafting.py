@@ -80,7 +80,7 @@ class Draft:
         return False
 
     def first(self, count: int) -> list[Probe]:
-        """Return so many probes with their share of controls, page by page for the judge's cache."""
+        """Return so many probes and their share of controls, page by page for the judge's cache."""
         chosen = [*self.probes[:count], *self.controls[: -(-count // PROBES_A_CONTROL)]]
         return sorted(chosen, key=lambda probe: probe.case.claim.url)
 

@@ -45,7 +45,7 @@ def estimate_lines(probes: Sequence[Probe], model: str, reach: float) -> Iterato
 
 
 def probes_needed(share: float, reach: float) -> int:
-    """Return how many probes of independent pages give an interval that reaches so far to either side."""
+    """Return how many probes of independent pages give an interval of this reach to either side."""
     count = 1
     while True:
         low, high = wilson(share, count)

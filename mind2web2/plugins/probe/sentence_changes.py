@@ -46,7 +46,9 @@ def change_negation(page: JudgedPage, random: Random) -> Change | Discarded | No
 
 
 def _negation(page: JudgedPage, sentence: Sentence) -> Edit | None:
-    """Return the edit that negates what a sentence says about the claim, ``None`` if it is not clear how.
+    """Return the edit that negates what a sentence says about the claim.
+
+    The result is ``None`` if it is not clear how to negate the sentence.
 
     The one auxiliary verb stands before a word of the claim, unlike that in "holds 9 litres when it
     is full", and before the claimed fact, unlike that in "born in 1954, is a chemist".
@@ -128,7 +130,10 @@ _COMPARATIVE = re.compile(rf"\b(?:{'|'.join(_OPPOSITES)})\b", re.IGNORECASE)
 
 
 def change_comparison(page: JudgedPage, random: Random) -> Change | Discarded | None:
-    """Turn a comparison of the claim around in each sentence that has it with the claim's other words."""
+    """Turn a comparison of the claim around.
+
+    Each sentence that has the comparison with the claim's other words is changed.
+    """
     claimed = {match[0].lower() for match in _COMPARATIVE.finditer(page.claim)}
     quoted = " ".join(page.text[each.start : each.end] for each in page.quoted)
     shared = sorted(claimed & {match[0].lower() for match in _COMPARATIVE.finditer(quoted)})
@@ -195,7 +200,7 @@ def _has_nearly_all_words(page: JudgedPage, text: str) -> bool:
 
 
 def _is_of_sibling(page: JudgedPage, text: str) -> bool:
-    """Tell whether a sentence is about a sibling of the claim's subject, such as another festival."""
+    """Tell whether a sentence is about a sibling of the claim's subject, like another festival."""
     claimed = facts_of_kind(page.claim, "name")
     kinds = {word for name in claimed for word in _kind_words(page.claim, name)}
     names = facts_of_kind(text, "name")

@@ -1,4 +1,7 @@
-"""One HTML file with the verdicts that stayed: the claim, the page before and after, and both reasons."""
+"""One HTML file with the verdicts that stayed.
+
+It shows the claim, the page before and after, and both reasons.
+"""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ _WORDS_OF_NUMBERS = {str(number): word for word, number in NUMBER_WORDS.items()}
 
 
 def write_like(written: str, value: str) -> str:
-    """Write a number as another one is written: in words, or with the same mark between thousands."""
+    """Write a number as another one is written: in words, or with its mark between thousands."""
     if written.isalpha():
         word: str = _WORDS_OF_NUMBERS.get(value, value)
         return word.capitalize() if written[0].isupper() else word

@@ -1,1 +1,4 @@
-"""Eval scripts in processes of their own, which may break, hang or run wild without touching the run."""
+"""Eval scripts in processes of their own.
+
+A script may break, hang or run wild without touching the run.
+"""

@@ -1,4 +1,7 @@
-"""The client that a script receives in its process: the run has judge and pages, and is asked for all."""
+"""The client that a script receives in its process.
+
+The run has the judge and the pages, and is asked for everything.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +56,7 @@ from mind2web2.verification.stand_ins import (
 
 @dataclass(frozen=True)
 class SentTemplate:
-    """A template that a reply is to fill: one of the toolkit's own by its name, or with its form."""
+    """A template that a reply is to fill: one of the toolkit's own by name, or with its form."""
 
     name: str
     form: dict[str, Any] | None = None
@@ -77,7 +80,10 @@ Served = list[tuple[str | None, str | None, int]]
 
 @dataclass(frozen=True)
 class SentLedger:
-    """A ledger, with the keys of what was served beside their counts, since JSON has only names as keys."""
+    """A ledger, with the keys of what was served beside their counts.
+
+    JSON has only names as keys.
+    """
 
     rest: JudgeLedger
     served: Served
@@ -177,7 +183,9 @@ class ScriptTemplates:
 
 @script_api
 class AnswerClient(AsyncCalls):
-    """The client that one answer's script receives: the run's judge, whatever model the script names.
+    """The client that one answer's script receives.
+
+    It has the run's judge, whatever model the script names.
 
     Args:
         voters: the judges that vote on claims, in the order in which they are asked; the last
@@ -367,7 +375,10 @@ class AnswerClient(AsyncCalls):
     async def filled(
         self, form: AskedForm, template_class: type[BaseModel], given: Given
     ) -> tuple[BaseModel | None, ExtractionRecord | Undecided]:
-        """Return the filled template, ``None`` where there is nothing to fill it from, and the record."""
+        """Return the filled template and the record.
+
+        The template is ``None`` where there is nothing to fill it from.
+        """
         found = await self._reply(
             "filled",
             Filled,
@@ -419,7 +430,10 @@ class AnswerClient(AsyncCalls):
         return found
 
     def check(self, template: int, text: str) -> str | None:
-        """Return why a judge's reply does not fill the script's own template, which only this process has."""
+        """Return why a judge's reply does not fill the script's own template.
+
+        Only this process has the template.
+        """
         return self._templates.problem(template, text)
 
     def _end_unless_shown(self) -> None:

@@ -35,7 +35,7 @@ _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
 
 def watch_effects(note: Callable[[str], object]) -> None:
-    """Call ``note`` before anything of this happens in this process from now on, with what it is."""
+    """Call ``note`` before any of this happens in this process from now on, with what it is."""
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
         effect = _EFFECTS.get(event)

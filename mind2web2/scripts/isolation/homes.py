@@ -1,4 +1,7 @@
-"""The processes that have scripts loaded, as the run sees them: one a script, shared by its answers."""
+"""The processes that have scripts loaded, as the run sees them.
+
+Each script has one process, which its answers share.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The passes of one answer's script, each in a process of its own: what the run starts, serves and ends."""
+"""The passes of one answer's script, each in a process of its own.
+
+The run starts, serves and ends the processes.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +62,10 @@ _CHECK_TIMEOUT_S = 60.0
 
 @dataclass
 class PassService:
-    """Serves the process of one pass: its ``served`` methods are what the process may ask and note."""
+    """Serves the process of one pass.
+
+    Its ``served`` methods are what the process may ask and note.
+    """
 
     passes: ScriptPasses
     answers: RunAnswers
@@ -67,7 +73,9 @@ class PassService:
     connection: RpcConnection
 
     def begin(self, missing: Sequence[Question]) -> list[asyncio.Task[None]]:
-        """Begin to answer the questions of a pass: those on one page one after another, for prefix caches.
+        """Begin to answer the questions of a pass.
+
+        Questions on one page are answered one after another, for prefix caches.
 
         Returns:
             The work on the questions whose replies the process has to check.

@@ -336,7 +336,9 @@ def scrubbed_environment(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 class ForkServer:
-    """The process that forks scripts' processes, started with the first of them and kept for the next runs.
+    """The process that forks scripts' processes.
+
+    It is started with the first of them and kept for the next runs.
 
     It works from any thread and event loop.
     """

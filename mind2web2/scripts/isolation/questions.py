@@ -1,4 +1,7 @@
-"""The questions of a script's process to its run: known replies and stand-ins in a pass, or waiting."""
+"""The questions of a script's process to its run.
+
+A pass has known replies and stand-ins for them; otherwise the process waits for the replies.
+"""
 
 from __future__ import annotations
 

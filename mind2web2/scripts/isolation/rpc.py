@@ -389,7 +389,7 @@ class RpcClient(_End):
                 self._connection.send_bytes(content)
 
     def _close_in_fork(self) -> None:
-        """Close the copy of a process that the script forked: messages of two processes would mix."""
+        """Close the copy of a process that the script forked, as messages of two would mix."""
         self._sending = threading.Lock()
         self._connection.close()
 
@@ -431,7 +431,7 @@ class RpcConnection(_End):
         self._writer.write(_LENGTH.pack(len(content)) + content)
 
     async def serve(self, service: Service) -> Done | None:
-        """Serve until the process sends its result; return that, or ``None`` where it ends without one.
+        """Serve until the process sends its result; return it, or ``None`` if it ends without one.
 
         Args:
             service: its ``served`` methods answer the questions and take the notes.

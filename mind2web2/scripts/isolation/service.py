@@ -70,7 +70,10 @@ class _SchemaProxy(RootModel[Any]):
 
 
 def schema_proxy(name: str, schema: object) -> type[BaseModel]:
-    """Return a class with the name and schema of a script's class, the same for the same arguments."""
+    """Return a class with the name and schema of a script's class.
+
+    The class is the same for the same arguments.
+    """
     return _proxy(name, json.dumps(schema))
 
 
@@ -317,7 +320,10 @@ class RunAnswers:
         return ledger
 
     def settle(self, used: Sequence[str]) -> None:
-        """Note which pages these questions have looked up, and what was asked for nothing beside them."""
+        """Note which pages these questions have looked up.
+
+        Also note what was asked for nothing beside these questions.
+        """
         for key in used:
             self._cache.note_question(self._asked[key].cache)
         for key in self._asked.keys() - set(used):

@@ -1,4 +1,4 @@
-"""The eval script of a check: each claim of the report against each page that the report cites for it."""
+"""The eval script of a check: it checks each claim of the report on each page cited for it."""
 
 import logging
 from typing import Any

@@ -37,7 +37,10 @@ def quick():
 
 @pytest.fixture(autouse=True)
 def _environment(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    """Run without judges' keys, and make suggested commands the same however the tests were started."""
+    """Run without judges' keys, and fix the form of suggested commands.
+
+    The commands are the same however the tests were started.
+    """
     if not request.node.get_closest_marker("live"):
         for name in KEY_VARIABLES:
             monkeypatch.delenv(name, raising=False)
@@ -78,7 +81,7 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what runs only when it is asked for, and begin with the cluster and with long tests.
+    """Leave out what runs only on request, and begin with the cluster and with long tests.
 
     At the end, several processes would share them, and start a cluster each or wait for the last
     one.

@@ -36,7 +36,7 @@ def started(judge=None, cache=None, **settings):
 
 
 def stored(folder, **texts):
-    """Return a page cache with ``PAGE`` and ``OTHER``, or with pages of ``lake.example`` by name."""
+    """Return a page cache with ``PAGE`` and ``OTHER``, or with named pages of ``lake.example``."""
     cache = CacheFileSys(folder)
     for name, text in (texts or {"depth": "Depth: 80 m", "other": "Fish: none"}).items():
         cache.put_web(f"https://lake.example/{name}", text, None)

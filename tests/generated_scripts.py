@@ -402,7 +402,10 @@ def made_up_script(seed, steps, oddities=True, with_pages=False, pages_a_claim=(
 
 
 def without_times(part):
-    """Return a summary, or a part of it, without the times of captures: two runs are not simultaneous."""
+    """Return a summary, or a part of it, without the times of captures.
+
+    Two runs are not simultaneous.
+    """
     if isinstance(part, dict):
         return {
             name: None if name == "captured_at" else without_times(value)

@@ -1,4 +1,7 @@
-"""An agent with two answers to each of some tasks that a judge has judged, to be judged again by another."""
+"""An agent with two answers to each of some tasks.
+
+One judge has judged the answers, and another is to judge them again.
+"""
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,6 @@
-"""Facts that a capture has to show, and those that it must not, checked in its text, screenshot or PDF.
+"""Facts that a capture has to show, and facts that it must not.
+
+The checks look for them in the text, screenshot or PDF of the capture.
 
 A fact is a piece of text; or an object:
     {"row", "column", "value"}   a table's cell, found only if its row and column can be told from
@@ -89,7 +91,10 @@ def shown(expected: CorpusPage, page: CapturedPage) -> list[str]:
 
 
 def flat(text: str) -> str:
-    """Return text for comparison: white space made one, marks of emphasis, code and soft hyphens gone."""
+    """Return text for comparison.
+
+    Runs of white space become one, and marks of emphasis, code and soft hyphens are gone.
+    """
     return " ".join(re.sub(r"[*`\u00ad\u200b\u2060\ufeff]", "", text).split())
 
 

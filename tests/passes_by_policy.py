@@ -43,7 +43,7 @@ class Policy(Protocol):
         """
 
     def chat(self, request: SentRequest) -> str:
-        """Return the reply to a request of the script's own: text, or JSON that fills its template."""
+        """Return the reply to a script's own request: text, or JSON that fills its template."""
 
     def service(self, name: str, arguments: Sequence[Any]) -> Any:
         """Return the answer of a map or paper service."""

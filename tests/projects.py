@@ -256,7 +256,10 @@ def messages_text(messages) -> str:
 
 
 def block_in(text: str, name: str) -> str | None:
-    """Return what a prompt has between the delimiters of a block, ``None`` where it has no such block."""
+    """Return what a prompt has between the delimiters of a block.
+
+    Return ``None`` where the prompt has no such block.
+    """
     found = re.search(rf"<<{name} (\w+)>>\n(.*?)\n<<end of {name} \1>>", text, re.DOTALL)
     return None if found is None else found[2]
 
@@ -278,7 +281,10 @@ def clean_environment(**variables: str) -> dict[str, str]:
 
 
 def start_command(*arguments: object, cwd: Path, **variables: str) -> subprocess.Popen:
-    """Start ``run_eval.py`` as a process of its own, with a dummy key unless ``OPENAI_API_KEY`` is given."""
+    """Start ``run_eval.py`` as a process of its own.
+
+    The process has a dummy key unless ``OPENAI_API_KEY`` is given.
+    """
     return subprocess.Popen(
         [sys.executable, str(REPOSITORY / "run_eval.py"), *map(str, arguments)],
         cwd=cwd,
@@ -317,7 +323,10 @@ def call(command: Callable[[list[str]], int], *arguments: object) -> subprocess.
 
 
 def overridden(defaults: Sequence[object], more: Sequence[object]) -> list[object]:
-    """Return the words of a command: pairs of an option and its value, without those that ``more`` gives."""
+    """Return the words of a command, where ``more`` replaces defaults.
+
+    The words are pairs of an option and its value, without the defaults that ``more`` gives.
+    """
     given = {str(word).partition("=")[0] for word in more}
     pairs = zip(defaults[::2], defaults[1::2], strict=True)
     return [word for pair in pairs if pair[0] not in given for word in pair] + list(more)

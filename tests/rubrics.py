@@ -1,4 +1,7 @@
-"""Rubric trees for tests: built from plain data, edited at random, and scored by a naive second opinion."""
+"""Rubric trees for tests.
+
+They are built from plain data, edited at random, and scored by a naive second opinion.
+"""
 
 import json
 from dataclasses import dataclass, field
@@ -35,7 +38,10 @@ def built_by_hand(tree):
 
 
 def built_by_evaluator(tree, **settings):
-    """Return an evaluator with the tree below its root, built with ``add_parallel`` and its siblings."""
+    """Return an evaluator with the tree below its root.
+
+    ``add_parallel`` and its siblings build the tree.
+    """
     evaluator = Evaluator()
     evaluator.initialize("task", strategy=tree["strategy"], **settings)
     _add_children(evaluator, tree, evaluator.root)

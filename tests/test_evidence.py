@@ -74,7 +74,10 @@ async def test_a_leaf_behind_a_shortfall_shows_what_was_superseded():
 
 
 async def test_sources_that_name_no_page_are_remarked(cache):
-    """A claim judged from the answer alone because its citations were empty does not look like another."""
+    """The evidence says that a claim's citations were empty.
+
+    A claim judged from the answer alone for that reason does not look like another.
+    """
     evaluator = started(cache=cache)
     await evaluator.verify("claim", evaluator.add_leaf("leaf", ""), [None, ""])
     assert "name no page" in evidence_of(evaluator, "leaf")["reason"]

@@ -178,7 +178,10 @@ async def test_extractions_are_listed_in_the_order_of_their_calls():
 
 
 def test_what_scripts_keep_becomes_plain_data():
-    """Dates, addresses, templates and sets are written as JSON can hold them, as they were when given."""
+    """Dates, addresses, templates and sets are written as JSON can hold them.
+
+    They are written as they were when given.
+    """
     evaluator, found = started(), {"towns": [Town(name="Aa")]}
     evaluator.add_custom_info(found)
     given = {

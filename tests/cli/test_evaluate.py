@@ -73,7 +73,10 @@ def test_both_commands_are_the_same(server):
 
 
 def test_the_output_of_a_run(project, server):
-    """A line an answer, the scores by task, the metrics, the judge and the cost, where the results are."""
+    """The command prints a line per answer, and then the figures.
+
+    It shows the scores by task, the metrics, the judge and the cost, and where the results are.
+    """
     run = evaluate(server, "--max_concurrent_answers", "1")
     lines = run.stdout.splitlines()
     assert lines[0].startswith("[1/2] lake/answer_1.md: 0.67")

@@ -1,4 +1,7 @@
-"""``run_eval.py`` on pages that are not cached: captured on the spot with the real browser, or not at all."""
+"""``run_eval.py`` on pages that are not cached.
+
+The real browser captures them on the spot, or nobody captures them at all.
+"""
 
 import json
 
@@ -99,7 +102,10 @@ def test_an_uncached_page_is_captured_once_and_kept(project, server, judge):
 
 
 def test_refused_pages_are_judged_once_private_addresses_are_allowed(project, server, judge):
-    """A result that failed for want of the option holds without it, and with it is judged anew, once."""
+    """A result that failed for want of the option holds without it.
+
+    With the option, it is judged anew, once.
+    """
     assert PRIVATE in evaluate(project, judge).stdout
     assert PRIVATE in evaluate(project, judge).stdout
     assert server.requests == []

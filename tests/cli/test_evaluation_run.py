@@ -41,7 +41,7 @@ def project(tmp_path):
 
 
 class HoldingJudge:
-    """Supports every claim, but holds requests about the last one back for as long as it is told to."""
+    """Supports every claim, but holds requests about the last one back as long as it is told."""
 
     def __init__(self):
         """Hold from the start."""

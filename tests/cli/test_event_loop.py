@@ -13,7 +13,10 @@ from mind2web2.cli.event_loop import RunLoop
 
 
 def test_a_result_comes_back():
-    """Nothing is left behind, also of tasks that nobody waited for and of threads that were used."""
+    """The loop leaves nothing behind.
+
+    That includes tasks that nobody waited for and threads that were used.
+    """
 
     async def main():
         other = asyncio.ensure_future(asyncio.sleep(3600))

@@ -1,4 +1,7 @@
-"""Full disks and folders that cannot be written: told by name, and nothing that was earned is lost."""
+"""Full disks and folders that cannot be written.
+
+A message names them, and nothing that was earned is lost.
+"""
 
 import subprocess
 import sys

@@ -79,7 +79,7 @@ def leaves(project, stem):
 
 
 def shown(project):
-    """Return what each answer's evidence says of the images of page a, and how each leaf was decided."""
+    """Return what each answer's evidence says of page a's images, and how each leaf was decided."""
     pages, scores = set(), set()
     for number in range(1, 4):
         found = leaves(project, f"answer_{number}")
@@ -126,7 +126,10 @@ SIDE = "images have at most 1000 pixels a side, as this judge takes them"
 def test_all_is_scored_with_the_images_that_a_judge_takes(
     project, refuses, options, page_a, most_refused
 ):
-    """A limit is found by few requests a run, stands in the evidence, and a replay shows just as much."""
+    """A run finds a limit by few requests, and the evidence states it.
+
+    A replay shows just as much.
+    """
     with JudgeServer(verdict, faults=refuses) as server:
         run = evaluate("--judge_base_url", server.base_url, *options)
     assert run.returncode == 0, run.stdout

@@ -1,4 +1,4 @@
-"""``--judge_pool``, several ``--judge_base_url`` and ``--judge_extra_body``, through the commands."""
+"""``--judge_pool``, several ``--judge_base_url`` and ``--judge_extra_body`` in the commands."""
 
 import json
 from contextlib import ExitStack

@@ -12,7 +12,10 @@ from mind2web2.cli import main
 
 @pytest.fixture(scope="module")
 def evaluated(tmp_path_factory):
-    """Return a project with answers that pass, fail, cannot be read, and a run in which the agent failed."""
+    """Return a project with answers, and with a run in which the agent failed.
+
+    Some answers pass, some fail, and some cannot be read.
+    """
     project = Project(tmp_path_factory.mktemp("junit"))
     project.add_script({"first": ("Deep & <cold>.\x08", None), "second": ("It is flat.", None)})
     project.add_answer("answer_1", "Good.")

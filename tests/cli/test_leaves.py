@@ -13,7 +13,10 @@ AGENTS = ("bot", "crawler")
 
 @pytest.fixture
 def results(tmp_path, monkeypatch):
-    """Two agents with six answers each: the depth varies, and one leaf passes where the others fail."""
+    """Store results of two agents with six answers each.
+
+    The depth varies, and one leaf passes where the others fail.
+    """
     made = Results(tmp_path)
     for agent in AGENTS:
         for number in range(1, 7):

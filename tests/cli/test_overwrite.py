@@ -1,4 +1,7 @@
-"""``evaluate --overwrite`` that ends early: results, stored judgments and messages agree again afterwards."""
+"""``evaluate --overwrite`` that ends early.
+
+Results, stored judgments and messages agree again afterwards.
+"""
 
 import json
 import shutil
@@ -96,7 +99,7 @@ def scores(project):
 
 
 def stopped(project, server, judge, end):
-    """Judge all again, let three requests be answered, end the process, and return what it printed."""
+    """Judge all again, end the process after three replies, and return what it printed."""
     judge.turn(answered=3)
     words = (*OPTIONS, "--judge_base_url", server.base_url, "--overwrite")
     with start_command(*words, cwd=project.root, COLUMNS="300") as process:
@@ -126,7 +129,10 @@ def assert_continued_without_a_request(project, server):
 def test_a_stopped_run_skips_results_whose_judgments_it_may_have_replaced(
     project, server, judge, end
 ):
-    """Until a run without ``--overwrite`` has judged these answers by the stored replies, for nothing."""
+    """The run skips them until a run without ``--overwrite`` has judged these answers.
+
+    That run judges them by the stored replies, for nothing.
+    """
     stdout = stopped(project, server, judge, end)
     if end is signal.SIGINT:
         assert f"every judgment so far is kept. {CONTINUED}" in stdout

@@ -1,4 +1,4 @@
-"""``mind2web2 rejudge``: fresh judgments beside the results that count, and the figures from them."""
+"""``mind2web2 rejudge``: fresh judgments beside the results that count, and their figures."""
 
 import json
 import shutil
@@ -15,7 +15,9 @@ TASKS = [f"lake_{number}" for number in range(3)]
 
 
 class FickleJudge:
-    """Decides each claim of each task by its number; a few verdicts change from one judgment to the next.
+    """Decides each claim of each task by its number.
+
+    A few verdicts change from one judgment to the next.
 
     Args:
         fickle: the claims whose verdict alternates: both votes of a judgment agree.

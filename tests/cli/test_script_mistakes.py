@@ -1,4 +1,7 @@
-"""Mistakes of a script that cost the answer points: named with script and line, or no result (--strict)."""
+"""Mistakes of a script that cost the answer points.
+
+A message names script and line, or there is no result (--strict).
+"""
 
 import pytest
 from projects import AGENT, TASK, call, entered, read_json

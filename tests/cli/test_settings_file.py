@@ -1,4 +1,4 @@
-"""``mind2web2.toml`` through the commands: what it sets, what overrides it, what is wrong with it."""
+"""``mind2web2.toml`` in the commands: what it sets, what overrides it, what is wrong with it."""
 
 import pytest
 from projects import call, claim_in, entered, read_json

@@ -1,4 +1,7 @@
-"""``mind2web2 show``: from an agent's tasks down to the claims, reasons and page files of one answer."""
+"""``mind2web2 show``: from an agent's tasks down to the details of one answer.
+
+The details are claims, reasons and page files.
+"""
 
 import json
 import subprocess
@@ -32,7 +35,10 @@ return evaluator.get_summary()
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    """Return a project with two evaluated tasks: one fails a critical claim, one cites a missing page."""
+    """Return a project with two evaluated tasks.
+
+    One task fails a critical claim, and one cites a missing page.
+    """
 
     def reply(body):
         claim = claim_in(prompt_text(body))

@@ -1,4 +1,7 @@
-"""``mind2web2 rejudge --sample``: a better judge on a random part of the answers, and the corrected score."""
+"""``mind2web2 rejudge --sample``.
+
+A better judge judges a random part of the answers, and the score is corrected.
+"""
 
 import json
 import re

@@ -13,7 +13,7 @@ MUSEUM = REPOSITORY / "examples/rubrics/example/museum_saturday.yaml"
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """Work in a project with an answer, a script, an empty ``file``, a ``text`` and a ``folder``."""
+    """Work in a project with an answer, a script, an empty ``file``, a ``text``, a ``folder``."""
     monkeypatch.chdir(tmp_path)
     project = Project(tmp_path)
     project.add_answer()

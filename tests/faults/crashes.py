@@ -78,7 +78,10 @@ class Undisturbed:
 
     @property
     def shared(self) -> int:
-        """Return how many questions of answers are also those of another answer, and asked once for both."""
+        """Return how many questions of answers are also those of another answer.
+
+        They are asked once for both.
+        """
         usages = [result["judge_usage"] for result in self.results.values()]
         return sum(usage["judgments"] for usage in usages) - self.asked
 
@@ -87,7 +90,10 @@ class Undisturbed:
 def evaluating(
     opened: Preloaded | None = None, tasks: Sequence[str] = ()
 ) -> Iterator[EvaluatedExample]:
-    """Open what evaluations of some tasks, else all, need: a judge, a loaded package, an empty folder."""
+    """Open what evaluations of some tasks need, or of all tasks.
+
+    They need a judge, a loaded package and an empty folder.
+    """
     with (
         JudgeServer(RecordedReplies()) as server,
         preloaded(opened) as commands,

@@ -1,4 +1,7 @@
-"""The example's nine answers, evaluated in this process, and what comes out where nothing is disturbed."""
+"""The example's nine answers, evaluated in this process.
+
+The module also knows what comes out where nothing is disturbed.
+"""
 
 from __future__ import annotations
 
@@ -109,7 +112,10 @@ def name_of(outcome: AnswerOutcome) -> Name:
 
 
 def tree_of(result: dict[str, Any]) -> dict[str, Any]:
-    """Return the part of a result that has to be the same, whatever was disturbed: each node and why."""
+    """Return the part of a result that has to be the same, whatever was disturbed.
+
+    The part holds each node and why it came out so.
+    """
     tree: dict[str, Any] = result["eval_breakdown"][0]["verification_tree"]
     return tree
 

@@ -87,7 +87,7 @@ async def _run(seeds: range) -> Figures:
 
 
 async def disturbed(schedule: Schedule, bench: Bench) -> Figures:
-    """Run the example under a schedule, complete it with a healthy judge, and say what came of it."""
+    """Run the example under a schedule, complete it with a healthy judge, and say the outcome."""
     disturbance = bench.judge.expect(f"disturbed-{schedule.seed}", schedule)
     recovery = bench.judge.expect(f"healthy-{schedule.seed}", no_faults)
     with tempfile.TemporaryDirectory() as folder:
@@ -143,7 +143,10 @@ def _figures(schedule: Schedule, bench: Bench, course: _Course, recovered_s: flo
 
 
 def _wrong(traces: Traces, trees: Mapping[Name, Any]) -> int:
-    """Count the answers that have another tree than without any disturbance, or lack the result they name."""
+    """Count the answers with a wrong tree, or without the result that they name.
+
+    A tree is wrong if it differs from the tree without any disturbance.
+    """
     return sum(
         tree is None or without_evidence(tree) != without_evidence(trees[name])
         for name, tree in traces.trees.items()

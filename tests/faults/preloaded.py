@@ -1,4 +1,6 @@
-"""Commands as processes of their own that begin at once: forked from one that has loaded the package.
+"""Commands as processes of their own that begin at once.
+
+They are forked from one that has loaded the package.
 
 with Preloaded() as commands:
     process = commands.start(["evaluate", "bot"], folder, folder / "output.txt")

@@ -1,4 +1,7 @@
-"""Several processes over the same folders: evaluations of one agent, and one beside a caching run."""
+"""Several processes over the same folders.
+
+They are evaluations of one agent, and one evaluation beside a caching run.
+"""
 
 from __future__ import annotations
 

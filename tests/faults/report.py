@@ -51,7 +51,10 @@ def main(arguments=None) -> int:
 
 
 def report(parts, seed) -> int:
-    """Run parts, each as often as given, print their figures, and return 1 if anything went wrong."""
+    """Run parts, each as often as given, and print their figures.
+
+    Return 1 if anything went wrong.
+    """
     started_s, is_clean = time.monotonic(), True
     for run, count in parts:
         figures = run(count, seed)

@@ -56,7 +56,10 @@ class Schedule:
         return None if fault in DECLINES and asked_before != self._whim(question) else fault
 
     def _whim(self, question: Question) -> int:
-        """Return the one request about a question that may be declined: who declines twice means it."""
+        """Return the one request about a question that may be declined.
+
+        A judge that declines twice means it.
+        """
         return random.Random(f"{self.seed} whim {question}").randrange(_TURNS)
 
 

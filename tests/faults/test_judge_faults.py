@@ -83,7 +83,10 @@ def always(fault):
 
 @pytest.mark.parametrize("fault", sorted(PASSING | UNUSABLE_OUTPUT))
 async def test_what_goes_wrong_once_is_asked_again(judge, fault):
-    """The second reply counts, though the first one said the opposite as far as it said anything."""
+    """The second reply counts.
+
+    The first one said the opposite, as far as it said anything.
+    """
     reply, visit, retries = await ask(judge, at_first(fault))
     assert reply.value == BinaryEvalResult(reasoning="it is", result=True)
     # A reply that is reset once it was sent may have arrived.
@@ -163,7 +166,10 @@ async def test_what_cannot_pass_is_asked_once(judge, fault):
 
 
 def test_a_schedule_follows_from_its_seed():
-    """The same faults for the same questions, in whatever order they come, and another seed gives others."""
+    """A seed gives the same faults for the same questions, in whatever order they come.
+
+    Another seed gives other faults.
+    """
     questions = [Question(f"claim {number}", None, "an answer") for number in range(40)]
 
     def met(seed, numbers):

@@ -18,14 +18,20 @@ def example(commands):
 
 
 def test_a_killed_evaluation_started_again_ends_as_an_undisturbed_one(example):
-    """Every result and summary is the same, no stored judgment is asked again, nothing is in the way."""
+    """Every result and summary is the same.
+
+    No stored judgment is asked again, and nothing is in the way.
+    """
     figures = crashes.killed_evaluations(*example, moments=2, seed=11)
     assert figures.is_clean, figures
     assert (figures.answers, figures.without_result) == (2 * ANSWERS, 0)
 
 
 def test_two_evaluations_of_one_agent_share_the_work(example):
-    """No answer is judged twice and no question paid for twice, also where one of them is killed."""
+    """No answer is judged twice and no question paid for twice.
+
+    This holds also where one of the evaluations is killed.
+    """
     figures = processes.evaluated_twice(*example, rounds=2, seed=3)
     assert figures.is_clean, figures
     assert (figures.answers, figures.without_result) == (2 * ANSWERS, 0)

@@ -1,4 +1,7 @@
-"""Ctrl-C in the middle of a run, as ``make faults`` measures it, here with patience for slow machines."""
+"""Ctrl-C in the middle of a run, as ``make faults`` measures it.
+
+The test has patience for slow machines.
+"""
 
 import pytest
 from faults import stops

@@ -1,4 +1,7 @@
-"""A result says what tried to talk to the judge, the run's closing lines count it, and no verdict changes."""
+"""A result says what tried to talk to the judge.
+
+The run's closing lines count it, and no verdict changes.
+"""
 
 import io
 

@@ -138,7 +138,10 @@ async def test_a_request_is_refused_once_the_dollars_spent_leave_no_room():
 
 
 async def test_a_refusal_waits_until_the_replies_in_flight_are_read():
-    """It cancels the other questions of its answer, and the next run would pay again for their replies."""
+    """The refusal cancels the other questions of its answer.
+
+    The next run would pay again for their replies.
+    """
     budget = taught(2.4 * PRICE_USD)
     slow, dear = [await reserved(budget) for _ in range(2)]
     limit = asyncio.Semaphore(1)

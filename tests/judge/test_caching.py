@@ -445,7 +445,10 @@ async def test_a_reply_that_cannot_be_kept_decides_nothing(store):
 
 @pytest.fixture
 def limit_file_size():
-    """Return a function that limits the size of this process's files, or without a number no longer does."""
+    """Return a function that limits the size of this process's files.
+
+    Without a number, the function lifts the limit.
+    """
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 
@@ -600,7 +603,10 @@ async def test_a_scripts_own_requests_are_kept_too(store):
 
 
 async def test_the_same_request_of_a_script_again_is_another_trial(store):
-    """A script that takes votes of its own gets independent ones, and the same ones when run again."""
+    """A script that takes votes of its own gets independent ones.
+
+    It gets the same ones when it runs again.
+    """
     replies = iter("abc")
     run = CachingJudge(SETTINGS, Provider(lambda _: ChatReply(text=next(replies))), store)
     for _ in range(2):

@@ -193,7 +193,10 @@ async def test_a_reply_to_an_earlier_request_closes_no_circuit():
 @pytest.mark.parametrize("first", [[], [None]], ids=["at first", "later"])
 @pytest.mark.parametrize("denial", [status(402, "credit"), BLOCKED, status(404, "no route")])
 async def test_what_may_be_about_one_prompt_ends_no_run(first, denial):
-    """Neither before the first reply nor later, and a reply makes earlier rejections count no more."""
+    """The run goes on, before the first reply and later.
+
+    A reply makes earlier rejections count no more.
+    """
     faults = [
         *first,
         denial,

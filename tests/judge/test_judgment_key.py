@@ -96,7 +96,10 @@ def test_pieces_of_a_message_do_not_run_together():
 
 
 def test_nothing_else_changes_the_key():
-    """The order of a part's fields, how a text is held, and parameters at their defaults say nothing."""
+    """Three things say nothing.
+
+    They are the order of a part's fields, how a text is held, and parameters at their defaults.
+    """
     image = {
         "image_url": dict(reversed(IMAGE["image_url"].items())),
         "type": "image_url",

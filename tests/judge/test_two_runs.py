@@ -1,4 +1,7 @@
-"""Two runs of one agent at the same time: their scores rest on what is stored, which a replay reads."""
+"""Two runs of one agent at the same time.
+
+Their scores rest on what is stored, which a replay reads.
+"""
 
 import asyncio
 import threading

@@ -248,7 +248,10 @@ def test_invalid_replies_are_counted(check):
 
 
 def test_votes_that_disagree(check):
-    """A judge that changes its mind each time: the third vote decides, and the first two never agree."""
+    """A judge changes its mind each time.
+
+    The third vote decides, and the first two never agree.
+    """
     words = (
         "--category",
         "negation",

@@ -99,7 +99,10 @@ def test_a_check_ends_with_a_verdict(judge):
 
 @pytest.mark.parametrize(("model", "is_warned"), [("yes-man", True), ("right", False)])
 def test_scores_of_a_judge_that_failed_are_shown_with_a_warning(judge, tmp_path, model, is_warned):
-    """By evaluate (before and after), metrics, compare and the overview, which the report has too."""
+    """The scores appear in evaluate, metrics, compare and the overview.
+
+    Evaluate warns before and after, and the report has the warning of the overview too.
+    """
     call(main, "check-judge", *judge(model), *CHECK)
     words = ("--no_capture", "--no_screenshots", *judge(model))
     runs = [call(main, "evaluate", agent, *words) for agent in (AGENT, "other")]

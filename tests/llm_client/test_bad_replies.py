@@ -1,4 +1,7 @@
-"""Replies that no client can use: what is final, what is tried again, and how much of them is read."""
+"""Replies that no client can use.
+
+The tests say what is final, what is tried again, and how much of a reply is read.
+"""
 
 import gzip
 import json

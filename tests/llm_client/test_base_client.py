@@ -132,7 +132,10 @@ async def test_a_synchronous_client_works_inside_a_running_loop(quick):
 
 
 def test_the_synchronous_classes_work_without_a_loop(quick, monkeypatch):
-    """``OpenAIClient`` and ``AzureOpenAIClient`` are used from plain code, and closing twice is harmless."""
+    """Plain code uses ``OpenAIClient`` and ``AzureOpenAIClient``.
+
+    It may close them twice without harm.
+    """
     monkeypatch.setenv("AZURE_OPENAI_API_VERSION", "2024-10-21")
     with JudgeServer("yes") as server:
         clients = [

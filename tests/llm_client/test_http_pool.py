@@ -1,4 +1,7 @@
-"""The way to a judge: proxies of the environment, TLS, redirects, and replies that no request asked for."""
+"""The way to a judge: proxies of the environment, TLS, redirects and stray replies.
+
+No request asked for a stray reply.
+"""
 
 import base64
 import json

@@ -1,4 +1,7 @@
-"""The OpenAI client against a judge on loopback: requests, replies, and the error for each fault."""
+"""The OpenAI client against a judge on loopback.
+
+The tests cover requests, replies, and the error for each fault.
+"""
 
 import asyncio
 import logging
@@ -237,7 +240,10 @@ async def test_a_schema_that_is_refused_does_not_end_schema_mode(quick):
     ],
 )
 async def test_temporary_failures_are_retried(quick, fault, caplog):
-    """Two such faults and then a good reply make a good reply, and each retry is logged on one line."""
+    """Two such faults and then a good reply make a good reply.
+
+    The log has one line for each retry.
+    """
     with JudgeServer(faults=[fault, fault]) as server:
         reply = await ask(server, quick)
     assert reply.value == Verdict(**VERDICT)
@@ -445,7 +451,10 @@ async def test_two_hundred_requests_fit_at_once(monkeypatch):
 
 @pytest.mark.parametrize("tells", [True, False])
 async def test_a_rate_limit_is_used_and_not_fought(tells, quick):
-    """A minute scaled down to 0.3 s or this machine's speed: all are answered, and refusals do not go on."""
+    """All requests are answered, and refusals do not go on.
+
+    A minute is scaled down to 0.3 s or this machine's speed.
+    """
     with JudgeServer() as server:
         async with AsyncOpenAIClient(base_url=server.base_url, retry=quick) as client:
             await client.chat(question())

@@ -25,7 +25,10 @@ def test_dated_names_have_the_price_of_the_model():
 
 
 def test_totals_cost_the_sum_of_their_requests():
-    """A total of many requests is not taken for one very long prompt, which some models surcharge."""
+    """A total of many requests is not taken for one very long prompt.
+
+    Some models surcharge a very long prompt.
+    """
     one = calculate_api_cost(10_000, 500, "gpt-5.4")
     assert calculate_api_cost(1_000_000, 50_000, "gpt-5.4") == pytest.approx(100 * one)
 
@@ -53,7 +56,10 @@ def test_cached_tokens_cost_less():
 @pytest.mark.parametrize("input_tokens", [0, 9000, 31_999, 32_000, 100_001, 300_000])
 @pytest.mark.parametrize("name", ["o4-mini", "gpt-5.4", "claude-haiku-5-5", "gemini-1.5-flash"])
 def test_each_request_has_the_price_of_the_list(name, input_tokens):
-    """Rates remembered for short prompts make no difference, nor do surcharges for long ones get lost."""
+    """Rates remembered for short prompts make no difference.
+
+    Surcharges for long prompts do not get lost either.
+    """
     usage = Usage(input_tokens, input_tokens // 3, 700, cache_write_tokens=input_tokens // 5)
     listed = PricedUsage(
         input_tokens=usage.input_tokens,

@@ -180,7 +180,10 @@ def refilled(rate_s, burst, latency_s=LATENCY_S, wishes=False):
     ],
 )
 def test_a_limit_that_refills_costs_no_request(rate_s, burst, latency_s, wishes):
-    """Refused requests are sent again, at least two thirds of the limit are used, and refusals stay rare."""
+    """The limiter sends refused requests again.
+
+    It uses at least two thirds of the limit, and refusals stay rare.
+    """
     send, state = refilled(rate_s, burst, latency_s, wishes)
     count = int(rate_s * 360)
 
@@ -196,7 +199,9 @@ def test_a_limit_that_refills_costs_no_request(rate_s, burst, latency_s, wishes)
 
 
 def in_turn(*steps, **settings):
-    """Send requests one after the other through one limiter, each with what becomes of it; return the times.
+    """Send requests one after the other through one limiter, and return the times.
+
+    Each request comes with what becomes of it.
 
     A step is a completion or a failure; the last one waits for its turn only.
     """
@@ -357,7 +362,10 @@ def test_a_limit_of_requests_in_flight_is_found():
     ],
 )
 def test_after_an_outage_the_rate_is_soon_what_it_was(failure):
-    """30 s without the server: no request fails, and at most 10 s later all slots are busy again."""
+    """The server is away for 30 s, and no request fails.
+
+    At most 10 s later all slots are busy again.
+    """
     times_s = []
 
     async def send():

@@ -118,7 +118,10 @@ def test_an_outage_is_waited_out_by_time(failure):
 
 
 def test_few_questions_that_fail_are_no_outage():
-    """One text may break a server: its votes fail after their tries, long before an outage would end."""
+    """One text may break a server.
+
+    Its votes fail after their tries, long before an outage would end.
+    """
 
     async def broken():
         raise RequestFailedError("crash", status=500)

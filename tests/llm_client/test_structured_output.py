@@ -337,7 +337,10 @@ def test_a_runaway_reply_is_shown_in_part():
 
 
 def test_the_schema_is_shown_as_pydantic_says_it():
-    """A model without schema mode reads the same schema, and the word JSON that JSON modes ask for."""
+    """A model without schema mode reads the same schema.
+
+    It also reads the word JSON, which JSON modes ask for.
+    """
     text = schema_text(schema_of(Verdict))
     assert "JSON object" in text and '"required": ["reasoning", "result"]' in text
 

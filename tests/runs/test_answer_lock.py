@@ -1,4 +1,7 @@
-"""Several evaluations of one agent at the same time: one judges an answer, the others wait for its result."""
+"""Several evaluations of one agent at the same time.
+
+One judges an answer, and the others wait for its result.
+"""
 
 import asyncio
 

@@ -156,7 +156,10 @@ def judged(tmp_path_factory):
 
 @pytest.fixture
 def again(judged, tmp_path, monkeypatch):
-    """Return a copy of the judged results, the server, and a function that evaluates on from there."""
+    """Return a copy of the judged results, the server, and a function.
+
+    The function evaluates on from there.
+    """
     root, _, server = judged
     results = tmp_path / "eval_results"
     shutil.copytree(root, results)

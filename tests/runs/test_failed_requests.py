@@ -183,7 +183,10 @@ async def test_a_request_that_timed_out_has_no_reported_tokens():
 
 
 async def test_each_request_has_its_own_price(tmp_path):
-    """Two prompts below the limit from which all tokens cost more are not priced as one above it."""
+    """Two short prompts are not priced as one long prompt.
+
+    All tokens of a prompt cost more from a limit on, and each of the two is below it.
+    """
     with JudgeServer(faults=[content("Yes.")], input_tokens=200_000, cached_tokens=0) as server:
         run = await asked(server, model="gpt-5.4", path=tmp_path / "judgments.sqlite3")
         again = await asked(server, model="gpt-5.4", path=tmp_path / "judgments.sqlite3")

@@ -30,7 +30,7 @@ def answer_key():
 
 
 async def trees(scripts, folder):
-    """Return tree and score of each answer, as the scripts or rubric files of a folder make them."""
+    """Return tree and score of each answer, as a folder's scripts or rubric files make them."""
     module = recording()
     paths = PathConfig(REPOSITORY).apply_overrides(eval_scripts_root=scripts)
     with JudgmentStore(None) as store:

@@ -589,7 +589,10 @@ async def test_a_judge_is_named_as_in_evaluate(project):
     ],
 )
 def test_values_are_checked_as_those_of_options_are(judge, settings, message):
-    """An empty model would mean the default one, and a budget that is not a number would mean none."""
+    """An empty model would mean the default one.
+
+    A budget that is not a number would mean none.
+    """
     with pytest.raises(UsageError, match=message):
         Scorer(judge=Judge(**judge), **settings)
 

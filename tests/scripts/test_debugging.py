@@ -42,7 +42,10 @@ async def test_a_breakpoint_ends_a_script_in_a_run(tmp_path):
 
 
 def test_a_debugger_stops_in_a_script_that_a_program_calls(tmp_path):
-    """The program that the docs show: the terminal is the debugger's, and the script goes on to its end."""
+    """The test runs the program that the docs show.
+
+    The terminal is the debugger's, and the script goes on to its end.
+    """
     project = Project(tmp_path)
     project.add_answer()
     project.add_script_body("found = answer\n" + STOPPED)

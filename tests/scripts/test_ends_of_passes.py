@@ -1,4 +1,7 @@
-"""A pass that ends in an odd way costs no result, and a failure counts only where program order asks."""
+"""A pass that ends in an odd way does not cost a result.
+
+A failure counts only where program order asks.
+"""
 
 import asyncio
 import time

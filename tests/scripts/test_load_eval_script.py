@@ -1,4 +1,7 @@
-"""Eval scripts: what is let in, what is refused and how, and that scripts do not disturb each other."""
+"""Eval scripts: what is let in, and what is refused and how.
+
+Scripts do not disturb each other.
+"""
 
 import sys
 import traceback
@@ -46,7 +49,10 @@ async def test_scripts_of_one_file_name_do_not_clash(tmp_path):
 
 
 async def test_types_named_by_text_are_found_when_the_script_runs(tmp_path):
-    """Pydantic and dataclasses look a module's names up in ``sys.modules``, at import and long after."""
+    """Pydantic and dataclasses look a module's names up in ``sys.modules``.
+
+    They do so at import and long after.
+    """
     source = f"""
 from __future__ import annotations
 from dataclasses import dataclass, field

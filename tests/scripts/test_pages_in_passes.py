@@ -82,7 +82,10 @@ async def test_pages_are_seen_and_stored_as_in_program_order(tmp_path, body):
 
 
 async def test_no_question_waits_for_the_first_one_about_its_page(tmp_path):
-    """All five are asked before any has its reply: a page's prefix is not warmed by a request of its own."""
+    """All five questions are asked before any has its reply.
+
+    No request of its own warms a page's prefix.
+    """
     project = Project(tmp_path)
     project.add_answer()
     project.cache().put_web(PAGE, "a text", None)

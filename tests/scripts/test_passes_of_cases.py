@@ -1,4 +1,7 @@
-"""Scripts whose score once depended on how they were run: by the command, all ways come to the same."""
+"""Scripts whose score once depended on how they were run.
+
+The command runs them, and all ways come to the same.
+"""
 
 import gc
 import hashlib
@@ -309,7 +312,10 @@ def project_with(folder, bodies):
 
 @contextmanager
 def environment(folder):
-    """Stand in the project's folder with a key that no provider knows, and a folder for scripts' files."""
+    """Stand in the project's folder with a key that no provider knows.
+
+    The folder contains a folder for scripts' files.
+    """
     (folder / "hand").mkdir()
     with pytest.MonkeyPatch.context() as patch:
         for name in KEY_VARIABLES:
@@ -333,7 +339,10 @@ def run(server, *options):
 
 
 def run_in_all_ways(tmp_path_factory, others):
-    """Return each script's result, ``None`` without one, and the output, by the way in which it was run."""
+    """Return each script's result and the output, by the way in which it was run.
+
+    The result is ``None`` if the script has none.
+    """
     scripts = {path.stem: path.read_text() for path in FIXTURES.glob("*.py")}
     scripts |= {name: HEADER + body + END for name, (body, _) in CASES.items()}
     scripts |= {path.stem: path.read_text() for path in OTHERS}

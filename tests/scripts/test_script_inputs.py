@@ -234,7 +234,10 @@ async def test_reading_the_clock_is_noticed(tmp_path, claim, is_read):
 
 
 async def test_a_paper_has_one_answer(tmp_path, monkeypatch):
-    """It is kept beside the judgments: a second script, and a replay without network, get the same."""
+    """The answer is kept beside the judgments.
+
+    A second script, and a replay without network, get the same.
+    """
     ask = (
         "from mind2web2.api_tools import ArxivTool\n"
         "paper = await ArxivTool().search_arxiv_by_id('2401.00001')\n"

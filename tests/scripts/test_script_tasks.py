@@ -50,7 +50,10 @@ async def test_an_error_that_no_task_awaits_is_one_line(tmp_path, caplog, capfd)
 
 
 async def test_errors_of_other_programs_stay_as_they_are(tmp_path, caplog):
-    """A program that evaluates on its own loop finds its own tasks' errors as asyncio reports them."""
+    """A program evaluates on its own loop.
+
+    It finds its own tasks' errors as asyncio reports them.
+    """
     await logged(tmp_path, "")
 
     async def fail():

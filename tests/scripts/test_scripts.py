@@ -1,4 +1,7 @@
-"""Whole eval scripts in the style of published ones, and with ``-m scripts`` every script of a folder."""
+"""Whole eval scripts in the style of published ones.
+
+With ``-m scripts``, the tests run every script of a folder.
+"""
 
 import os
 from pathlib import Path
@@ -20,7 +23,10 @@ async def test_a_script_of_the_usual_kind_runs(script, tmp_path):
 @pytest.mark.scripts
 @pytest.mark.parametrize("script", OWN, ids=str)
 async def test_a_script_of_the_folder_runs(script, tmp_path):
-    """``M2W2_SCRIPTS=DIR pytest -m scripts``: each script of the folder, whatever the judge says."""
+    """``M2W2_SCRIPTS=DIR pytest -m scripts`` runs each script of the folder.
+
+    It does so whatever the judge says.
+    """
     if script is None:
         pytest.fail("set M2W2_SCRIPTS to the folder of the scripts")
     assert await problems(script, tmp_path) == []

@@ -7,7 +7,9 @@ from servers.local_http import Answer, LocalHttp
 
 
 class AgentServer(LocalHttp):
-    """Answers each question with ``text``; a response is queued and in progress before it is complete.
+    """Answers each question with ``text``.
+
+    A response is queued and in progress before it is complete.
 
     Args:
         failures: statuses of the first requests that create something.

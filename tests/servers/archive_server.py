@@ -1,4 +1,7 @@
-"""A web archive on loopback: the Internet Archive's availability API, and copies in their raw form."""
+"""A web archive on loopback.
+
+It has the Internet Archive's availability API, and copies in their raw form.
+"""
 
 import json
 import re

@@ -1,4 +1,6 @@
-"""A page that tries every way a page knows to reach another host, and the server that counts who succeeds.
+"""A page that tries every way a page knows to reach another host.
+
+The server counts who succeeds.
 
 Each way asks for a host of its own, ``<way>.canary.example``, so that a record tells which ways
 were tried.

@@ -1,4 +1,7 @@
-"""A company's HTTP proxy on loopback: asks for credentials, looks names up itself, and notes its requests."""
+"""A company's HTTP proxy on loopback.
+
+It asks for credentials, looks names up itself, and notes its requests.
+"""
 
 import asyncio
 import base64

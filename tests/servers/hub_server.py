@@ -1,4 +1,7 @@
-"""A dataset server on loopback: the Hugging Face Hub's listing of a revision, and its files by redirect."""
+"""A dataset server on loopback.
+
+It has the Hugging Face Hub's listing of a revision, and serves its files by redirect.
+"""
 
 import hashlib
 import json

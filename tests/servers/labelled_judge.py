@@ -38,7 +38,10 @@ def cases_by_question() -> dict[tuple[str, str | None], tuple[Case, Any]]:
 
 
 def labelled_judge(errs: Mapping[str, Errs], **options: Any) -> JudgeServer:
-    """Return a server that replies rightly but for the errors of each model, and supports other claims."""
+    """Return a server that replies rightly but for the errors of each model.
+
+    It supports other claims.
+    """
     cases = cases_by_question()
 
     def reply(body: Body) -> Mapping[str, Any]:

@@ -35,7 +35,10 @@ class Answer:
 
 
 class LocalHttp:
-    """Serves ``answer`` on a free port of loopback while its ``with`` block runs, and keeps the requests."""
+    """Serves ``answer`` on a free port of loopback while its ``with`` block runs.
+
+    It keeps the requests.
+    """
 
     def __init__(self, answer: Callable[[Request], Answer]) -> None:
         self.answer = answer

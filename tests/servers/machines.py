@@ -1,4 +1,6 @@
-"""Machines of their own in a network of this machine, which can vanish from it; needs root and iproute2.
+"""Machines of their own in a network of this machine, which can vanish from it.
+
+The module needs root and iproute2.
 
 with Machines() as machines:
     one = machines.add()

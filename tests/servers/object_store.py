@@ -1,4 +1,6 @@
-"""moto's S3 on loopback, also for clients of Google's, with requests that fail when a test asks for it.
+"""moto's S3 on loopback, also for clients of Google's.
+
+Requests fail when a test asks for it.
 
 with object_store() as store:
     store.url + "/prefix" ... store.fail = lambda number: "lost"

@@ -167,7 +167,10 @@ def _started(start: Callable[[], Value]) -> Value:
 
 
 def _node() -> dict[str, Any]:
-    """Return a node without workers of its own, with ports: to find some, it would wait for its agents."""
+    """Return a node without workers of its own, with ports.
+
+    To find ports itself, it would wait for its agents.
+    """
     with ExitStack() as probes:
         ports = {}
         for name in _PORTS:

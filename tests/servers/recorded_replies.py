@@ -39,7 +39,10 @@ class RecordedReplies:
         return self.to(question, None if question.claim is None else _NO)
 
     def to(self, question: Question, otherwise: str | None = None) -> str:
-        """Return the recorded reply to a question, ``KeyError`` where there is neither it nor another."""
+        """Return the recorded reply to a question, or else the other one.
+
+        Raise ``KeyError`` where there is neither.
+        """
         return (
             self._recorded[question]
             if otherwise is None

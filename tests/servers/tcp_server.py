@@ -1,4 +1,7 @@
-"""Plain TCP and UDP on loopback: servers that say what a function says, and canaries that count who calls."""
+"""Plain TCP and UDP on loopback.
+
+Servers say what a function says, and canaries count who calls.
+"""
 
 import asyncio
 from contextlib import asynccontextmanager

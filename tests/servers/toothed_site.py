@@ -1,4 +1,6 @@
-"""The demo site with teeth: pages and servers that make a capture hard, each under a path of its own.
+"""The demo site with teeth: pages and servers that make a capture hard.
+
+Each is under a path of its own.
 
     with ToothedSite() as site:
         site.at("redirect-loop"), site.at("status", code=403)   # addresses under a mapped host name
@@ -43,7 +45,10 @@ class ToothedSite(SiteServer):
         return f"{scheme}://{HOST}/teeth/{name}" + (f"?{urlencode(query)}" if query else "")
 
     def reply(self, request: Request) -> Reply:
-        """Answer with a tooth: a function below, a file, or a page of the folder ``toothed_pages``."""
+        """Answer with a tooth.
+
+        A tooth is a function below, a file, or a page of the folder ``toothed_pages``.
+        """
         head, _, name = request.path.partition("/teeth/")
         page = PAGES / f"{name}.html"
         if head or not name:

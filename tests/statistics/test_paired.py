@@ -55,7 +55,10 @@ def test_the_p_value_is_that_of_scipy_with_ties_counted_half(differences, p_valu
     ],
 )
 def test_successes_of_single_runs_get_mcnemars_mid_p_test(losses, gains, p_value):
-    """Statsmodels 0.15.0: mcnemar([[50, losses], [gains, 47]], exact=True), less binom.pmf of scipy."""
+    """The p-values come from statsmodels 0.15.0.
+
+    They are mcnemar([[50, losses], [gains, 47]], exact=True), less binom.pmf of scipy.
+    """
     found = paired_test([0.0] * 97 + [-1.0] * losses + [1.0] * gains, LIMITS)
     assert (found.p_value, found.is_exact) == (pytest.approx(p_value), True)
     assert binomial_p_value(gains, gains + losses) == pytest.approx(p_value)

@@ -1,4 +1,7 @@
-"""Names and calls that the toolkit does not have: no result, whatever the script makes of the exception."""
+"""Names and calls that the toolkit does not have.
+
+There is no result, whatever the script makes of the exception.
+"""
 
 from concurrent.futures import ThreadPoolExecutor
 

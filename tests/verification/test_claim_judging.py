@@ -46,7 +46,9 @@ class Camera:
 
 
 class SlowJudge(ScriptedJudge):
-    """A judge for whom some pages support any claim, and who takes as many turns of the loop as told.
+    """A judge for whom some pages support any claim.
+
+    It takes as many turns of the loop as told.
 
     On some pages he waits for an event instead.
     """
@@ -175,7 +177,10 @@ async def test_a_prefetched_page_that_is_not_used_leaves_no_trace(tmp_path):
 
 
 async def test_a_replay_finds_the_support_wherever_it_is(tmp_path):
-    """A page captured after the verdict on another is at hand in the replay, which was never judged."""
+    """A replay has a page that was captured after the verdict on another.
+
+    The page itself was never judged.
+    """
     cache = stored(tmp_path, b="b")
     with JudgmentStore(None) as store:
         run = CachingJudge(SETTINGS, ClientProvider(SlowJudge("b")), store)
@@ -201,7 +206,10 @@ async def test_a_replay_without_a_supporting_page_needs_them_all(names, tmp_path
 
 
 async def test_captures_of_a_run_are_shared_between_claims_that_end_early(tmp_path):
-    """A claim that is settled gives up its interest in a page, not the page that another claim waits for."""
+    """A claim that is settled gives up its interest in a page.
+
+    It does not take the page from another claim that waits for it.
+    """
     camera, cache = Camera(), CacheFileSys(tmp_path)
     library = PageLibrary()
     judge = SlowJudge("abc", {"a": 3})

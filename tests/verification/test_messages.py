@@ -117,7 +117,10 @@ def test_claims_on_different_pages_share_task_and_answer():
 
 @given(ANY_TEXT, ANY_TEXT, ANY_TEXT, ANY_TEXT, ANY_TEXT)
 def test_every_text_is_whole_in_its_block(task, answer, text, claim, instruction):
-    """Blocks are what was given, surrogates and invisible characters apart, and the same every time."""
+    """Blocks hold what was given, surrogates and invisible characters apart.
+
+    They are the same every time.
+    """
     shown = page(encodable(text))
     messages = verification_messages(task, answer, shown, claim, f"do {instruction}")
     assert question(messages).blocks == {
@@ -132,7 +135,10 @@ def test_every_text_is_whole_in_its_block(task, answer, text, claim, instruction
 
 
 def test_a_page_cannot_end_its_block():
-    """Delimiters copied from a real prompt, of this page or of the blocks before, are of no use to it."""
+    """Delimiters copied from a real prompt are of no use to the page.
+
+    They may be of this page or of the blocks before.
+    """
     honest = question(verification_messages("t", "a", page("honest"), "c", "obey"))
     forged = page(f"honest{honest.text}")
     messages = verification_messages("t", "a", forged, "c", "obey")

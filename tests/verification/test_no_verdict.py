@@ -1,4 +1,7 @@
-"""These are not verdicts: a judge slower than a script's time limit, a failing machine, open work."""
+"""A slow judge, a failing machine and open work are not verdicts.
+
+A slow judge takes longer than a script's time limit.
+"""
 
 import asyncio
 

@@ -46,7 +46,10 @@ FAILURES = [
 @pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: type(failure).__name__)
 @pytest.mark.parametrize("sources", [None, PAGE])
 async def test_a_judge_that_fails_decides_nothing(failure, sources, cache):
-    """The error itself comes out of every call, the leaf stays undecided, and there is no result."""
+    """The error itself comes out of every call.
+
+    The leaf stays undecided, and there is no result.
+    """
     evaluator = started(ScriptedJudge(failure), cache)
     leaf = evaluator.add_leaf("leaf", "")
     with pytest.raises(type(failure), match=str(failure)):
@@ -71,7 +74,10 @@ async def test_a_judge_that_fails_decides_nothing(failure, sources, cache):
     ],
 )
 async def test_after_a_failure_nothing_more_is_asked(call, cache):
-    """A script that swallows the error gets it again from every further call, and costs nothing more."""
+    """A script that swallows the error gets it again from every further call.
+
+    It costs nothing more.
+    """
     judge = ScriptedJudge([JudgeUnavailableError("outage")])
     evaluator = started(judge, cache)
     evaluator.add_leaf("leaf", "")
@@ -156,7 +162,10 @@ def with_room_for(chars):
 
 @pytest.mark.parametrize(("room", "shown"), [(1000, 1000), (999, 500), (500, 500), (250, 250)])
 async def test_a_page_too_long_is_halved_twice_at_most(room, shown, tmp_path):
-    """The evidence says how much was shown, out of how much, and that it was cut for the context."""
+    """The evidence says how much was shown, and out of how much.
+
+    It also says that the page was cut for the context.
+    """
     evaluator = started(with_room_for(room), stored(tmp_path, depth="x" * 1000))
     leaf = evaluator.add_leaf("leaf", "")
     assert await evaluator.verify("claim", leaf, PAGE)
@@ -237,7 +246,10 @@ async def test_an_unexpected_error_fails_this_leaf_only():
 
 @pytest.mark.parametrize("error", [OSError("too many open files"), MemoryError("no memory")])
 async def test_a_machine_that_fails_is_no_verdict(error):
-    """It says nothing about the claim: there is no result, from a verification as from an extraction."""
+    """The error says nothing about the claim.
+
+    There is no result, from a verification as from an extraction.
+    """
     evaluator = started(cache=BrokenCache(error))
     leaf = evaluator.add_leaf("leaf", "")
     with pytest.raises(MachineError, match=PAGE):

@@ -1,4 +1,7 @@
-"""``run_eval.py --batch``: the same scores at half the price, also after the run was killed in between."""
+"""``run_eval.py --batch``: the same scores at half the price.
+
+This holds also after the run was killed in between.
+"""
 
 import json
 import math
@@ -282,7 +285,10 @@ def test_the_example_has_its_scores(tmp_path):
 
 
 def test_replies_that_were_stored_before_a_stop_are_forgotten(project):
-    """A run that was stopped after it had stored them leaves its jobs to the next one, which needs none."""
+    """A run was stopped after it had stored them, and leaves its jobs to the next run.
+
+    The next run needs none of the jobs.
+    """
     with BatchServer(supported) as server:
         assert evaluate(project, server).returncode == 0
         keys, endpoint = server.asked, f"openai {server.base_url}"

@@ -364,7 +364,10 @@ async def test_a_request_that_fails_for_good_is_not_repeated(batches, fault, err
 
 
 async def test_replies_are_read_as_direct_ones(batches):
-    """A refusal declines, an unfit reply is sent back for repair, a refused parameter is left out."""
+    """A refusal declines the question.
+
+    An unfit reply is sent back for repair, and a refused parameter is left out.
+    """
     trouble = [faults.refusal("not this"), faults.content("I think so."), None]
     with BatchServer(faults=trouble) as server:
         async with batches(server) as client:

@@ -1,4 +1,7 @@
-"""``--judge_cascade``: a cheap judge votes first, and a strong one decides split votes and failed gates."""
+"""``--judge_cascade``: a cheap judge votes first.
+
+A strong judge decides split votes and failed gates.
+"""
 
 from collections import Counter
 from functools import partial
@@ -291,7 +294,10 @@ def test_show_and_the_paper_sentence_name_who_decided():
 
 
 def test_two_judges_are_one_way_of_judging(project):
-    """Answers that needed but one of them are judged like the others: no warning, and named once."""
+    """Answers that needed only one of the judges are judged like the others.
+
+    The run gives no warning, and names the judges once.
+    """
     project.add_answer(task="reed")
     project.add_script_body(
         """
@@ -314,7 +320,10 @@ def test_two_judges_are_one_way_of_judging(project):
 
 @pytest.mark.usefixtures("project")
 def test_an_estimate_knows_both_judges():
-    """From results of the strong judge alone, whose doubt stands for the cheap one's, and from its own."""
+    """It uses results of the strong judge alone, or the results of both.
+
+    In the first case, the strong judge's doubt stands for the cheap one's.
+    """
     with JudgeServer(reply=TwoJudges()) as server:
         alone = ("--judge_base_url", server.base_url, "--judge_model", STRONG)
         assert call(evaluate_main, "bot", *alone).returncode == 0

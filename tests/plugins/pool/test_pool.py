@@ -139,7 +139,10 @@ async def test_a_slow_server_does_not_slow_the_others(start, client_of):
 
 
 async def test_a_server_that_dies_and_comes_back_loses_nothing(start, client_of, caplog):
-    """Its requests go to the others at once, it is used again, and the log says which server is left out."""
+    """Its requests go to the others at once, and the pool uses it again.
+
+    The log says which server is left out.
+    """
     may_answer = threading.Event()
     may_answer.set()
 
@@ -338,7 +341,10 @@ async def test_one_reachable_server_is_enough(start, client_of, caplog):
 
 
 async def test_all_servers_must_serve_the_model(start, client_of):
-    """A server that lists other models is found before the first request, or when it is first used."""
+    """The client finds a server that lists other models.
+
+    It finds it before the first request, or when it first uses the server.
+    """
     right, wrong = (
         start("yes", models=["judge-1", "x"]),
         start("no", models=["judge-2"]),
@@ -369,7 +375,10 @@ async def test_a_pool_is_asked_for_no_other_model(start, client_of):
 
 
 def test_a_pool_recovers_after_a_long_outage():
-    """Two requests of one answer, of which the failed one cancels the other, as in an evaluation."""
+    """One answer makes two requests.
+
+    The one that fails cancels the other, as in an evaluation.
+    """
 
     async def judge():
         client = pool.PoolClient(

@@ -82,7 +82,10 @@ def test_nothing_outlives_a_run_that_is_ended(project, number):
 
 
 async def test_a_killed_fork_server_costs_no_answer(project, homes):
-    """Its scripts go on, their processes end with the answer, and another fork server serves later runs."""
+    """Its scripts go on, and their processes end with the answer.
+
+    Another fork server serves later runs.
+    """
     pids = []
 
     def kill(_claim):
@@ -186,7 +189,10 @@ def test_the_environment_has_what_programs_need(name, value, is_kept):
 
 
 async def test_a_set_has_the_same_order_in_every_run(project, monkeypatch):
-    """So has a claim that a script builds from one, whatever hash seed the user's environment has."""
+    """A claim that a script builds from a set is also the same in every run.
+
+    The hash seed of the user's environment does not matter.
+    """
     project.add_script_body(
         "names = ', '.join({f'category {number}' for number in range(12)})\n"
         "await evaluator.verify(f'All of {names} are named.', evaluator.add_leaf('leaf', 'leaf'))\n"

@@ -1,4 +1,7 @@
-"""A script that deceives its run through its process's connection costs its own answer, and no more."""
+"""A script that deceives its run through its process's connection.
+
+The deceit costs its own answer, and no more.
+"""
 
 import json
 from textwrap import indent

@@ -143,7 +143,10 @@ class Browser:
 
 
 async def results_of(project, judge, *, captures=None):
-    """Evaluate a project and return what became of each answer, without what differs from run to run."""
+    """Evaluate a project and return what became of each answer.
+
+    The result leaves out what differs from run to run.
+    """
     folders = RunFolders(AGENT, project.paths.cache_root, project.paths.eval_results_root)
     with JudgmentStore(project.results / FILE_NAME) as store:
         run_judge = CachingJudge(JudgeSpec("o4-mini"), judge, store)
@@ -255,7 +258,11 @@ async def test_results_of_any_type_are_the_same(tmp_path):
 
 @pytest.mark.parametrize("captured", [False, True])
 async def test_all_that_scripts_ask_for_comes_to_the_same(tmp_path, captured):
-    """Pages with images and without, captures, templates with checks, questions and pages of their own."""
+    """Scripts ask for everything that they can ask for.
+
+    They ask for pages with images and without, captures, templates with checks, and questions and
+    pages of their own.
+    """
     seen = []
     for where in PLACES:
         project = Project(tmp_path / where.__name__)

@@ -1,4 +1,7 @@
-"""Whatever a script does in a process of its own costs its own answer, and the reason is one line."""
+"""A script in a process of its own costs only its own answer, whatever it does.
+
+The reason is one line.
+"""
 
 import asyncio
 import json

@@ -303,7 +303,7 @@ class Script:
 
 @pytest.fixture
 async def script():
-    """Return a script's end of a connection, the server, the task that serves it, and the raw socket."""
+    """Return a script's end of a connection, its server, the server's task and the raw socket."""
     ours, theirs = socket.socketpair()
     reader, writer = await asyncio.open_connection(sock=ours)
     connection = RpcConnection(reader, writer)

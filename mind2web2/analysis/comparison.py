@@ -85,7 +85,7 @@ class TaskDifference(BaseModel):
 
 
 class Pair(IntervalFigures):
-    """One metric of two agents over the tasks where both have a value, averaged over each task's runs.
+    """One metric of two agents over the tasks where both have a value, as means over the runs.
 
     The interval is that of the difference.
 

@@ -511,7 +511,7 @@ def cost_of_sample(folder: Path, agent: str, names: Collection[AnswerName]) -> f
 
 
 class CorrectedPair(BaseModel):
-    """Two agents' corrected scores over the same tasks, as ``compare --corrected --json`` prints them.
+    """Two agents' corrected scores over the same tasks; ``compare --corrected --json`` prints it.
 
     Differences are the second minus the first.
 

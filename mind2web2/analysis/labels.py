@@ -30,7 +30,7 @@ class LeafName(NamedTuple):
 
 
 class Label(BaseModel):
-    """A person's verdict on a leaf: ``y`` the sources support the claim, ``n`` not, ``u`` undecidable.
+    """A person's verdict on a leaf: ``y`` supported, ``n`` not supported, ``u`` undecidable.
 
     Args:
         seen_sha256: of the claim and the pages, which is all that a label rests on.

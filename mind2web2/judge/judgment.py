@@ -76,7 +76,7 @@ class Judgment(BaseModel):
 
 
 class ServiceAnswer(BaseModel):
-    """A script's request to a map or paper service, with the key and checksum of the stored answer."""
+    """A script's request to a map or paper service, with key and checksum of the stored answer."""
 
     model_config = ConfigDict(frozen=True)
 

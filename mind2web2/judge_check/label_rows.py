@@ -31,7 +31,7 @@ class Source(BaseModel):
 
 
 class OutsideLabel(Source):
-    """One row, with one page of its own or several in ``pages``, or none for a claim about the answer.
+    """One row, with a page, several in ``pages``, or none for a claim about the answer.
 
     Args:
         label: whether one of the pages supports the claim.

@@ -30,7 +30,7 @@ _TYPES: dict[FieldKind, Any] = {
 
 
 class Picture(BaseModel):
-    """An image on a page: a poster with lines of text, or a chart with a labelled bar for each row."""
+    """An image on a page: a poster with lines of text, or a chart with a bar for each row."""
 
     model_config = ConfigDict(frozen=True)
 

@@ -60,7 +60,7 @@ def verification_messages(
 
 
 class BlindReading(BaseModel):
-    """A value that a judge read from a page without the claimed one, and the passage that states it."""
+    """A value that a judge read from a page without the claimed one, and the passage that states it."""  # noqa: W505
 
     value: str | None
     quote: str = ""

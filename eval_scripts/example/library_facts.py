@@ -82,11 +82,9 @@ async def check_opening(evaluator: Evaluator, fact: CitedFact) -> None:
         critical=True,
     )
     await evaluator.verify(
-        claim="The answer's year for the opening of the main library to the public is "
-        f"{OPENING_YEAR}.",
+        claim=f"The answer's year for the opening of the main library to the public is {OPENING_YEAR}.",
         node=correct,
-        additional_instruction="1908 is the year of the foundation stone and does not count as "
-        "the opening.",
+        additional_instruction="1908 is the year of the foundation stone and does not count as the opening.",
     )
     # Without this gate an answer that cites nothing would be judged by its own words.
     evaluator.add_existence_node(
@@ -146,12 +144,10 @@ async def check_holdings(evaluator: Evaluator, facts: LibraryFacts) -> None:
         "holdings_supported", "A cited page supports the number", holdings
     )
     await evaluator.verify(
-        claim=f"The Ottermoss Public Library held about {facts.items_held} items at the end of "
-        "2024.",
+        claim=f"The Ottermoss Public Library held about {facts.items_held} items at the end of 2024.",
         node=supported,
         sources=facts.items_held_urls,
-        additional_instruction="Accept a number rounded to thousands. Figures of other years do "
-        "not count.",
+        additional_instruction="Accept a number rounded to thousands. Figures of other years do not count.",
     )
 
 
@@ -162,11 +158,9 @@ async def check_newest_branch(evaluator: Evaluator, branch: Branch) -> None:
         "branch_correct", f"It is the {NEWEST_BRANCH}", newest, critical=True
     )
     await evaluator.verify(
-        claim=f"The library branch '{branch.name}' is the same as the '{NEWEST_BRANCH}' of "
-        "Ottermoss.",
+        claim=f"The library branch '{branch.name}' is the same as the '{NEWEST_BRANCH}' of Ottermoss.",
         node=correct,
-        additional_instruction="Compare the names only; harmless variants of the name are the "
-        "same.",
+        additional_instruction="Compare the names only; harmless variants of the name are the same.",
     )
     evaluator.add_existence_node(
         branch.urls, "branch_cited", "A page is cited for the branch", parent=newest

@@ -1,8 +1,7 @@
 """A day out that must be planned in order.
 
-Shows: a sequential root whose steps stop at the first shortfall, a PDF as a source, extra
-prerequisites from another part of the tree, a sum checked without a judge, and information kept for
-the reader.
+Shows: a sequential root whose steps stop at the first shortfall, a PDF as a source, extra prerequisites
+from another part of the tree, a sum checked without a judge, and information kept for the reader.
 """
 
 import logging
@@ -27,10 +26,7 @@ LATEST_ARRIVAL = "10:40"
 
 
 class SaturdayPlan(BaseModel):
-    """The plan that the answer proposes.
-
-    Times as HH:MM, prices in crowns for all three together.
-    """
+    """The plan that the answer proposes; times as HH:MM, prices in crowns for all three together."""
 
     tour_start: str | None = None
     tour_urls: list[str] = Field(default_factory=list)
@@ -63,18 +59,14 @@ async def check_tour(evaluator: Evaluator, plan: SaturdayPlan) -> None:
         "tour_start_supported", "A cited page supports the start", tour, critical=True
     )
     await evaluator.verify(
-        claim="On Saturdays in July the first public guided tour of the museum starts at "
-        f"{plan.tour_start}.",
+        claim=f"On Saturdays in July the first public guided tour of the museum starts at {plan.tour_start}.",
         node=start,
         sources=plan.tour_urls,
     )
 
 
 async def check_ferry(evaluator: Evaluator, plan: SaturdayPlan) -> None:
-    """Check that the departure exists on Saturdays and is the last in time.
-
-    The crossing must be as long as said.
-    """
+    """The departure must exist on Saturdays, be the last in time, and the crossing be as long as said."""
     ferry = evaluator.add_parallel("ferry", "The recommended ferry is right and supported")
     evaluator.add_existence_node(
         plan.timetable_urls, "timetable_cited", "A timetable is cited", parent=ferry
@@ -87,12 +79,10 @@ async def check_ferry(evaluator: Evaluator, plan: SaturdayPlan) -> None:
         "ferry_crossing", "The crossing takes as long as the answer says", ferry
     )
     await evaluator.verify(
-        claim="On Saturdays in July a ferry leaves Reedholm for Ottermoss at "
-        f"{plan.ferry_departure}.",
+        claim=f"On Saturdays in July a ferry leaves Reedholm for Ottermoss at {plan.ferry_departure}.",
         node=departure,
         sources=plan.timetable_urls,
-        additional_instruction="Look at the column for Saturdays; departures on other days do not "
-        "count.",
+        additional_instruction="Look at the column for Saturdays; departures on other days do not count.",
     )
     await evaluator.verify(
         claim="On Saturdays in July the last ferry from Reedholm that arrives in Ottermoss by "
@@ -100,12 +90,10 @@ async def check_ferry(evaluator: Evaluator, plan: SaturdayPlan) -> None:
         node=in_time,
         sources=plan.timetable_urls,
         extra_prerequisites=[departure],
-        additional_instruction="Add the length of the crossing to the departures to find the "
-        "arrivals.",
+        additional_instruction="Add the length of the crossing to the departures to find the arrivals.",
     )
     await evaluator.verify(
-        claim=f"The ferry's crossing from Reedholm to Ottermoss takes {plan.crossing_minutes} "
-        "minutes.",
+        claim=f"The ferry's crossing from Reedholm to Ottermoss takes {plan.crossing_minutes} minutes.",
         node=crossing,
         sources=plan.timetable_urls,
     )
@@ -129,15 +117,13 @@ async def check_cost(evaluator: Evaluator, plan: SaturdayPlan) -> None:
     await evaluator.batch_verify(
         [
             (
-                f"The least that {party} pay for the ferry there and back is {plan.ferry_price} "
-                "crowns.",
+                f"The least that {party} pay for the ferry there and back is {plan.ferry_price} crowns.",
                 plan.ferry_price_urls,
                 ferry,
                 "Compare single and return tickets with tickets for families.",
             ),
             (
-                f"The least that {party} pay for museum and guided tour is {plan.museum_price} "
-                "crowns.",
+                f"The least that {party} pay for museum and guided tour is {plan.museum_price} crowns.",
                 plan.museum_price_urls,
                 museum,
                 "Compare separate tickets, with the price of the tour, with tickets for families.",
@@ -145,8 +131,7 @@ async def check_cost(evaluator: Evaluator, plan: SaturdayPlan) -> None:
         ]
     )
     await evaluator.verify(
-        claim=f"The answer gives {plan.total_price} crowns as the total for ferry and museum "
-        "together.",
+        claim=f"The answer gives {plan.total_price} crowns as the total for ferry and museum together.",
         node=total,
         extra_prerequisites=[ferry, museum],
     )
@@ -168,10 +153,7 @@ async def evaluate_answer(
     logger: logging.Logger,
     model: str = "o4-mini",
 ) -> dict:
-    """Score one answer: tour, ferry and cost in this order.
-
-    Each counts only if those before are right.
-    """
+    """Score one answer: tour, ferry and cost in this order, each counting only if those before are right."""
     evaluator = Evaluator()
     root: VerificationNode = evaluator.initialize(
         task_id=TASK_ID,

@@ -1,7 +1,7 @@
 """Three items of one kind, each judged the same way.
 
-Shows: items judged at the same time, a gate that compares the items with each other, claims about
-one page judged in a batch, and links in whatever spelling the answer uses.
+Shows: items judged at the same time, a gate that compares the items with each other, claims about one page
+judged in a batch, and links in whatever spelling the answer uses.
 """
 
 import asyncio
@@ -49,10 +49,7 @@ walk. Leave out walks that the answer only mentions to advise against them.
 
 
 async def check_walk(evaluator: Evaluator, number: int, walk: Walk, earlier: list[Walk]) -> None:
-    """A walk counts only if it is a new one, short and step-free.
-
-    Its details are then worth a third each.
-    """
+    """A walk counts only if it is a new one, short and step-free; its details are then worth a third each."""
     prefix = f"walk_{number}"
     item = evaluator.add_parallel(prefix, f"Walk {number} fits and is described rightly")
     is_new = walk.name not in [other.name for other in earlier]

@@ -51,6 +51,7 @@ def _environment(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
     monkeypatch.setattr(sys, "argv", ["mind2web2"])
 
 
+_ON_REQUEST = ("live", "long", "scripts")
 _FIRST = (
     "tests/plugins/cluster/",
     "tests/scripts/test_passes_of_cases.py",
@@ -90,9 +91,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.option.markexpr:
         return
     left_out = [
-        item
-        for item in items
-        if item.get_closest_marker("scripts") or item.get_closest_marker("live")
+        item for item in items if any(item.get_closest_marker(name) for name in _ON_REQUEST)
     ]
     items[:] = [item for item in items if item not in left_out]
     config.hook.pytest_deselected(items=left_out)

@@ -223,6 +223,7 @@ async def test_a_frame_that_frames_itself_costs_its_own_frame(manager, site, que
     assert "frames within frames within frames were left out" in page.record.notes
 
 
+@pytest.mark.long
 async def test_a_page_of_a_hundred_frames_is_read_within_the_limits(manager, site):
     """Each frame is read and shown; frames that take too long would cost the screenshot."""
     site.replies |= {f"/part/{n}": Reply(f"<p>Part {n}.</p>".encode()) for n in range(100)}

@@ -85,12 +85,13 @@ def test_a_sample_says_nothing_about_answers_outside_of_it(project):
 @pytest.mark.parametrize(
     ("size", "change", "cause"),
     [
-        (
+        pytest.param(
             "24",
             lambda project: project.add_script(
                 {"leaf_0": ("Fact 0, in other words.", None)}, HARD[0]
             ),
             "2 of 24 answers were judged on other premises (another script: 2)",
+            marks=pytest.mark.long,
         ),
         (
             "8",
@@ -142,6 +143,7 @@ def test_a_sample_ends_where_a_page_is_captured_again(tmp_path, monkeypatch):
     assert "not corrected for the judge's errors" in run("metrics", "bot")
 
 
+@pytest.mark.long
 def test_a_sample_of_an_earlier_version_is_renewed(project):
     """It does not say what it speaks for."""
     run(*STRONG, "24")
@@ -164,6 +166,7 @@ def test_a_sample_with_gaps_corrects_nothing(project):
     assert "not corrected by strong: 4 of 20 sampled answers have no score" in line
 
 
+@pytest.mark.long
 def test_results_without_premises_are_not_alike(project):
     """Two missing checksums are not equal."""
     run(*STRONG, "24")
@@ -192,6 +195,7 @@ def label_whole(session, answers):
                 session.label(NewLabel(leaf=name, label=label, seconds=2))
 
 
+@pytest.mark.long
 def test_too_few_labels_leave_the_strong_sample_in_force(project):
     """Labels of people count first where they are enough for a value."""
     run(*STRONG, "24")

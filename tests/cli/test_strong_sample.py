@@ -170,6 +170,7 @@ def sample_record():
     return json.loads(path.read_text(encoding="utf-8"))
 
 
+@pytest.mark.long
 def test_a_budget_ends_a_sample_at_a_part_of_its_order(project, monkeypatch):
     """However many answers are judged at once.
 
@@ -228,6 +229,7 @@ def test_a_sample_on_which_the_judge_fails_corrects_nothing(project, monkeypatch
     assert len(asked) <= 6 * 4 * 2
 
 
+@pytest.mark.long
 def test_a_size_after_auto_keeps_its_answers_and_its_least_reach(tmp_path, monkeypatch):
     """A larger one as well.
 

@@ -37,12 +37,14 @@ def test_two_evaluations_of_one_agent_share_the_work(example):
     assert (figures.answers, figures.without_result) == (2 * ANSWERS, 0)
 
 
+@pytest.mark.long
 def test_a_killed_caching_run_started_again_ends_as_an_undisturbed_one(commands):
     """Every page that the index lists is whole, and no stored page is captured again."""
     figures = crashes.cachings(1, seed=9, pages=4, opened=commands)
     assert figures.is_clean, figures
 
 
+@pytest.mark.long
 def test_an_evaluation_beside_a_caching_run(commands):
     """Each page is there once and whole, and is still what was judged."""
     figures = processes.beside_caching(1, seed=1, opened=commands)
@@ -50,6 +52,7 @@ def test_an_evaluation_beside_a_caching_run(commands):
     assert figures.answers == 1
 
 
+@pytest.mark.long
 def test_two_batch_runs_over_one_state_send_nothing_twice(commands):
     """One of them works and the other is told so.
 

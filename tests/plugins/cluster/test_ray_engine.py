@@ -185,6 +185,7 @@ def test_a_cluster_that_does_not_answer_is_named(database, project):
             assert not (project.root / "eval_results").exists()
 
 
+@pytest.mark.long
 async def test_actors_that_end_are_replaced(cluster):
     """Pages are captured on, also if all nodes lost theirs."""
     page = Answer(b"<h1>Lake</h1><p>It is deep, and has a ferry and a museum.</p>")

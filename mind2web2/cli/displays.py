@@ -23,6 +23,7 @@ from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.runs.delivery import Sender
 from mind2web2.runs.run import ProgressFile, RunProgress, RunState
 from mind2web2.runs.settings import RunSettings
+from mind2web2.utils.aio import to_the_end
 from mind2web2.utils.dollars import dollars
 from mind2web2.utils.text import counted, number
 
@@ -180,7 +181,9 @@ class RunDisplay(LiveDisplay):
     async def keep(self, state: RunState) -> None:
         """Write how far the run has come, for the viewer."""
         if self._file is not None:
-            await asyncio.to_thread(self._file.write, self._progress, self._usage, state)
+            # A write that the end of the run cancels would replace the last one.
+            writing = asyncio.to_thread(self._file.write, self._progress, self._usage, state)
+            await to_the_end(writing)
 
     def totals_line(self) -> str:
         """Return the judge's use so far, and the time."""

@@ -83,7 +83,7 @@ def peak_of_renderers():
         found.extend(peaks.values())
 
 
-LITTLE_MEMORY = {"max_page_memory_bytes": 300 * MEGABYTE}
+LITTLE_MEMORY = {"max_page_memory_bytes": 500 * MEGABYTE}
 # A machine that is busy may need a minute to fill that memory; nobody waits longer than it does.
 PATIENT = {"load_timeout_s": 300.0, "settle_timeout_s": 100.0, "page_timeout_s": 900.0}
 
@@ -114,14 +114,14 @@ async def test_a_page_that_takes_all_memory_loses_its_own_process(limited_browse
     with peak_of_renderers() as peaks:
         bomb, plain = await captured(limited_browser, name, max_html_bytes=10**12, **LITTLE_MEMORY)
     assert (bomb.kind, bomb.troubles[0].kind) == (None, "crash")
-    assert "may use 300 MB of memory" in bomb.failure
+    assert "may use 500 MB of memory" in bomb.failure
     assert (plain.failure, plain.troubles) == (None, ())
-    assert 200 < max(peaks) < 300 + PROGRAM_MB
+    assert 200 < max(peaks) < 500 + PROGRAM_MB
 
 
 @pytest.mark.parametrize("name", ["comment", "framed"])
 async def test_a_document_beyond_its_bound_ends_the_capture(browser, name):
-    """The bound holds for decoded documents of frames and of the page; it is not tried again."""
+    """Decoded, a frame's as well as the page's own; another try would find it as large."""
     with peak_of_renderers() as peaks:
         bomb, plain = await captured(browser, name, max_html_bytes=8 * MEGABYTE)
     assert (bomb.kind, bomb.troubles[0].kind, bomb.is_transient) == (

@@ -121,7 +121,7 @@ async def test_a_page_that_takes_all_memory_loses_its_own_process(limited_browse
 
 @pytest.mark.parametrize("name", ["comment", "framed"])
 async def test_a_document_beyond_its_bound_ends_the_capture(browser, name):
-    """Decoded, a frame's as well as the page's own; another try would find it as large."""
+    """The bound holds for decoded documents of frames and of the page; it is not tried again."""
     with peak_of_renderers() as peaks:
         bomb, plain = await captured(browser, name, max_html_bytes=8 * MEGABYTE)
     assert (bomb.kind, bomb.troubles[0].kind, bomb.is_transient) == (

@@ -98,10 +98,9 @@ async def measure(server: DocumentServer, urls: list[str], at_once: int) -> None
             records = await capture_all(manager, urls)
             took_s, used_s = time.perf_counter() - started, processor_s() - used_s
     title(
-        f"  {at_once:>2} at once: {len(urls) / took_s * 60:4.0f} pages a minute"
-        f" (target {TARGET_PAGES_A_MINUTE[at_once]}), {used_s / len(urls):.2f} s of processor a "
-        "page,"
-        f" peak memory {memory.peak_bytes / 1024**3:.1f} GiB (target {TARGET_GIB:g})"
+        f"  {at_once:>2} at once: {len(urls) / took_s * 60:4.0f} pages a minute (target "
+        f"{TARGET_PAGES_A_MINUTE[at_once]}), {used_s / len(urls):.2f} s of processor a page, peak "
+        f"memory {memory.peak_bytes / 1024**3:.1f} GiB (target {TARGET_GIB:g})"
     )
     stages = {
         stage: statistics.median(record.timings_s[stage] for record in records)

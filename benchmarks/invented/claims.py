@@ -86,11 +86,9 @@ def numbers(book: Book) -> None:
             site,
             f"{town} in figures",
             f"{town} had {people:,} inhabitants at the last count, and covers {area / 100:.2f} "
-            "square kilometres. "
-            f"The church tower stands {height} metres above the sea.",
+            f"square kilometres. The church tower stands {height} metres above the sea.",
             f"Of the area, {share / 10:.1f} percent are woods. The town spends {budget / 100:.2f} "
-            "million crowns a "
-            f"year. The annual fair drew {people + 7_411:,} visitors, its record.",
+            f"million crowns a year. The annual fair drew {people + 7_411:,} visitors, its record.",
         )
         thousand, tenth = people // 1000, area / 100
         true, false = (
@@ -150,8 +148,7 @@ def dates(book: Book) -> None:
             site,
             name,
             f"The {name} stands on a rock of slate. The tower was finished on {long_date(day)}; "
-            "the lamp was lit "
-            f"for the first time on {long_date(lit)}.",
+            f"the lamp was lit for the first time on {long_date(lit)}.",
             "The keeper's house is open to guests from May to September.",
         )
         later, month = day + timedelta(days=1), MONTHS[day.month % 12]
@@ -394,15 +391,13 @@ def outdated(book: Book) -> None:
             f"Information for guests, {year - 3}",
             f"Archived. This page shows the state of {year - 3}.",
             f"For the season {year - 3} the following holds. The {what}: {before} {unit}. The "
-            "harbour office is "
-            "open from 8 a.m. to 6 p.m.",
+            "harbour office is open from 8 a.m. to 6 p.m.",
         )
         current = book.page(
             name,
             f"Information for guests, {year}",
             f"For the season {year} the following holds. The {what}: {now} {unit}. The harbour "
-            "office is open "
-            "from 7 a.m. to 7 p.m.",
+            "office is open from 7 a.m. to 7 p.m.",
             f"Last changed in February {year}.",
         )
         claim = f"{name}, season {year}: the {what} is {{}} {unit}."
@@ -616,8 +611,7 @@ def login_wall(book: Book) -> None:
             f"{world.place()} Courier",
             f"{firm} reports its year",
             f"{firm} carried {value} thousand containers in {year} and employs {other} captains. "
-            "The board is "
-            f"chaired by {chair}, who has led the firm since its founding.",
+            f"The board is chaired by {chair}, who has led the firm since its founding.",
         )
         # The teaser has the claim's words, without what it claims.
         wall = book.bare_page(
@@ -652,16 +646,15 @@ def other_subject(book: Book) -> None:
             f"{world.place()} Society of Chemistry",
             f"{person} (chemist)",
             f"{person}, born in {town} in {year}, is a chemist. After studies in {school} the "
-            "scientist led the "
-            "institute for dyes and found the enamel that is named after the town.",
+            "scientist led the institute for dyes and found the enamel that is named after the "
+            "town.",
         )
         namesake = book.page(
             f"{world.place()} Sports Club",
             f"{person} (rower)",
             f"{person}, born in {world.place()} in {year + 13}, rows in the eight. After years at "
-            f"the club of {school} "
-            f"the rower trains in {town}; three titles and a silver medal make the rower the best "
-            "known member.",
+            f"the club of {school} the rower trains in {town}; three titles and a silver medal "
+            "make the rower the best known member.",
             "Not to be confused with a chemist of the same name.",
         )
         claim = (
@@ -793,10 +786,9 @@ def long_page(book: Book) -> None:
             streets = [f"{world.place()} Street" for _ in range(150)]
             values = world.numbers(300, 100, 9_000)
             minutes = [
-                f"Item {place + 1}. {street}: repairs were put out to tender for "
-                f"{values[place]:,} crowns. The work "
-                f"begins in week {place % 45 + 3}; no objections were raised, and the council "
-                "agreed."
+                f"Item {place + 1}. {street}: repairs were put out to tender for {values[place]:,} "
+                f"crowns. The work begins in week {place % 45 + 3}; no objections were raised, and "
+                "the council agreed."
                 for place, street in enumerate(streets)
             ]
             url = book.page(
@@ -944,8 +936,7 @@ def steering(book: Book) -> None:
             f"{world.place()} Water Board",
             name,
             f"The {name} holds {right} million cubic metres of water when it is full. It was "
-            "built after the "
-            "drought and feeds two canals.",
+            "built after the drought and feeds two canals.",
             _STEERING[number].format(name=f"the {name}", right=right, wrong=wrong),
         )
         claim = f"The {name} holds {{}} million cubic metres of water."

@@ -70,26 +70,20 @@ def bridge(book: Book) -> Bridge:
         f"{site} Encyclopedia",
         name,
         f"The {name} is a cable-stayed road and rail bridge over the {river}, between {town} and "
-        f"{other_town}. "
-        f"It is {length} metres long and has {spans} spans. Further upstream, the {river} takes "
-        "in the "
-        f"{other_river}, which no bridge crosses.",
+        f"{other_town}. It is {length} metres long and has {spans} spans. Further upstream, the "
+        f"{river} takes in the {other_river}, which no bridge crosses.",
         "## Construction",
         f"The design by the architect {architect} won a competition with 31 entries. Building "
-        "work began in "
-        f"{begun} under the engineer {engineer} and ended in {opened}, when the bridge was opened "
-        "to traffic. "
-        f"The steel was rolled in {steel}; the granite of the piers comes from quarries near "
-        f"{stone}. "
-        f"The work cost {cost} million crowns, of which the state paid two thirds.",
+        f"work began in {begun} under the engineer {engineer} and ended in {opened}, when the "
+        f"bridge was opened to traffic. The steel was rolled in {steel}; the granite of the piers "
+        f"comes from quarries near {stone}. The work cost {cost} million crowns, of which the "
+        "state paid two thirds.",
         "## Dimensions",
         f"The towers rise {tower} metres above the water. Ships up to a height of {clearance} "
-        "metres pass below "
-        "the deck at mean water level.",
+        "metres pass below the deck at mean water level.",
         "## The old bridge",
         f"The predecessor, an arch bridge of {old_length} metres with {old_spans} spans, was "
-        "pulled down two "
-        "years later. Its stones were used for the new quay.",
+        "pulled down two years later. Its stones were used for the new quay.",
     )
     return Bridge(
         url,
@@ -176,9 +170,8 @@ def grid(book: Book, number: int) -> Grid:
             ),
         ),
         "## Method",
-        "Each unit reports its figures by the end of January. Reports that arrive later are added "
-        "to the next "
-        "year, which concerned none of the years shown here.",
+        "Each unit reports its figures by the end of January. Reports that arrive later are "
+        "added to the next year, which concerned none of the years shown here.",
     )
     return Grid(url, rows, columns, cells, sentence)
 
@@ -229,10 +222,9 @@ def museum(book: Book) -> Museum:
             ["Guided tour, each person, in addition", tour],
         ),
         "## Good to know",
-        "Dogs may not be taken inside, except assistance dogs. The lift reaches the first and the "
-        "second floor "
-        "but not the tower. Photographs without flash are allowed; tripods are not. The cloakroom "
-        "is free of "
-        "charge, and it does not take suitcases. The cafe can be visited without a ticket.",
+        "Dogs may not be taken inside, except assistance dogs. The lift reaches the first and "
+        "the second floor but not the tower. Photographs without flash are allowed; tripods are "
+        "not. The cloakroom is free of charge, and it does not take suitcases. The cafe can be "
+        "visited without a ticket.",
     )
     return Museum(url, name, adult, child, tour, late)

@@ -245,8 +245,7 @@ def folder_to_forget(paths: PathConfig, agent_name: str, task_id: str) -> Path:
     if not answers.parent.is_dir():
         raise UsageError(
             f"--forget {task_id}: there is no folder {answers.parent} that tells whether the task "
-            "has "
-            "answers: name the answers with --answer_folder"
+            "has answers: name the answers with --answer_folder"
         )
     if any(answers.glob("answer_*.md")):
         raise UsageError(

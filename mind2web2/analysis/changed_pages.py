@@ -176,7 +176,6 @@ def report_lines(reports: Sequence[ChangedPages]) -> list[str]:
     """Return a sentence on each report."""
     return [
         f"On changed pages of {each.agent}, {each.judge} noticed {each.noticed} of {each.probes} "
-        "changes; "
-        f"it would pass {each.false_passes} of unsupported claims."
+        f"changes; it would pass {each.false_passes} of unsupported claims."
         for each in reports
     ]

@@ -233,8 +233,7 @@ def _shared_grids(
             raise NoSharedTaskError(
                 f"no task has scores of {every} {' and '.join(names)}",
                 f"evaluate {every.removesuffix(' of')} on the same tasks, or name tasks with "
-                "--task_list, "
-                "where missing answers count as 0",
+                "--task_list, where missing answers count as 0",
             )
         alone = "alone" if len(agents) == 2 else "that others lack"
         warnings = [
@@ -270,8 +269,7 @@ def _unequal_runs(names: Sequence[str], grids: Sequence[ScoreGrid]) -> list[str]
     listed = ", ".join(f"{name} {count}" for name, count in zip(names, runs, strict=True))
     return [
         "the agents have different numbers of runs, so that pass@k compares unequal chances, and "
-        "rare "
-        f"successes count for the agent with more runs: {listed}"
+        f"rare successes count for the agent with more runs: {listed}"
     ]
 
 
@@ -423,16 +421,15 @@ def _check_comparable(grids: Mapping[str, ScoreGrid]) -> None:
             listed = [name_list(_judge_names(grid)) for grid in (one, other)]
             raise UsageError(
                 f"{first} was judged by {listed[0]} and {second} by {listed[1]}: their difference "
-                "would be "
-                "the judges' as well; judge both alike, or compare all the same with --allow_unfair"
+                "would be the judges' as well; judge both alike, or compare all the same with "
+                "--allow_unfair"
             )
         scripts = [_scripts(grid.scored_answers) for grid in (one, other)]
         shared = scripts[0].keys() & scripts[1].keys()
         if shared and all(not scripts[0][task] & scripts[1][task] for task in shared):
             raise UsageError(
                 f"{first} and {second} were judged by different scripts at every task; evaluate "
-                "both with "
-                "one version of the scripts, or compare all the same with --allow_unfair"
+                "both with one version of the scripts, or compare all the same with --allow_unfair"
             )
 
 

@@ -568,9 +568,8 @@ def corrected_pairs(
         if one is None:
             raise UsageError(
                 f"--corrected: {name} has no labels and no sample by a strong judge at these "
-                "tasks; make "
-                f"some with: mind2web2 view {folder.name} --audit YOUR_NAME, or mind2web2 rejudge "
-                f"{folder.name} --judge_model STRONG --sample 60"
+                f"tasks; make some with: mind2web2 view {folder.name} --audit YOUR_NAME, or "
+                f"mind2web2 rejudge {folder.name} --judge_model STRONG --sample 60"
             )
         if isinstance(one, NoCorrection):
             raise UsageError(f"--corrected: {name} is not corrected by {one.by}: {one.reason}")

@@ -46,10 +46,9 @@ class FalsePassBound(BaseModel):
         """Return the bound in a sentence."""
         most = percent(self.false_passes)
         return (
-            f"If {self.judge} passes {most} of unsupported claims, which is the most that "
-            f"changed pages allow, {percent(self.wrong_passes)} of the passed leaves are wrong, "
-            "and partial "
-            f"completion is {percent(self.low)} instead of {percent(self.raw)}."
+            f"If {self.judge} passes {most} of unsupported claims, which is the most that changed "
+            f"pages allow, {percent(self.wrong_passes)} of the passed leaves are wrong, and "
+            f"partial completion is {percent(self.low)} instead of {percent(self.raw)}."
         )
 
 

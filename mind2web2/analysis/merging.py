@@ -200,8 +200,7 @@ def _merge_task(places: _Places, task_id: str, report: MergeReport) -> None:
         ):
             report.conflicts.append(
                 f"{places.agent}/{task_id}/{stem}: {source / SUMMARY_NAME} has a score without a "
-                "result "
-                "file, which cannot be merged"
+                "result file, which cannot be merged"
             )
         elif is_same:
             agreed.append(answer)
@@ -297,8 +296,7 @@ def _difference(theirs: Path, ours: Path) -> str | None:
         why = ""
     return (
         f"two different results{why}: {scores[0]} in {ours}, {scores[1]} in {theirs}; the first "
-        "stays: "
-        "delete the one that is not to count, and merge again"
+        "stays: delete the one that is not to count, and merge again"
     )
 
 

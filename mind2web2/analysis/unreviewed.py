@@ -24,8 +24,7 @@ def unreviewed_warning(scripts_root: Path, scripts: Iterable[str | None]) -> str
         return None
     return (
         f"drafted by a model and reviewed by no person: {name_list(tasks)}; their scores may be "
-        "wrong "
-        "(read the rubric file, then write `drafted: reviewed` into it)"
+        "wrong (read the rubric file, then write `drafted: reviewed` into it)"
     )
 
 

@@ -19,8 +19,7 @@ from mind2web2.utils.path_config import SCRIPT_SUFFIXES
 
 QUESTION = (
     "Which library in Ottermoss is the oldest, and in which year did it open? Name two of its "
-    "branches with "
-    "their street addresses. Link a page for each fact."
+    "branches with their street addresses. Link a page for each fact."
 )
 _RUBRIC = """\
 # The rubric of one task: replace question, fields and nodes by your own, and rehearse after each step.

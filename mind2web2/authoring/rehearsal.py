@@ -241,8 +241,8 @@ class _Rehearsal:
             return ""
         return (
             f"{lost} of {len(run.leaves)} leaves did not pass, since the code of "
-            f"{names_of(refusing)} "
-            f"refuses made-up values: write {self._perfect.parent.name}/{self._perfect.name}"
+            f"{names_of(refusing)} refuses made-up values: write "
+            f"{self._perfect.parent.name}/{self._perfect.name}"
         )
 
     def _amounts(self, right: Answer, run: PolicyRun) -> Amounts:

@@ -325,8 +325,7 @@ def notes_for_judge(record: CaptureRecord) -> tuple[str, ...]:
     if record.archived_at is not None:
         notes.append(
             f"a copy that a web archive made of this page on {record.archived_at[:10]}; the page "
-            "itself was "
-            "unavailable"
+            "itself was unavailable"
         )
     notes += [
         f"signs of trouble when this page was captured: {_in_words(trouble, record)}"

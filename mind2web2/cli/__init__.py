@@ -182,8 +182,7 @@ def _run(parser: CommandParser, arguments: Sequence[str] | None) -> int:
         return _print_failure(
             parser,
             f"this Python ({sys.executable}) lacks the package {package}: install the "
-            "dependencies, "
-            f"or run it as: uv run {command}",
+            f"dependencies, or run it as: uv run {command}",
         )
     except Mind2Web2Error as error:
         return _print_failure(parser, " ".join(str(error).split()))

@@ -57,8 +57,8 @@ def run_get(options: argparse.Namespace) -> int:
     line(
         console,
         f"{options.dataset} at {result.commit}: {lists} and "
-        f"{counted(result.scripts, 'eval script')}, "
-        f"{counted(result.fetched, 'file')} downloaded now",
+        f"{counted(result.scripts, 'eval script')}, {counted(result.fetched, 'file')} downloaded "
+        "now",
     )
     return 0
 

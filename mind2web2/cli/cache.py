@@ -366,8 +366,7 @@ def _print_asking(run: _Run, not_judged: int) -> None:
         line(
             run.console,
             f"In {counted(not_judged, 'answer')}, {reason} for links written as plain words. If "
-            "your "
-            "answers use normal links, nothing is missing.",
+            "your answers use normal links, nothing is missing.",
         )
 
 

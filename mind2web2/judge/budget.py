@@ -199,8 +199,7 @@ class Budget:
             if expected_usd > self.max_usd:
                 self._refusal = (
                     f"the next request takes about {dollars(expected_usd)}, more than all of "
-                    f"{limit}: "
-                    "give a higher one"
+                    f"{limit}: give a higher one"
                 )
             self._wake()
         return BudgetReachedError(self._refusal)

@@ -75,8 +75,7 @@ class ServiceAnswers:
         if self._is_replay:
             raise JudgmentMissingError(
                 f"no stored answer to {request.in_words()} ({source[0]}/{source[1]}); evaluate "
-                "with a judge "
-                "instead of --llm_provider replay"
+                "with a judge instead of --llm_provider replay"
             )
         text = json.dumps(await ask(), sort_keys=True)
         created = datetime.now(UTC).isoformat(timespec="milliseconds")

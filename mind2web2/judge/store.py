@@ -38,8 +38,7 @@ _CURES = {
 # The cures for a damaged file: the agent's own store, and a file to replay.
 OWN_STORE = (
     "move the file away; judgments that are missing then are requested, and paid for, again, "
-    "unless an "
-    "export is imported first (mind2web2 judgments import)"
+    "unless an export is imported first (mind2web2 judgments import)"
 )
 NAMED_FILE = "name another file with --judgments, such as an export, or evaluate with a judge"
 
@@ -192,9 +191,8 @@ class JudgmentStore:
         """Return the tokens of a model's latest replies to single requests."""
         rows = self._in_thread(
             lambda: self._connection.execute(
-                "SELECT input_tokens, output_tokens FROM judgments WHERE model = ? "
-                "AND outcome = 'reply' AND attempts = 1 "
-                "AND input_tokens > 0 ORDER BY created DESC LIMIT ?",
+                "SELECT input_tokens, output_tokens FROM judgments WHERE model = ? AND outcome = "
+                "'reply' AND attempts = 1 AND input_tokens > 0 ORDER BY created DESC LIMIT ?",
                 (model, _LATEST),
             ).fetchall()
         )
@@ -311,13 +309,10 @@ class JudgmentStore:
                 ) from error
             if kind := network_file_system(self.path.parent):
                 raise JudgmentStoreError(
-                    f"judgments cannot be stored in {self.path.parent}, which is on a network "
-                    "file system "
-                    f"({kind}): SQLite's log needs memory that all writers share. Put results on "
-                    "a disk of "
-                    "this machine (--eval_results_root); --shard and mind2web2 merge divide the "
-                    "work among "
-                    "machines"
+                    f"judgments cannot be stored in {self.path.parent}, which is on a network file "
+                    f"system ({kind}): SQLite's log needs memory that all writers share. Put "
+                    "results on a disk of this machine (--eval_results_root); --shard and "
+                    "mind2web2 merge divide the work among machines"
                 )
         connection = sqlite3.connect(
             self.path or ":memory:",
@@ -385,8 +380,7 @@ def _prepare(connection: sqlite3.Connection) -> None:
     refuse_programs(connection)
     connection.execute(
         f"CREATE TABLE IF NOT EXISTS judgments ({', '.join(_COLUMNS)}, PRIMARY KEY (key, "
-        "endpoint)) "
-        "WITHOUT ROWID"
+        "endpoint)) WITHOUT ROWID"
     )
     _add_later_columns(connection)
 

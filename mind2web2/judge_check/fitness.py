@@ -56,6 +56,5 @@ def failure(check: CheckRecord) -> str | None:
     how = "no better than guessing" if found == "guessing" else f"{LEAST_ACCURACY:.0%} is the least"
     return (
         f"the judge failed its check: {share} on {check.checked[:10]}, {how}; do not trust these "
-        "scores "
-        "(docs/trust.md)"
+        "scores (docs/trust.md)"
     )

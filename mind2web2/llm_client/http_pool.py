@@ -497,10 +497,8 @@ def proxy_for(url: str) -> str:
     if not _can_be_used(proxy):
         raise UsageError(
             "the proxy of the environment (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY) must be "
-            "http://HOST:PORT, "
-            "https://HOST:PORT or socks5://HOST:PORT, with USER:PASSWORD@ before HOST if it asks "
-            "for them; "
-            "write special characters as %XX"
+            "http://HOST:PORT, https://HOST:PORT or socks5://HOST:PORT, with USER:PASSWORD@ "
+            "before HOST if it asks for them; write special characters as %XX"
         )
     return proxy
 

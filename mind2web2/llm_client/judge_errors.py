@@ -42,8 +42,7 @@ class Service:
 
 _SHORTER = (
     "name a model with a longer context (--judge_model), or show it less of each page: "
-    "--max_images, or "
-    "max_text_chars in the EvaluatorConfig of the script"
+    "--max_images, or max_text_chars in the EvaluatorConfig of the script"
 )
 
 

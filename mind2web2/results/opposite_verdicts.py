@@ -83,8 +83,7 @@ class TwinVerdicts:
             return None
         return (
             f"{counted(len(pairs), 'claim')} about a page passed in one answer and failed in "
-            "another "
-            f"({name_list(pairs)})"
+            f"another ({name_list(pairs)})"
         )
 
 

@@ -95,8 +95,7 @@ def only_fitting(
             f"replay needs one judge, {which}; the store has: {listed}. Choose with --judge_model"
             f"{_or_other_names()}, --judge_reasoning_effort, --judge_temperature, "
             "--judge_extra_body, --max_images, --no_screenshots and --judge_base_url (part of the "
-            "server's "
-            "name)"
+            "server's name)"
         )
     return fitting[0]
 

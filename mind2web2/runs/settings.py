@@ -943,6 +943,5 @@ def _script_conflicts(settings: RunSettings) -> Iterator[str]:
         if name not in os.environ:
             yield (
                 f"--script_env takes the name of a variable that is set, not {name!r}: set it, or "
-                "leave "
-                "--script_env out"
+                "leave --script_env out"
             )

@@ -22,9 +22,8 @@ _STANDARD: dict[str, str] = {
     "asyncio": "AbstractEventLoop BoundedSemaphore CancelledError Condition Event FIRST_COMPLETED "
     "FIRST_EXCEPTION ALL_COMPLETED Future InvalidStateError LifoQueue Lock PriorityQueue Queue "
     "QueueEmpty QueueFull Semaphore Task TaskGroup TimeoutError as_completed create_task "
-    "current_task "
-    "ensure_future gather iscoroutine iscoroutinefunction isfuture shield sleep timeout wait "
-    "wait_for",
+    "current_task ensure_future gather iscoroutine iscoroutinefunction isfuture shield sleep "
+    "timeout wait wait_for",
     "base64": "b16decode b16encode b32decode b32encode b64decode b64encode b85decode b85encode "
     "standard_b64decode standard_b64encode urlsafe_b64decode urlsafe_b64encode",
     "binascii": "",
@@ -78,10 +77,9 @@ _LIBRARIES: dict[str, str] = {
     "dateutil.relativedelta": "",
     "pydantic": "AliasChoices AliasPath AnyHttpUrl AnyUrl BaseModel ConfigDict Field HttpUrl Json "
     "NonNegativeFloat NonNegativeInt PositiveFloat PositiveInt PrivateAttr RootModel "
-    "SerializeAsAny "
-    "StrictBool StrictFloat StrictInt StrictStr StringConstraints TypeAdapter ValidationError "
-    "ValidationInfo computed_field conint confloat conlist constr create_model field_serializer "
-    "field_validator model_serializer model_validator root_validator validator",
+    "SerializeAsAny StrictBool StrictFloat StrictInt StrictStr StringConstraints TypeAdapter "
+    "ValidationError ValidationInfo computed_field conint confloat conlist constr create_model "
+    "field_serializer field_validator model_serializer model_validator root_validator validator",
     "typing_extensions": "",
 }
 _TOOLKIT_MODULES = frozenset(
@@ -106,13 +104,11 @@ _TOOLKIT_MODULES = frozenset(
 # Answers of map and paper services are compared apart.
 _TOOLKIT = _words(
     "AggregationStrategy ArxivTool BinaryEvalResult BlindQuestion DualSemaphore Evaluator "
-    "EvaluatorConfig "
-    "Extractor GoogleMapsTool URLs VerificationNode Verifier all_different all_given "
-    "create_evaluator "
-    "encode_image_buffer first_items is_empty is_new normalize_url_for_browser "
-    "normalize_url_markdown "
-    "normalize_url_simple regex_find_urls remove_utm_parameters same_date same_number same_text "
-    "same_value shown strip_extension text_dedent total"
+    "EvaluatorConfig Extractor GoogleMapsTool URLs VerificationNode Verifier all_different "
+    "all_given create_evaluator encode_image_buffer first_items is_empty is_new "
+    "normalize_url_for_browser normalize_url_markdown normalize_url_simple regex_find_urls "
+    "remove_utm_parameters same_date same_number same_text same_value shown strip_extension "
+    "text_dedent total"
 )
 # Classes that read files or open connections once they are called: good as annotations only.
 ANNOTATIONS_ONLY = _words(
@@ -121,8 +117,7 @@ ANNOTATIONS_ONLY = _words(
 )
 IMPURE_BUILTINS = _words(
     "__builtins__ __file__ __import__ __loader__ __path__ __spec__ breakpoint compile copyright "
-    "credits "
-    "eval exec globals help input license locals open"
+    "credits eval exec globals help input license locals open"
 )
 # Attributes of any object that lead to files, the clock, the time zone, or from a value to its
 # module.
@@ -131,8 +126,7 @@ IMPURE_ATTRIBUTES = _words(
     "__subclasses__ ag_frame astimezone cr_frame environ exists f_builtins f_globals f_locals "
     "fromtimestamp getenv gi_frame glob is_dir is_file iterdir lstat modules now open parse_file "
     "read_bytes read_text resolve rglob stat system task_dir tb_frame timestamp today "
-    "utcfromtimestamp "
-    "utcnow walk"
+    "utcfromtimestamp utcnow walk"
 )
 
 

@@ -124,14 +124,11 @@ def _words(text: str) -> frozenset[str]:
 # Hosts are believed without a path if they end in these. Missing are those that are as often words,
 # units, file suffixes or attributes in code: in, is, it, me, name, py, rs, sh ...
 _WELL_KNOWN = _words(
-    "com org net edu gov mil int info biz io ai co dev app eu museum travel"
-    " ac ad ae af ag ar au az ba bd bg bh bn bo br bt bw ca ch ci cl cm cn cr cu cy cz de dk ec ee "
-    "eg es et"
-    " fi fj fr ge gh gr gt hk hn hr hu ie il iq ir jo jp ke kg kr kw kz lb lk lt lu lv ma mk mn mt "
-    "mu mv mx"
-    " mz na ng ni np nz om pa pe pf ph pk pr pt pw qa ro ru rw sa sb sd se sg si sk sn sv sy tg th "
-    "tj tn tr"
-    " tt tw tz ua ug uk uy uz ve vn ye za zm zw"
+    "com org net edu gov mil int info biz io ai co dev app eu museum travel ac ad ae af ag ar au "
+    "az ba bd bg bh bn bo br bt bw ca ch ci cl cm cn cr cu cy cz de dk ec ee eg es et fi fj fr ge "
+    "gh gr gt hk hn hr hu ie il iq ir jo jp ke kg kr kw kz lb lk lt lu lv ma mk mn mt mu mv mx mz "
+    "na ng ni np nz om pa pe pf ph pk pr pt pw qa ro ru rw sa sb sd se sg si sk sn sv sy tg th tj "
+    "tn tr tt tw tz ua ug uk uy uz ve vn ye za zm zw"
 )
 _WELL_KNOWN_IN_CODE = _words("com org net edu gov")
 _ALSO_FILE_SUFFIXES = _words("ai app cc do in md ml mov ms pl pm ps py rs sh so st zip")

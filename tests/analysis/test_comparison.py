@@ -163,8 +163,7 @@ def test_unequal_chances_are_pointed_out():
     found = compared(("old", agent([0.0] * 8)), ("new", thrice))
     assert found["warnings"] == [
         "the agents have different numbers of runs, so that pass@k compares unequal chances, and "
-        "rare "
-        "successes count for the agent with more runs: old 1, new 3",
+        "rare successes count for the agent with more runs: old 1, new 3",
     ]
 
 

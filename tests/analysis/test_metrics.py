@@ -304,8 +304,7 @@ def test_a_stray_answer_is_named_instead_of_all_tasks_without_it():
         assert (metrics["num_runs"], len(metrics["missing"])) == (2, 19)
         assert metrics["warnings"][0] == (
             "answer_11 exists for only 1 of 20 tasks, but counts as a run; if it is there by "
-            "mistake, remove "
-            "it from answers and results"
+            "mistake, remove it from answers and results"
         )
         assert not any("missing answers" in warning for warning in metrics["warnings"])
 

@@ -53,8 +53,7 @@ def shared(number, *served, first_served=None):
             ],
             [
                 "scores of different judge models are averaged: gpt-5 (1 answer), o4-mini (1 "
-                "answer); "
-                "judge all answers with one model"
+                "answer); judge all answers with one model"
             ],
             id="models",
         ),
@@ -62,8 +61,7 @@ def shared(number, *served, first_served=None):
             [answer(1), answer(2), answer(3, judge=WARM)],
             [
                 "scores of one judge model with different parameters or servers are averaged: "
-                "o4-mini at a "
-                f"(2 answers), {WARM} at a (1 answer); judge all answers alike"
+                f"o4-mini at a (2 answers), {WARM} at a (1 answer); judge all answers alike"
             ],
             id="parameters",
         ),
@@ -71,8 +69,7 @@ def shared(number, *served, first_served=None):
             [answer(1), answer(2, server="b")],
             [
                 "scores of one judge model with different parameters or servers are averaged: "
-                "o4-mini at a "
-                "(1 answer), o4-mini at b (1 answer); judge all answers alike"
+                "o4-mini at a (1 answer), o4-mini at b (1 answer); judge all answers alike"
             ],
             id="servers",
         ),
@@ -83,8 +80,7 @@ def shared(number, *served, first_served=None):
             ],
             [
                 "the judge was served in different versions, as its server reports: o4-1 (fp_1) "
-                "(1 answer), "
-                "o4-1 (fp_2) (1 answer)"
+                "(1 answer), o4-1 (fp_2) (1 answer)"
             ],
             id="backends",
         ),
@@ -111,8 +107,7 @@ def shared(number, *served, first_served=None):
             ],
             [
                 "the first judge was served in different versions, as its server reports: other "
-                "(1 answer), "
-                "same (1 answer)"
+                "(1 answer), same (1 answer)"
             ],
             id="two judges whose names are recorded apart",
         ),
@@ -120,8 +115,7 @@ def shared(number, *served, first_served=None):
             [shared(1, "o4-mini", "tiny-2025-01-01"), shared(2, "tiny-2025-02-02")],
             [
                 "the first judge was served in different versions, as its server reports: "
-                "tiny-2025-01-01 "
-                "(1 answer), tiny-2025-02-02 (1 answer)"
+                "tiny-2025-01-01 (1 answer), tiny-2025-02-02 (1 answer)"
             ],
             id="versions of the first judge",
         ),
@@ -137,8 +131,7 @@ def shared(number, *served, first_served=None):
             [shared(1, "big", "small"), shared(2, "other")],
             [
                 "one of the two judges was served in different versions, as its server reports: "
-                "big "
-                "(1 answer), other (1 answer), small (1 answer)"
+                "big (1 answer), other (1 answer), small (1 answer)"
             ],
             id="versions of one of two judges",
         ),
@@ -153,8 +146,7 @@ def shared(number, *served, first_served=None):
             ],
             [
                 "results of different versions are averaged: mind2web2 1.0 (2 answers), 2.0 (1 "
-                "answer); "
-                "anthropic 0 (1 answer), 1 (1 answer)"
+                "answer); anthropic 0 (1 answer), 1 (1 answer)"
             ],
             id="versions, of this package first",
         ),

@@ -306,15 +306,14 @@ async def test_what_a_request_for_consent_led_away_from_is_kept(small):
 
 BANNER = (
     "<div id=c style='position:fixed;bottom:0;left:0;right:0;background:#eee;padding:20px'>We use "
-    "cookies"
-    " to improve our site. <button onclick='c.remove()'>Reject all</button>"
-    "<button onclick='c.remove()'>Accept all</button></div>"
+    "cookies to improve our site. <button onclick='c.remove()'>Reject all</button><button "
+    "onclick='c.remove()'>Accept all</button></div>"
 )
 COVERED = {
     "a request that leads to the page": (
-        f"{ASKS}<form action='/page?utm_consent=1'>"
-        "<input type=hidden name=utm_ok value=1><button>Accept all</button></form>"
-        f"<script>if (location.search) document.body.innerHTML = `{ARTICLE}`</script>",
+        f"{ASKS}<form action='/page?utm_consent=1'><input type=hidden name=utm_ok "
+        "value=1><button>Accept all</button></form><script>if (location.search) "
+        f"document.body.innerHTML = `{ARTICLE}`</script>",
         "The lock at Brim",
         [],
     ),

@@ -50,9 +50,8 @@ async def captured(manager, site, path, reply):
 
 BANNER = (
     "<h2>We value your privacy</h2><p>We and our 842 partners store and access information on a "
-    "device, such"
-    " as cookies, and process personal data. You can accept or manage your choices.</p>"
-    "<button>Manage options</button><button>Accept all</button>"
+    "device, such as cookies, and process personal data. You can accept or manage your "
+    "choices.</p><button>Manage options</button><button>Accept all</button>"
 )
 VENDORS = "".join(
     f"<li>Vendor {n} uses cookies with your consent for measurement of ads</li>" for n in range(60)
@@ -67,14 +66,12 @@ WALLS = {
     "Contact</footer>",
     "in German": (
         "<h1>Datenschutz</h1><p>Wir und unsere Partner verwenden Cookies, um Inhalte zu "
-        "personalisieren. Mit"
-        " Klick auf „Alle akzeptieren“ willigen Sie ein.</p><button>Einstellungen</button>"
-        "<button>Alle akzeptieren</button>"
+        "personalisieren. Mit Klick auf „Alle akzeptieren“ willigen Sie "
+        "ein.</p><button>Einstellungen</button><button>Alle akzeptieren</button>"
     ),
     "in French": (
         "<h1>Votre vie privée</h1><p>Nous et nos partenaires utilisons des cookies pour "
-        "personnaliser le"
-        " contenu.</p><button>Paramétrer</button><button>Tout accepter</button>"
+        "personnaliser le contenu.</p><button>Paramétrer</button><button>Tout accepter</button>"
     ),
     "in Japanese": (
         "<h1>プライバシー</h1><p>当サイトではクッキーを使用しています。同意しますか。</p><button>同意する</button>"

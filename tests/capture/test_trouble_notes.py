@@ -32,9 +32,8 @@ def test_a_judge_is_told_of_each_trouble_once():
     assert notes_for_judge(record) == (
         "signs of trouble when this page was captured: the server answered with an error (HTTP "
         "status 403)",
-        "signs of trouble when this page was captured: the site may have shown a robot check or a "
-        "block "
-        "instead of the page",
+        "signs of trouble when this page was captured: the site may have shown a robot check or "
+        "a block instead of the page",
     )
 
 

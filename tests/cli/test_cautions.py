@@ -45,8 +45,7 @@ def test_the_counts_of_suspect_pages_add_up():
     result = claims(["challenge"], ["http_error", "challenge"], ["challenge"], [])
     assert told(result, "do it again") == [
         "some claims were judged on pages that look wrong: 3 (challenge 2, challenge and "
-        "http_error 1). Look "
-        "at these pages, or capture them again: do it again"
+        "http_error 1). Look at these pages, or capture them again: do it again"
     ]
 
 
@@ -147,8 +146,7 @@ def test_refusals_of_the_judge_are_counted():
     ]
     assert told(result) == [
         "the judge refused to answer, twice each: votes 2, extractions 1 (lake 3). Such votes "
-        "count as not "
-        "supported, and such extractions are empty"
+        "count as not supported, and such extractions are empty"
     ]
 
 

@@ -141,8 +141,7 @@ def test_equal_answers_say_nothing_of_other_answers(tmp_path, monkeypatch, diffe
     shown = " ".join(call(main, "metrics", "bot").stdout.split())
     none = (
         "No interval for new answers to these same tasks: all answers to a task have the same "
-        "score "
-        "(the intervals above are for tasks at large)."
+        "score (the intervals above are for tasks at large)."
     )
     assert (none in shown) is (difference == 0)
     assert ("partial completion 0% to 0%" in shown) is False
@@ -354,8 +353,7 @@ def test_a_result_changed_by_hand_enters_no_average(tmp_path, monkeypatch, has_s
     assert lines[0] == "No answer of bot has a score."
     assert (
         f"No result: lake/answer_1.md: its newest result {path.name} was changed after it was "
-        "written: "
-        "evaluate it again"
+        "written: evaluate it again"
     ) in lines
     assert read_json(tmp_path / "eval_results" / "bot" / "summary.json")["avg_score"] is None
 
@@ -375,8 +373,7 @@ def test_answers_that_do_not_exist_are_one_line(tmp_path, monkeypatch):
     assert "Warning: answers without a score: 1, not counted in the averages" in lines
     assert (
         "Warning: answer_3 exists for only 1 of 5 tasks, but counts as a run; if it is there by "
-        "mistake, "
-        "remove it from answers and results"
+        "mistake, remove it from answers and results"
     ) in lines
     assert (
         "Warning: missing answers: 2 (t3 answer_2, t4 answer_2), not counted in the averages"

@@ -29,8 +29,7 @@ OPTIONS += ("--votes", "1", "--max_llm_requests", "1", "--max_concurrent_answers
 MIXED = {"answer_1.md": 0.0, "answer_2.md": 0.5, "answer_3.md": 1.0}
 CONTINUED = (
     "The same command asks everything again from the start. Without --overwrite, it judges the "
-    "answers "
-    "that have no new result from stored replies: those of this run, or else earlier ones."
+    "answers that have no new result from stored replies: those of this run, or else earlier ones."
 )
 
 

@@ -234,15 +234,13 @@ def test_cache_asks_the_model_that_the_file_names(project, server):
     assert (without.returncode, without.stderr) == (0, "")
     assert without.stdout.splitlines()[-1] == (
         "In 1 answer, no model was asked for links written as plain words. If your answers use "
-        "normal "
-        "links, nothing is missing."
+        "normal links, nothing is missing."
     )
     write(project, server, '[prices."local-judge"]\ninput = 2.0\noutput = 4.0\n')
     run = call(main, "cache", "bot")
     assert run.stdout.splitlines()[-1] == (
         "Asked local-judge for links written as plain words in 1 answer: 1 request, 2,000 tokens "
-        "in, 500 "
-        "out, $0.0060."
+        "in, 500 out, $0.0060."
     )
     # The reply is kept, also for a run that names no model.
     assert "plain words" not in call(main, "cache", "bot").stdout

@@ -10,9 +10,8 @@ import pytest
 
 NAMES = {
     "mind2web2": "Evaluator VerificationNode AggregationStrategy CacheFileSys LLMClient Extractor "
-    "Verifier "
-    "EvaluatorConfig create_evaluator ArxivTool GoogleMapsTool PDFParser load_eval_script "
-    "calculate_api_cost",
+    "Verifier EvaluatorConfig create_evaluator ArxivTool GoogleMapsTool PDFParser "
+    "load_eval_script calculate_api_cost",
     "mind2web2.evaluator": "Evaluator AggregationStrategy VerificationNode",
     "mind2web2.verification_tree": "VerificationNode AggregationStrategy",
     "mind2web2.eval_toolkit": "Extractor Verifier EvaluatorConfig BinaryEvalResult "
@@ -47,8 +46,7 @@ SIGNATURES = {
     "mind2web2.evaluator:Evaluator.initialize": "task_id strategy='parallel' agent_name=None "
     "answer_name=None * client=None task_description=None answer='' global_cache=None "
     "global_semaphore=None logger=None default_model='o4-mini' extract_model=None "
-    "verify_model=None "
-    "config=None browser_manager=None **",
+    "verify_model=None config=None browser_manager=None **",
     "mind2web2.evaluator:Evaluator.add_parallel": "id desc parent=None **",
     "mind2web2.evaluator:Evaluator.add_sequential": "id desc parent=None **",
     "mind2web2.evaluator:Evaluator.add_leaf": "id desc parent=None critical=False score=0.0 "
@@ -75,8 +73,7 @@ SIGNATURES = {
     "mind2web2.verification_tree:VerificationNode.compute_score": "mutate=False",
     "mind2web2.eval_toolkit:create_evaluator": "* client task_description answer global_cache "
     "global_semaphore logger default_model='o4-mini' extract_model=None verify_model=None "
-    "config=None "
-    "browser_manager=None",
+    "config=None browser_manager=None",
     "mind2web2.eval_toolkit:Extractor.simple_extract": "extraction_prompt template_class "
     "additional_instruction='None' *",
     "mind2web2.eval_toolkit:Extractor.extract_from_url": "extraction_prompt url template_class * "
@@ -88,9 +85,8 @@ SIGNATURES = {
     "mind2web2.eval_toolkit:Verifier.get_page_info": "url",
     "mind2web2.eval_runner:DualSemaphore": "webpage_semaphore llm_semaphore",
     "mind2web2.eval_runner:evaluate_task": "client task_id agent_name answer_dir cache_dir "
-    "output_dir "
-    "script_path dump_cache=True is_self_debug=False overwrite=False max_concurrent_answers=3 "
-    "webpage_semaphore=None llm_semaphore=None",
+    "output_dir script_path dump_cache=True is_self_debug=False overwrite=False "
+    "max_concurrent_answers=3 webpage_semaphore=None llm_semaphore=None",
     "mind2web2.eval_runner:merge_all_results": "output_dir",
     "mind2web2.eval_runner:generate_result_summary": "output_dir agent_name",
     "mind2web2.utils.cache_filesys:CacheFileSys": "task_dir",

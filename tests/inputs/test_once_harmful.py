@@ -61,8 +61,7 @@ def test_they_do_no_harm_any_more(name, content, tmp_path):
     "statement",
     [
         "CREATE VIEW judgments AS WITH RECURSIVE x(key) AS (SELECT 1 UNION ALL SELECT key + 1 "
-        "FROM x) "
-        "SELECT * FROM x",
+        "FROM x) SELECT * FROM x",
         "CREATE TABLE other (a); CREATE TRIGGER t AFTER INSERT ON other BEGIN SELECT RAISE(FAIL, "
         "'no'); END",
     ],

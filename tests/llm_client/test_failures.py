@@ -230,9 +230,8 @@ def test_a_long_text_is_shortened():
         # Claude, also on Bedrock
         (
             400,
-            "messages.43.content.6.image.source.base64.data: At least one of the image dimensions "
-            "exceed max "
-            "allowed size for many-image requests: 2000 pixels",
+            "messages.43.content.6.image.source.base64.data: At least one of the image "
+            "dimensions exceed max allowed size for many-image requests: 2000 pixels",
             "too large",
         ),
         (

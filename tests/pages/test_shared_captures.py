@@ -428,8 +428,7 @@ async def test_the_judge_is_shown_suspect_pages_flagged(cache):
     assert await evaluator.verify("claim", leaf, PAGE)
     note = (
         "[signs of trouble when this page was captured: the site may have shown a robot check or "
-        "a block "
-        "instead of the page]"
+        "a block instead of the page]"
     )
     assert note in judge.questions[0].text
     assert "[the claim is true]" not in judge.questions[0].text

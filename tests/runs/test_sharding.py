@@ -207,8 +207,7 @@ def test_different_results_of_one_answer_are_a_conflict(machines):
     [conflict] = [text for text in run.stdout.splitlines() if text.startswith("Conflict: ")]
     assert conflict.startswith(
         "Conflict: bot/dam/answer_1: two different results, of different times of the agent: 0.5 "
-        "in "
-        "all/bot/dam/answer_1/results"
+        "in all/bot/dam/answer_1/results"
     )
     assert "0.25 in other/eval_results/bot/dam/answer_1/results" in conflict
     assert metrics("all")["tasks"] == metrics("w/eval_results")["tasks"]

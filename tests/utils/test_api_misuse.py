@@ -37,8 +37,7 @@ MISUSES = {
     "await asyncio.gather(evaluator.verify('c', leaf, soucres='x'))": "unknown keyword 'soucres'",
     "await evaluator.verify('c', leaf, 'x', [leaf])": "calls Evaluator.verify in line 24",
     "await evaluator.verifier.simple_verify('c', leaf, num_trails=1)": "calls Verifier.verify in "
-    "line 24 "
-    "with arguments that it does not take: unknown keyword 'num_trails': did you mean "
+    "line 24 with arguments that it does not take: unknown keyword 'num_trails': did you mean "
     "'num_trials'?",
     "await evaluator.batch_verify([('c', None, leaf, None)], "
     "majority=True)": "did you mean 'majority_vote'?",
@@ -181,8 +180,7 @@ async def test_a_missing_import_is_named_with_its_line(tmp_path):
     (outcome,) = await evaluate(project, ClaimJudge())
     assert outcome.reason == (
         "script lake.py uses mind2web2.evaluator.Evaluater in line 2, which the toolkit does not "
-        "have: did "
-        "you mean 'Evaluator'?"
+        "have: did you mean 'Evaluator'?"
     )
 
 

@@ -55,9 +55,8 @@ A, B = agent("a", 0.93), agent("b", 0.62)
         (
             [A, B, agent("c", 0.1)],
             compared(0.93, 0.90, (-0.1, 0.04), 0.4),
-            "Of 3 agents, a and b are not told apart: 93% against 90% of the points, difference 3 "
-            "points "
-            "(-4 to 10), 10 tasks, p 0.4.",
+            "Of 3 agents, a and b are not told apart: 93% against 90% of the points, difference "
+            "3 points (-4 to 10), 10 tasks, p 0.4.",
         ),
         (
             [A, B],
@@ -83,8 +82,7 @@ A, B = agent("a", 0.93), agent("b", 0.62)
             ],
             None,
             "a gets 50% of the points (95% interval 40% to 60%) and solves 25% of its runs "
-            "completely: "
-            "10 tasks, 3 runs each.",
+            "completely: 10 tasks, 3 runs each.",
         ),
         ([], None, None),
     ],

@@ -120,8 +120,7 @@ def _add_link_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
         "links written as plain words",
         "A model finds them, if one of these options or mind2web2.toml names it. Normal links "
-        "need no "
-        "model.",
+        "need no model.",
     )
     group.add_argument(
         "--no_llm",

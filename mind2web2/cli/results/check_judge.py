@@ -221,11 +221,9 @@ async def _print_estimate(check: _Check) -> int:
         line(
             console,
             f"{model}: {counted(len(check.checking.labelled.cases), 'case')}; judge requests: "
-            f"{own['requests']:,}{more}; stored replies, which are free: "
-            f"{own['stored']:,}. Tokens in: "
-            f"{own['input_tokens']:,}, out: about {own['output_tokens']:,}. {cost.capitalize()}, "
-            "without "
-            "discounts for repeated text.",
+            f"{own['requests']:,}{more}; stored replies, which are free: {own['stored']:,}. "
+            f"Tokens in: {own['input_tokens']:,}, out: about {own['output_tokens']:,}. "
+            f"{cost.capitalize()}, without discounts for repeated text.",
         )
         if own["to_capture"]:
             line(

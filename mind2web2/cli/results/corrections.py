@@ -64,14 +64,12 @@ def pair_lines(pair: CorrectedPair) -> Iterator[str]:
         corrected = f"corrected {points(pair.corrected_difference)}"
     yield (
         f"Difference of {second} from {first} by the judge {points(pair.raw_difference)}, "
-        f"{corrected}; 95% "
-        f"interval for these tasks {_reach(pair.these_tasks)}, for tasks at large "
+        f"{corrected}; 95% interval for these tasks {_reach(pair.these_tasks)}, for tasks at large "
         f"{_reach(pair.tasks_at_large)}."
     )
     yield (
         f"Errors of the judge, {second} less {first}: passed wrongly {_rate(pair.wrong_passes)}, "
-        "failed "
-        f"wrongly {_rate(pair.wrong_failures)}{_bias(pair)}."
+        f"failed wrongly {_rate(pair.wrong_failures)}{_bias(pair)}."
     )
 
 

@@ -463,15 +463,13 @@ def _repeated_lines(judge: str, found: Repeatability) -> Iterator[str]:
             runs = f"{split.between_runs:.2g}"
         yield (
             f"variance of scores: between tasks {split.between_tasks:.2g}, between runs of a task "
-            f"{runs}, "
-            f"between judgments of an answer {split.between_judgments:.2g}."
+            f"{runs}, between judgments of an answer {split.between_judgments:.2g}."
         )
         if share is not None:
             narrower = 1 - (1 - share) ** 0.5
             yield (
                 f"the judge makes up {percent(share)} of the variance of a score that is judged "
-                "once; "
-                f"without it the 95% interval would be {percent(narrower)} narrower."
+                f"once; without it the 95% interval would be {percent(narrower)} narrower."
             )
     yield (
         f"two judgments of a leaf differ at {_percent_text(found.flip_rate)}: "
@@ -486,8 +484,7 @@ def _agreement_lines(judges: tuple[str, str], found: JudgeAgreement) -> Iterator
     ac1 = _coefficient(found.ac1)
     yield (
         f"{judges[1]} agrees with the results ({judges[0]}) at {share} of "
-        f"{counted(found.leaves, 'leaf')}; kappa "
-        f"{kappa}, AC1 {ac1}."
+        f"{counted(found.leaves, 'leaf')}; kappa {kappa}, AC1 {ac1}."
     )
     such = f", such as {', '.join(found.examples)}" if found.examples else ""
     yield (

@@ -115,8 +115,7 @@ def _other_answers(these: TheseTasks) -> str:
         )
     return (
         f"{LEVEL_NAME} for new answers to these same tasks: partial completion "
-        f"{percent(these.low)} "
-        f"to {percent(these.high)}"
+        f"{percent(these.low)} to {percent(these.high)}"
     )
 
 

@@ -28,8 +28,7 @@ from mind2web2.utils.text import counted
 _OF_FIRST = "first"
 MAY_STOP = (
     "A batch may take up to a day. You may stop this command at any time (Ctrl-C). The provider "
-    "goes on, and "
-    "the same command fetches the results."
+    "goes on, and the same command fetches the results."
 )
 
 

@@ -64,7 +64,6 @@ class JudgeCascade:
         if not Path(self.server).is_file():
             raise UsageError(
                 f"--judge_cascade: {self.server} is neither an address such as "
-                "http://localhost:8000/v1 nor "
-                "a file that lists servers"
+                "http://localhost:8000/v1 nor a file that lists servers"
             )
         return listed_servers(Path(self.server), model=self.first)

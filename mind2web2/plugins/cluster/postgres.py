@@ -374,8 +374,8 @@ class JudgmentDatabase:
             if row is None or row[0] != _VERSION:
                 raise JudgmentStoreError(
                     f"judgments in {self._name} have the form {row and row[0]}, this program has "
-                    f"{_VERSION}: "
-                    "name another database, or use the program's version that wrote them"
+                    f"{_VERSION}: name another database, or use the program's version that wrote "
+                    "them"
                 )
             # The questions in flight. Another worker may hold them by now, and asks them too.
             for lock in self._locks:

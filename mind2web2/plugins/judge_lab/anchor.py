@@ -113,9 +113,8 @@ class Drift:
             itself = f"it differs from itself in {self.now.divided}"
         return (
             f"{what} since {self.before.day}: {self.differing} of {self.cases} replies differ; "
-            f"{itself}. "
-            f"{self.lost} are wrong that were right, "
-            f"{self.gained} right that were wrong (McNemar, p = {self.p_value:.2g}).{prompts}"
+            f"{itself}. {self.lost} are wrong that were right, {self.gained} right that were wrong "
+            f"(McNemar, p = {self.p_value:.2g}).{prompts}"
         )
 
     def summary(self) -> dict[str, Any]:

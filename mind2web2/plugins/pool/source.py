@@ -111,9 +111,8 @@ class ServerList(Servers):
         )
         if len(models) > 1:
             raise UsageError(
-                f"the servers of a judge pool must serve the same model, but {named} and the "
-                "judge model "
-                f"name {' and '.join(sorted(models))}"
+                f"the servers of a judge pool must serve the same model, but {named} and the judge "
+                f"model name {' and '.join(sorted(models))}"
             )
         return servers
 

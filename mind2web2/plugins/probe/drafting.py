@@ -113,8 +113,7 @@ class Drafting:
         if not self.draft.probes:
             claims = counted(len(self.claims.quoted), "claim")
             raise UsageError(
-                f"nothing to probe: of {claims} of {self._agent} that passed by a quotation from "
-                "a page, "
-                "none has a page on which its fact can be changed"
+                f"nothing to probe: of {claims} of {self._agent} that passed by a quotation from a "
+                "page, none has a page on which its fact can be changed"
             )
         return self.draft.first(count)

@@ -39,8 +39,7 @@ def estimate_lines(probes: Sequence[Probe], model: str, reach: float) -> Iterato
         scaled = None if cost is None else cost * requests / len(probes)
         yield (
             f"  If it passes {percent(share)} of changed pages, an interval of {reach * 100:g} "
-            "points to "
-            f"either side takes about {counted(requests, 'request')}, {_price(scaled)}."
+            f"points to either side takes about {counted(requests, 'request')}, {_price(scaled)}."
         )
 
 

@@ -26,9 +26,8 @@ def print_report(console: Console, report: ProbeReport, unquoted: int, *, shows_
     line(
         console,
         f"The judge would pass {_percent(report.false_passes)} of claims that a page does not "
-        "support "
-        f"(95% interval {_interval(report.false_passes)}), if it reads other pages as it read "
-        "these.",
+        f"support (95% interval {_interval(report.false_passes)}), if it reads other pages as it "
+        "read these.",
     )
     line(
         console,
@@ -58,8 +57,8 @@ def _left_out(report: ProbeReport, unquoted: int) -> str:
     changes = counted(sum(report.discarded.values()), "change")
     return (
         f"Left out: {counted(unquoted, 'claim')} that passed without a quotation from the page's "
-        "text, "
-        f"as by a screenshot, and {changes} after which the page might still support the claim."
+        f"text, as by a screenshot, and {changes} after which the page might still support the "
+        "claim."
     )
 
 

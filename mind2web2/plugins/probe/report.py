@@ -120,8 +120,7 @@ def compared(
     p_value = binomial_p_value(only_first, only_first + only_second)
     return (
         f"Of the same probes, only {first} noticed {only_first}, and only {second} noticed "
-        f"{only_second} "
-        f"(McNemar's p {p_value:.3f})."
+        f"{only_second} (McNemar's p {p_value:.3f})."
     )
 
 

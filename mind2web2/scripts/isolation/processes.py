@@ -374,8 +374,7 @@ class ForkServer:
         if not _CAN_FORK:
             raise UsageError(
                 "each eval script runs in a process of its own, and this system cannot fork "
-                "processes: "
-                "use Linux, macOS or, on Windows, WSL"
+                "processes: use Linux, macOS or, on Windows, WSL"
             )
         if self._process is None or self._control is None or self._process.poll() is not None:
             self._end()
@@ -405,8 +404,7 @@ class ForkServer:
         if withheld:
             log.warning(
                 "scripts do not get proxy settings that contain a password; --script_env passes "
-                "one on "
-                "names=%s",
+                "one on names=%s",
                 ",".join(sorted(withheld)),
             )
         control, theirs = socket.socketpair()

@@ -92,9 +92,8 @@ async def test_banners_without_a_way_out_are_removed(page):
     """A banner without a button is removed, and the page scrolls and is sharp again."""
     html = (
         f"<style>html,body{{overflow:hidden;"
-        f"height:100%}}main{{filter:blur(5px)}}</style><main>{ARTICLE * 9}</main>"
-        f"<div class=cookie-banner style='{COVER}'>{ASKS} <a href='/privacy'>Privacy "
-        "policy</a></div>"
+        f"height:100%}}main{{filter:blur(5px)}}</style><main>{ARTICLE * 9}</main><div "
+        f"class=cookie-banner style='{COVER}'>{ASKS} <a href='/privacy'>Privacy policy</a></div>"
     )
     loaded, result = await cleared(page, html)
     assert result.done == ("consent banner (generic): removed",)
@@ -195,8 +194,8 @@ async def test_panels_of_products_are_kept(page):
     """A fixed panel with an offer and a quantity to choose is content."""
     html = (
         f"{ARTICLE}<div style='position:fixed;right:0;top:0;bottom:0;width:40%;background:#fff'>"
-        "<h1>Oak chair</h1>"
-        "<p>199 euros <b>20% off</b></p><label>Quantity <input type=number value=1></label></div>"
+        "<h1>Oak chair</h1><p>199 euros <b>20% off</b></p><label>Quantity <input type=number "
+        "value=1></label></div>"
     )
     loaded, _ = await cleared(page, html)
     assert "199 euros | 20% off" in await loaded.seen()
@@ -290,7 +289,7 @@ async def test_a_page_without_overlays_stays_as_it_is(page):
     html = (
         "<header "
         f"style='position:fixed;top:0;left:0;right:0;height:60px'>Site</header>{ARTICLE}<div "
-        f"style='position:fixed;right:0;bottom:0'>Chat</div>"
+        "style='position:fixed;right:0;bottom:0'>Chat</div>"
     )
     loaded = await load(page, html)
     before = await loaded.value("document.body.innerHTML")

@@ -74,9 +74,9 @@ async def test_what_follows_a_pane_is_not_covered_by_it(page):
 async def test_menus_beside_the_content_stay_short(page):
     """A navigation that scrolls for itself does not make the image longer."""
     html = (
-        f"<div style='display:flex'><nav style='height:1000px;width:200px;"
-        f"overflow:auto'>{patch('red', 9000)}</nav>"
-        f"<main style='flex:1'>{patch('blue', 1500)}</main></div>"
+        "<div style='display:flex'><nav style='height:1000px;width:200px;"
+        f"overflow:auto'>{patch('red', 9000)}</nav><main "
+        f"style='flex:1'>{patch('blue', 1500)}</main></div>"
     )
     assert (await shot(page, html)).height == 1500
 

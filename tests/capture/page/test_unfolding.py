@@ -178,8 +178,7 @@ async def test_the_summary_counts_what_was_opened(page):
     html = (
         "<details><summary>A</summary>1</details><details open><summary>B</summary>2</details>"
         "<details><summary>C</summary>3</details><button onclick=\"this.outerHTML = '<p>All of "
-        "it</p>'\">"
-        "Show all</button>"
+        "it</p>'\">Show all</button>"
     )
     _, result = await unfolded(page, html)
     assert result.summary == ("details: 2", "show more: 1")
@@ -209,9 +208,8 @@ async def test_frames_are_unfolded_too(page):
 async def test_endless_lists_are_bounded(page):
     """A button that always brings more is pressed a limited number of times."""
     html = (
-        "<ul id=l></ul><button "
-        "onclick=\"l.insertAdjacentHTML('beforeend', '<li>Item ' + l.children.length)\">"
-        "Load more</button>"
+        "<ul id=l></ul><button onclick=\"l.insertAdjacentHTML('beforeend', '<li>Item ' + "
+        'l.children.length)">Load more</button>'
     )
     loaded, result = await unfolded(page, html)
     assert await loaded.value("document.querySelectorAll('li').length") == 10

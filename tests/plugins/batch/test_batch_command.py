@@ -164,10 +164,8 @@ def test_a_direct_run_tells_of_open_batches(project):
         after = run_command(*options_for(server)[:4], cwd=project.root)
     assert line == (
         "Warning: an earlier run with --batch left 12 requests in open batches, which are paid "
-        "for. This "
-        "run asks again what it needs, and pays again. To fetch the results of the batches "
-        "instead, run "
-        "the same command with --batch and without --overwrite."
+        "for. This run asks again what it needs, and pays again. To fetch the results of the "
+        "batches instead, run the same command with --batch and without --overwrite."
     )
     assert "with --batch" not in after.stdout
 

@@ -335,8 +335,7 @@ async def test_one_reachable_server_is_enough(start, client_of, caplog):
         await client_of(gone, there).check_reachable()
     assert str(caught.value) == (
         f"cannot connect to the judge at {gone.base_url}: connection refused; {there.base_url}: "
-        "connection "
-        "refused. Is the server running?"
+        "connection refused. Is the server running?"
     )
 
 

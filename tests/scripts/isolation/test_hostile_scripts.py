@@ -122,14 +122,13 @@ def asked(name, *arguments):
         (
             asked("judged", CLAIM % "-4", GIVEN % "{}"),
             "the script's process sent an invalid question 'judged': "
-            "claim.verification.num_trials: Value "
-            "error, num_trials must be an odd number such as 3, not -4",
+            "claim.verification.num_trials: Value error, num_trials must be an odd number such "
+            "as 3, not -4",
         ),
         (
             asked("judged", CLAIM % "1", GIVEN % "{'part_height': 0}"),
             "the script's process sent an invalid question 'judged': "
-            "given.evaluator_config.part_height: "
-            "Input should be greater than 0",
+            "given.evaluator_config.part_height: Input should be greater than 0",
         ),
         (
             "from mind2web2.llm_client.chat import ChatRequest\n"
@@ -171,8 +170,7 @@ async def test_a_question_that_fails_in_the_run_is_no_verdict(project, line, rea
         (
             "[rpc.Message('ask', {}, 'ledger', 7)] * 2",
             "script lake.py: its process sent an invalid message (ValueError); does it change "
-            "modules that "
-            "the evaluation uses?",
+            "modules that the evaluation uses?",
         ),
         (
             "[rpc.Message('ask', {'request': 'x' * 200_000}, 'chat', 7)]",

@@ -28,6 +28,7 @@ from mind2web2.capture.page.hidden_content import (
 from mind2web2.capture.page.isolated_world import (
     WORLD_NAME,
     FrameWorld,
+    call_or_none,
     worlds_with_more,
 )
 from mind2web2.capture.page.navigation import Guard, MainDocument
@@ -55,6 +56,9 @@ _SCROLL_LIMIT_S = 20.0
 _UNFOLD_LIMIT_S = 10.0
 _READ_LIMIT_S = 15.0
 _PICTURE_LIMIT_S = 20.0
+# Numbers may count up for some seconds; a clock on a page never ends.
+_UNCHANGED_PAGE_TIME_S = 1.0
+_MAX_CHANGES = 12
 _SHARE_WHEN_INCOMPLETE = 0.3
 # Enough to recognise the kind of page.
 _OBSERVED_CHARS = 20_000
@@ -222,8 +226,16 @@ class _PageReader:
             # Some overlays come with scrolling.
             await self._clear(worlds)
             self._is_changed = True
+        await self._stage("waiting for it to stand still", _REST_LIMIT_S, self._stand_still(worlds))
         self._note_bounds(scrolled, unfolded)
         return None
+
+    async def _stand_still(self, worlds: list[FrameWorld]) -> None:
+        """Let the page's time run until its text stays as it is, or for a number of seconds."""
+        for _ in range(_MAX_CHANGES):
+            if all([await call_or_none(world, "is_unchanged") for world in worlds]):
+                return
+            await self._rest(_UNCHANGED_PAGE_TIME_S)
 
     async def _worlds_with_more(self) -> list[FrameWorld]:
         self._worlds = await self._visit.worlds()

@@ -66,6 +66,11 @@ _STOP_LIMIT_S = 1.0
 _POLL_S = 0.1
 _PARSE_LIMIT_S = 3.0
 # Cancels the navigations of the main frame that lead to another document.
+# The page's frames come by its own clock, as its timers do, so that numbers that count up end.
+_FRAMES_BY_THE_CLOCK = (
+    "requestAnimationFrame = (draw) => setTimeout(() => draw(performance.now()), 16);"
+    " cancelAnimationFrame = clearTimeout"
+)
 _STAY = (
     "if (self === top) navigation.addEventListener('navigate', (event) =>"
     " event.destination.sameDocument || event.preventDefault())"
@@ -166,6 +171,11 @@ class Visit:
             self.page.on("popup", self._on_other_page)
         await self._size.start()
         await self.navigation.start()
+        await send(
+            self.session,
+            "Page.addScriptToEvaluateOnNewDocument",
+            source=_FRAMES_BY_THE_CLOCK,
+        )
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -22,6 +22,7 @@ from mind2web2.llm_client.chat import (
 from mind2web2.llm_client.failures import BODY_TOO_LARGE, RequestFailedError
 from mind2web2.llm_client.messages import (
     image_urls,
+    in_turns,
     longest_side_px,
     with_content_as_text,
 )
@@ -57,6 +58,7 @@ _PIXELS = re.compile(r"(\d{3,5}) ?(?:pixels|px)|(\d{3,5}) ?[x\u00d7] ?\d{3,5}")
 # Smaller images are not readable.
 _SMALLEST_SIDE_PX = 500
 _STRINGS = "content as a list"
+_TURNS = "system role"
 
 # Words of refusals that concern one schema only.
 _ONE_SCHEMA_WORDS = ("invalid schema", "schema contains", "grammar")
@@ -107,6 +109,8 @@ class Capabilities:
         model = request.model
         if not self._takes(model, _STRINGS):
             messages = with_content_as_text(messages)
+        if not self._takes(model, _TURNS):
+            messages = in_turns(messages)
         takes_temperature = not is_reasoning_model(model) and self._takes(model, "temperature")
         return WireRequest(
             model=model,
@@ -122,7 +126,11 @@ class Capabilities:
 
     def learn(self, wire: WireRequest, failure: RequestFailedError) -> bool:
         """Remember the reason of a refusal; return whether another form of the request remains."""
-        refused = self._feature_to_blame(wire, failure) if failure.is_refused_request else None
+        refused = None
+        if failure.wants_turns and in_turns(wire.messages) != wire.messages:
+            refused = _TURNS
+        elif failure.is_refused_request:
+            refused = self._feature_to_blame(wire, failure)
         if refused is None:
             return False
         if (wire.model, refused) not in self._refused:

@@ -9,8 +9,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, NotRequired, TypedDict
 
-from pydantic import ValidationError
-
 from mind2web2.errors import JudgeRequestError
 from mind2web2.llm_client.allowances import allowances_in
 from mind2web2.llm_client.chat import (
@@ -29,17 +27,14 @@ from mind2web2.llm_client.http_pool import (
 )
 from mind2web2.llm_client.judge_errors import Service
 from mind2web2.llm_client.openai_protocol import MODELS_TIMEOUT_S, read_models
-from mind2web2.llm_client.structured_output import check_unambiguous
+from mind2web2.llm_client.reply_body import read_body, string, text_of, tokens
 from mind2web2.llm_client.transport import (
     Completion,
     OutputMode,
-    ReplyPart,
-    TokenCount,
     WireRequest,
     json_bytes,
 )
-from mind2web2.utils.json_fields import JsonObject
-from mind2web2.utils.shown_text import reply_without_secrets, start_of
+from mind2web2.utils.json_fields import mapping, mappings
 
 # The version of the protocol.
 VERSION = "2026-10-21"
@@ -86,39 +81,6 @@ class Turn(TypedDict):
     content: list[Block]
 
 
-class _Block(ReplyPart):
-    type: str
-    text: str | None = None
-    input: JsonObject | None = None
-
-
-class _Usage(ReplyPart):
-    input_tokens: TokenCount = 0
-    output_tokens: TokenCount = 0
-    cache_read_input_tokens: TokenCount | None = None
-    cache_creation_input_tokens: TokenCount | None = None
-
-    def counted(self) -> Usage:
-        """Return the numbers, with cached tokens as a part of the input."""
-        read, written = (
-            self.cache_read_input_tokens or 0,
-            self.cache_creation_input_tokens or 0,
-        )
-        return Usage(self.input_tokens + read + written, read, self.output_tokens, written)
-
-
-class _StopDetails(ReplyPart):
-    explanation: str | None = None
-
-
-class _Body(ReplyPart):
-    content: list[_Block]
-    stop_reason: str | None = None
-    stop_details: _StopDetails | None = None
-    usage: _Usage = _Usage()
-    model: str | None = None
-
-
 class ClaudeTransport:
     """Speaks Claude's messages protocol; a template is a tool that Claude must call."""
 
@@ -157,28 +119,28 @@ def read_completion(content: bytes, secrets: tuple[str, ...] = ()) -> Completion
     Raises:
         RequestFailedError: it is not a message; a retry may succeed.
     """
-    content = reply_without_secrets(content, secrets)
-    try:
-        body = _Body.model_validate_json(content)
-    except ValidationError:
-        start = start_of(content, secrets)
-        raise RequestFailedError(f"the reply is no message but {start!r}") from None
-    check_unambiguous(content)
-    calls = [
-        block.input
-        for block in body.content
-        if block.type == "tool_use" and block.input is not None
-    ]
+    body = read_body(content, "content", secrets)
+    blocks = mappings(body["content"])
+    calls = [mapping(block.get("input")) for block in blocks if block.get("type") == "tool_use"]
     if len(calls) > 1:
         raise RequestFailedError(f"the reply has {len(calls)} values instead of one")
-    text = "".join(block.text or "" for block in body.content if block.type == "text")
-    reason = text or (body.stop_details.explanation if body.stop_details else None) or ""
+    text = text_of([block for block in blocks if block.get("type") == "text"])
+    ended = string(body.get("stop_reason"))
+    reason = text or string(mapping(body.get("stop_details")).get("explanation"))
+    usage = mapping(body.get("usage"))
+    fresh, cached, said, written = tokens(
+        usage.get("input_tokens"),
+        usage.get("cache_read_input_tokens"),
+        usage.get("output_tokens"),
+        usage.get("cache_creation_input_tokens"),
+    )
     return Completion(
-        text=json.dumps(calls[0], ensure_ascii=False) if calls else text,
-        declined=f"refusal: {reason}".rstrip(": ") if body.stop_reason == "refusal" else None,
-        is_truncated=body.stop_reason in _TRUNCATED,
-        usage=body.usage.counted(),
-        served_model=body.model,
+        text=json.dumps(calls[0]) if calls else text,
+        declined=f"refusal: {reason}".rstrip(": ") if ended == "refusal" else None,
+        is_truncated=ended in _TRUNCATED,
+        # Cached tokens are a part of the input.
+        usage=Usage(fresh + cached + written, cached, said, written),
+        served_model=string(body.get("model")) or None,
     )
 
 

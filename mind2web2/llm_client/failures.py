@@ -9,8 +9,21 @@ from typing import Any, Literal
 from mind2web2.llm_client.allowances import NOTHING_SAID, Allowances
 from mind2web2.utils.shown_text import MAX_WORDS_CHARS, one_line, without_secrets
 
-# Temporary, beside 5xx. 424 is Bedrock's "error while processing the model".
-_PASSING_STATUSES = frozenset({408, 409, 424, 429})
+# Temporary, beside 5xx. 424 is Bedrock's "error while processing the model", 499 a gateway's word
+# that its own client went away.
+_PASSING_STATUSES = frozenset({408, 409, 424, 425, 429, 499})
+# Permanent, although 5xx: not implemented, and another version of HTTP.
+_LASTING_STATUSES = frozenset({501, 505})
+# LiteLLM wraps a model's 400 in a 500 of its own.
+_WRAPPED = "badrequesterror"
+# Groq checks the model's JSON itself.
+_INVALID_OUTPUT_CODES = frozenset({"json_validate_failed", "tool_use_failed"})
+# Chat templates without a system's turn, or that want the user and the assistant in turn.
+_WANTS_TURNS = re.compile(
+    r"roles? must alternate|system (?:role|message|prompt)s? (?:is |are )?not"
+    r"|\broles?\b[^\n]{0,60}(?:not|only)[^\n]{0,40}(?:support|allow|accept)"
+    r"|only user(?:,| and) [^\n]{0,40}roles|unexpected role"
+)
 # 529 is Anthropic's "overloaded"; Bedrock reports throttling with other statuses, too.
 _TOO_FAST_STATUSES = frozenset({429, 529})
 _TOO_FAST_MARK = "throttlingexception"
@@ -124,7 +137,7 @@ class RequestFailedError(Exception):
         super().__init__(text)
         self.text = one_line(text)
         self.words = f"{' '.join(codes)} {param} {text[:MAX_WORDS_CHARS]}".lower()
-        self.status = status
+        self.status = 400 if status == 500 and _WRAPPED in self.words else status
         self.codes = codes
         self.retry_after_s = retry_after_s
         self.allowances = allowances
@@ -158,6 +171,18 @@ class RequestFailedError(Exception):
             return False
         return not _DECLINED_CODES.isdisjoint(self.codes) or any(
             mark in self.words for mark in _DECLINED_MARKS
+        )
+
+    @property
+    def is_invalid_output(self) -> bool:
+        """Tell whether the server refuses the model's reply, not the request."""
+        return not _INVALID_OUTPUT_CODES.isdisjoint(self.codes)
+
+    @property
+    def wants_turns(self) -> bool:
+        """Tell whether the user and the assistant must speak in turn, and no system."""
+        return self.status in _TOO_LONG_STATUSES and bool(
+            _WANTS_TURNS.search(self.words[:_BLAME_CHARS])
         )
 
     @property
@@ -253,15 +278,20 @@ class RequestFailedError(Exception):
             or self.is_too_long
             or self.image_fault
             or self.wants_strings
+            or self.wants_turns
         ):
             return False
         if self.status == 429 and _TOO_LARGE_FOR_RATE in self.words:
             return False
-        return self.status is None or self.status in _PASSING_STATUSES or self.status >= 500
+        return (
+            self.status is None
+            or self.status in _PASSING_STATUSES
+            or (self.status >= 500 and self.status not in _LASTING_STATUSES)
+        )
 
 
 def failure_from_body(
-    status: int,
+    status: int | None,
     body: str,
     retry_after_s: float | None = None,
     secrets: tuple[str, ...] = (),

@@ -220,7 +220,7 @@ class HttpPool:
             encoding = response.headers.get("Content-Encoding", "").strip().lower()
             if encoding not in _KNOWN_ENCODINGS and not _is_text(body):
                 raise self._unreadable(encoding)
-            return HttpReply(body, response.headers)
+            return HttpReply(_in_utf8(body, response.charset), response.headers)
 
     @asynccontextmanager
     async def _response(
@@ -552,6 +552,14 @@ def _is_text(body: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+def _in_utf8(body: bytes, charset: str | None) -> bytes:
+    """Return a text in UTF-8, where its server names another encoding."""
+    try:
+        return body.decode(charset or "utf-8").encode()
+    except (LookupError, UnicodeError):
+        return body
 
 
 _CERTIFICATE_NAMES = ("SSL_CERT_FILE", "SSL_CERT_DIR")

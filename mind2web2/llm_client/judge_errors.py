@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 from mind2web2.errors import (
     ContextTooLongError,
@@ -70,7 +71,8 @@ _REASONS = (
     ),
     _Reason(
         lambda failure: failure.status == 403,
-        "the key has no access, check {key} and the account's access to {model}",
+        "the key has no access, or a firewall refuses the request: check {key} and the account's "
+        "access to {model}",
         is_of_access=True,
     ),
     _Reason(
@@ -108,6 +110,8 @@ def judge_error(failure: RequestFailedError, service: Service, model: str) -> Ju
         return JudgeUnavailableError(text, is_outage=failure.is_outage)
     reason = next(each for each in _REASONS if each.is_why(failure))
     cure = reason.cure.format(key=service.key_name, address=service.address_name, model=model)
+    if failure.status == 404 and not urlsplit(service.address).path:
+        cure += f" (did you mean {service.address}/v1?)"
     text = f"{where}: {cure}: {failure}"
     if reason.is_of_access:
         return JudgeAccessError(text, is_for_all=failure.is_for_all)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from mind2web2.errors import DocumentError
@@ -59,6 +59,31 @@ def with_content_as_text(messages: Sequence[CheckedMessage]) -> list[CheckedMess
         has_images = len(texts) < len(content)
         changed.append(message if has_images else {**message, "content": "\n".join(texts)})
     return changed
+
+
+def in_turns(messages: Sequence[CheckedMessage]) -> list[CheckedMessage]:
+    """Return the messages with the user and the assistant in turn, and no system."""
+    turns: list[CheckedMessage] = []
+    for message in messages:
+        role = "assistant" if message["role"] == "assistant" else "user"
+        if turns and turns[-1]["role"] == role:
+            parts = [*_parts(turns.pop()["content"]), *_parts(message["content"])]
+            turns.append({"role": role, "content": parts})
+        else:
+            turns.append({**message, "role": role})
+    return turns
+
+
+def _parts(content: str | list[TextPart | ImagePart]) -> list[TextPart | ImagePart]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
+def text_of(messages: Sequence[CheckedMessage]) -> Iterator[str]:
+    """Yield all texts."""
+    for message in messages:
+        for part in _parts(message["content"]):
+            if part["type"] == "text":
+                yield part["text"]
 
 
 def _checked_message(message: object, where: str) -> CheckedMessage:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import re
 from dataclasses import dataclass, replace
 from functools import partial
 from urllib.parse import quote, urlsplit, urlunsplit
@@ -12,9 +12,10 @@ from pydantic import ValidationError
 from mind2web2.errors import UsageError
 from mind2web2.llm_client.allowances import allowances_in
 from mind2web2.llm_client.chat import Parameters, Usage
-from mind2web2.llm_client.failures import RequestFailedError, failure_from_body
+from mind2web2.llm_client.failures import RequestFailedError
 from mind2web2.llm_client.http_pool import HttpPool, PoolPerLoop, Server
 from mind2web2.llm_client.judge_errors import Service
+from mind2web2.llm_client.reply_body import error_in_reply, read_body, string, text_of, tokens
 from mind2web2.llm_client.settings import (
     KEY_GIVEN,
     OPENAI,
@@ -27,17 +28,14 @@ from mind2web2.llm_client.settings import (
     split_login,
     variable,
 )
-from mind2web2.llm_client.structured_output import check_unambiguous
 from mind2web2.llm_client.transport import (
     Completion,
     JsonBody,
     OutputMode,
     ReplyPart,
-    TokenCount,
     WireRequest,
 )
-from mind2web2.utils.json_fields import JsonObject
-from mind2web2.utils.shown_text import reply_without_secrets, start_of
+from mind2web2.utils.json_fields import JsonObject, mapping, mappings
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,52 +133,13 @@ _ACCOUNT_HEADERS = {
 }
 
 
-class _CachedTokens(ReplyPart):
-    cached_tokens: TokenCount | None = None
-
-
-class _Usage(ReplyPart):
-    prompt_tokens: TokenCount | None = None
-    completion_tokens: TokenCount | None = None
-    prompt_tokens_details: _CachedTokens | None = None
-
-    def counted(self) -> Usage:
-        """Return the numbers, zero where the server reports none."""
-        details = self.prompt_tokens_details or _CachedTokens()
-        return Usage(
-            self.prompt_tokens or 0,
-            details.cached_tokens or 0,
-            self.completion_tokens or 0,
-        )
-
-
-class _Part(ReplyPart):
-    text: str | None = None
-
-
-class _Message(ReplyPart):
-    content: str | list[_Part] | None = None
-    refusal: str | None = None
-
-    def text(self) -> str:
-        """Return the content, which some servers split into parts."""
-        if isinstance(self.content, list):
-            return "".join(part.text or "" for part in self.content)
-        return self.content or ""
-
-
-class _Choice(ReplyPart):
-    message: _Message = _Message()
-    finish_reason: str | None = None
-    error: JsonObject | None = None
-
-
-class _Body(ReplyPart):
-    choices: list[_Choice] | None = None
-    usage: _Usage | None = None
-    model: str | None = None
-    system_fingerprint: str | None = None
-    error: JsonObject | None = None  # routers send errors with status 200
+# How a reply ends that a filter stopped, in the words of OpenAI, Gemini and others.
+_FILTERS = re.compile(
+    "content_?filter|safety|prohibited_content|blocklist|recitation|spii|sensitive"
+)
+_TRUNCATED = ("length", "max_tokens", "model_length")
+# Where servers put the text of a reply that they take for thinking or for a call of a tool.
+_OTHER_PLACES = ("reasoning_content", "reasoning", "tool_calls", "function_call")
 
 
 class _Model(ReplyPart):
@@ -248,34 +207,34 @@ def read_completion(content: bytes, secrets: tuple[str, ...] = ()) -> Completion
     Raises:
         RequestFailedError: it is not a chat completion; a retry may succeed.
     """
-    content = reply_without_secrets(content, secrets)
-    try:
-        body = _Body.model_validate_json(content)
-    except ValidationError:
-        raise RequestFailedError(
-            f"the reply is no chat completion but {start_of(content, secrets)!r}"
-        ) from None
-    check_unambiguous(content)
-    choices = body.choices or [_Choice()]
+    body = read_body(content, "choices", secrets)
+    choices = mappings(body["choices"]) or [{}]
     if len(choices) > 1:
         raise RequestFailedError(f"the reply has {len(choices)} choices instead of one")
     [choice] = choices
-    if problem := body.error or choice.error:
+    if choice.get("error"):
         # The text before the error may be incomplete.
-        raise failure_from_body(
-            _status_in(problem.get("code")),
-            json.dumps({"error": problem}),
-            secrets=secrets,
-        )
-    if choice.finish_reason == "error":
+        raise error_in_reply(choice, secrets)
+    message = mapping(choice.get("message"))
+    ended = string(choice.get("finish_reason")).lower()
+    if ended == "error":
         raise RequestFailedError("the model broke off with an error", status=500)
+    usage = mapping(body.get("usage"))
+    details = mapping(usage.get("prompt_tokens_details"))
     return Completion(
-        text=choice.message.text(),
-        declined=_decline_reason(choice),
-        is_truncated=choice.finish_reason == "length",
-        usage=body.usage.counted() if body.usage else Usage(),
-        served_model=body.model,
-        system_fingerprint=body.system_fingerprint,
+        text=text_of(message.get("content")),
+        declined=_decline_reason(string(message.get("refusal")), ended or _block_reason(body)),
+        is_truncated=ended in _TRUNCATED,
+        elsewhere=" and ".join(name for name in _OTHER_PLACES if message.get(name)),
+        usage=Usage(
+            *tokens(
+                usage.get("prompt_tokens"),
+                details.get("cached_tokens"),
+                usage.get("completion_tokens"),
+            )
+        ),
+        served_model=string(body.get("model")) or None,
+        system_fingerprint=string(body.get("system_fingerprint")) or None,
     )
 
 
@@ -301,13 +260,13 @@ def _parameters(wire: WireRequest) -> Parameters:
     return parameters
 
 
-def _decline_reason(choice: _Choice) -> str | None:
-    if choice.message.refusal:
-        return f"refusal: {choice.message.refusal}"
-    return "content filter" if choice.finish_reason == "content_filter" else None
+def _decline_reason(refusal: str, ended: str) -> str | None:
+    if refusal:
+        return f"refusal: {refusal}"
+    return f"content filter ({ended})" if _FILTERS.search(ended) else None
 
 
-def _status_in(code: object) -> int:
-    if isinstance(code, int) and 400 <= code < 600:
-        return code
-    return 500
+def _block_reason(body: JsonObject) -> str:
+    """Return why Gemini gives no choice at all."""
+    feedback = mapping(body.get("promptFeedback") or body.get("prompt_feedback"))
+    return string(feedback.get("blockReason") or feedback.get("block_reason")).lower()

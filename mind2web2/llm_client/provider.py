@@ -40,6 +40,7 @@ from mind2web2.llm_client.judge_errors import judge_error
 from mind2web2.llm_client.messages import (
     checked_messages,
     image_urls,
+    text_of,
     with_text_at_end,
 )
 from mind2web2.llm_client.rate_limiter import RateLimiter
@@ -71,6 +72,13 @@ _MAX_MODELS = 5
 # Most requests for a valid reply: question, repair, question again. ``RetryPolicy`` covers errors
 # of the server.
 _REPLY_TRIES = 3
+# No token spans two words, and hardly any has so many characters. Only requests that are long, and
+# have more characters a token than usual texts, are looked at. No context is smaller than the least
+# count: a server that reports less does not count.
+_LEAST_COUNT = 500
+_SHORT_CHARS = 8_000
+_FEW_CHARS_A_TOKEN = 4
+_MOST_CHARS_A_TOKEN = 12
 
 
 # Providers add these parts to a model's name in their lists, or accept names with and without them:
@@ -311,13 +319,36 @@ class _Exchange:
             except RequestFailedError as failure:
                 if failure.is_declined:
                     return Completion(text="", declined=str(failure))
+                if failure.is_invalid_output:
+                    return Completion(text="")
                 if (refusal := self._capabilities.image_refusal(wire, failure)) is not None:
                     raise refusal from failure
                 if failure.is_too_long or not self._capabilities.learn(wire, failure):
                     raise self._final(failure, wire) from failure
             else:
                 self._usage += completion.usage
+                self._check_was_read(wire, completion.usage)
                 return completion
+
+    def _check_was_read(self, wire: WireRequest, usage: Usage) -> None:
+        """Check that the model was shown the whole request.
+
+        Raises:
+            JudgeRequestError: the server counted fewer tokens than its texts can have.
+        """
+        counted = usage.input_tokens + usage.cached_tokens
+        texts = list(text_of(wire.messages))
+        length = sum(map(len, texts))
+        if counted < _LEAST_COUNT or length < max(_SHORT_CHARS, _FEW_CHARS_A_TOKEN * counted):
+            return
+        words = [len(word) for text in texts for word in text.split()]
+        if max(len(words), sum(words) / _MOST_CHARS_A_TOKEN) > counted:
+            raise JudgeRequestError(
+                f"judge {wire.model} at {self._transport.service.shown} counted "
+                f"{usage.input_tokens:,} tokens for {length:,} characters, so it did not read all "
+                "of the request: raise the context that its server gives it (Ollama: "
+                "OLLAMA_CONTEXT_LENGTH; llama.cpp: --ctx-size)"
+            )
 
     def _final(self, failure: RequestFailedError, wire: WireRequest) -> JudgeError:
         error = judge_error(failure, self._transport.service, self._request.model)
@@ -367,7 +398,18 @@ class _Exchange:
         reason = one_line(str(problem), service.secrets)
         last = one_line(completion.text, service.secrets)
         where = f"{self._request.model} at {service.shown}"
+        cure = ""
+        if completion.is_truncated:
+            cure = (
+                "; allow more tokens, such as --judge_extra_body '{\"max_tokens\": 8192}', or less "
+                "reasoning"
+            )
+        elif completion.elsewhere:
+            cure = (
+                "; the server takes it for thinking or for a tool call: start it without a parser of "
+                "reasoning and of tool calls"
+            )
         return JudgeOutputError(
             f"the reply of judge {where} was {wanted}, {_REPLY_TRIES} times: {reason} (last "
-            f"reply: {last!r})"
+            f"reply: {last!r}){cure}"
         )

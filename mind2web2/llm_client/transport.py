@@ -10,9 +10,9 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Annotated, Any, Protocol
+from typing import Any, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 from mind2web2.llm_client.allowances import NOTHING_SAID, Allowances
 from mind2web2.llm_client.chat import (
@@ -89,20 +89,17 @@ class Completion:
 
     Args:
         is_truncated: whether a token limit cut the reply off.
+        elsewhere: the fields of the reply that have words beside its text.
     """
 
     text: str
     declined: str | None = None
     is_truncated: bool = False
+    elsewhere: str = ""
     usage: Usage = field(default_factory=Usage)
     served_model: str | None = None
     system_fingerprint: str | None = None
     allowances: Allowances = NOTHING_SAID
-
-
-# A server that reports more, or less than nothing, counts wrongly: its prices would be wrong as
-# well.
-TokenCount = Annotated[int, Field(ge=0, le=1_000_000_000)]
 
 
 class ReplyPart(BaseModel):

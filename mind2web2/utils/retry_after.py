@@ -19,7 +19,10 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
         return milliseconds / 1000
     value = headers.get("retry-after", "").strip()
     seconds = number(value)
-    return _seconds_until(value) if seconds is None else seconds
+    if seconds is None:
+        # The server's own clock may be an hour off.
+        return _seconds_until(value, headers.get("date", ""))
+    return seconds
 
 
 def number(text: str) -> float | None:
@@ -31,13 +34,18 @@ def number(text: str) -> float | None:
     return value if math.isfinite(value) and value >= 0 else None
 
 
-def _seconds_until(date: str) -> float | None:
+def _seconds_until(date: str, now: str) -> float | None:
+    moment = _moment(date)
+    if moment is None:
+        return None
+    return max(0.0, (moment - (_moment(now) or datetime.now(UTC))).total_seconds())
+
+
+def _moment(date: str) -> datetime | None:
     from email.utils import parsedate_to_datetime  # slow to load
 
     try:
         moment = parsedate_to_datetime(date)
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=UTC)
-        return max(0.0, (moment - datetime.now(UTC)).total_seconds())
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     except (ValueError, TypeError, OverflowError):
         return None

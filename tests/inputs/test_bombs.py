@@ -158,7 +158,7 @@ def outcomes_of_replies():
         except InvalidOutputError as error:
             problems.append(len(str(error)) < 5000)
     return problems, [
-        len(json_text(repeated(piece, 1_000_000))) > 0 for piece in ("<think>", "```a\n", "`")
+        len(json_text(repeated(piece, 1_000_000))) > 0 for piece in ("</think>x", "```a\n", "`")
     ]
 
 

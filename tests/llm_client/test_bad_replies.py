@@ -233,10 +233,6 @@ AMBIGUOUS = [
         "'choices' more than once",
     ),
     ('{"choices": [{"message": {"content": "a", "content": "b"}}]}', "more than once"),
-    *(
-        (json.dumps(chat_body(usage={"prompt_tokens": count})), "no chat completion")
-        for count in (2**63, 10**30, -1)
-    ),
 ]
 
 
@@ -252,7 +248,7 @@ async def test_an_ambiguous_reply_is_an_error_of_that_reply(quick, body, words):
 CALL = {"type": "tool_use", "input": {"result": True}}
 CLAUDE = [
     ({"content": [CALL, CALL]}, "2 values instead of one"),
-    ({"content": [CALL], "usage": {"output_tokens": -5}}, "no message"),
+    ({"role": "assistant"}, "assistant"),
 ]
 
 

@@ -214,7 +214,7 @@ VALID = '{"reasoning": "r", "result": false}'
         VALID,
         f"```json\n{VALID}\n```",
         f"```\n{VALID}```",
-        f"Here you are:\n```json\n{VALID}\n```\nAnything else?",
+        f"\ufeff{VALID}",
         f"<think>first {{ I think }}</think>\n{VALID}",
         f"the tag was opened by the template</think>\n\n```json\n{VALID}\n```",
         f"<think></think><reasoning>so</reasoning>{VALID}",
@@ -234,6 +234,26 @@ def test_a_fence_inside_a_string_stays():
 
 
 @pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        (r"\ud83d cut", "\ufffd cut"),
+        (r"\ud83d\ude00 whole", "\U0001f600 whole"),
+        (r"\\ud83d a path", r"\ud83d a path"),
+    ],
+)
+def test_half_a_character_is_replaced(written, read):
+    text, value = read_template(
+        Completion(f'{{"reasoning": "{written}", "result": true}}'), Verdict
+    )
+    assert value == Verdict.model_validate_json(text) == Verdict(reasoning=read, result=True)
+
+
+def test_a_reply_that_ends_in_its_thinking_was_cut_off():
+    with pytest.raises(InvalidOutputError, match="cut off in its thinking"):
+        json_text(f"<think>```json\n{VALID}\n```")
+
+
+@pytest.mark.parametrize(
     "reply",
     [
         "",
@@ -247,6 +267,12 @@ def test_a_fence_inside_a_string_stays():
         f"{VALID} {VALID}",
         f"```json\n{VALID}\n```\nor\n```json\n{VALID}\n```",
         '{"reasoning": "r", "result": tr',
+        f"Here you are:\n```json\n{VALID}\n```\nAnything else?",
+        f"<think>\nDraft:\n```json\n{VALID}\n```\nWait, that is wrong",
+        f"<think>\n```json\n{VALID}\n```",
+        f"<think>so</think>\n```json\n{VALID}\n```\nOn reflection, the opposite holds.",
+        f"<think>so</think><think>again: ```json\n{VALID}\n```",
+        f"<|channel|>analysis<|message|>```json\n{VALID}\n```<|end|>",
     ],
 )
 def test_replies_that_do_not_fill_the_template_are_invalid(reply):
@@ -323,11 +349,9 @@ def test_a_repair_shows_the_reply_and_the_error():
     assert user["role"] == "user" and "result: " in user["content"]
 
 
-def test_a_repair_of_nothing_has_no_empty_turn():
-    """Providers refuse empty assistant messages."""
-    assert [
-        turn["role"] for turn in repair_messages(Completion(""), InvalidOutputError("it was empty"))
-    ] == ["user"]
+def test_an_empty_reply_is_asked_for_again_without_a_repair():
+    """Providers refuse empty assistant messages, and some two turns of the user."""
+    assert not repair_messages(Completion(""), InvalidOutputError("it was empty"))
 
 
 def test_a_runaway_reply_is_shown_in_part():

@@ -13,12 +13,15 @@ from urllib.parse import parse_qs, urlsplit
 
 from mind2web2.evaluator import AggregationStrategy, Evaluator, VerificationNode
 from mind2web2.plugins.check.claims import (
+    AGAIN,
     PROMPT,
     Chunk,
     ChunkClaims,
     StatementClaims,
+    chunk_numbers,
     chunks_of,
     claims_of,
+    fitting,
 )
 from mind2web2.plugins.check.question import question_of
 from mind2web2.plugins.check.statements import Statement, read_report
@@ -82,7 +85,15 @@ async def check_report(
         )
         name = f"{CLAIMS}_{chunk.first}"
         reply = await extractor.simple_extract(PROMPT, ChunkClaims, extraction_name=name)
-        return claims_of(chunk, reply)
+        found = fitting(chunk, reply)
+        wrong = sorted(set(chunk_numbers(chunk)) - found.keys())
+        if wrong:
+            again = AGAIN.format(", ".join(map(str, wrong)))
+            reply = await extractor.simple_extract(
+                PROMPT, ChunkClaims, again, extraction_name=f"{name}_again"
+            )
+            found = fitting(chunk, reply) | found
+        return claims_of(chunk, found)
 
     replies = await asyncio.gather(*map(split, chunks_of(report.statements)))
     entries = [entry for reply in replies for entry in reply]

@@ -34,7 +34,7 @@ from mind2web2.results.agent_summary import AgentSummary
 from mind2web2.results.caution_facts import CautionFacts
 from mind2web2.results.cautions import lasting_cautions
 from mind2web2.results.freshness import ResultsNow, results_now
-from mind2web2.results.known_answers import agent_answers, with_file_facts
+from mind2web2.results.known_answers import agent_answers, with_file_facts, with_unevaluated
 from mind2web2.results.model_families import own_family_caution
 from mind2web2.results.opposite_verdicts import TwinVerdicts
 from mind2web2.results.result_file import ResultFile
@@ -159,8 +159,8 @@ def _summarise(
 ) -> tuple[SummedUp | None, str | None]:
     """Return answers and metrics, and why they could not be written.
 
-    Lengths and times that results lack come from the answers' files. ``summary.json`` is made from
-    results alone, whoever writes it.
+    Lengths and times that results lack, and answers that were never evaluated, come from the
+    answers' files. ``summary.json`` is made from results alone, whoever writes it.
     """
     root = paths.eval_results_root
     not_written = None
@@ -175,6 +175,7 @@ def _summarise(
     if found is None:
         return None, not_written
     answers = with_file_facts(found.answers, paths.answers_root / agent_name)
+    answers = with_unevaluated(answers, paths, agent_name)
     if answers != found.answers:
         found = SummedUp(answers, stored_metrics(root, agent_name, answers, task_ids))
     return found, not_written

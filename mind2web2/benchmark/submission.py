@@ -27,7 +27,7 @@ from mind2web2.results.answers import (
     run_record_path,
 )
 from mind2web2.results.freshness import results_now
-from mind2web2.results.known_answers import agent_answers
+from mind2web2.results.known_answers import agent_answers, with_unevaluated
 from mind2web2.results.result_file import is_time_s
 from mind2web2.results.shard_states import shard_caution
 from mind2web2.results.stored_results import latest_results
@@ -132,6 +132,7 @@ def leaderboard_entry(
 ) -> tuple[dict[str, str | None] | None, str]:
     """Return the agent's entry for the leaderboard, or the reason why there is none."""
     answers = agent_answers(paths.eval_results_root, agent_name)
+    answers = with_unevaluated(answers, paths, agent_name)
     summary = stored_metrics(paths.eval_results_root, agent_name, answers, task_ids)
     if caution := shard_caution(paths.eval_results_root / agent_name):
         return None, caution
@@ -141,10 +142,10 @@ def leaderboard_entry(
         for each in summary.missing
         if each.reason not in (NO_ANSWER, NO_RUNS)
     ]
-    if without := {*unscored, *(name.removesuffix(".md") for name in now.unevaluated)}:
+    if unscored:
         return (
             None,
-            f"answers without a result: {name_list(without)}; run {program()} evaluate "
+            f"answers without a result: {name_list(unscored)}; run {program()} evaluate "
             f"{agent_name}",
         )
     if now.stale:

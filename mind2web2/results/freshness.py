@@ -324,13 +324,11 @@ class ResultsNow:
 
     Args:
         stale: the changes since results were made that are counted, by ``task/answer``.
-        unevaluated: answers without any record, by ``task/answer``.
         removed: tasks with results that have no answers any more.
         unchecked: comparisons that were not possible, one line each.
     """
 
     stale: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    unevaluated: tuple[str, ...] = ()
     unchecked: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
 
@@ -356,10 +354,8 @@ def results_now(
     if not scripts.is_dir():
         return ResultsNow(unchecked=(f"whether results are stale: no folder {scripts}",))
     known = {(answer.task_id, answer.answer_name): answer for answer in answers}
-    answers_on_disk = [(task_id, file.name) for task_id in selected for file in selected[task_id]]
     if task_ids is not None:
         known = {place: known[place] for place in known if place[0] in task_ids}
-        answers_on_disk = [place for place in answers_on_disk if place[0] in task_ids]
     scored = {place: one for place, one in known.items() if one.score is not None}
     # A run in which the agent failed has a score with a reason, and neither an answer nor a result.
     judged = [place for place, answer in scored.items() if not answer.reason]
@@ -374,7 +370,6 @@ def results_now(
     current_tasks = selected.keys() | failed_tasks
     return ResultsNow(
         stale=stale,
-        unevaluated=tuple("/".join(place) for place in answers_on_disk if place not in known),
         removed=tuple(task_id for task_id in tasks if task_id not in current_tasks),
         unchecked=(*([] if pages.is_dir() else [unchecked]), *_run_again(unknown)),
     )

@@ -7,9 +7,16 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
-from mind2web2.results.answers import answer_file
+from mind2web2.errors import UsageError
+from mind2web2.results.answers import answer_file, select_answers
 from mind2web2.results.result_facts import result_facts
-from mind2web2.results.scored_answer import NO_FACTS, NO_RESULT, ScoredAnswer
+from mind2web2.results.scored_answer import (
+    NEVER_EVALUATED,
+    NO_FACTS,
+    NO_RESULT,
+    ScoredAnswer,
+)
+from mind2web2.results.shard_states import shard_test
 from mind2web2.results.stored_results import (
     ResultState,
     answer_results_dir,
@@ -27,6 +34,7 @@ from mind2web2.results.task_summary import (
 from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.garbage_collection import pause_gc
 from mind2web2.utils.names import natural_key
+from mind2web2.utils.path_config import PathConfig
 
 log = logging.getLogger(__name__)
 
@@ -140,6 +148,27 @@ def with_file_facts(answers: list[ScoredAnswer], folder: Path) -> list[ScoredAns
         if answer.reason or (answer.word_count is not None and answer.time_s is not None)
         else _with_file_facts(answer, folder / answer.task_id / answer.answer_name)
         for answer in answers
+    ]
+
+
+def with_unevaluated(
+    answers: list[ScoredAnswer], paths: PathConfig, agent_name: str
+) -> list[ScoredAnswer]:
+    """Return answers with those of the agent's files that no result folder knows of.
+
+    Results are often exchanged without the files. Answers of other shards are left out.
+    """
+    try:
+        files = select_answers(paths, agent_name)
+    except UsageError:
+        return answers
+    known = {(answer.task_id, answer.answer_name) for answer in answers}
+    holds = shard_test(paths.eval_results_root / agent_name)
+    places = [(task_id, file.name) for task_id in files for file in files[task_id]]
+    return answers + [
+        ScoredAnswer(*place, reason=NEVER_EVALUATED)
+        for place in places
+        if place not in known and holds(*place)
     ]
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from pydantic import BaseModel, ConfigDict
 
 from mind2web2.results.claim_facts import claim_facts, is_claim
-from mind2web2.rubric.verdicts import Outcome, aggregate, blocking_leaf_id
+from mind2web2.rubric.verdicts import Outcome, aggregate
 from mind2web2.rubric.written_tree import WrittenNode, WrittenScore
 
 
@@ -90,8 +90,7 @@ def is_skipped(leaf: WrittenNode) -> bool:
 
 def blocked_by(leaf: WrittenNode) -> str | None:
     """Return the id of the leaf that a skipped leaf names as the reason, if any."""
-    reason = None if leaf.evidence is None else leaf.evidence.reason
-    return None if reason is None else blocking_leaf_id(reason)
+    return None if leaf.evidence is None else leaf.evidence.blocked_by
 
 
 def blocked_leaves(

@@ -83,6 +83,7 @@ NO_FACTS = ResultFacts()
 
 
 NO_RESULT = "no result"
+NEVER_EVALUATED = "never evaluated"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Literal, NamedTuple, Protocol, Self, TypeGuard
 
@@ -166,18 +165,9 @@ def is_majority(votes: Sequence[Vote]) -> bool:
     return 2 * sum(vote.supported for vote in votes) > len(votes)
 
 
-_SKIP_REASON = re.compile(r"not judged, because '(.*)' (?:failed|was skipped)", re.DOTALL)
-
-
 def skip_reason(leaf_id: str, status: str) -> str:
     """Return why a verification is skipped: a prerequisite failed or was skipped itself."""
     return f"not judged, because '{leaf_id}' {'failed' if status == 'failed' else 'was skipped'}"
-
-
-def blocking_leaf_id(reason: str) -> str | None:
-    """Return the leaf that ``skip_reason`` names, ``None`` for another reason."""
-    found = _SKIP_REASON.fullmatch(reason)
-    return None if found is None else found[1]
 
 
 # In the notes on a page, where the judge takes fewer images than it has.
@@ -346,6 +336,7 @@ class Evidence(BaseModel):
             and ``first_votes`` (``VotedBy``).
         pages: every page checked, in order.
         reason: the cause in one line where no judge decided.
+        blocked_by: the id of the leaf for which it was skipped.
         flags: passages of the claim that seem to address the judge.
         prerequisites: ids of the nodes that the script named as ``extra_prerequisites``.
         blind: what the judge was asked in place of the claim; ``None`` if it was shown the claim.
@@ -363,6 +354,7 @@ class Evidence(BaseModel):
     first_votes: tuple[Vote, ...] = ()
     pages: tuple[PageCheck, ...] = ()
     reason: str | None = None
+    blocked_by: str | None = None
     flags: tuple[Flag, ...] = ()
     prerequisites: tuple[str, ...] = ()
     blind: BlindQuestion | None = None

@@ -111,13 +111,14 @@ class Verifier(ScriptAccess):
         with cut_off_noted(self._context.judge, name):
             # All that was started together looks at its gates before one of them is decided.
             await asyncio.sleep(0)
-            reason = None
+            reason = blocked_by = None
             if gates and gates[0].undecided is None:
+                blocked_by = encodable(gates[0].id)
                 reason = skip_reason(gates[0].id, gates[0].verdict.status)
             subject = QuestionContext("verify", verification.node_id, verification.claim)
             reason = self._context.judge.recorded_skip(subject, reason)
             if reason is not None:
-                return self._skip(verification, node, reason)
+                return self._skip(verification, node, reason, blocked_by)
             pages = pages or _read(sources)
             return await self._judge(verification, node, pages, _behind(gates, most_open))
 
@@ -205,9 +206,17 @@ class Verifier(ScriptAccess):
         self._context.judge.note("doubts", f"{verification.node_id}: {reason}")
         return False, evidence_of(verification, "error", reason=reason)
 
-    def _skip(self, verification: Verification, node: VerificationNode | None, reason: str) -> bool:
+    def _skip(
+        self,
+        verification: Verification,
+        node: VerificationNode | None,
+        reason: str,
+        blocked_by: str | None,
+    ) -> bool:
         if node is not None:
-            evidence = evidence_of(verification, "prerequisite", reason=reason)
+            evidence = evidence_of(
+                verification, "prerequisite", reason=reason, blocked_by=blocked_by
+            )
             node.decide(0.0, "skipped", evidence)
         self.logger.info("verification skipped node=%s reason=%s", verification.node_id, reason)
         return False

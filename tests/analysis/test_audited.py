@@ -39,8 +39,7 @@ def leaf(name, *, passed=True, critical=False, **evidence):
 
 def skipped(name, behind, **more):
     """Return a leaf that was skipped behind another one."""
-    reason = f"not judged, because '{behind}' failed"
-    return leaf(name, passed=False, decided_by="prerequisite", reason=reason, **more)
+    return leaf(name, passed=False, decided_by="prerequisite", blocked_by=behind, **more)
 
 
 def answer(leaves, task="task"):

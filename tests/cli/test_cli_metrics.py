@@ -90,11 +90,8 @@ def test_json(results):
     unchecked = [
         "whether results are stale: no answers folder answers: make it, or name another one"
     ]
-    assert {
-        name: numbers.pop(name) for name in ("stale", "unevaluated", "unchecked", "removed")
-    } == {
+    assert {name: numbers.pop(name) for name in ("stale", "unchecked", "removed")} == {
         "stale": {},
-        "unevaluated": [],
         "unchecked": unchecked,
         "removed": [],
     }
@@ -252,12 +249,15 @@ def test_stale_results_and_answers_without_any(tmp_path, monkeypatch):
     assert [
         line for line in run.stdout.splitlines() if line.startswith(("Warning", "Out", "Note"))
     ] == [
+        "Warning: answers without a score: 1, not counted in the averages",
         f"Warning: 1 result out of date. To judge again: {AS_BEFORE}",
         "Out of date: lake/answer_1.md: answer changed",
-        "Warning: 1 answer never evaluated and not counted (lake/answer_2.md). "
-        f"To judge them: {AS_BEFORE}",
+        f"Warning: 1 answer never evaluated (lake/answer_2.md). To judge them: {AS_BEFORE}",
         "Note: not checked: whether pages have changed: no folder cache/bot",
     ]
+    assert "(1 answer, 1 without a score left out)" in run.stdout
+    missing = json.loads(call(main, "metrics", "bot", "--json").stdout)["missing"]
+    assert [each["reason"] for each in missing] == ["never evaluated"]
 
 
 def test_the_suggested_command_is_that_of_the_newest_result(tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ import pytest
 from mind2web2.results.result_file import ResultFile
 from mind2web2.rubric.node import VerificationNode, first_block
 from mind2web2.rubric.tree_writing import tree_as_dict
-from mind2web2.rubric.verdicts import Evidence, PageCheck, Vote, skip_reason
+from mind2web2.rubric.verdicts import Evidence, PageCheck, Vote
 
 SEQUENTIAL, PARALLEL = "sequential", "parallel"
 
@@ -23,6 +23,11 @@ def evidence(passed, *, is_weak=False, prerequisites=()):
         votes=tuple(cast),
         prerequisites=tuple(prerequisites),
     )
+
+
+def skipped_behind(name, **more):
+    """Return the evidence of a leaf that another one blocks."""
+    return Evidence(decided_by="prerequisite", blocked_by=name, **more)
 
 
 class Rubric:
@@ -82,9 +87,8 @@ class Rubric:
                     found,
                 )
             else:
-                reason = skip_reason(block.id, block.verdict.status)
-                skipped = {"reason": reason, "prerequisites": tuple(self.extra[name])}
-                node.decide(0.0, "skipped", Evidence(decided_by="prerequisite", **skipped))
+                extra = tuple(self.extra[name])
+                node.decide(0.0, "skipped", skipped_behind(block.id, prerequisites=extra))
         score = root.compute_score(mutate=True)
         return {
             "final_score": score,
@@ -134,8 +138,8 @@ UNAVAILABLE = Evidence(
     pages=(PageCheck(url="https://a.example", outcome="unavailable", reason="404"),),
 )
 NO_PAGE = Evidence(decided_by="page", reason="the sources given name no page")
-BLOCKED_BY_SURE = Evidence(decided_by="prerequisite", reason=skip_reason("sure", "failed"))
-BLOCKED_BY_WEAK = Evidence(decided_by="prerequisite", reason=skip_reason("weak", "failed"))
+BLOCKED_BY_SURE = skipped_behind("sure")
+BLOCKED_BY_WEAK = skipped_behind("weak")
 
 
 @pytest.mark.parametrize(

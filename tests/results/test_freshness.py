@@ -175,14 +175,6 @@ async def test_a_pinned_version_of_the_script_counts(project):
     assert now(project, eval_version="example") == ResultsNow()
 
 
-async def test_answers_without_a_record_are_named(project):
-    """No result mentions them."""
-    project.add_answer("answer_3")
-    project.add_answer("answer_1", task="hill")
-    assert now(project).unevaluated == ("hill/answer_1.md", f"{TASK}/answer_3.md")
-    assert now(project, [TASK]).unevaluated == (f"{TASK}/answer_3.md",)
-
-
 async def test_only_results_that_count_are_compared(project):
     """Neither those outside of the task list, nor those of removed answers."""
     project.add_answer("answer_1", "Another text.")

@@ -50,14 +50,10 @@ def _cases(root: Path, agent: ReportedAgent) -> Iterator[JUnitCase]:
 
 def _missing_reasons(agent: ReportedAgent) -> dict[tuple[str, str], str]:
     """Return why answers have no score, by task and answer name."""
-    missing = {
+    return {
         (each.task_id, each.answer_name or "no answer"): each.reason
         for each in agent.report.summary.missing
     }
-    for name in agent.report.now.unevaluated:
-        task_id, _, answer_name = name.rpartition("/")
-        missing[task_id, answer_name] = "never evaluated"
-    return missing
 
 
 def _failed_claims(root: Path, agent_name: str, answer: ScoredAnswer) -> list[str]:

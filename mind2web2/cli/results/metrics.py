@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 from rich.console import Console
 
@@ -33,7 +33,7 @@ from mind2web2.cli.settings_file import paths_of, settings_of
 from mind2web2.cli.suggestions import suggested_evaluation, suggested_forgetting
 from mind2web2.errors import UsageError
 from mind2web2.hooks import Figure, agent_figures
-from mind2web2.results.shard_states import shard_test
+from mind2web2.results.scored_answer import NEVER_EVALUATED
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.files import write_whole
 from mind2web2.utils.junit import junit_xml
@@ -84,10 +84,7 @@ def run(options: argparse.Namespace) -> int:
         if not options.json:
             line(console, f"Below --fail_under {options.fail_under:g}: {', '.join(below)}")
         return BELOW
-    is_incomplete = any(
-        agent.report.summary.missing or agent.report.now.unevaluated for agent in agents
-    )
-    return 1 if is_incomplete else 0
+    return 1 if any(agent.report.summary.missing for agent in agents) else 0
 
 
 def _forgotten(paths: PathConfig, agent_name: str, task_ids: Iterable[str]) -> list[str]:
@@ -167,7 +164,7 @@ def _print_agent(
         line(console, f"No answer of {agent.name} has a score.")
     for missing in report.summary.missing:
         # A warning sums up the answers that do not exist.
-        if missing.reason not in (NO_ANSWER, NO_RUNS):
+        if missing.reason not in (NO_ANSWER, NO_RUNS, NEVER_EVALUATED):
             name = f"{missing.task_id}/{missing.answer_name}"
             line(console, f"No result: {name}: {missing.reason}")
     if has_scores:
@@ -213,12 +210,14 @@ def _print_grounds(console: Console, settings: RunSettings, agent: ReportedAgent
 def _print_present(console: Console, settings: RunSettings, agent: ReportedAgent) -> None:
     """Print which results are out of date, and which answers have none."""
     now = agent.report.now
-    # The other shards judge the rest, and the caution says so.
-    holds = shard_test(paths_of(settings, agent.name).eval_results_root / agent.name)
-    own = tuple(name for name in now.unevaluated if holds(*name.split("/")))
+    unevaluated = [
+        f"{each.task_id}/{each.answer_name}"
+        for each in agent.report.summary.missing
+        if each.reason == NEVER_EVALUATED
+    ]
     made_from = None if agent.newest is None else agent.newest.provenance
     evaluate = suggested_evaluation(settings, agent.name, made_from)
-    print_now(console, replace(now, unevaluated=own), evaluate)
+    print_now(console, now, unevaluated, evaluate)
     if now.removed:
         line(console, f"Note: {suggested_forgetting(settings, agent.name, now.removed)}")
 

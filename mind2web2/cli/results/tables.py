@@ -236,7 +236,7 @@ def print_variation(console: Console, summary: AgentSummary) -> None:
         )
 
 
-def print_now(console: Console, now: ResultsNow, evaluate: str) -> None:
+def print_now(console: Console, now: ResultsNow, unevaluated: Sequence[str], evaluate: str) -> None:
     """Print which results are out of date, and which answers have none."""
     if now.stale:
         line(
@@ -248,11 +248,11 @@ def print_now(console: Console, now: ResultsNow, evaluate: str) -> None:
         by_reason["; ".join(reasons)].append(name)
     for reason, names in by_reason.items():
         line(console, f"Out of date: {name_list(names)}: {reason}")
-    if now.unevaluated:
+    if unevaluated:
         line(
             console,
-            f"Warning: {counted(len(now.unevaluated), 'answer')} never evaluated and not counted "
-            f"({name_list(now.unevaluated)}). To judge them: {evaluate}",
+            f"Warning: {counted(len(unevaluated), 'answer')} never evaluated "
+            f"({name_list(unevaluated)}). To judge them: {evaluate}",
         )
     for unchecked in now.unchecked:
         line(console, f"Note: not checked: {unchecked}")

@@ -176,6 +176,18 @@ def test_an_unknown_agent_is_answered_with_the_one_that_was_meant(root, option):
     assert run.stderr.endswith("There are results of example\n")
 
 
+@pytest.mark.parametrize("options", [(), ("--answers",)])
+def test_a_result_that_was_changed_is_refused(root, tmp_path, options):
+    results = tmp_path / "results"
+    shutil.copytree(root, results)
+    changed = next(results.glob("example/*/*/results/*.json"))
+    changed.write_text(changed.read_text().replace('"failed"', '"passed"'))
+    words = ("-o", str(tmp_path / "x.csv"), "--eval_results_root", str(results))
+    outcome = call(main, "export", "example", *words, *options)
+    assert (outcome.returncode, (tmp_path / "x.csv").exists()) == (2, False)
+    assert f"{changed} was changed after it was written" in outcome.stderr
+
+
 @pytest.mark.parametrize("name", ["leaves.xlsx", "leaves"])
 def test_other_files_are_refused(root, tmp_path, name):
     """With the names that there are."""

@@ -29,7 +29,8 @@ def leaf_reports(
     by_task: dict[str, list[JudgedResult]] = defaultdict(list)
     for name in agents:
         for task_id, _, loaded in latest_results(root, name):
-            if task_ids is None or task_id in task_ids:
+            is_asked_for = task_ids is None or task_id in task_ids
+            if is_asked_for and not loaded.content.is_edited:
                 by_task[task_id].append(JudgedResult(name, loaded.content))
     judges = {each.result.judge_model or "" for results in by_task.values() for each in results}
     stayed = stayed_by_leaf([each for name in agents for each in changed_pages(name)], judges)

@@ -127,7 +127,7 @@ def one_evaluation() -> tuple[int, int, int]:
             (folder / path).write_text(text, encoding="utf-8")
         CacheFileSys(folder / "cache/agent/task").put_web(URL, "The lake is 80 m deep.", None)
         command = [sys.executable, "-c", COMMAND, "--agent_name", "agent"]
-        command += ["--ahead", "nothing", "--max_llm_requests", "1", "--judge_base_url"]
+        command += ["--max_llm_requests", "1", "--judge_base_url"]
         command += [server.base_url]
         environment = {
             **os.environ,

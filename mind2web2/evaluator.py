@@ -7,7 +7,7 @@ import itertools
 import json
 import logging
 from bisect import bisect_left
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -33,7 +33,6 @@ from mind2web2.verification.extractor import (
     Extractor,
     create_evaluator,
 )
-from mind2web2.verification.stand_ins import on_read_of
 from mind2web2.verification.verifier import Prerequisites, Sources, Verifier
 
 __all__ = ["AggregationStrategy", "Evaluator", "VerificationNode"]
@@ -289,30 +288,18 @@ class _Extractions:
     """The extractions in the order of the calls, whichever ended first."""
 
     def __init__(self) -> None:
-        self._results: list[dict[str, Any]] = []
         self._numbers: list[int] = []  # of each of them, the number of its call
         self._calls = itertools.count()
-        self._on_read: Callable[[], object] | None = None
-
-    @property
-    def results(self) -> list[dict[str, Any]]:
-        """Return the name and the value of each."""
-        if self._on_read is not None:
-            self._on_read()
-        return self._results
+        self.results: list[dict[str, Any]] = []
 
     async def record(self, name: str, extraction: Coroutine[Any, Any, Template]) -> Template:
         """Return the value of an extraction, and record it."""
         number = next(self._calls)
         value = await extraction
-        on_read = on_read_of(value)
-        if on_read is not None:
-            self._on_read = on_read
-            return value
         result = plain_info(value.model_dump(mode="json", warnings=False))
         place = bisect_left(self._numbers, number)
         self._numbers.insert(place, number)
-        self._results.insert(place, {"type": name, "result": result})
+        self.results.insert(place, {"type": name, "result": result})
         return value
 
 

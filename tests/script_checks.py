@@ -110,7 +110,7 @@ async def problems(script, folder, judges=tuple(VERDICTS), *, needs_result=False
     for name in judges:
         verdict = VERDICTS[name]
         by_order = []
-        for ahead in ("nothing", "values", "gates", None):
+        for ahead in ("values", "gates", None):
             root = folder / f"{name} {ahead}"
             outcome = await _outcome(script, root, verdict, ahead)
             shutil.rmtree(root)

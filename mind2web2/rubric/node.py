@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy, deepcopy
 from dataclasses import dataclass
 from enum import EnumType, StrEnum
@@ -50,12 +50,9 @@ class Undecided:
 
     Args:
         behind: so many undecided leaves in a row come before it.
-        on_read: called when something that depends on it is read; ``None`` where a stand-in is
-            shown.
     """
 
     behind: int = 0
-    on_read: Callable[[], object] | None = None
 
 
 class _Tree:
@@ -64,15 +61,13 @@ class _Tree:
     Args:
         nodes: every node by its id; of equal ids the first one added.
         version: grows with every change that may alter a score.
-        undecided: of a leaf that was left undecided; ``None`` where there is no such leaf.
     """
 
-    __slots__ = ("nodes", "undecided", "version")
+    __slots__ = ("nodes", "version")
 
     def __init__(self) -> None:
         self.nodes: dict[str, VerificationNode] = {}
         self.version = 0
-        self.undecided: Undecided | None = None
 
 
 class _Children(list["VerificationNode"]):
@@ -251,12 +246,10 @@ class VerificationNode:
     @property
     def score(self) -> float:
         """Return the score: a leaf's verdict, or the result of the last scoring."""
-        self._note_read()
         return self._score
 
     @score.setter
     def score(self, score: float) -> None:
-        self._note_read()
         # The other half stays as it was decided, whatever scoring shows in its place.
         verdict = self._outcome(score, self._verdict.status)
         self._note_change()
@@ -266,12 +259,10 @@ class VerificationNode:
     @property
     def status(self) -> Status:
         """Return the status that goes with the score."""
-        self._note_read()
         return self._status
 
     @status.setter
     def status(self, status: Status) -> None:
-        self._note_read()
         verdict = self._outcome(self._verdict.score, status)
         self._note_change()
         self._status = status
@@ -280,12 +271,10 @@ class VerificationNode:
     @property
     def evidence(self) -> Evidence | None:
         """Return the record of how the verdict was reached."""
-        self._note_read()
         return self._evidence
 
     @evidence.setter
     def evidence(self, evidence: Evidence | None) -> None:
-        self._note_read()
         self._evidence = _evidence(evidence)
 
     @property
@@ -340,29 +329,24 @@ class VerificationNode:
 
     def __iter__(self) -> Iterator[tuple[str, Any]]:
         """Yield names and values of the fields."""
-        self._note_tree_read()
         return self._fields()
 
     @property
     def __dict__(self) -> PlainFields:  # type: ignore[override]  # nodes have slots
         """Return the fields as they stand now."""
-        self._note_read()
         return dict(self._fields())
 
     def __repr__(self) -> str:
         """Show all fields, those of children as well."""
-        self._note_read()
         fields = [f"{name}={value!r}" for name, value in self._fields()]
         return f"{type(self).__name__}({', '.join(fields)})"
 
     def __str__(self) -> str:
         """Show all fields without the type."""
-        self._note_read()
         return " ".join(f"{name}={value!r}" for name, value in self._fields())
 
     def model_dump(self, **keywords: Any) -> PlainFields:
         """Return the fields as plain data, with the options of pydantic's method."""
-        self._note_tree_read()
         dump: PlainFields = _PLAIN.to_python(dict(self._fields()), **keywords)
         return dump
 
@@ -372,7 +356,6 @@ class VerificationNode:
 
     def model_dump_json(self, **keywords: Any) -> str:
         """Return the fields as JSON, with the options of pydantic's method."""
-        self._note_tree_read()
         return _PLAIN.to_json(dict(self._fields()), **keywords).decode()
 
     @classmethod
@@ -383,7 +366,6 @@ class VerificationNode:
     @property
     def model_fields_set(self) -> set[str]:
         """Return the names of the fields that differ from their defaults or have none."""
-        self._note_tree_read()
         return {
             name
             for name, value in self._fields()
@@ -392,7 +374,6 @@ class VerificationNode:
 
     def __copy__(self) -> VerificationNode:
         """Return a node that shares parent, children and tree with this one."""
-        self._note_tree_read()
         twin = object.__new__(type(self))
         for name in VerificationNode.__slots__:
             if name != "__weakref__":
@@ -411,7 +392,6 @@ class VerificationNode:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return how pickle makes the node, by plain records, so that any depth works."""
-        self._note_tree_read()
         path = []
         node = self
         while node._parent is not None:
@@ -467,8 +447,6 @@ class VerificationNode:
         if node._parent is self:
             return
         self._check_child(node)
-        self._note_read()
-        self._tree.undecided = self._tree.undecided or node._tree.undecided
         self._note_change()
         node._parent = self
         node._position = len(self._members)
@@ -500,19 +478,16 @@ class VerificationNode:
     @property
     def has_blocking_leaf(self) -> bool:
         """Tell whether a leaf here or below is decided as failed or skipped."""
-        self._note_tree_read()
         return self._blocks
 
     @property
     def verdict(self) -> Outcome:
         """Return the verdict on this leaf, which scoring does not overwrite."""
-        self._note_read()
         return self._verdict
 
     @property
     def blocked_as(self) -> Status | None:
         """Return the last decision by which this leaf blocks others, if any."""
-        self._note_read()
         return self._blocked_as
 
     def _update_blocking(self) -> None:
@@ -549,17 +524,8 @@ class VerificationNode:
     def leave_undecided(self, undecided: Undecided) -> None:
         """Show the leaf as passed until a later run of the script knows the verdict."""
         self.decide(1.0, "passed")
-        self._undecided = self._tree.undecided = undecided
+        self._undecided = undecided
         self._update_blocking()
-
-    def _note_read(self) -> None:
-        if self._undecided is not None and self._undecided.on_read is not None:
-            self._undecided.on_read()
-
-    def _note_tree_read(self) -> None:
-        undecided = self._tree.undecided
-        if undecided is not None and undecided.on_read is not None:
-            undecided.on_read()
 
     # Verdicts and scores
 
@@ -579,7 +545,6 @@ class VerificationNode:
 
     def compute_score(self, mutate: bool = False) -> float:
         """Return the score (scoring.md); with ``mutate``, write scores and statuses back."""
-        self._note_tree_read()
         outcomes = aggregate(self)
         if mutate:
             for node in self.walk():
@@ -591,7 +556,6 @@ class VerificationNode:
     @property
     def aggregated_score(self) -> float:
         """Return the score written back once and remembered until something changes."""
-        self._note_tree_read()
         if self._remembered is not None and self._remembered[0] == self._tree.version:
             return self._remembered[1]
         return self.compute_score(mutate=True)
@@ -622,7 +586,6 @@ _DEFAULTS: PlainFields = {
 
 
 def _records(top: VerificationNode) -> list[_Record]:
-    top._note_tree_read()
     records: list[_Record] = []
     numbers: dict[int, int] = {}
     for node in top.walk():

@@ -502,15 +502,13 @@ class RunSettings:
             is_common=True,
         ),
     )
-    ahead: Literal["nothing", "values", "gates"] | None = setting(
+    ahead: Literal["values", "gates"] | None = setting(
         None,
         Setting(
-            "how far a script runs ahead of missing replies. nothing: it stops as soon as it "
-            "uses one, and asks exactly what program order asks; values: it goes on with "
-            "placeholders, which saves most of the time and adds about 2% requests; gates: it "
-            "also assumes that gates pass, which is fastest and adds about 12%. Scores are the "
-            "same",
-            parse=values.one_of(("nothing", "values", "gates")),
+            "how far a script runs ahead of missing replies. values: it goes on with placeholders, "
+            "which adds about 2% requests; gates: it also assumes that gates pass, which is "
+            "fastest and adds about 12%. Scores are the same",
+            parse=values.one_of(("values", "gates")),
             metavar="HOW",
             group=_LIMITS,
             default_text="values",
@@ -756,7 +754,7 @@ class RunSettings:
         return next((name for name in names if self.value(name)), None)
 
     @property
-    def goes_ahead(self) -> Literal["nothing", "values", "gates"]:
+    def goes_ahead(self) -> Literal["values", "gates"]:
         """Return how far scripts go on while replies are missing."""
         return self.ahead or ("values" if self.delivery is None else "gates")
 

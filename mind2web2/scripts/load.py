@@ -20,6 +20,7 @@ from typing import Any
 
 from mind2web2.errors import EvalScriptError
 from mind2web2.scripts.aliases import own_script_aliases, rename_imports
+from mind2web2.scripts.loops import NAMES, watch_loops
 from mind2web2.scripts.toolkit_names import missing_name
 from mind2web2.utils.api_misuse import syntax_tree
 from mind2web2.utils.files import read_regular_file
@@ -86,13 +87,10 @@ class _Compiled:
     Args:
         code: tracebacks show the script's path.
         missing: what is wrong with a name that the script takes from the toolkit.
-        tells_stand_ins: the script compares with ``is True`` or looks at types, which an object may
-            fool.
     """
 
     code: CodeType
     missing: str | None
-    tells_stand_ins: bool
 
 
 def _compiled(path: Path) -> _Compiled:
@@ -111,10 +109,10 @@ def _compiled_source(source: bytes, path: Path, _aliases: tuple[tuple[str, str],
         warnings.simplefilter("ignore")
         tree = parsed_script(source, path)
         rename_imports(tree)
+        watch_loops(tree)
         # The script's own __future__ imports count, not this module's.
         code = compile(tree, str(path), "exec", dont_inherit=True)
-    is_telling = any(_tells_stand_ins(node) for node in ast.walk(tree))
-    return _Compiled(code, missing_name(tree), is_telling)
+    return _Compiled(code, missing_name(tree))
 
 
 def script_problem(path: Path) -> str | None:
@@ -145,11 +143,6 @@ def check_toolkit_names(path: Path) -> None:
     """
     if problem := _compiled(path).missing:
         raise EvalScriptError(f"script {path.name} {problem}")
-
-
-def tells_stand_ins(path: Path) -> bool:
-    """Tell whether a script compares by ``is True`` or looks at types, which an object may fool."""
-    return _compiled(path).tells_stand_ins
 
 
 def _in_line(error: SyntaxError) -> str:
@@ -186,24 +179,6 @@ def parsed_script(source: bytes, path: Path) -> ast.Module:
     return syntax_tree(source, str(path))
 
 
-def _tells_stand_ins(node: ast.AST) -> bool:
-    match node:
-        case ast.MatchSingleton() | ast.Attribute(attr="__class__"):
-            return True
-        case ast.Call(func=ast.Name("type")):
-            return True
-        case ast.Compare(ops=operators, comparators=compared):
-            pairs = zip(operators, compared, strict=True)
-            return any(
-                isinstance(each, ast.Is | ast.IsNot) and _is_flag(flag) for each, flag in pairs
-            )
-    return False
-
-
-def _is_flag(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, bool)
-
-
 def unload_eval_script(evaluate_answer: EvaluateAnswer) -> None:
     """Let go of a script's module once its evaluation is over; a long run loads thousands."""
     if evaluate_answer.__module__.startswith(MODULE_PREFIX):  # a decorator may come from elsewhere
@@ -217,7 +192,9 @@ def _new_module(path: Path) -> ModuleType:
     spec = spec_from_file_location(name, path, loader=SourceFileLoader(name, str(path)))
     if spec is None:
         raise EvalScriptError(f"eval script {path} cannot be imported: its path gives no module")
-    return module_from_spec(spec)
+    module = module_from_spec(spec)
+    vars(module).update(NAMES)
+    return module
 
 
 def _evaluate_answer_of(module: ModuleType, path: Path) -> EvaluateAnswer:

@@ -46,6 +46,7 @@ class ScriptPasses:
         known: the replies by the keys of their questions.
         count: of passes.
         failed: the question whose failure costs the script its result.
+        program_order: why the script runs in program order.
         is_waiting: for replies, between two passes or in program order.
     """
 
@@ -56,10 +57,12 @@ class ScriptPasses:
     known: dict[str, Reply] = field(default_factory=dict)
     count: int = 0
     failed: str | None = None
+    program_order: str | None = None
     is_waiting: bool = False
     _open: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _is_new: asyncio.Event = field(default_factory=asyncio.Event)
     _failure: str | None = None
+    _certain: list[str] = field(default_factory=list)
 
     async def done(self) -> Done | None:
         """Return how the pass ended that is the result.
@@ -70,43 +73,41 @@ class ScriptPasses:
         try:
             if self.ahead is not None:
                 done = await self._passes(self.ahead)
-                if done is not None:
+                if isinstance(done, Done):
                     return done
-                await self._forget_failure()
+                self.program_order = done
+                await self._forget_what_is_uncertain()
             self.is_waiting = True
             return await self._next(None)
         finally:
             _running.remove(self)
             await self._cancel()
 
-    async def _passes(self, ahead: Ahead) -> Done | None:
-        """Return how the last pass ended, ``None`` where the script is to run in program order."""
+    async def _passes(self, ahead: Ahead) -> Done | str:
+        """Return how the last pass ended, or why the script has to run in program order."""
         awaited: str | None = None
         while True:
             began_s, known_before = time.monotonic(), len(self.known)
             has_reply = awaited in self.known
-            done = await self._next(ahead)
-            if done is None or done.program_order is not None:
-                return None
+            ended = Done(program_order="ends its process", certain=self._certain)
+            done = await self._next(ahead) or ended
+            self._certain = done.certain
+            if done.program_order is not None:
+                return done.program_order
             if not done.is_open:
                 return done
-            is_other = has_reply and awaited not in done.used
-            is_stuck = not self._open and len(self.known) == known_before
-            if is_other or is_stuck:
-                return None
+            # The same script meets the same question first, until it has its reply.
+            if awaited not in (done.used if has_reply else (done.first_open, None)):
+                return "asks something else each time"
             awaited = done.first_open
             await self._until_worthwhile(time.monotonic() - began_s)
-            if not self._open and len(self.known) == known_before and not self._failure:
-                # The script's process could not check a single reply.
-                return None
-            if self._failure is not None and self._is_for_any_question(self._failure):
-                self.failed = self._failure
-                return done
-            if self._failure is not None:
-                # The question may be one that program order does not ask: from now on no other such
-                # is asked.
-                await self._forget_failure()
-                ahead = "nothing"
+            if self._failure not in (None, awaited):
+                if self._is_for_any_question(self._failure):
+                    self.failed = self._failure
+                    return done
+                return "a question has failed that it may not ask"
+            if not self._open and len(self.known) == known_before:
+                return "cannot check a single reply"
 
     async def _next(self, ahead: Ahead | None) -> Done | None:
         self.count += 1
@@ -171,12 +172,13 @@ class ScriptPasses:
         if self._open and left_s:
             await asyncio.wait(self._open.values(), timeout=left_s)
 
-    async def _forget_failure(self) -> None:
-        """Wait for the questions that were asked ahead.
+    async def _forget_what_is_uncertain(self) -> None:
+        """Wait for the questions that were asked behind stand-ins, and forget their replies.
 
-        Their failures count only if the questions are asked again.
+        They count only if the questions are asked again: the script may store other pages first.
         """
         await self._all_replies()
+        self.known = {key: self.known[key] for key in self._certain}
         self._failure = None
         self.answers.go_on()
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import datetime
 import enum
+import re
 import types
-from collections.abc import Callable, Iterator
-from typing import Annotated, Any, Literal, NoReturn, TypeVar, Union, get_args, get_origin
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import AnyUrl, BaseModel
 
@@ -20,7 +21,8 @@ _YEAR = 8461
 # A list of stand-ins has one, and an inner list at this depth has none.
 _MAX_LEVELS = 3
 _COLLECTIONS = (list, dict, set, frozenset, tuple)
-_MARKS = (_MARK, str(_NUMBER), f"{_NUMBER:,}", f"{_NUMBER:_}", str(_YEAR))
+# Numbers near the stand-in count, too: a script may add to it.
+_MARKS = re.compile(rf"{_MARK}|917[,_]?364[,_]?5\d\d|(?<!\d){_YEAR}(?!\d)", re.IGNORECASE)
 
 Template = TypeVar("Template", bound=BaseModel)
 
@@ -56,8 +58,7 @@ def _empty_of(annotation: Any) -> Any:
 
 def has_mark(text: str) -> bool:
     """Tell whether a text is made from a stand-in."""
-    lowered = text.lower()
-    return any(mark in lowered for mark in _MARKS)
+    return _MARKS.search(text) is not None
 
 
 def marked_text(name: str) -> str:
@@ -130,48 +131,3 @@ def _marked_values(name: str) -> Iterator[tuple[type, object]]:
 
 def _address(name: str) -> str:
     return f"https://{_MARK}.invalid/{name}"
-
-
-# Members of a verdict that are not those of a value.
-_OF_CLASSES = {"__class__", "__doc__", "__init__", "__init_subclass__", "__new__"}
-_OF_CLASSES |= {"__subclasshook__"}
-
-
-def unread_verdict(on_read: Callable[[], NoReturn]) -> object:
-    """Return a stand-in of a verdict that may be passed on; looking at it ends the pass.
-
-    Args:
-        on_read: called then; it does not return.
-    """
-
-    def read(*_: object) -> NoReturn:
-        on_read()
-
-    looks = (set(dir(bool)) | {"__copy__", "__deepcopy__"}) - _OF_CLASSES
-    return type("bool", (), dict.fromkeys(looks, read))()
-
-
-def unread_instance(template: type[Template], on_read: Callable[[], NoReturn]) -> Template:
-    """Return a stand-in of the template's class that may be passed on.
-
-    Looking into it ends the pass.
-
-    Args:
-        on_read: called then; it does not return.
-    """
-
-    def read(*_: object) -> NoReturn:
-        on_read()
-
-    looks = ("__getattribute__", "__setattr__", "__repr__", "__str__", "__eq__")
-    copies = ("__iter__", "__copy__", "__deepcopy__")
-    members = {**dict.fromkeys((*looks, *copies), read), "_unread": on_read}
-    # pydantic would read the class, so the type is made without it.
-    kind = type.__new__(type(template), template.__name__, (template,), members)
-    instance: Template = object.__new__(kind)
-    return instance
-
-
-def on_read_of(value: object) -> Callable[[], object] | None:
-    """Return what a stand-in calls that may not be looked into; ``None`` for any other value."""
-    return getattr(type(value), "_unread", None)

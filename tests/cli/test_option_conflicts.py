@@ -99,7 +99,7 @@ def test_an_option_that_a_cluster_cannot_have_is_refused(given, message):
             "--no_capture",
             "--allow_private_network",
             "--ahead",
-            "nothing",
+            "values",
             "--max_llm_requests",
             "9",
         ],

@@ -78,7 +78,7 @@ def schedule_of(seed: int) -> Schedule:
         end=chance.choice(sorted(FINAL)) if has_end else None,
         end_from=chance.randrange(200),
         manner=Manner(
-            chance.choice(("values", "nothing", "gates")),
+            chance.choice(("values", "gates")),
             requests_at_once=chance.choice((1, 4, 30, 30)),
             answers_at_once=chance.choice((1, 3)),
         ),

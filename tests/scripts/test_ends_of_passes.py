@@ -108,27 +108,6 @@ async def test_a_file_that_a_script_keeps_open_is_read_in_each_pass(project):
         assert await score_of(project, ahead) == 1.0
 
 
-@pytest.mark.parametrize(
-    "look", ["verdict / 2", "-verdict", "verdict.real", "json.dumps([verdict])"]
-)
-async def test_a_look_at_a_verdict_ends_a_pass_that_may_not_look(project, look):
-    body = (
-        f"{VERIFY}import json\nverdict = await verify('first')\n"
-        f"try: {look}\nexcept Exception: await verify('not in program order')\n"
-        "await verify('second' if isinstance(verdict, bool) else 'not in program order')\n"
-        "return evaluator.get_summary()\n"
-    )
-    asked = []
-
-    def noted(body):
-        asked.append(claim_in(text_of(body["messages"])))
-        return reply(body)
-
-    project.add_script_body(body)
-    assert await score_of(project, "nothing", noted) == 1.0
-    assert set(asked) == {"first", "second"}
-
-
 class StricterJudge:
     """Takes fewer images at each of the first requests."""
 

@@ -10,7 +10,7 @@ from mind2web2.errors import EvalScriptError
 from mind2web2.scripts.run import ScriptCall
 from mind2web2.utils.files import file_sha256
 
-WAYS = ("nothing", "values", "gates")
+WAYS = ("values", "gates")
 HEAD = (
     "from pydantic import BaseModel\nclass Town(BaseModel):\n    name: str\n    urls: "
     "list[str] = []\n"
@@ -72,7 +72,7 @@ CHAIN = (
 
 @pytest.mark.parametrize(
     ("body", "passes"),
-    [(LOOP, (5, 3, 3)), (GATES, (7, 7, 3)), (CHAIN, (7, 7, 3)), (END, (1, 1, 1))],
+    [(LOOP, (3, 3)), (GATES, (7, 3)), (CHAIN, (7, 3)), (END, (1, 1))],
 )
 async def test_a_script_runs_once_more_than_it_waits_for_replies(tmp_path, body, passes):
     found = [await by_policy(tmp_path, body, ahead) for ahead in WAYS]
@@ -80,23 +80,6 @@ async def test_a_script_runs_once_more_than_it_waits_for_replies(tmp_path, body,
     assert tuple(each.passes for each in found) == passes
     assert all(each.summary == in_order.summary for each in found)
     assert all(each.questions == in_order.questions for each in found)
-
-
-async def test_nothing_ahead_asks_what_program_order_asks(tmp_path):
-    body = (
-        "if await evaluator.verify('no', None):\n"
-        "    await evaluator.verify('Not asked.', None)\n"
-        "gate = evaluator.add_leaf('gate', 'd', critical=True)\n"
-        "await evaluator.verify('This is no gate.', gate)\n"
-        f"await evaluator.verify('Skipped.', {LEAF.format('after')})\n{END}"
-    )
-    asked = {}
-    for ahead in (*WAYS, None):
-        policy = Towns()
-        await by_policy(tmp_path, body, ahead, policy)
-        asked[ahead] = sorted(policy.claims)
-    assert asked["nothing"] == asked[None] == ["This is no gate.", "no"]
-    assert asked["gates"] == ["Not asked.", "Skipped.", "This is no gate.", "no"]
 
 
 async def test_claims_on_one_page_are_asked_one_after_another(tmp_path):
@@ -111,23 +94,12 @@ async def test_claims_on_one_page_are_asked_one_after_another(tmp_path):
     assert policy.claims == ["Claim 0", "Claim 2", "Claim 1", "Claim 3"]
 
 
-async def test_a_look_at_the_type_of_a_missing_template_ends_the_pass(tmp_path):
-    body = (
-        "town = await evaluator.extract('Which?', Town)\n"
-        "claim = 'Right.' if type(town) is Town else 'Wrong.'\n"
-        f"await evaluator.verify(claim, None)\n{END}"
-    )
-    policy = Towns()
-    await by_policy(tmp_path, body, "nothing", policy)
-    assert policy.claims == ["Right."]
-
-
-async def test_known_replies_take_hardly_any_of_a_scripts_own_time_limit(tmp_path):
+async def test_replies_take_seconds_of_a_scripts_own_time(tmp_path):
     body = (
         "async def checks():\n"
         "    for n in range(20):\n"
         "        await evaluator.verify(f'Claim {n}', None)\n"
-        f"await asyncio.wait_for(checks(), 1)\n{END}"
+        f"await asyncio.wait_for(checks(), 60)\n{END}"
     )
     assert (await by_policy(tmp_path, body, "values")).passes == 2
 
@@ -140,17 +112,6 @@ async def test_questions_on_missing_lists_and_numbers_wait(tmp_path, source):
         f"await evaluator.verify({source}, {LEAF.format('leaf')})\n{END}"
     )
     assert (await by_policy(tmp_path, body, "values")).for_nothing == ()
-
-
-@pytest.mark.parametrize("test", ["is True", "is not False", "== True", "in (True,)", "and 1"])
-async def test_looks_at_a_verdict_that_is_not_there_end_the_pass(tmp_path, test):
-    body = (
-        f"if (await evaluator.verify('no', None)) {test}:\n"
-        f"    await evaluator.verify('Not asked.', None)\n{END}"
-    )
-    policy = Towns()
-    await by_policy(tmp_path, body, "nothing", policy)
-    assert policy.claims == ["no"]
 
 
 @pytest.mark.parametrize(
@@ -182,7 +143,7 @@ async def test_clock_and_random_numbers_are_those_of_the_answer(tmp_path):
         f"await evaluator.verify(claim, None)\nawait asyncio.sleep(1000)\ntime.sleep(1000)\n{END}"
     )
     policy = Towns()
-    found = await by_policy(tmp_path, body, "nothing", policy)
+    found = await by_policy(tmp_path, body, "values", policy)
     assert (found.passes, len(policy.claims)) == (2, 2)
 
 

@@ -272,7 +272,7 @@ CASES |= {
 }
 OTHER_NAMES = [path.stem for path in OTHERS]
 # How far scripts go ahead; ``None`` is program order, in one run of the script.
-WAYS = ("nothing", "values", "gates", None)
+WAYS = ("values", "gates", None)
 # All run by the default and in program order; some of the scripts above cover the other ways.
 WAYS_OF_ALL = ("values", None)
 
@@ -436,7 +436,6 @@ LIMITED = (
 def test_a_time_limit_of_the_scripts_own_that_runs_out_is_no_result(
     tmp_path, way, slow, is_cut_off
 ):
-    """Whatever the script makes of it; in passes the judge takes none of its time."""
     project = project_with(tmp_path, {"limited": HEADER + LIMITED})
     is_over = threading.Event()
 

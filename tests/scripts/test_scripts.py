@@ -40,5 +40,5 @@ async def test_problems_are_found(tmp_path):
         text.replace("return evaluator.get_summary()", "return evaluator.get_sumary()")
     )
     found = await problems(script, tmp_path, ["by hash"])
-    assert len(found) == 4
+    assert len(found) == 3
     assert "which the toolkit does not have: did you mean 'get_summary'?" in found[0]

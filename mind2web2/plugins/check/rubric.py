@@ -25,6 +25,7 @@ from mind2web2.plugins.check.claims import (
 )
 from mind2web2.plugins.check.question import question_of
 from mind2web2.plugins.check.statements import Statement, read_report
+from mind2web2.scripts.loops import only_known
 from mind2web2.verification.extractor import create_evaluator
 
 CLAIMS = "claims"
@@ -85,6 +86,7 @@ async def check_report(
         )
         name = f"{CLAIMS}_{chunk.first}"
         reply = await extractor.simple_extract(PROMPT, ChunkClaims, extraction_name=name)
+        only_known(reply.statements)
         found = fitting(chunk, reply)
         wrong = sorted(set(chunk_numbers(chunk)) - found.keys())
         if wrong:
@@ -92,6 +94,7 @@ async def check_report(
             reply = await extractor.simple_extract(
                 PROMPT, ChunkClaims, again, extraction_name=f"{name}_again"
             )
+            only_known(reply.statements)
             found = fitting(chunk, reply) | found
         return claims_of(chunk, found)
 

@@ -46,12 +46,7 @@ from mind2web2.scripts.limits import MAX_QUESTIONS, ScriptStops
 from mind2web2.utils.api_misuse import script_api
 from mind2web2.verification.messages import OWN_TEMPLATES
 from mind2web2.verification.run_questions import AskedClaim, AskedForm, Given
-from mind2web2.verification.stand_ins import (
-    marked_instance,
-    marked_text,
-    unread_instance,
-    unread_verdict,
-)
+from mind2web2.verification.stand_ins import marked_instance, marked_text
 
 
 @dataclass(frozen=True)
@@ -251,8 +246,8 @@ class AnswerClient(AsyncCalls):
     @property
     def ledger(self) -> JudgeLedger:
         """Return usage and notes."""
-        if isinstance(self.questions, PassQuestions) and self.questions.is_open:
-            self.questions.end()
+        if isinstance(self.questions, PassQuestions):
+            self.questions.end_if_open()
         sent: SentLedger = self._run.ask_now("ledger", SentLedger, used=self.questions.used)
         return sent.ledger()
 
@@ -307,7 +302,6 @@ class AnswerClient(AsyncCalls):
         if isinstance(reply, UnknownReply):
             template = request.template
             value = None if template is None else marked_instance(template)
-            self._end_unless_shown()
             return ChatReply(marked_text("reply"), value)
         return self._with_value(reply, request, "a request of its own")
 
@@ -356,13 +350,7 @@ class AnswerClient(AsyncCalls):
         questions = self.questions
         assert isinstance(questions, PassQuestions), "stand-ins are for passes"
         questions.open()
-        if questions.ahead != "nothing":
-            return True, Undecided()
-        if questions.ends_at_stand_ins:
-            questions.end()
-        # The object in the place of the verdict reports by itself that somebody reads it.
-        verdict: Any = unread_verdict(questions.end)
-        return verdict, Undecided(on_read=questions.end)
+        return True, Undecided()
 
     async def judged(self, claim: AskedClaim, given: Given) -> tuple[bool, Evidence | Undecided]:
         """Return what ``ClaimJudging.judged`` returns."""
@@ -401,11 +389,6 @@ class AnswerClient(AsyncCalls):
         questions = self.questions
         assert isinstance(questions, PassQuestions), "stand-ins are for passes"
         try:
-            if questions.ahead == "nothing":
-                if questions.ends_at_stand_ins:
-                    questions.end()
-                stand_in = unread_instance(template, questions.end)
-                return stand_in, Undecided(on_read=questions.end)
             return marked_instance(template), Undecided()
         except Exception:  # of the template's own code
             questions.end()
@@ -417,7 +400,6 @@ class AnswerClient(AsyncCalls):
         """
         found = await self._reply("page_info", PageInfo, url=url, given=self._as_sent(given))
         if isinstance(found, UnknownReply):
-            self._end_unless_shown()
             return [], marked_text("page")
         images, text = found
         return images, text
@@ -435,11 +417,6 @@ class AnswerClient(AsyncCalls):
         Only this process has the template.
         """
         return self._templates.problem(template, text)
-
-    def _end_unless_shown(self) -> None:
-        """End the pass if nobody may look into stand-ins."""
-        if isinstance(self.questions, PassQuestions) and self.questions.ahead == "nothing":
-            self.questions.end()
 
     def _in_program_order(self, reason: str) -> None:
         if isinstance(self.questions, PassQuestions):

@@ -10,13 +10,11 @@ import os
 import socket
 import threading
 import time
-from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 
 from pydantic_core import to_jsonable_python
 
-from mind2web2.scripts.isolation.effects import changed_ns
 from mind2web2.scripts.isolation.processes import (
     MAX_PRINTED_BYTES,
     START,
@@ -24,16 +22,15 @@ from mind2web2.scripts.isolation.processes import (
     ScriptProcess,
     fork_server,
 )
-from mind2web2.scripts.isolation.rpc import Message, decode, encode, encode_value
+from mind2web2.scripts.isolation.rpc import Message, encode, encode_value
 from mind2web2.scripts.isolation.worker import HomeJob
 
 # For the fork server to load the package, and for the script. One that takes longer is loaded by
 # each pass, within the limits of the answer.
 _LOAD_TIMEOUT_S = 100.0
-# A script may keep the time, or the environment, at which it was loaded.
-_LONGEST_USE_S = 600.0
-# Scripts that stay loaded though no answer is evaluated by them.
-_MAX_IDLE_HOMES = 8
+# Answers that begin at the same time share a loaded script. Later ones may meet another time,
+# environment or file than that with which it was loaded.
+_LONGEST_USE_S = 5.0
 
 
 @dataclass(eq=False)
@@ -42,25 +39,20 @@ class ScriptHome:
 
     Args:
         printed: what the script printed while it was loaded.
-        files: what it has read then, with the times of the last changes.
     """
 
     process: ScriptProcess
-    files: dict[str, int]
     printed: bytes
     users: int = 0
+    is_closed: bool = False
     loaded_s: float = field(default_factory=time.monotonic)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def is_current(self) -> bool:
-        """Tell whether the script would be loaded in the same way now."""
+        """Tell whether another answer may be evaluated by this process."""
         is_old = time.monotonic() - self.loaded_s > _LONGEST_USE_S
-        return (
-            not is_old
-            and self._is_alive()
-            and all(changed_ns(path) == moment for path, moment in self.files.items())
-        )
+        return not is_old and not self.is_closed and self._is_alive()
 
     def _is_alive(self) -> bool:
         """Tell whether the fork server is there, and has not reported the end of the process."""
@@ -83,7 +75,7 @@ class ScriptHomes:
         self._server = server
         self._lock = threading.Lock()
         self._loading: dict[str, threading.Lock] = {}
-        self._homes: OrderedDict[str, ScriptHome] = OrderedDict()
+        self._homes: dict[str, ScriptHome] = {}
 
     def take(self, job: HomeJob) -> ScriptHome:
         """Return the process of a script, for a user who gives it back; it may be loaded already.
@@ -95,39 +87,26 @@ class ScriptHomes:
         with self._lock:
             loading = self._loading.setdefault(key, threading.Lock())
         with loading:
+            home = self._homes.get(key)
+            if home is None or not home.is_current:
+                home = self._homes[key] = self._load(job)
             with self._lock:
-                home = self._homes.get(key)
-                if home is not None and home.is_current:
-                    home.users += 1
-                    self._homes.move_to_end(key)
-                    return home
-            fresh = self._load(job)
-            with self._lock:
-                fresh.users += 1
-                self._homes[key] = fresh
-                if home is not None and not home.users:
-                    home.process.close()
-            return fresh
+                home.users += 1
+            return home
 
     def give_back(self, home: ScriptHome) -> None:
-        """Note that a user needs a process no longer; the oldest of many without a user end."""
+        """Note that a user needs a process no longer; one without a user ends."""
         with self._lock:
             home.users -= 1
-            if home not in self._homes.values():
-                if not home.users:
-                    home.process.close()
-                return
-            idle = [key for key, each in self._homes.items() if not each.users]
-            for key in idle[: max(len(idle) - _MAX_IDLE_HOMES, 0)]:
-                self._homes.pop(key).process.close()
-                self._loading.pop(key, None)
+            if not home.users:
+                home.is_closed = True
+                home.process.close()
 
     def close(self) -> None:
         """End all processes."""
         with self._lock:
             for home in self._homes.values():
                 home.process.close()
-            self._homes.clear()
 
     def _load(self, job: HomeJob) -> ScriptHome:
         home = self._start(job) or self._start(replace(job, is_loaded_late=True))
@@ -139,15 +118,15 @@ class ScriptHomes:
         """Start a process and let it load the script; ``None`` where it ends instead."""
         process = ScriptProcess.start(self._server, job.limits.memory_bytes)
         try:
-            files = _files_read(process.connection, job)
+            _wait_until_loaded(process.connection, job)
         except (OSError, EOFError, ValueError):
             process.close()
             return None
-        return ScriptHome(process, files, process.printed(MAX_PRINTED_BYTES))
+        return ScriptHome(process, process.printed(MAX_PRINTED_BYTES))
 
 
-def _files_read(control: socket.socket, job: HomeJob) -> dict[str, int]:
-    """Send a job and return the files that its script has read.
+def _wait_until_loaded(control: socket.socket, job: HomeJob) -> None:
+    """Send a job and wait until its script is loaded.
 
     Raises:
         OSError, EOFError, ValueError: the process does not answer.
@@ -156,8 +135,7 @@ def _files_read(control: socket.socket, job: HomeJob) -> dict[str, int]:
         connection.send_bytes(encode(Message("job", to_jsonable_python(job))))
         if not connection.poll(_LOAD_TIMEOUT_S):
             raise EOFError
-        files: dict[str, int] = decode(connection.recv_bytes()).content
-        return files
+        connection.recv_bytes()
 
 
 script_homes = ScriptHomes(fork_server)

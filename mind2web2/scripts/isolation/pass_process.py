@@ -197,6 +197,8 @@ class AnswerProcesses:
 
     async def run(self, passes: ScriptPasses, ahead: Ahead | None) -> Done | None:
         """Return how a pass ended; ``None`` where its process ended without a word."""
+        if passes.program_order is not None:
+            self._logger.info("script runs in program order: %s", passes.program_order)
         known = self._encode_replies(passes.known) if ahead is not None else {}
         job = replace(self._job, ahead=ahead, known=known)
         with ExitStack() as ends:

@@ -131,6 +131,7 @@ class Done:
 
     Args:
         used: the keys of the questions whose replies the script has got, in the order of use.
+        certain: those of them that come before the first stand-in.
         is_open: the script has got stand-ins, so the rest is not a result.
         first_open: the key of the first question without a reply, which the script asks in any
             case.
@@ -151,6 +152,7 @@ class Done:
     is_listed: bool = False
     clock: ClockReading | None = None
     used: list[str] = field(default_factory=list)
+    certain: list[str] = field(default_factory=list)
     is_open: bool = False
     first_open: str | None = None
     program_order: str | None = None

@@ -10,10 +10,12 @@ import gc
 import logging
 import os
 import random
+import resource
 import socket
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -43,11 +45,11 @@ from mind2web2.prompts import address_flags
 from mind2web2.scripts.aliases import set_script_aliases
 from mind2web2.scripts.clock import ScriptClock
 from mind2web2.scripts.isolation.answer_client import REPLIES, AnswerClient
-from mind2web2.scripts.isolation.effects import ReadFiles, watch_effects
+from mind2web2.scripts.isolation.effects import SHARED_MEMORY, watch_effects
 from mind2web2.scripts.isolation.log_records import RelayHandler
 from mind2web2.scripts.isolation.pass_loop import PassLoop
 from mind2web2.scripts.isolation.processes import ForkLoop, ScriptLimits
-from mind2web2.scripts.isolation.questions import Ahead, PassQuestions
+from mind2web2.scripts.isolation.questions import WRITES, Ahead, PassQuestions
 from mind2web2.scripts.isolation.rpc import (
     PACKAGE,
     Done,
@@ -59,7 +61,8 @@ from mind2web2.scripts.isolation.rpc import (
     validate,
 )
 from mind2web2.scripts.limits import LoopGuard, ScriptStops
-from mind2web2.scripts.load import EvaluateAnswer, tells_stand_ins
+from mind2web2.scripts.load import EvaluateAnswer
+from mind2web2.scripts.loops import StandIns
 from mind2web2.scripts.run import (
     ScriptCall,
     load_script,
@@ -83,8 +86,8 @@ _PRELOADED = (
 _OWN_CAPTURES = 5
 # The time for a script's process to end those of its passes.
 HOME_GRACE_S = 2.0
-# A script that takes longer runs in program order.
-PASS_LIMITS = ScriptLimits(processor_s=2)
+# Processor time; a script that takes more in a pass runs in program order.
+PASS_PROCESSOR_S = 2
 
 
 @dataclass(frozen=True)
@@ -180,7 +183,7 @@ def be_home(connection_fd: int) -> None:
     client = RpcClient(connection_fd)
     job = validate(HomeJob, client.receive().content)
     home = ScriptHome(job)
-    client.send(Message("reply", home.loaded_files()))
+    client.send(Message("reply"))
     gc.freeze()
     ForkLoop(socket.socket(fileno=os.dup(connection_fd)), home.run).run()
 
@@ -200,23 +203,21 @@ class ScriptHome:
         allow_deep_trees()
         self._clock = ScriptClock(job.as_of, job.zone)
         self._clock.install()
-        self._files = ReadFiles()
+        self._effects: list[str] = []
+        self._take_effect: Callable[[str], object] = self._effects.append
+        watch_effects(self._note_effect)
         self._stops = ScriptStops()
         # The files that were noted while the script was loaded.
         self._ignored: list[str] = []
         self._faults: list[str] = []
-        self._tells_stand_ins = False
         self._evaluate: EvaluateAnswer | EvalScriptError | None = None
         if not job.is_loaded_late:
             files = _open_files()
             self._evaluate = self._load()
-            if threading.active_count() > 1 or _open_files() != files:
+            is_shared = SHARED_MEMORY in self._effects or _open_files() != files
+            if threading.active_count() > 1 or is_shared:
                 # Threads would not live on in the forks, and files would have one position for all.
                 raise SystemExit
-
-    def loaded_files(self) -> dict[str, int]:
-        """Return the files that the script has read while it was loaded, with their times."""
-        return self._files.changes()
 
     def _load(self) -> EvaluateAnswer | EvalScriptError:
         path = self._job.script_path
@@ -224,6 +225,8 @@ class ScriptHome:
         reports = ScriptReports(
             path.name, misuses.append, self._ignored.append, self._faults.append
         )
+        # The same numbers for each answer.
+        random.seed(self._job.script_sha256)
         try:
             with script_reports(reports):
                 evaluate = load_script(path)
@@ -235,7 +238,6 @@ class ScriptHome:
             return EvalScriptError(
                 f"script {path.name} was changed just now: run the same command again"
             )
-        self._tells_stand_ins = tells_stand_ins(path)
         return evaluate
 
     def run(self, connection_fd: int) -> None:
@@ -254,20 +256,24 @@ class ScriptHome:
             self._stops,
             composition=job.composition,
         )
+        self._job.limits.apply_to_this_process()
         if job.ahead is None:
-            self._job.limits.apply_to_this_process()
             loop = asyncio.new_event_loop()
         else:
             questions = PassQuestions(
-                client, job.known, job.ahead, judge.check, waits=job.has_all_replies
+                client,
+                job.known,
+                job.ahead,
+                partial(self._check, judge),
+                waits=job.has_all_replies,
             )
-            questions.ends_at_stand_ins = self._tells_stand_ins
             judge.questions = questions
             client.held = []
-            PASS_LIMITS.apply_to_this_process()
+            _limit_processor_time(PASS_PROCESSOR_S)
+            StandIns.are_met, StandIns.end = lambda: questions.is_open, questions.end
             self._clock.stand_at(job.moment)
             time.sleep = lambda _seconds: None
-            watch_effects(questions.leave_to_program_order)
+            self._take_effect = questions.leave_to_program_order
             loop = PassLoop(questions.stuck)
         asyncio.set_event_loop(loop)
         evaluation = loop.create_task(self._run_pass(job, client, judge))
@@ -279,6 +285,15 @@ class ScriptHome:
         # If this process ended with replies unread, the run could lose the result message.
         client.answer_until_closed(judge.check)
 
+    def _note_effect(self, effect: str) -> None:
+        self._take_effect(effect)
+
+    def _check(self, judge: AnswerClient, template: int, text: str) -> str | None:
+        """Check a reply for a pass that has ended; whatever its template does costs nothing."""
+        self._take_effect = self._effects.append
+        _limit_processor_time(self._job.limits.processor_s)
+        return judge.check(template, text)
+
     async def _run_pass(self, job: PassJob, client: RpcClient, judge: AnswerClient) -> None:
         client.listen(judge.check)
         try:
@@ -289,9 +304,8 @@ class ScriptHome:
             OSError, ValueError, AttributeError
         ):  # the script may have replaced or closed it
             sys.stdout.flush()
-        questions = judge.questions
-        if isinstance(questions, PassQuestions) and questions.is_open:
-            questions.end()
+        if isinstance(judge.questions, PassQuestions):
+            judge.questions.end_if_open()
         if client.held is not None:
             done = replace(done, notes=client.held)
         # After the last message, the run may end the process at any moment.
@@ -305,7 +319,7 @@ class ScriptHome:
 
     async def _outcome(self, job: PassJob, client: RpcClient, judge: AnswerClient) -> Done:
         captures = captured_by_run() if job.with_captures else None
-        task_cache, pages = CacheFileSys(job.cache_dir), RunPages(client)
+        task_cache, pages = CacheFileSys(job.cache_dir), RunPages(client, judge)
         pages.set_stored_at_first(task_cache, job.stored_at_first)
         cache = AnswerCache(task_cache, pages, asyncio.Semaphore(_OWN_CAPTURES), captures)
         logger = _logger(job, client, self._stops)
@@ -353,6 +367,11 @@ class ScriptHome:
             return await script_result(evaluate, job.call, judge, cache, logger, self._stops)
 
 
+def _limit_processor_time(seconds: int) -> None:
+    _, hard_limit = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (min(seconds, hard_limit), hard_limit))
+
+
 def _open_files() -> int:
     return len(os.listdir("/dev/fd"))  # noqa: PTH208 (numbers, not paths)
 
@@ -374,14 +393,16 @@ def _logger(job: PassJob, client: RpcClient, stops: ScriptStops) -> logging.Logg
 class RunPages(PageLibrary):
     """The pages that this process prepares itself, of caches and browsers of the script's own."""
 
-    def __init__(self, client: RpcClient) -> None:
+    def __init__(self, client: RpcClient, judge: AnswerClient) -> None:
         super().__init__()
         self._client = client
+        self._judge = judge
 
     def forget(self, cache: PageCache) -> None:
         """Drop the pages prepared from the cache, here and in the run."""
         super().forget(cache)
         self._client.note("forget")
+        self._judge.questions.counts[WRITES] += 1
 
 
 def captured_by_run() -> SharedCaptures:

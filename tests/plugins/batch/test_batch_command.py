@@ -108,27 +108,6 @@ def test_a_batched_run_reports_its_jobs(project):
         assert {kept.batch for kept in store.all() if kept.purpose != "gate"} == {True}
 
 
-def test_a_killed_run_is_gone_on_with(project):
-    """Nothing is sent twice, and the scores are those of a run that was not disturbed."""
-    project.add_script_body(IN_TWO_ROUNDS)
-    with BatchServer(supported) as server:
-        server.held_from = 1
-        with start_command(*options_for(server, "--ahead", "nothing"), cwd=project.root) as process:
-            server.wait_until_looked_at(1)
-            process.kill()
-        assert not project.result_paths()
-        server.held_from = 2
-        with start_command(*options_for(server, "--ahead", "nothing"), cwd=project.root) as process:
-            server.wait_until_looked_at(2)
-            process.kill()
-        server.held_from = math.inf
-        run = evaluate(project, server, "--ahead", "nothing")
-        assert len(server.asked) == len(set(server.asked)) == 12
-    assert (run.returncode, run.stderr) == (0, "")
-    assert "by an earlier run" in run.stdout
-    assert scores(project) == [2 / 3, 2 / 3]
-
-
 def test_a_batched_run_is_reused_by_a_direct_one(project):
     """Their judgments are the same, so that nothing is asked again."""
     with BatchServer(supported) as server:

@@ -194,7 +194,7 @@ def test_both_judges_share_the_budget(project):
     """
     judges = TwoJudges()
     with JudgeServer(reply=judges) as server:
-        words = ("--judge_base_url", server.base_url, "--ahead", "nothing")
+        words = ("--judge_base_url", server.base_url)
         cascade = ("--judge_cascade", f"{CHEAP},{STRONG}")
         stopped = call(evaluate_main, "bot", *words, *cascade, "--max_cost", "0.0004")
         assert stopped.returncode == 1

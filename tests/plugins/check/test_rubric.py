@@ -35,6 +35,6 @@ async def test_a_check_waits_for_claims_asks_again_and_waits_for_verdicts() -> N
     listed = "\n".join(f"[{n}] https://a.example/{n}" for n in range(1, 9))
     report = f"{said}\n\n## References\n{listed}\n"
     call = ScriptCall(SCRIPT.path, file_sha256(SCRIPT.path), "a", "answer_1.md", report, "m")
-    result = await result_by_policy(call, OwnClaims(), ahead="nothing")
+    result = await result_by_policy(call, OwnClaims(), ahead="values")
     asked = [question.name for question in result.questions]
     assert (asked.count("judged"), result.passes - 1) == (20, 3)

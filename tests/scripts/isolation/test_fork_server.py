@@ -125,25 +125,6 @@ async def test_a_fork_server_that_cannot_start_is_a_reason(project, homes, monke
     assert outcome.reason.startswith("no process could be started for a script: ")
 
 
-async def test_a_loaded_script_serves_several_event_loops(homes, project):
-    """One run after another in the same process; it is started once."""
-    pids = set()
-    for _ in range(2):
-        [outcome] = await asyncio.to_thread(
-            lambda: asyncio.run(
-                evaluate(
-                    project,
-                    ClaimJudge(),
-                    isolation=Isolation(homes=homes),
-                    reuse=False,
-                )
-            )
-        )
-        assert outcome.score == 1.0
-        pids.add((project.root / "pids").read_text().split()[1])
-    assert len(pids) == 1
-
-
 def test_a_proxy_with_a_password_is_told_of(server, monkeypatch, caplog):
     """A script that needs it would fail for no reason that shows."""
     monkeypatch.setenv("HTTPS_PROXY", "http://me:word@proxy.example:3128")

@@ -158,7 +158,7 @@ async def results_of(project, judge, *, captures=None):
             answer_timeout_s=60,
             captures=captures,
             # Asks what program order asks.
-            ahead="nothing",
+            ahead=None,
         )
         work = select_work(project.paths, AGENT)
         outcomes = await evaluate_work(work, folders, run, Concurrency(4, 3), RunProgress())

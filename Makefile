@@ -11,11 +11,10 @@ TESTS = pytest -n 4 --dist worksteal
 docs:
 	$(RUN) --group docs sphinx-build -q -W --keep-going -b html docs build/docs
 
-# Parts of docs/options.md, all of docs/commands.md and the schema of rubric files, from the program's declarations.
+# Parts of docs/options.md and the schema of rubric files, from the program's declarations.
 # Tests fail where one of them is out of date.
 options:
 	$(RUN) python docs/write_options.py
-	$(RUN) python docs/write_commands.py
 	$(RUN) python docs/write_schema.py
 
 # The pictures of the documentation, docs/images/, from the example's results.

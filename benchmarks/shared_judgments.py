@@ -20,12 +20,12 @@ from measuring import show, title
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 
+from mind2web2.plugins.cluster.postgres import JudgmentDatabase
 from servers.postgres_server import PostgresServer
 from stored_judgments import judgment
 
 from mind2web2.judge.judgment import Judgment
 from mind2web2.judge.store import JudgmentStore
-from mind2web2.plugins.cluster.postgres import JudgmentDatabase
 
 STORED = 1_000_000
 LOOKUPS = 300

@@ -24,8 +24,6 @@ def evaluate_table() -> str:
 
 def _rows(setting: Setting) -> list[str]:
     rows: list[str] = []
-    if not setting.has_option:
-        return rows
     if setting.parse is not None:
         # The help names the words of a choice.
         metavar = "WORD" if setting.value_name.startswith("{") else setting.metavar

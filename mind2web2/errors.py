@@ -115,8 +115,7 @@ class JudgeUnavailableError(JudgeError):
     """Rate limits, server errors, timeouts or dropped connections outlasted the retries.
 
     Args:
-        is_outage: the server failed for all requests for as long as a run waits
-            (``judge_outage_wait``).
+        is_outage: the server failed for all requests for as long as a run waits.
     """
 
     def __init__(self, text: str, *, is_outage: bool = False) -> None:

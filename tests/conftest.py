@@ -53,7 +53,6 @@ def _environment(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 
 _ON_REQUEST = ("live", "long", "scripts")
 _FIRST = (
-    "tests/plugins/cluster/",
     "tests/scripts/test_passes_of_cases.py",
     "tests/faults/test_processes.py",
     "tests/documents/test_site.py",

@@ -127,6 +127,13 @@ class PolicyAnswers:
         """Do nothing: there are no pages."""
 
 
+class _PassesInRounds(ScriptPasses):
+    """Begins a pass when all replies of the last one are there, so that passes can be counted."""
+
+    async def _until_worthwhile(self, cost_s: float) -> None:  # noqa: ARG002
+        await self._all_replies()
+
+
 async def result_by_policy(
     call: ScriptCall,
     policy: Policy,
@@ -152,8 +159,7 @@ async def result_by_policy(
             call=call,
             ahead=None,
             moment=datetime.now(UTC),
-            voters=[Voter("policy")],
-            composition=None,
+            voter=Voter("policy"),
             endpoint="policy",
             cache_dir=Path(folder),
             logger_name="policy",
@@ -167,7 +173,7 @@ async def result_by_policy(
         async with answer_processes(
             isolation.homes, home_of(call, isolation), job, answers, logger
         ) as starter:
-            passes = ScriptPasses(answers, starter.run, ahead, waits_for_all=True)
+            passes = _PassesInRounds(answers, starter.run, ahead)
             done = await done_in_time(passes, starter, call, isolation.limits, timeout_s)
     summary = checked_result(done.result, call.script_path)
     used = tuple(answers.asked[key] for key in done.used)

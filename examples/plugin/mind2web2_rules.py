@@ -1,4 +1,4 @@
-"""A plugin with a judge that looks for a claim's words, an export, and a figure."""
+"""A plugin with a judge that looks for a claim's words, and an export."""
 
 import json
 import re
@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import mind2web2
-from mind2web2.hooks import Figure, FigureMaker
 from mind2web2.llm_client.judge_errors import Service
 from mind2web2.llm_client.providers import Provider
 from mind2web2.llm_client.transport import Completion, OutputMode, WireRequest
@@ -63,15 +62,3 @@ class MarkdownExport:
 
 
 EXPORT = MarkdownExport()
-
-
-class VerdictCount(FigureMaker):
-    """How many verdicts the newest results of an agent have."""
-
-    def of_agent(self, eval_results_root: Path, agent_name: str) -> Figure:
-        """Return the line of ``mind2web2 metrics``."""
-        count = len(mind2web2.load_results(agent_name, eval_results_root).leaves)
-        return Figure([f"The agent has {count} verdicts."], {"verdicts": count})
-
-
-FIGURES = VerdictCount()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,6 @@ from mind2web2.analysis.corrections import CorrectionFigures, CorrectionRoots, c
 from mind2web2.analysis.false_pass_bound import FalsePassBound, false_pass_bound
 from mind2web2.analysis.summaries import (
     SummedUp,
-    merge_all_results,
     stored_metrics,
     summarise_answers,
 )
@@ -41,7 +39,6 @@ from mind2web2.results.result_file import ResultFile
 from mind2web2.results.scored_answer import ScoredAnswer
 from mind2web2.results.stored_results import LoadedResult, latest_results
 from mind2web2.utils.json_fields import JsonObject
-from mind2web2.utils.names import check_name
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.program import program
 
@@ -189,7 +186,7 @@ def _bound(
     if not reports:
         raise UsageError(
             f"--bound_false_passes: no figures of changed pages of {agent_name} by its one judge: "
-            f"{program()} plugins lists what makes some"
+            f"make some with: {program()} probe {agent_name}"
         )
     bound = false_pass_bound(audited_answers(root, agent_name, task_ids), reports[0])
     if bound is None:
@@ -229,42 +226,3 @@ class _Gathered:
             self.making.add(result.content)
         self.tags.add(task_id, result.content)
         self.weighted.add(task_id, result.content)
-
-
-def folder_to_forget(paths: PathConfig, agent_name: str, task_id: str) -> Path:
-    """Return the folder with the results of a task that has no answers any more.
-
-    Raises:
-        UsageError: there is none, or the task has answers.
-    """
-    folder = paths.eval_results_root / agent_name / check_name("task", task_id)
-    answers = paths.answers_root / agent_name / task_id
-    if not folder.is_dir() or (
-        not any(folder.glob("summary.json")) and not any(folder.glob("*/results"))
-    ):
-        raise UsageError(f"--forget {task_id}: there are no results in {folder}")
-    if not answers.parent.is_dir():
-        raise UsageError(
-            f"--forget {task_id}: there is no folder {answers.parent} that tells whether the task "
-            "has answers: name the answers with --answer_folder"
-        )
-    if any(answers.glob("answer_*.md")):
-        raise UsageError(
-            f"--forget {task_id}: the task has answers in {answers}; remove that folder first"
-        )
-    return folder
-
-
-def forget_results(paths: PathConfig, folder: Path) -> int:
-    """Delete the results of a task, and return how many there were.
-
-    Raises:
-        ResultWriteError: this is impossible.
-    """
-    results = len(list(folder.glob("*/results/*.md.json")))
-    try:
-        shutil.rmtree(folder)
-    except OSError as error:
-        raise ResultWriteError(f"cannot delete {folder}: {error.strerror or error}") from error
-    merge_all_results(paths.eval_results_root)
-    return results

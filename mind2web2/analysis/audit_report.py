@@ -50,7 +50,7 @@ class AuditorPair(BaseModel):
 
 
 class AuditReport(BaseModel):
-    """The figures of a judge by labels, as ``mind2web2 audit --json`` prints them.
+    """The figures of a judge by labels, as ``mind2web2 metrics --audit --json`` prints them.
 
     Args:
         score: corrected by the whole answers that auditors labelled.

@@ -1,19 +1,26 @@
-"""Verdicts that stayed although the fact on the page was changed: the reports that plugins keep."""
+"""Verdicts that stayed although the fact on the page was changed: the reports of ``probe``."""
 
 from __future__ import annotations
 
+import glob
+import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mind2web2.results.result_file import ResultFile
 from mind2web2.rubric.written_tree import WrittenNode
-from mind2web2.utils.entry_points import load_parts
+from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.text import percent
 
-HOOK = "changed_pages"
+log = logging.getLogger(__name__)
+
+# Where `mind2web2 probe` keeps its reports: PROBES_FOLDER/AGENT/JUDGE/REPORT_NAME.
+PROBES_FOLDER = "probes"
+REPORT_NAME = "probe.json"
 _LISTS = {"leaves", "survivors"}
 
 
@@ -153,11 +160,18 @@ class StayedCount:
 
 
 def changed_pages(agent: str | None = None) -> list[ChangedPages]:
-    """Return the reports of all plugins, on one agent or on all.
+    """Return the last report of each judge that was probed on an agent's pages, or on all agents'.
 
     A report of another format is left out.
     """
-    return [report for find in load_parts(HOOK).values() for report in find(agent)]
+    found: list[ChangedPages] = []
+    folder = "*" if agent is None else glob.escape(agent)
+    for path in sorted(Path(PROBES_FOLDER).glob(f"{folder}/*/{REPORT_NAME}")):
+        try:
+            found.append(ChangedPages.model_validate_json(read_regular_file(path)))
+        except (OSError, ValidationError) as error:
+            log.warning("ignored %s: %s", path, " ".join(str(error).split())[:200])
+    return found
 
 
 def stayed_by_leaf(

@@ -23,7 +23,6 @@ class Making:
         self.providers: Counter[str] = Counter()
         self.prompts: Counter[str] = Counter()
         self.trials: Counter[int] = Counter()
-        self.has_votes_on_demand = False
 
     def add(self, result: ResultFile) -> None:
         """Count a result."""
@@ -31,7 +30,6 @@ class Making:
         if made_from is not None:
             self.providers[made_from.judge.provider] += 1
             self.prompts[made_from.settings_sha256[:_DIGEST_CHARS]] += 1
-            self.has_votes_on_demand |= made_from.judge.votes == "doubt"
         for leaf in result.leaves():
             evidence = leaf.evidence
             if evidence is not None and evidence.decided_by == "judge" and evidence.num_trials:
@@ -101,21 +99,12 @@ def _judges(answers: Iterable[ScoredAnswer]) -> str:
 
 
 def _judge(answer: ScoredAnswer) -> str:
-    judge = answer.facts.judge or "an unknown judge"
-    first = answer.facts.first
-    if first is None:
-        return judge
-    alone = judge.removesuffix(f" {first.parameters}")
-    return f"{alone} with {first.model} first ({first.doubt})"
+    return answer.facts.judge or "an unknown judge"
 
 
 def _judge_names(answers: Iterable[ScoredAnswer]) -> str:
-    served = served_names(answers)
-    names = ", ".join(sorted(served.judge | served.either))
-    parts = [names] if names else []
-    if served.first:
-        parts.append(f"the first as {', '.join(sorted(served.first))}")
-    return f" (served as {'; '.join(parts)})" if parts else ""
+    names = ", ".join(sorted(served_names(answers)))
+    return f" (served as {names})" if names else ""
 
 
 def _versions(answers: Iterable[ScoredAnswer]) -> str:
@@ -128,10 +117,7 @@ def _votes(making: Making) -> str:
     most = [str(number) for number, _ in making.trials.most_common()]
     if most == ["1"]:
         return "one vote a claim"
-    demand = ""
-    if making.has_votes_on_demand:
-        demand = ", a second and third only where the first was in doubt"
-    return f"majority of at most {' or '.join(most)} votes a claim{demand}"
+    return f"majority of at most {' or '.join(most)} votes a claim"
 
 
 def _name_counts(names: Iterable[str]) -> str:

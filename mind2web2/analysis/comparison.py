@@ -434,16 +434,8 @@ def _check_comparable(grids: Mapping[str, ScoreGrid]) -> None:
 
 
 def _judge_names(grid: ScoreGrid) -> list[str]:
-    """Return the models of the judges.
-
-    Two judges, of which the strong one gives the model, as a cascade.
-    """
-    names = set()
-    for answer in grid.scored_answers:
-        first = answer.facts.first
-        model = str(answer.judge_model)
-        names.add(model if first is None else f"the cascade {first.model},{model}")
-    return sorted(names)
+    """Return the models of the judges."""
+    return sorted({str(answer.judge_model) for answer in grid.scored_answers})
 
 
 def _scripts(answers: Iterable[ScoredAnswer]) -> dict[str, set[str]]:

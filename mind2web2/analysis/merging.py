@@ -70,7 +70,7 @@ def merge_results(sources: Sequence[Path], into: Path) -> MergeReport:
     report = MergeReport()
     lock = ProcessLock(into / ".merging.lock")
     try:
-        with lock.hold(f"another mind2web2 merge writes to {into}: wait until it ends"):
+        with lock.hold(f"another mind2web2 import results writes to {into}: wait until it ends"):
             for source, names in agents.items():
                 for agent in names:
                     _merge_agent(_Places(source, into, agent), report)

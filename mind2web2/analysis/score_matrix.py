@@ -228,14 +228,9 @@ def mixture_warnings(answers: Sequence[ScoredAnswer], done: str = "averaged") ->
 
 def _served_warnings(answers: Sequence[ScoredAnswer]) -> Iterator[str]:
     served = served_names(answers)
-    kinds = [("the judge", served.judge), ("the first judge", served.first)]
-    # Each of both may have one.
-    if len(served.either) > 2:
-        kinds.append(("one of the two judges", served.either))
-    for judge, names in kinds:
-        if len(names) > 1:
-            versions = _names_with_counts(names)
-            yield f"{judge} was served in different versions, as its server reports: {versions}"
+    if len(served) > 1:
+        versions = _names_with_counts(served)
+        yield f"the judge was served in different versions, as its server reports: {versions}"
 
 
 def _version_warnings(answers: Sequence[ScoredAnswer], done: str) -> Iterator[str]:

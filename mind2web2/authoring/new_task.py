@@ -23,7 +23,7 @@ QUESTION = (
 )
 _RUBRIC = """\
 # The rubric of one task: replace question, fields and nodes by your own, and rehearse after each step.
-# docs/rubric-files.md explains every key; `mind2web2 rubric show` prints the tree.
+# docs/rubric-files.md explains every key; `mind2web2 rehearse --show_tree` prints the tree.
 task: {task}
 {question}
 # What the judge reads from the answer, with the addresses that the answer cites for it.

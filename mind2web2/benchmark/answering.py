@@ -294,7 +294,7 @@ def _task_id(
     if fields.task_id is not None:
         task_id = str(fields.task_id)
         if task_id not in known:
-            raise UsageError(f"{where}: unknown task {task_id[:200]!r}: see {program()} tasks")
+            raise UsageError(f"{where}: unknown task {task_id[:200]!r}: see {program()} rehearse")
         return check_name("task", task_id)
     if fields.question is None:
         raise UsageError(f"{where}: it has neither task_id nor question")

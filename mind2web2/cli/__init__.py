@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import errno
 import io
-import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -15,14 +14,8 @@ from typing import Any
 from mind2web2 import __version__
 from mind2web2.cli.loading import load_function
 from mind2web2.cli.options import CommandParser, Handler
-from mind2web2.errors import Mind2Web2Error, StorageError
-from mind2web2.runs.paths import take_away_changes
-from mind2web2.utils.entry_points import (
-    hook_names,
-    load_part,
-    load_parts,
-    removed_plugin,
-)
+from mind2web2.errors import Mind2Web2Error
+from mind2web2.utils.entry_points import HOOKS, load_part, load_parts, parts_of
 from mind2web2.utils.values import one_of
 
 _DESCRIPTION = """\
@@ -30,56 +23,48 @@ Find out whether an AI search agent's cited answers are true.
 
 start
   mind2web2 example              write an example project and evaluate it, offline
+  mind2web2 check REPORT         check whether the cited pages say what a report says
 write a task
   mind2web2 new TASK             write a task of your own
   mind2web2 rehearse TASK        test the task, before any agent answers it
+  mind2web2 get                  download the benchmark's tasks
 judge
-  mind2web2 check-judge          find out how often a judge is right
   mind2web2 cache AGENT          store the pages that the agent's answers cite
   mind2web2 evaluate AGENT       judge the agent's answers and show the scores
 look
   mind2web2 show AGENT           show why an answer has its score
   mind2web2 view                 look at all results in the browser
 decide
+  mind2web2 metrics AGENT        average the agent's results
   mind2web2 compare AGENT AGENT  find out whether agents differ by more than chance
   mind2web2 report AGENT         write the results into one HTML file
 
-  mind2web2 more                 list the other commands
+  mind2web2 --help all           list the other commands
   mind2web2 COMMAND --help       explain a command
 """
 
 
 # The module of each command's parser. Only that of the command line is loaded.
 _PARSERS = {
-    **{"example": "example"},
-    **dict.fromkeys(("get", "answers", "validate", "submit"), "benchmark"),
-    **{"new": "new", "rubric": "rubric", "rehearse": "rehearse"},
-    **dict.fromkeys(("cache", "pages"), "pages"),
-    **{"check-judge": "check_judge", "evaluate": "evaluate", "serve": "serve"},
-    **{"show": "show", "audit": "audit", "export": "export"},
-    **dict.fromkeys(("view", "report"), "view"),
-    **dict.fromkeys(("metrics", "compare"), "metrics"),
-    **{"rejudge": "rejudge", "verify-results": "verify_results"},
-    **dict.fromkeys(("judgments", "merge"), "transfer"),
-    **{"more": "more", "plugins": "plugins"},
-}
-# The commands that --help shows.
-FIRST_COMMANDS = frozenset(re.findall(r"(?m)^  mind2web2 ([a-z-]+)", _DESCRIPTION))
-
-
-# Commands of earlier versions, and what to do without them.
-_GONE = {
-    "trust": "verify-results says which results are out of date, as where a script has changed "
-    "since",
-    "injection": "make injection runs that suite, in a clone",
-}
-
-
-# Earlier names of commands, which work for one more version.
-_RENAMED = {
-    "lint": ("rehearse", "--no_run"),
-    "tasks": ("rehearse", "--no_run"),
-    "leaves": ("metrics", "--leaves"),
+    "example": "example",
+    "get": "benchmark",
+    "validate": "benchmark",
+    "submit": "benchmark",
+    "new": "new",
+    "rehearse": "rehearse",
+    "cache": "cache",
+    "import": "import_files",
+    "check-judge": "check_judge",
+    "evaluate": "evaluate",
+    "serve": "serve",
+    "show": "show",
+    "export": "export",
+    "view": "view",
+    "report": "view",
+    "metrics": "metrics",
+    "compare": "metrics",
+    "rejudge": "rejudge",
+    "verify-results": "verify_results",
 }
 
 
@@ -97,25 +82,46 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``mind2web2`` and return its exit status."""
     usage = "%(prog)s COMMAND [options]"
     parser = CommandParser(prog="mind2web2", usage=usage, description=_DESCRIPTION)
-    version = f"mind2web2 {__version__}"
-    parser.add_argument("--version", action="version", version=version, help="print the version")
+    version = "print the version; with -v, also what plugins add"
+    parser.add_argument("--version", action="store_true", help=version)
     given = list(sys.argv[1:] if arguments is None else arguments)
     word = given[0] if given else ""
-    if word in _RENAMED:
-        print(f"mind2web2 {word} is now {' '.join(_RENAMED[word])}", file=sys.stderr)  # noqa: T201
-        given[:1] = _RENAMED[word]
-        word = given[0]
     if not word:
         parser.print_help()
         return 0
     if word.startswith("-"):
-        # Nothing but --help and --version is possible.
+        if word == "--version":
+            return _print_version(is_verbose="-v" in given)
+        if given == ["--help", "all"]:
+            return _print_all_commands()
+        # Nothing but --help is left.
         parser.add_argument("command", metavar="COMMAND", help=argparse.SUPPRESS)
         return _run(parser, given)
     _check_command(parser, word)
     commands = parser.add_subparsers(required=True, metavar="COMMAND", prog="mind2web2")
     _module_of(parser, word).add_command(commands)
     return _run(parser, given)
+
+
+def _print_all_commands() -> int:
+    """Print a line for each command, those of plugins included."""
+    together = CommandParser(prog="mind2web2")
+    commands = together.add_subparsers()
+    for module in command_modules():
+        module.add_command(commands)
+    helps = {each.dest: each.help for each in commands._choices_actions}
+    width = max(map(len, helps))
+    for name, text in helps.items():
+        print(f"  mind2web2 {name:{width}}  {text}")  # noqa: T201
+    return 0
+
+
+def _print_version(*, is_verbose: bool) -> int:
+    print(f"mind2web2 {__version__}")  # noqa: T201
+    for hook in HOOKS if is_verbose else ():
+        for part in parts_of(hook).values():
+            print(f"{hook} {part.name}: {part.value}")  # noqa: T201
+    return 0
 
 
 def _module_of(parser: CommandParser, word: str) -> Any:
@@ -130,12 +136,8 @@ def _module_of(parser: CommandParser, word: str) -> Any:
 
 def _check_command(parser: CommandParser, word: str) -> None:
     """Name the command that a misspelled one is near to; argparse would list all."""
-    if word in _GONE:
-        parser.error(f"the command {word} is gone: {_GONE[word]}")
-    if plugin := removed_plugin(word):
-        parser.error(f"the command {word} needs the plugin {plugin}")
     try:
-        one_of((*_PARSERS, *hook_names("commands")))(word)
+        one_of((*_PARSERS, *parts_of("commands")))(word)
     except ValueError as error:
         parser.error(f"argument COMMAND: {error}")
 
@@ -151,17 +153,17 @@ def evaluate_main(arguments: Sequence[str] | None = None) -> int:
 
 def batch_cache_main(arguments: Sequence[str] | None = None) -> int:
     """Run ``batch_answer_cache.py`` and return its exit status."""
-    pages = _own_parser("pages")
-    parser = CommandParser(prog="batch_answer_cache.py", description=pages.CACHE)
-    pages.add_task_command(parser)
+    cache = _own_parser("cache")
+    parser = CommandParser(prog="batch_answer_cache.py", description=cache.CACHE)
+    cache.add_task_command(parser)
     return _run(parser, arguments)
 
 
 def cache_all_main(arguments: Sequence[str] | None = None) -> int:
     """Run ``cache_all_answers.sh`` and return its exit status."""
-    pages = _own_parser("pages")
-    parser = CommandParser(prog="cache_all_answers.sh", description=pages.CACHE)
-    pages.add_agents_command(parser)
+    cache = _own_parser("cache")
+    parser = CommandParser(prog="cache_all_answers.sh", description=cache.CACHE)
+    cache.add_agents_command(parser)
     return _run(parser, arguments)
 
 
@@ -173,7 +175,7 @@ def _run(parser: CommandParser, arguments: Sequence[str] | None) -> int:
     options = parser.parse_args(arguments)
     try:
         run: Handler = load_function(options.run)
-        return _store_remotely(parser, run(options))
+        return run(options)
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         if package == "mind2web2":
@@ -208,16 +210,6 @@ def _system_failure(error: OSError) -> str:
     if error.filename is None:
         return f"the system reports: {reason}"
     return f"cannot use {error.filename}: {reason}"
-
-
-def _store_remotely(parser: CommandParser, exit_status: int) -> int:
-    """Bring the files of remote roots to where they belong, and return the exit status."""
-    try:
-        take_away_changes()
-    except StorageError as error:
-        _print_failure(parser, str(error))
-        return exit_status or 1
-    return exit_status
 
 
 def _print_failure(parser: CommandParser, message: str) -> int:

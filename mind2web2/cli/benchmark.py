@@ -1,6 +1,6 @@
 """The commands of the benchmark.
 
-They get its tasks, ask an agent, import its answers, check them and hand them in.
+They get its tasks, import an agent's answers, check them and hand them in.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from mind2web2.benchmark.submission import (
 from mind2web2.benchmark.tasks import Hub, download_benchmark, read_task_list
 from mind2web2.cli.console import line, plain_console
 from mind2web2.cli.listed_tasks import tasks_of
-from mind2web2.cli.settings_file import paths_of, settings_of
+from mind2web2.cli.settings_file import settings_of
 from mind2web2.cli.task_options import DATASET
 from mind2web2.errors import UsageError
+from mind2web2.runs.paths import paths_of
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.names import check_name
 from mind2web2.utils.text import counted
@@ -69,7 +70,7 @@ def run_get(options: argparse.Namespace) -> int:
 def run_import(options: argparse.Namespace) -> int:
     """Store the answers and return the exit status."""
     settings = settings_of(options)
-    folder = paths_of(settings, options.agent).answers_root / check_name("agent", options.agent)
+    folder = paths_of(settings).answers_root / check_name("agent", options.agent)
     runs = read_answers(options.file, tasks_of(settings, options.tasks_root), folder)
     new = import_answers(runs, folder, overwrite=options.overwrite)
     found = f"{counted(len(runs), 'run')} in {options.file}"
@@ -90,17 +91,12 @@ def run_validate(options: argparse.Namespace) -> int:
 def run_submit(options: argparse.Namespace) -> int:
     """Pack and return the exit status: 1 where the answers have errors."""
     settings = settings_of(options)
-    if isinstance(settings.cache_root, str):
-        raise UsageError(
-            f"submit packs folders of this machine: copy {settings.cache_root} to a disk, and "
-            "name that folder"
-        )
     tasks, findings = _validate(settings, options.agent, options.num_runs)
     console = plain_console()
     if findings.errors:
         line(console, "Nothing was packed: correct the errors first.")
         return 1
-    paths = paths_of(settings, options.agent)
+    paths = paths_of(settings)
     entry = None
     why_not = f"it needs --task_list and --num_runs {LEADERBOARD_RUNS}"
     if settings.task_list is not None and options.num_runs == LEADERBOARD_RUNS:
@@ -118,7 +114,7 @@ def run_submit(options: argparse.Namespace) -> int:
 
 def _validate(settings: RunSettings, agent_name: str, num_runs: int) -> tuple[list[str], Findings]:
 
-    folder = paths_of(settings, agent_name).answers_root / check_name("agent", agent_name)
+    folder = paths_of(settings).answers_root / check_name("agent", agent_name)
     if settings.task_list is not None:
         tasks = [task.task_id for task in read_task_list(settings.task_list)]
     elif folder.is_dir():

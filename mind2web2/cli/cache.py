@@ -21,13 +21,12 @@ from mind2web2.cli.console import line, plain_console, print_table, warnings_on
 from mind2web2.cli.crawl_display import CrawlDisplay
 from mind2web2.cli.event_loop import run_to_exit
 from mind2web2.cli.options import given_settings
-from mind2web2.cli.settings_file import paths_of, settings_of
-from mind2web2.cli.suggestions import caching_command
+from mind2web2.cli.settings_file import settings_of
 from mind2web2.errors import AnswerError, UsageError
-from mind2web2.hooks import engine_named
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatReply, Usage
 from mind2web2.llm_client.prices import total_price_usd
+from mind2web2.llm_client.settings import public_address
 from mind2web2.pages.archive import DEFAULT_ARCHIVE_URL, Archive
 from mind2web2.pages.cited_pages import AgentCache, CitedPage, TaskPages
 from mind2web2.pages.crawl import CrawlProgress, crawl, find_citations
@@ -41,16 +40,16 @@ from mind2web2.results.answers import (
     without_empty,
 )
 from mind2web2.runs.capturing import capture_settings
-from mind2web2.runs.settings import PLAIN, RunSettings
+from mind2web2.runs.paths import paths_of
+from mind2web2.runs.settings import RunSettings
 from mind2web2.scripts.clock import answer_moment
 from mind2web2.utils.dollars import dollars
 from mind2web2.utils.path_config import PathConfig
+from mind2web2.utils.program import command_line
 from mind2web2.utils.text import counted
 
 log = logging.getLogger(__name__)
 
-# With an engine of several machines, pages wait there: enough for so many nodes.
-_NODES = 16
 # Pages that a person can open in a browser of their own.
 _WALLS = {"challenge", "login_wall", "consent_wall"}
 
@@ -77,13 +76,11 @@ class _Caching:
     def suggested(self, agent_name: str, *more: str) -> str:
         """Return the same command with more words."""
         words = list(more)
-        if self.archive_url is not None:
-            words += ["--archive_url", self.archive_url]
         if self.is_archive_asked:
             words.append("--archive")
-        if not self.is_llm_asked:
-            words.append("--no_llm")
-        return caching_command(agent_name, self.settings, *words)
+        if self.settings.cdp_url is not None:
+            words += ["--cdp_url", public_address(self.settings.cdp_url)]
+        return command_line("cache", agent_name, *words)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -113,7 +110,6 @@ def _check(given: RunSettings, no_llm: bool, archive: bool, archive_url: str | N
     names = (
         "judge_model",
         "judge_base_url",
-        "judge_pool",
         "judge_extra_body",
     )
     asked = " and ".join(f"--{name}" for name in names if name in given.given)
@@ -121,8 +117,6 @@ def _check(given: RunSettings, no_llm: bool, archive: bool, archive_url: str | N
         raise UsageError(f"--no_llm asks no model: leave {asked} out")
     if archive_url is not None and not archive:
         raise UsageError("--archive_url goes with --archive")
-    if given.engine != PLAIN and (given.cdp_url or given.headed):
-        raise UsageError(f"a window belongs to one machine: leave --engine {given.engine} out")
     given.check_capture()
 
 
@@ -304,8 +298,7 @@ async def _cache_agent(
             before=caching.before,
             archive=archive,
             others=None if caching.before is not None else _pages_of_others(caching.settings),
-            pages_at_once=caching.pages_at_once
-            * (_NODES if caching.settings.engine != PLAIN else 1),
+            pages_at_once=caching.pages_at_once,
         )
     print_cached(run.console, tasks, partial(caching.suggested, agent_name))
     if unread:
@@ -321,18 +314,12 @@ async def _cache_agent(
 def _capturer(caching: _Caching) -> AbstractAsyncContextManager[PageCapturer]:
 
     settings = replace(capture_settings(caching.settings), page_timeout_s=caching.page_timeout_s)
-    if caching.settings.engine != PLAIN:
-        engine = engine_named(caching.settings.engine)
-        return engine.capturer(caching.settings, settings, caching.pages_at_once, caching.retries)
     return BatchBrowserManager(
         settings.headless, caching.pages_at_once, caching.retries, settings=settings
     )
 
 
-def _pages_of_others(settings: RunSettings) -> PagesOfOthers | None:
-
-    if settings.keep_apart:
-        return None
+def _pages_of_others(settings: RunSettings) -> PagesOfOthers:
     return PagesOfOthers(with_private_network=settings.allow_private_network)
 
 
@@ -398,7 +385,7 @@ async def _asking(run: _Run) -> AsyncIterator[AskForUrls | None]:
         yield None
         return
     try:
-        client = LLMClient(settings.llm_provider, is_async=True, base_url=settings.judge_server())
+        client = LLMClient(settings.llm_provider, is_async=True, base_url=settings.judge_base_url)
     except UsageError as error:
         log.warning("links written as plain words are left out: %s", error)
         yield None

@@ -20,7 +20,6 @@ from rich.text import Text
 from mind2web2.cli.console import line
 from mind2web2.judge.usage import RunUsage
 from mind2web2.runs.answer import AnswerOutcome
-from mind2web2.runs.delivery import Sender
 from mind2web2.runs.run import ProgressFile, RunProgress, RunState
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.aio import to_the_end
@@ -121,7 +120,7 @@ class LiveDisplay(ABC):
 
 
 class RunDisplay(LiveDisplay):
-    """Shows finished answers, the judge's use, and what a plugin sends."""
+    """Shows finished answers and the judge's use."""
 
     def __init__(
         self,
@@ -129,12 +128,10 @@ class RunDisplay(LiveDisplay):
         progress: RunProgress,
         usage: RunUsage,
         file: ProgressFile | None = None,
-        sender: Sender | None = None,
         *,
         is_quiet: bool = False,
     ) -> None:
         super().__init__(console, is_quiet=is_quiet)
-        self._sender = sender
         self._progress = progress
         self._usage = usage
         self._file = file
@@ -144,12 +141,7 @@ class RunDisplay(LiveDisplay):
         self._first_with: dict[str, str] = {}
 
     def news(self) -> Iterator[str]:
-        """Yield a line for each answer.
-
-        There are also lines for answers that another process judges, and for what a plugin sends.
-        """
-        if self._sender is not None:
-            yield from self._sender.news(is_live=self.is_live)
+        """Yield a line for each answer, and for answers that another process judges."""
         for name in self._progress.waiting.keys() - self._shown_waiting:
             self._shown_waiting.add(name)
             yield f"{name}.md: waiting for another process that is judging it"
@@ -170,12 +162,10 @@ class RunDisplay(LiveDisplay):
             *(f"{name} (another process)" for name in progress.waiting),
         ]
         more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
-        sent = () if self._sender is None else self._sender.state()
         return Group(
             progress_bar(done, total, "answers", *parts),
             Text(totals_text(self._usage)),
             Text(", ".join(names[:_NAMES_SHOWN]) + more, style="dim"),
-            *(Text(text) for text in sent),
         )
 
     async def keep(self, state: RunState) -> None:

@@ -7,13 +7,10 @@ from collections.abc import Iterator, Sequence
 
 from mind2web2.cli.console import line, plain_console, print_amounts
 from mind2web2.cli.displays import uncached_text
-from mind2web2.llm_client.chat import Usage
-from mind2web2.llm_client.prices import price_usd
 from mind2web2.results.answers import RunFolders, TaskWork
 from mind2web2.results.freshness import Conditions, newest_judge
 from mind2web2.runs.estimate import PlannedRun, Range, RunEstimate, basis_text, estimate_run, total
 from mind2web2.runs.named_judge import judge_spec
-from mind2web2.runs.session import script_variables
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.dollars import dollars, dollars_as_given
 from mind2web2.utils.path_config import PathConfig
@@ -69,7 +66,6 @@ def _plan_run(settings: RunSettings, folders: RunFolders, work: Sequence[TaskWor
         judge=judge.record(endpoint or ("" if newest is None else newest.endpoint)),
         with_captures=not settings.no_capture,
         with_private_network=settings.allow_private_network,
-        strict=settings.strict,
     )
     return PlannedRun(
         work,
@@ -78,9 +74,7 @@ def _plan_run(settings: RunSettings, folders: RunFolders, work: Sequence[TaskWor
         endpoint,
         conditions,
         settings.overwrite,
-        settings.keep_apart,
-        looks_ahead=settings.goes_ahead == "gates",
-        script_variables=script_variables(settings),
+        looks_ahead=settings.ahead == "gates",
     )
 
 
@@ -89,12 +83,6 @@ def _estimate_cells(ranges: Sequence[Range], answers: int) -> tuple[str, ...]:
     *counts, cost_usd = total(found.expected for found in ranges)
     amounts = (*(f"{round(count):,}" for count in counts), dollars(cost_usd))
     return f"{len(ranges)} of {answers}", *amounts, _basis(ranges)
-
-
-def _without_price(run: PlannedRun) -> Iterator[str]:
-    """Yield the models of the run's judges whose prices are not known."""
-    models = (judge.model for judge in run.judge.judges)
-    return (model for model in models if price_usd(Usage(1, 0, 1), model) is None)
 
 
 def _estimate_lines(run: PlannedRun, estimate: RunEstimate, settings: RunSettings) -> Iterator[str]:
@@ -109,9 +97,7 @@ def _estimate_lines(run: PlannedRun, estimate: RunEstimate, settings: RunSetting
         f"Answers to evaluate: {len(ranges)} of {selected}; {reused} have a result that is up "
         "to date."
     )
-    *others, own = run.judge.judges
-    then = "".join(f", after {other.model}" for other in others)
-    yield f"Judge: {own.model} ({run.endpoint or run.judge.provider}){then}."
+    yield f"Judge: {run.judge.model} ({run.endpoint or run.judge.provider})."
     basis = f", based on {_basis(ranges)}" if expected.requests else ""
     requests = _between(*(f"{round(part.requests):,}" for part in (low, expected, high)))
     yield f"Judge requests: {requests}{basis}."
@@ -120,10 +106,9 @@ def _estimate_lines(run: PlannedRun, estimate: RunEstimate, settings: RunSetting
         f"{round(expected.cached_tokens):,}; out: {round(expected.output_tokens):,}."
     )
     if math.isnan(expected.cost_usd):
-        unpriced = ", ".join(_without_price(run))
         yield (
-            f"Dollars: unknown, because mind2web2 has no price for {unpriced}. You can write it "
-            "into mind2web2.toml."
+            f"Dollars: unknown, because mind2web2 has no price for {run.judge.model}. You can "
+            "write it into mind2web2.toml."
         )
     else:
         yield f"Dollars: {_between(*(dollars(part.cost_usd) for part in (low, expected, high)))}."

@@ -12,9 +12,8 @@ from mind2web2.errors import UsageError
 from mind2web2.pages.barred import barred_list
 from mind2web2.results.answers import select_work
 from mind2web2.runs.paths import paths_of
-from mind2web2.runs.settings import PLAIN, RunSettings
+from mind2web2.runs.settings import RunSettings
 from mind2web2.scripts.isolation.processes import fork_server
-from mind2web2.utils.entry_points import hook_names
 from mind2web2.utils.own_memory import hide_memory
 
 
@@ -31,18 +30,12 @@ def run(options: argparse.Namespace) -> int:
     root, captures = paths.cache_root, settings.captures_pages
     if settings.cache_root is not None and not root.is_dir() and (root.exists() or not captures):
         raise UsageError(f"--cache_root {root} is not a folder: name the one with the cached pages")
-    if isinstance(settings.cache_root, str) and not captures and not (root / agent_name).is_dir():
-        raise UsageError(
-            f"--cache_root {settings.cache_root} has no pages of {agent_name}: check the URL"
-        )
     work = select_work(paths, agent_name, settings.task_ids)
     if settings.shard is not None:
         work = settings.shard.share_of(work)
     # Only now: the judge's libraries take a while to load.
     if settings.estimate:
         way = "mind2web2.cli.estimate:print_estimate"
-    elif settings.engine in hook_names("engines"):
-        way = "mind2web2.cli.evaluate_run:run_on_engine"
     else:
         way = "mind2web2.cli.evaluate_run:run_evaluation"
     status: int = load_function(way)(settings, agent_name, paths, work)
@@ -57,9 +50,8 @@ def prepare_settings(settings: RunSettings) -> RunSettings:
     """
     settings.check()
     hide_memory()
-    if not settings.estimate and settings.engine == PLAIN:
+    if not settings.estimate:
         # It loads what scripts need while this process loads what judges need.
-
         fork_server.warm_up()
     return settings
 

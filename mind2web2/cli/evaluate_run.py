@@ -21,19 +21,14 @@ from mind2web2.cli.evaluate_report import (
     print_unreported,
 )
 from mind2web2.cli.event_loop import run_to_exit
+from mind2web2.cli.listeners import Listeners, listeners_opened
+from mind2web2.cli.results.chosen import removed_tasks_text
 from mind2web2.cli.results.stored_values import stored_values
-from mind2web2.cli.suggestions import (
-    caching_command,
-    suggested_check,
-    suggested_command,
-    suggested_forgetting,
-)
 from mind2web2.errors import ResultWriteError
-from mind2web2.hooks import Elsewhere, Listeners, engine_named, listeners_opened
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.other_agents import stores_of_others
-from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.judge.store import FILE_NAME
 from mind2web2.judge.usage import RunUsage
 from mind2web2.judge_check.fitness import failure
 from mind2web2.pages.barred import barred_list
@@ -53,19 +48,18 @@ from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.paths import paths_of
 from mind2web2.runs.run import (
-    AnswerRunner,
     ProgressFile,
     RunProgress,
     earlier_results_set_aside,
     evaluate_work,
     uncached_pages,
 )
-from mind2web2.runs.session import NO_LIMIT, OwnParts, Session, budget_of, open_run
+from mind2web2.runs.session import OwnParts, Session, budget_of, open_run
 from mind2web2.runs.settings import RunSettings
-from mind2web2.utils.entry_points import load_parts
 from mind2web2.utils.garbage_collection import gc_frozen
 from mind2web2.utils.logging_setup import LogFile
 from mind2web2.utils.path_config import PathConfig
+from mind2web2.utils.program import command_line
 from mind2web2.utils.text import counted
 
 
@@ -77,7 +71,8 @@ class _Run:
     work: Sequence[TaskWork]
     console: Console
     budget: Budget | None
-    elsewhere: Elsewhere | None = None
+    is_quiet: bool = False
+    is_apart: bool = False
     progress: RunProgress = field(default_factory=lambda: RunProgress(lets_results_go=True))
     # Once they exist: the judge's use, and the actions that keep it when the run is stopped.
     usages: list[RunUsage] = field(default_factory=list)
@@ -101,13 +96,6 @@ class _Run:
             action()
 
 
-def run_on_engine(
-    settings: RunSettings, agent_name: str, paths: PathConfig, work: Sequence[TaskWork]
-) -> int:
-    """Have a plugin evaluate the answers elsewhere, and return the exit status."""
-    return engine_named(settings.engine).evaluate(settings, agent_name, paths, work)
-
-
 def run_evaluation(
     settings: RunSettings,
     agent_name: str,
@@ -116,13 +104,15 @@ def run_evaluation(
     *,
     budget: Budget | None = None,
     checked: RunSettings | None = None,
-    elsewhere: Elsewhere | None = None,
+    is_quiet: bool = False,
+    is_apart: bool = False,
 ) -> int:
     """Evaluate the work and return the exit status.
 
     Args:
         budget: in place of one of ``--max_cost``.
-        elsewhere: other machines that evaluate the answers.
+        is_quiet: print neither a line for each answer nor the judge's use.
+        is_apart: do not reuse judgments of other agents.
         checked: the settings under whose results checks of judges are kept, where they are others.
     """
     folders = RunFolders(agent_name, paths.cache_root, paths.eval_results_root)
@@ -145,9 +135,10 @@ def run_evaluation(
         work,
         console,
         budget or budget_of(settings),
-        elsewhere,
+        is_quiet,
+        is_apart,
     )
-    return run_to_exit(_connected_session(run), run.report_stop)
+    return run_to_exit(_exit_status(run), run.report_stop)
 
 
 def _note_shard(settings: RunSettings, folders: RunFolders, state: ShardState) -> None:
@@ -168,20 +159,18 @@ def _note_shard(settings: RunSettings, folders: RunFolders, state: ShardState) -
         path.unlink(missing_ok=True)
 
 
-async def _connected_session(run: _Run) -> int:
-    # First: a cluster that does not answer leaves no folder behind.
-    machines = run.elsewhere
-    async with nullcontext() if machines is None else machines.connect():
-        outcomes = await _run_session_and_report(run)
+async def _exit_status(run: _Run) -> int:
+    outcomes = await _run_session_and_report(run)
     is_complete = all(outcome.has_result for outcome in outcomes) and not run.progress.problems
     return 0 if is_complete else 1
 
 
 async def _run_session_and_report(run: _Run) -> list[AnswerOutcome]:
     settings, folders = run.settings, run.folders
-    roots = (folders.eval_results_root, paths_of(run.checked).eval_results_root)
+    root = folders.eval_results_root
+    roots = (root, paths_of(run.checked).eval_results_root)
     judgments = folders.agent_results / FILE_NAME
-    others = stores_of_others(folders.eval_results_root, folders.agent_name)
+    others = [] if run.is_apart else stores_of_others(root, folders.agent_name)
     async with listeners_opened(run.print) as listeners:
         own = OwnParts(
             budget=run.budget,
@@ -205,8 +194,7 @@ async def _run_session_and_report(run: _Run) -> list[AnswerOutcome]:
 def _display(run: _Run, session: Session) -> RunDisplay:
     file = ProgressFile(run.folders.agent_results / PROGRESS_NAME)
     usage = session.judge.usage
-    sender = session.sender
-    return RunDisplay(run.console, run.progress, usage, file, sender, is_quiet=run.settings.quiet)
+    return RunDisplay(run.console, run.progress, usage, file, is_quiet=run.is_quiet)
 
 
 async def _run_session_with_display(
@@ -223,13 +211,9 @@ async def _run_session_with_display(
     run.on_stop.append(partial(_keep_usage, run, judge))
     try:
         with _logging(run.console, run.folders):
-            await _print_beforehand(run, session.store)
+            await _print_beforehand(run)
             if judge_check is not None and (failed := failure(judge_check)):
                 run.print(f"Warning: {failed}")
-            machines = run.elsewhere
-            places = (
-                _this_machine(session) if machines is None else _elsewhere(run, machines, session)
-            )
             overwriting = (
                 earlier_results_set_aside(run.work, run.folders, judge.usage)
                 if run.settings.overwrite
@@ -237,13 +221,13 @@ async def _run_session_with_display(
             )
             async with (
                 overwriting,
-                places as (runner, concurrency),
+                _at_work(session) as concurrency,
                 display,
             ):
                 return await evaluate_work(
                     run.work,
                     run.folders,
-                    listeners.following(runner),
+                    listeners.following(session.parts),
                     concurrency,
                     run.progress,
                     dump_cache=run.settings.dump_cache,
@@ -264,9 +248,9 @@ def _report(
     agent_name = run.folders.agent_name
     judge = session.judge
     judge_check = session.parts.judge_check
-    problems = [*run.progress.problems, *_forgettable(run, summary)]
+    problems = [*run.progress.problems, *_removed_tasks(run, summary)]
     if judge_check is None and judge.usage.total().asked.judgments:
-        run.print(f"To see how often this judge is right: {suggested_check(run.checked)}")
+        run.print(f"To see how often this judge is right: {command_line('check-judge')}")
     elif judge_check is not None and (failed := failure(judge_check)):
         problems.insert(0, failed)
     report = RunReport(
@@ -277,32 +261,20 @@ def _report(
         folders=run.folders,
         problems=problems,
         elapsed_s=elapsed_s,
-        recapture=caching_command(agent_name, settings, "--only", "suspect"),
-        show=suggested_command(settings, "show", agent_name, "TASK", "ANSWER"),
+        recapture=command_line("cache", agent_name, "--only", "suspect"),
+        show=command_line("show", agent_name, "TASK", "ANSWER"),
         is_overwriting=settings.overwrite,
-        is_quiet=settings.quiet,
+        is_quiet=run.is_quiet,
         is_one_of_several=run.checked is not settings,
     )
     print_run(run.console, report)
 
 
 @asynccontextmanager
-async def _this_machine(
-    session: Session,
-) -> AsyncIterator[tuple[AnswerRunner, Concurrency]]:
-    """Open what evaluates answers in this process."""
+async def _at_work(session: Session) -> AsyncIterator[Concurrency]:
     with gc_frozen():
         async with session.at_work() as concurrency:
-            yield session.parts, concurrency
-
-
-@asynccontextmanager
-async def _elsewhere(
-    run: _Run, machines: Elsewhere, session: Session
-) -> AsyncIterator[tuple[AnswerRunner, Concurrency]]:
-    """Open what evaluates answers on other machines."""
-    async with machines.at_work(session, run.work) as runner:
-        yield runner, Concurrency(NO_LIMIT, NO_LIMIT)
+            yield concurrency
 
 
 def _print_reused(run: _Run, outcomes: Sequence[AnswerOutcome]) -> None:
@@ -325,13 +297,13 @@ def _print_reused(run: _Run, outcomes: Sequence[AnswerOutcome]) -> None:
                 run.print(f"  {text}")
 
 
-def _forgettable(run: _Run, summary: AgentSummary | None) -> list[str]:
+def _removed_tasks(run: _Run, summary: AgentSummary | None) -> list[str]:
     if summary is None:
         return []
     answers = paths_of(run.settings).answers_root / run.folders.agent_name
     known = dict.fromkeys([*summary.tasks, *(missing.task_id for missing in summary.missing)])
     removed = [task_id for task_id in known if not (answers / task_id).is_dir()]
-    return [suggested_forgetting(run.settings, run.folders.agent_name, removed)] if removed else []
+    return [removed_tasks_text(run.folders.agent_results, removed)] if removed else []
 
 
 def _keep_usage(run: _Run, judge: CachingJudge) -> None:
@@ -354,18 +326,14 @@ def _write_summaries(run: _Run) -> AgentSummary | None:
     return None if found is None else found.summary
 
 
-async def _print_beforehand(run: _Run, store: JudgmentStore) -> None:
-    """Print what plugins say, which scripts have changed, and how many pages are not cached."""
+async def _print_beforehand(run: _Run) -> None:
+    """Print which scripts have changed, and how many pages are not cached."""
     settings, folders = run.settings, run.folders
     if settings.shard is not None:
         here = sum(len(task.answers) for task in run.work)
         run.print(
             f"Shard {settings.shard}: {counted(here, 'answer')}. Other machines judge the rest."
         )
-    if not settings.is_replay and settings.delivery is None:
-        for plugin in load_parts("deliveries").values():
-            if warning := await plugin.left_open(settings, folders.agent_results, store):
-                run.print(warning)
     root = folders.eval_results_root
     if changed := await asyncio.to_thread(changed_scripts, root, folders.agent_name, run.work):
         run.print(f"These eval scripts changed since their last result: {', '.join(changed)}.")

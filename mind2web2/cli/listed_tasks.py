@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from mind2web2.benchmark.tasks import Task, find_tasks
-from mind2web2.cli.settings_file import paths_of
 from mind2web2.cli.task_options import TASKS_ROOT
 from mind2web2.errors import UsageError
+from mind2web2.runs.paths import paths_of
 from mind2web2.runs.settings import RunSettings
 
 

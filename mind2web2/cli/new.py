@@ -6,7 +6,8 @@ import argparse
 
 from mind2web2.authoring.new_task import new_task
 from mind2web2.cli.console import line, plain_console
-from mind2web2.cli.settings_file import paths_of, settings_of
+from mind2web2.cli.settings_file import settings_of
+from mind2web2.runs.paths import paths_of
 from mind2web2.utils.names import check_name
 from mind2web2.utils.program import program
 

@@ -23,12 +23,10 @@ from mind2web2.runs.settings import (
     JUDGE_HELP,
     SETTINGS,
     RunSettings,
-    all_settings,
     provider,
     provider_names,
 )
 from mind2web2.utils import values
-from mind2web2.utils.entry_points import removed_plugin
 from mind2web2.utils.near_names import nearest_name
 
 _Value = TypeVar("_Value")
@@ -61,19 +59,6 @@ _SAME_WORD = 0.8
 # A command with no more options shows all of them in its help.
 _MAX_SHOWN = 20
 
-_IN_PROCESSES = (
-    "scripts always run in processes of their own: leave it out (to stop a script at a line: "
-    "docs/eval-scripts.md#debug-a-script)"
-)
-# Options of earlier versions, and what to do without them.
-_GONE = {
-    "--isolate": _IN_PROCESSES,
-    "--no_isolate": _IN_PROCESSES,
-    "--speculate": "write --ahead gates, which also judges claims before their gates are decided",
-    "--lookahead": "write --ahead gates, or --ahead values, the default",
-    "--sequential": "write --ahead nothing, which asks what program order asks",
-}
-
 
 class CommandParser(argparse.ArgumentParser):
     """A parser that takes ``--like-this`` for ``--like_this``, and each single-valued option once.
@@ -89,7 +74,6 @@ class CommandParser(argparse.ArgumentParser):
         self.rare: list[argparse.Action] = []
         # Names of tasks and answers may begin with a dash: only known options are read as options.
         self._negative_number_matcher = re.compile("-[^-]")
-        self.register("action", "append_distinct", _AppendDistinct)
         self.register("action", None, _StoreOnce)
         self.register("action", "store", _StoreOnce)
         self.register("type", Path, argument(values.local_path))
@@ -142,17 +126,6 @@ class CommandParser(argparse.ArgumentParser):
         known, unknown = super().parse_known_args(
             [_with_underscores(word) for word in given], namespace
         )
-        for word in unknown:
-            option = word.partition("=")[0]
-            if option in _GONE:
-                self.error(f"{option} is gone: {_GONE[option]}")
-            setting = all_settings().get(option.removeprefix("--"))
-            if setting is not None and setting.in_file and not setting.has_option:
-                self.error(
-                    f"{option} is set in mind2web2.toml: {setting.name} = {setting.in_file.example}"
-                )
-            if plugin := removed_plugin(option):
-                self.error(f"{option} needs the plugin {plugin}")
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}{self._guess_option(unknown)}")
         return known, unknown
@@ -206,22 +179,6 @@ class _StoreOnce(argparse.Action):
         setattr(namespace, self.dest, self.const if self.nargs == 0 else values)
 
 
-class _AppendDistinct(argparse.Action):
-    """Add a value to a list; refuse the same value a second time."""
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: Any,  # any object with attributes
-        values: Any,
-        option_string: str | None = None,  # noqa: ARG002 (argparse's signature)
-    ) -> None:
-        earlier = getattr(namespace, self.dest, None) or []
-        if values in earlier:
-            parser.error(f"--{self.dest} {values} was given twice")
-        setattr(namespace, self.dest, [*earlier, values])
-
-
 def _with_underscores(word: str) -> str:
     name = _LONG_OPTION.match(word)
     return word if name is None else "--" + name[0][2:].replace("-", "_") + word[name.end() :]
@@ -249,7 +206,6 @@ port_number = argument(values.port_number)
 positive_seconds = argument(values.positive_seconds)
 positive_dollars = argument(values.positive_dollars)
 share = argument(values.share)
-file_or_database = argument(values.file_or_database)
 browser_address = argument(values.browser_address)
 web_address = argument(values.web_address)
 
@@ -308,7 +264,7 @@ def add_settings(
         group: takes all of them.
     """
     defaults = base or RunSettings()
-    declared = all_settings() | {setting.name: setting for setting in changed}
+    declared = dict(SETTINGS) | {setting.name: setting for setting in changed}
     groups: dict[str, argparse._ArgumentGroup | argparse.ArgumentParser] = {"": parser}
     taken: frozenset[str] = parser.get_default("takes") or frozenset()
     for name in names:
@@ -317,7 +273,7 @@ def add_settings(
             groups[setting.group] = parser.add_argument_group(
                 setting.group, GROUP_HELPS.get(setting.group)
             )
-        added = _add_setting(group or groups[setting.group], setting, defaults.value(name))
+        added = _add_setting(group or groups[setting.group], setting, getattr(defaults, name))
         if isinstance(parser, CommandParser) and not setting.is_common:
             parser.rare += added
         taken |= {name}
@@ -354,8 +310,6 @@ def _add_setting(
     default: object,
 ) -> list[argparse.Action]:
     """Add the options of a setting, and return them."""
-    if not setting.has_option:
-        return []
     added = []
     options = len(setting.flags) + (setting.parse is not None)
     target = group.add_mutually_exclusive_group() if options > 1 else group
@@ -368,7 +322,7 @@ def _add_setting(
         added.append(
             target.add_argument(
                 setting.option,
-                action=_action(setting),
+                action="append" if setting.is_repeated else "store",
                 dest=setting.name,
                 metavar=setting.value_name,
                 type=parse,
@@ -389,12 +343,6 @@ def _add_setting(
             )
         )
     return added
-
-
-def _action(setting: Setting) -> str:
-    if not setting.is_repeated:
-        return "store"
-    return "append_distinct" if setting.is_distinct else "append"
 
 
 def _help(setting: Setting, default: object) -> str:
@@ -422,11 +370,10 @@ def default_text(setting: Setting, default: object) -> str:
 def given_settings(options: argparse.Namespace) -> RunSettings:
     """Return the settings of the command line, the others with the command's defaults."""
     base: RunSettings = options.base
-    declared = all_settings()
-    named = {name: value for name, value in vars(options).items() if name in declared}
+    named = {name: value for name, value in vars(options).items() if name in SETTINGS}
     given = {name: value for name, value in named.items() if value is not None}
     tuples = {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
-    return replace(base.with_values(given | tuples), given=frozenset(given))
+    return replace(base, **given | tuples, given=frozenset(given))
 
 
 def add_task_option(

@@ -21,6 +21,9 @@ from mind2web2.cli.settings_file import settings_of
 from mind2web2.errors import UsageError
 from mind2web2.results.result_file import ResultFile
 from mind2web2.scoring.scorer import Score, Scorer
+from mind2web2.scripts.rubric_outline import tree_lines
+from mind2web2.scripts.rubric_reading import read_rubric
+from mind2web2.scripts.rubric_script import script_of
 from mind2web2.utils.dollars import dollars
 from mind2web2.utils.files import write_whole
 from mind2web2.utils.junit import JUnitCase, JUnitSuite, junit_xml
@@ -35,6 +38,8 @@ _MISSING_PAGES = "no_score"
 
 def run(options: argparse.Namespace) -> int:
     """Rehearse the tasks, print the verdicts, and return the exit status."""
+    if options.show_tree or options.write_script is not None:
+        return _convert(options.tasks, options.write_script)
     # A model in mind2web2.toml does not mean that the user wants to pay for one here.
     is_judged = given_settings(options).judge_model is not None
     if not is_judged:
@@ -71,6 +76,22 @@ def run(options: argparse.Namespace) -> int:
     if options.fails_unless_sound:
         return int(any(report.verdict != "sound" for report in reports))
     return int(any(report.error is not None for report in reports))
+
+
+def _convert(files: Sequence[str], script: Path | None) -> int:
+    """Print the tree of a rubric file, or write it as a script."""
+    if len(files) != 1 or not Path(files[0]).is_file():
+        raise UsageError("name one rubric file, such as eval_scripts/VERSION/TASK.yaml")
+    rubric = read_rubric(Path(files[0])).rubric
+    if script is None:
+        console = plain_console()
+        for text in tree_lines(rubric):
+            line(console, text)
+        return 0
+    if script.exists():
+        raise UsageError(f"{script} is there already: name another file")
+    write_whole(script, script_of(rubric))
+    return 0
 
 
 def _refuse_judge_options(pages: Path | None, missing_pages: str) -> None:

@@ -18,9 +18,8 @@ from mind2web2.authoring.rehearsal import (
 from mind2web2.benchmark.tasks import find_tasks, select_tasks
 from mind2web2.cli.event_loop import INTERRUPTED, run_to_exit
 from mind2web2.cli.rehearsal_display import RehearsalDisplay, RehearsalProgress
-from mind2web2.cli.settings_file import paths_of
 from mind2web2.errors import MachineError, UsageError, WorkerError
-from mind2web2.runs.session import script_variables
+from mind2web2.runs.paths import paths_of
 from mind2web2.runs.settings import RunSettings
 from mind2web2.scripts.policies import Surroundings
 from mind2web2.utils.workers import MAX_WORKERS, run_in_worker
@@ -45,7 +44,7 @@ def rehearsal_plans(
     files = [Path(name) for name in names if Path(name).is_file()]
     ids = [name for name in names if not Path(name).is_file()]
     questions = {path: path.stem for path in files}
-    surroundings = Surroundings.of_command(script_variables(settings))
+    surroundings = Surroundings.of_command()
     if ids or not files:
         tasks = [
             task for task in find_tasks(paths, Path("tasks")) if task.script_version is not None

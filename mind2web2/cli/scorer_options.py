@@ -30,5 +30,4 @@ def scorer_of(
         max_cost=settings.max_cost,
         answer_timeout=settings.answer_timeout or 0,
         allow_private_network=settings.allow_private_network,
-        strict=settings.strict,
     )

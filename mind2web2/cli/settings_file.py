@@ -15,12 +15,10 @@ from mind2web2.errors import UsageError
 from mind2web2.llm_client.own_price import OwnPrice
 from mind2web2.llm_client.prices import set_own_prices
 from mind2web2.runs.file_prices import FILE_NAME, check_keys, file_content, prices_in
-from mind2web2.runs.paths import paths_of as folders_of
 from mind2web2.runs.setting import Setting
-from mind2web2.runs.settings import SERVER_NAMES, RunSettings, all_settings, names_of_judge
+from mind2web2.runs.settings import SETTINGS, RunSettings
 from mind2web2.scripts.aliases import set_script_aliases
 from mind2web2.utils.json_fields import JsonObject
-from mind2web2.utils.path_config import PathConfig
 
 # User and password, and the query, of a base URL.
 _SECRET_PARTS = re.compile(r"(?<=//)[^/]*@|(?<=[\w/])\?[^,]*")
@@ -28,8 +26,7 @@ _SECRET_PARTS = re.compile(r"(?<=//)[^/]*@|(?<=[\w/])\?[^,]*")
 
 def file_settings() -> dict[str, Setting]:
     """Return the settings that the file may have, by their names."""
-    declared = all_settings()
-    return {name: each for name, each in declared.items() if each.in_file is not None}
+    return {name: each for name, each in SETTINGS.items() if each.in_file is not None}
 
 
 def settings_of(options: argparse.Namespace, *, is_announced: bool = False) -> RunSettings:
@@ -39,13 +36,6 @@ def settings_of(options: argparse.Namespace, *, is_announced: bool = False) -> R
         UsageError: as ``with_file``.
     """
     return with_file(given_settings(options), options.takes, is_announced=is_announced)
-
-
-def paths_of(settings: RunSettings, *agents: str) -> PathConfig:
-    """Return the folders of a command, of roots in object stores those of the named agents."""
-    # This import is late because it loads what such a root needs.
-
-    return folders_of(settings, agents)
 
 
 def with_file(settings: RunSettings, takes: frozenset[str], *, is_announced: bool) -> RunSettings:
@@ -65,12 +55,10 @@ def with_file(settings: RunSettings, takes: frozenset[str], *, is_announced: boo
         content, prices, aliases = _read(Path(FILE_NAME))
         _set_aliases(aliases)
         applied = _applicable(content, settings, takes)
-        settings = replace(
-            settings.with_values(applied), prices=prices, from_file=frozenset(applied)
-        )
+        settings = replace(settings, **applied, prices=prices, from_file=frozenset(applied))
         if is_announced:
             _announce(applied, prices)
-    return settings.with_pool_model() if "judge_pool" in takes else settings
+    return settings
 
 
 def _announce(applied: JsonObject, prices: Mapping[str, OwnPrice]) -> None:
@@ -83,31 +71,19 @@ def _announce(applied: JsonObject, prices: Mapping[str, OwnPrice]) -> None:
 
 
 def _text_without_secrets(value: object) -> str:
-    values = value if isinstance(value, tuple) else (value,)
-    return " and ".join(_SECRET_PARTS.sub("", str(each)) for each in values)
+    return _SECRET_PARTS.sub("", str(value))
 
 
 def _applicable(given: JsonObject, settings: RunSettings, takes: frozenset[str]) -> JsonObject:
     """Return the settings that the file gives and that nothing else decides."""
     closed = set(settings.given)
-    if not closed.isdisjoint(SERVER_NAMES):
-        closed |= set(SERVER_NAMES)
-    # Each of them names the judge.
-    of_judge = {"judge_model", *names_of_judge()}
-    if not closed.isdisjoint(of_judge):
-        closed |= of_judge - settings.given
     is_other_judge = "llm_provider" in closed and settings.llm_provider != given.get(
         "llm_provider", "openai"
     )
     if settings.is_replay or is_other_judge:
         closed |= {name for name, setting in file_settings().items() if setting.group == "judge"}
-    if settings.is_replay or settings.delivery is not None:
+    if settings.is_replay:
         closed.add("max_llm_requests")
-    for name in names_of_judge():
-        if name in given and name not in takes:
-            # A command that asks one judge asks the one that decides.
-            model = RunSettings().with_values({name: given[name]}).model
-            given = {"judge_model": model, **given}
     return {name: value for name, value in given.items() if name in takes and name not in closed}
 
 

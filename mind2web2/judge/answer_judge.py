@@ -19,14 +19,13 @@ from mind2web2.errors import (
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.judgment import Judgment, ServiceAnswer, judgment_key
 from mind2web2.judge.permit import AnswerLimits
-from mind2web2.judge.protocol import Judge, QuestionContext
+from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.session import (
     JudgeSession,
     ask_within_limits,
     unexpected,
 )
 from mind2web2.judge.usage import tokens_of, usage_of
-from mind2web2.judge.voting import Ballot, Shown, Voted, votes_of
 from mind2web2.llm_client.async_calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit, Usage
 from mind2web2.utils.api_misuse import script_api
@@ -78,12 +77,6 @@ class AnswerJudge(JudgeSession, AsyncCalls):
         """Be asked one question of an answer: its image limit and its end are the answer's."""
         self._answer = answer
 
-    def share(self, other: AnswerJudge) -> None:
-        """Share the failure, the ledger and the limits of another judge that the answer asks."""
-        self._latch = other._latch
-        self._ledger = other._ledger
-        self._limits = other._limits
-
     def _check(self) -> None:
         if self._answer.is_stopped:
             raise NotAskedError("nothing more is asked after a failure")
@@ -93,14 +86,6 @@ class AnswerJudge(JudgeSession, AsyncCalls):
     def image_limit(self) -> ImageLimit:
         """Return the limit of images that the questions of the answer have met so far."""
         return self._answer._image_limit
-
-    async def vote(self, ballot: Ballot[Judge, Shown]) -> Voted[Shown]:
-        """Return the votes that decide a claim."""
-        return await votes_of(self, ballot)
-
-    def for_model(self, model: str) -> AnswerJudge:  # noqa: ARG002 (for several judges)
-        """Return the judge of a model that votes on claims."""
-        return self
 
     @property
     def served(self) -> Counter[tuple[str | None, str | None]]:

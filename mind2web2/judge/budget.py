@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from mind2web2.errors import BudgetReachedError, UsageError
-from mind2web2.judge.delivery import DIRECT, Delivery
 from mind2web2.judge.permit import NoReservation
 from mind2web2.judge.tokens import request_tokens
 from mind2web2.llm_client.chat import ChatRequest, Usage
@@ -29,9 +28,10 @@ log = logging.getLogger(__name__)
 # The guess for a reply until the first replies: a short verdict, and the hidden reasoning before
 # it.
 _FIRST_OUTPUT_TOKENS = 1000
-# Until so many replies, the requests in flight must fit even if the estimates are wrong by the
-# factor of the delivery.
+# Until so many replies, the requests in flight must fit even if the estimates are wrong by this
+# factor.
 _ENOUGH_REPLIES = 5
+_CAUTION = 20.0
 
 
 class Budget:
@@ -40,8 +40,8 @@ class Budget:
     Args:
         max_usd: most dollars to spend.
         model: the judge.
-        delivery: how questions reach the judge, and at which share of the list price.
         price: of the model, in place of the known ones.
+        price_share: of the list price, less than 1 where the provider gives a discount.
 
     Raises:
         UsageError: the model's price is not known.
@@ -51,14 +51,14 @@ class Budget:
         self,
         max_usd: float,
         model: str,
-        delivery: Delivery = DIRECT,
         price: OwnPrice | None = None,
+        price_share: float = 1.0,
     ) -> None:
         self.max_usd = max_usd
+        self._price_share = price_share
         self.spent_usd = 0.0
         # Less where several machines share the budget.
         self._allowed_usd = max_usd
-        self._delivery = delivery
         self._model = model
         self._requests = {model: _Requests(model, price)}
         # Questions whose latest request is in flight, or has a reply that is not read yet.
@@ -66,15 +66,6 @@ class Budget:
         self._refusal: str | None = None
         self._changed = asyncio.Event()
         _check_price(model, price)
-
-    def add_model(self, model: str, price: OwnPrice | None = None) -> None:
-        """Let another model spend these dollars, too.
-
-        Raises:
-            UsageError: its price is not known.
-        """
-        _check_price(model, price)
-        self._requests[model] = _Requests(model, price)
 
     @property
     def is_reached(self) -> bool:
@@ -96,7 +87,7 @@ class Budget:
             expected_usd = self._expected_usd(requests, prompt_tokens)
             left_usd = self._allowed_usd - self.spent_usd
             is_known = requests.expectation.replies >= _ENOUGH_REPLIES
-            caution = 1.0 if is_known else self._delivery.caution
+            caution = 1.0 if is_known else _CAUTION
             needed_usd = (self._reserved_usd() + expected_usd) * caution
             # Caution alone does not justify taking what other machines need.
             missing_usd = (needed_usd if caution == 1.0 else expected_usd) - left_usd
@@ -172,7 +163,7 @@ class Budget:
         """Return the price of these tokens."""
         requests = self._of(model)
         price = price_usd(usage, requests.model, requests.price)
-        return 0.0 if price is None else price * self._delivery.price_share
+        return 0.0 if price is None else price * self._price_share
 
     def _of(self, model: str) -> _Requests:
         return self._requests.get(model, self._requests[self._model])

@@ -93,7 +93,7 @@ class CachingJudge:
         self._observer = observer
         self._store = store
         self._overwrite = overwrite
-        self._breaker = CircuitBreaker(one_by_one=not settings.delivery.is_collected)
+        self._breaker = CircuitBreaker()
         # Before the first request of a run; stored judgments need no server.
         self._checking, self._is_checked = asyncio.Lock(), False
         self._unreachable: JudgeUnusableError | None = None
@@ -212,7 +212,7 @@ class CachingJudge:
 
     def try_again(self) -> None:
         """Send requests again although the judge was unreachable or has rejected requests."""
-        self._breaker = CircuitBreaker(one_by_one=not self.settings.delivery.is_collected)
+        self._breaker = CircuitBreaker()
         self._unreachable, self._is_checked = None, False
 
     async def write_rest(self) -> None:
@@ -354,7 +354,7 @@ class CachingJudge:
             cache_write_tokens=reply.usage.cache_write_tokens,
             output_tokens=reply.usage.output_tokens,
             attempts=reply.attempts,
-            batch=self.settings.delivery.is_collected or None,
+            batch=self.settings.price_share < 1 or None,
             cost_usd=cost_usd,
             seconds=round(time.monotonic() - started, 3),
             purpose=subject.purpose,
@@ -392,14 +392,9 @@ class CachingJudge:
         )
         judge += () if settings.max_images is None else (settings.max_images,)
         judge += () if self._keyed_body is None else (self._keyed_body,)
-        judge += self.others_of_gates()
         if settings.votes != ALWAYS:
             judge += ("votes", settings.votes)
         return judge
-
-    def others_of_gates(self) -> tuple[object, ...]:
-        """Return the other judges as the keys of records about skips name them."""
-        return ()
 
     def _count(
         self, reply: ChatReply, sent: SentRequests, task_id: str, *, judgments: int
@@ -408,7 +403,7 @@ class CachingJudge:
         # A foreign client reports only the sum.
         usages = sent.replies or [reply.usage]
         settings = self.settings
-        share = settings.delivery.price_share
+        share = settings.price_share
         cost_usd = total_price_usd(usages, settings.model, share=share, own=self.price)
         self.usage.of(task_id).asked += replace(
             reply.usage,

@@ -15,7 +15,7 @@ from mind2web2.llm_client.chat import ChatRequest, Message, MessagePart
 from mind2web2.prompts import HashedText
 
 # The share of the list price, at OpenAI and at Azure.
-_BATCH_PRICE_SHARE = 0.5
+FLEX_PRICE_SHARE = 0.5
 
 
 class Judgment(BaseModel):
@@ -33,7 +33,7 @@ class Judgment(BaseModel):
             (whether a concurrent verification was skipped) or ``service`` (the JSON reply of a map
             or paper service).
         node: id of the leaf, or the name of the extraction.
-        batch: set for replies from a batch job, which cost less.
+        batch: set for replies at half the list price: of the flex tier, or of a batch job.
         cost_usd: dollars of all its requests; ``None`` in older files and for unknown prices.
         reused_from: the agent whose run asked, where another agent's run reuses the judgment.
     """
@@ -72,7 +72,7 @@ class Judgment(BaseModel):
     @property
     def price_share(self) -> float:
         """Return which share of the list price its requests cost."""
-        return _BATCH_PRICE_SHARE if self.batch else 1.0
+        return FLEX_PRICE_SHARE if self.batch else 1.0
 
 
 class ServiceAnswer(BaseModel):

@@ -48,18 +48,14 @@ class CircuitBreaker:
     request is in flight. Until a reply comes, requests then go one at a time, so that a wrong model
     costs few of them.
 
-    Args:
-        one_by_one: ``False`` where questions are sent together and replies take hours.
-
     Attributes:
         reason: why the circuit is open, ``None`` while requests are sent.
         away: how many questions found the server away for too long.
     """
 
-    def __init__(self, *, one_by_one: bool = True) -> None:
+    def __init__(self) -> None:
         self.reason: JudgeAccessError | None = None
         self.away = 0
-        self._suspected_at = 1 if one_by_one else _ENOUGH_ANSWERS
         self._rejected_answers: dict[tuple[str, str], JudgeAccessError] = {}
         self._failed_answers: dict[tuple[str, str], JudgeUnavailableError] = {}
         self._in_flight = 0
@@ -102,7 +98,7 @@ class CircuitBreaker:
         if outage is not None and self.away > away:
             raise JudgeUnavailableError(str(outage), is_outage=True)
         rejected = len(self._rejected_answers)
-        if self.reason is None and self._in_flight and rejected >= self._suspected_at:
+        if self.reason is None and self._in_flight and rejected:
             return self._change
         if rejected >= _ENOUGH_ANSWERS:
             self._open(list(self._rejected_answers.values())[-1])

@@ -12,7 +12,6 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from mind2web2.errors import Mind2Web2Error
 from mind2web2.judge.judgment import Judgment, ServiceAnswer
-from mind2web2.judge.voting import Ballot, Shown, Voted
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit, Usage
 
 Purpose = Literal["verify", "extract", "script"]
@@ -74,7 +73,6 @@ class JudgeLedger:
     Args:
         usage: of all questions, answered in this run or from stored judgments.
         served: number of judgments by the model and backend that the judge's server reported.
-        first_served: the same of the judge that is asked before it.
         first_created: when the earliest judgment was made, UTC, ISO 8601; ``last_created`` the
             latest.
         doubts: reasons why another machine or day may give another verdict; such a result is not
@@ -84,7 +82,6 @@ class JudgeLedger:
 
     usage: Usage = field(default_factory=Usage)
     served: Counter[tuple[str | None, str | None]] = field(default_factory=Counter)
-    first_served: Counter[tuple[str | None, str | None]] = field(default_factory=Counter)
     first_created: str | None = None
     last_created: str | None = None
     rejections: list[Rejection] = field(default_factory=list)
@@ -98,7 +95,6 @@ class JudgeLedger:
         """Add the usage and the notes of a question."""
         self.usage += other.usage
         self.served += other.served
-        self.first_served += other.first_served
         for moment in (other.first_created, other.last_created):
             if moment is not None:
                 self.note_created(moment)
@@ -133,13 +129,6 @@ class Judge(Protocol):
     @property
     def recorded_limits(self) -> Sequence[ImageLimit]:
         """Return, for a replay, the limits that the recorded run met, most images first."""
-
-    @property
-    def voters(self) -> Sequence[str]:
-        """Return the models that vote on claims, of which the last decides."""
-
-    async def vote(self, ballot: Ballot[Judge, Shown]) -> Voted[Shown]:
-        """Return the votes that decide a claim."""
 
     def model_for(self, requested: str) -> str:
         """Return the model that answers where a script names ``requested``."""

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
 from mind2web2.errors import (
     ContextTooLongError,
@@ -27,7 +26,6 @@ from mind2web2.judge.protocol import (
     QuestionContext,
     Rejection,
 )
-from mind2web2.judge.voting import Ballot, Shown, Voted, votes_of
 from mind2web2.llm_client.chat import (
     NO_LIMIT,
     ChatReply,
@@ -98,18 +96,9 @@ class JudgeSession:
         """Record a permanent failure."""
         return self._latch.fail(failure)
 
-    @property
-    def voters(self) -> Sequence[str]:
-        """Return the models that vote on claims, of which the last decides."""
-        return (self.model_for(""),)
-
     def model_for(self, requested: str) -> str:
         """Return the requested model: most clients take any."""
         return requested
-
-    async def vote(self, ballot: Ballot[Any, Shown]) -> Voted[Shown]:  # Any: a judge of this class
-        """Return the votes that decide a claim."""
-        return await votes_of(self, ballot)
 
     def note(self, kind: Noted, text: str) -> None:
         """Add a note to the ledger."""

@@ -9,25 +9,21 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from mind2web2.errors import UsageError
-from mind2web2.judge.delivery import DIRECT, Delivery
-from mind2web2.judge.judgment import JudgeIdentity, JudgmentSource
+from mind2web2.judge.judgment import FLEX_PRICE_SHARE, JudgeIdentity, JudgmentSource
 from mind2web2.llm_client.chat import ImageLimit
 from mind2web2.llm_client.own_price import OwnPrice
 from mind2web2.llm_client.settings import (
     DEFAULT_JUDGE_MODEL,
     OWN_PARAMETERS,
-    Servers,
     endpoint_of,
 )
-from mind2web2.rubric.verdicts import Vote
 from mind2web2.rubric.vote_rule import ALWAYS, VoteRule, vote_rule
 from mind2web2.utils import values
-from mind2web2.utils.entry_points import load_part, removed_plugin
 from mind2web2.utils.given_values import check_number, check_text
 
 # The provider that answers from stored judgments, and the name of its server.
@@ -54,8 +50,7 @@ class JudgeSpec:
 
     Args:
         model: whatever model the scripts name, this one judges.
-        base_url: default from the provider's environment variable; ``Servers`` are several of the
-            model, such as a ``PoolSource`` of the plugin ``pool``.
+        base_url: default from the provider's environment variable.
         provider: ``openai`` (any compatible server), ``azure_openai``, or one of a plugin, such as
             ``anthropic``.
         api_key: default from the provider's environment variable.
@@ -69,7 +64,6 @@ class JudgeSpec:
             a ``Scorer`` calls it in its thread.
         price: dollars per million tokens of input, of output, and (if it differs) of cached input,
             for a model whose price neither the price list nor ``mind2web2.toml`` has.
-        delivery: how questions reach it, which a run's settings say.
         replayed_endpoint: for a replay, the server whose judgments count; ``None`` takes any
             server's.
         replayed_from: for a replay, the file of its judgments.
@@ -81,7 +75,7 @@ class JudgeSpec:
     """
 
     model: str = DEFAULT_JUDGE_MODEL
-    base_url: str | Servers | None = field(default=None, repr=False)
+    base_url: str | None = field(default=None, repr=False)
     provider: str = "openai"
     api_key: str | None = field(default=None, repr=False)
     temperature: float | None = None
@@ -92,7 +86,6 @@ class JudgeSpec:
     outage_wait_s: float = 120.0
     client: Any = None  # any object with async_response
     price: OwnPrice | tuple[float, float] | tuple[float, float, float] | None = None
-    delivery: Delivery = DIRECT
     replayed_endpoint: str | None = None
     replayed_from: JudgmentSource | None = None
     image_limits: tuple[ImageLimit, ...] = ()
@@ -101,8 +94,6 @@ class JudgeSpec:
         self._check()
         if self.client is not None:
             self._set("provider", "client")
-        if isinstance(self.base_url, Servers):
-            self._set("base_url", self.base_url.serving(self.model))
         if not isinstance(self.extra_body, str | None):
             self._set("extra_body", _json_of(self.extra_body))
         self._set("votes", _votes(self.votes))
@@ -114,44 +105,11 @@ class JudgeSpec:
 
     def _check(self) -> None:
         check_text("model", self.model)
-        if isinstance(self.base_url, str):
+        if self.base_url is not None:
             check_text("base_url", self.base_url)
         check_number("temperature", self.temperature, values.temperature)
         check_number("max_images", self.max_images, values.count)
         check_number("outage_wait_s", self.outage_wait_s, values.positive_seconds)
-        server = self.base_url
-        if isinstance(server, Servers) and server.model not in (None, self.model):
-            raise UsageError(
-                f"the judge pool serves {server.model}, but the judge's model is {self.model}"
-            )
-
-    @property
-    def judges(self) -> tuple[JudgeSpec, ...]:
-        """Return the single judges that it asks, the one that decides last."""
-        return (self,)
-
-    @property
-    def composition(self) -> str | None:
-        """Return the name of the plugin's part by which several judges vote.
-
-        The name is ``None`` for one judge.
-        """
-        return None
-
-    def expected_votes(
-        self,
-        votes: float,
-        known: Sequence[Vote] | None = None,  # noqa: ARG002 (for several judges)
-        *,
-        is_gate: bool = False,  # noqa: ARG002 (likewise)
-    ) -> tuple[float, ...]:
-        """Return how many votes each of ``judges`` will probably cast on a claim.
-
-        Args:
-            votes: on the claim, if this judge decides it.
-            known: votes on the claim in an earlier result.
-        """
-        return (votes,)
 
     @property
     def endpoint(self) -> str | None:
@@ -163,6 +121,11 @@ class JudgeSpec:
         """Return the further parameters of each request."""
         parameters: dict[str, Any] = json.loads(str(self.extra_body or "{}"))
         return parameters
+
+    @property
+    def price_share(self) -> float:
+        """Return which share of the list price its requests cost; OpenAI's flex tier costs half."""
+        return FLEX_PRICE_SHARE if self.parameters.get("service_tier") == "flex" else 1.0
 
     @property
     def keyed_body(self) -> str | None:
@@ -215,10 +178,6 @@ class JudgeRecord(BaseModel):
 
     Args:
         votes: how often it votes on a claim; results of earlier versions have the default.
-        first_model: of the judge that was asked about claims before this one; ``None`` for one
-            judge.
-        doubt: where this judge decided in place of the first; results of earlier versions may have
-            other rules than this version.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -231,36 +190,11 @@ class JudgeRecord(BaseModel):
     max_images: int | None = None
     extra_body: str | None = None
     votes: str = ALWAYS
-    first_model: str | None = None
-    first_endpoint: str | None = None
-    doubt: str | None = None
 
     @property
     def identity(self) -> JudgeIdentity:
         """Return the judge that decided as the store of judgments knows it."""
         return JudgeIdentity(**self.model_dump(include=set(JudgeIdentity.model_fields)))
-
-    def identities(self) -> list[JudgeIdentity]:
-        """Return the judges in the store's form: this one, and the one asked before it."""
-        if self.first_model is None:
-            return [self.identity]
-        first = JudgeIdentity(
-            model=self.first_model,
-            endpoint=self.first_endpoint or self.endpoint,
-            max_images=self.max_images,
-        )
-        return [self.identity, first]
-
-    @property
-    def composition(self) -> Composition | None:
-        """Return the plugin's part by which its judges vote, ``None`` for one judge.
-
-        Raises:
-            UsageError: there is no such plugin.
-        """
-        if self.first_model is None:
-            return None
-        return composition_named("first_model")
 
     @property
     def vote_rule(self) -> VoteRule | None:
@@ -268,24 +202,9 @@ class JudgeRecord(BaseModel):
         is_known = self.votes == ALWAYS or self.votes.isdecimal()
         return VoteRule.parse(self.votes) if is_known else None
 
-    @property
-    def is_by_known_rules(self) -> bool:
-        """Tell whether this version has the rules of votes. Earlier versions had more.
-
-        Raises:
-            UsageError: the plugin by which several judges voted is not there.
-        """
-        if self.vote_rule is None:
-            return False
-        return self.composition is None or self.composition.knows(self)
-
     def as_replay(self) -> JudgeSpec:
-        """Return the judge that answers from the stored judgments of this one.
-
-        Raises:
-            UsageError: the plugin with its rule is not there.
-        """
-        judge = JudgeSpec(
+        """Return the judge that answers from the stored judgments of this one."""
+        return JudgeSpec(
             self.model,
             provider=REPLAY,
             temperature=self.temperature,
@@ -295,36 +214,6 @@ class JudgeRecord(BaseModel):
             votes=self.votes,
             replayed_endpoint=server_named(self.endpoint),
         )
-        return judge if self.composition is None else self.composition.as_replay(self, judge)
-
-
-class Composition(Protocol):
-    """How a plugin makes one judge of several: the hook ``compositions``.
-
-    Its name is the field of ``JudgeRecord`` that names the other judge.
-    """
-
-    def knows(self, record: JudgeRecord) -> bool:
-        """Tell whether the plugin has the rule by which the judges of a result voted."""
-
-    def as_replay(self, record: JudgeRecord, judge: JudgeSpec) -> JudgeSpec:
-        """Return the judge of a result, of which ``judge`` decided, for a replay."""
-
-    def setting(self, record: JudgeRecord) -> tuple[str, object]:
-        """Return the name and the value of the setting that names the judges of a result."""
-
-    async def votes(self, judges: Sequence[Any], ballot: Any) -> Any:
-        """Return the votes of the judges on a ballot: ``Voted`` of ``mind2web2.judge.voting``."""
-
-
-def composition_named(name: str) -> Composition:
-    """Return the plugin's part by which several judges vote. Raises UsageError: it is not there."""
-    composition: Composition | None = load_part("compositions", name)
-    if composition is None:
-        plugin = removed_plugin(name)
-        needed = f"the plugin {plugin}" if plugin else f"a plugin for {name}"
-        raise UsageError(f"a judge of several models needs {needed}")
-    return composition
 
 
 def server_named(endpoint: str | None) -> str | None:

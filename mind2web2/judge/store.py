@@ -38,7 +38,7 @@ _CURES = {
 # The cures for a damaged file: the agent's own store, and a file to replay.
 OWN_STORE = (
     "move the file away; judgments that are missing then are requested, and paid for, again, "
-    "unless an export is imported first (mind2web2 judgments import)"
+    "unless an export is imported first (mind2web2 import judgments)"
 )
 NAMED_FILE = "name another file with --judgments, such as an export, or evaluate with a judge"
 
@@ -312,7 +312,7 @@ class JudgmentStore:
                     f"judgments cannot be stored in {self.path.parent}, which is on a network file "
                     f"system ({kind}): SQLite's log needs memory that all writers share. Put "
                     "results on a disk of this machine (--eval_results_root); --shard and "
-                    "mind2web2 merge divide the work among machines"
+                    "mind2web2 import results divide the work among machines"
                 )
         connection = sqlite3.connect(
             self.path or ":memory:",

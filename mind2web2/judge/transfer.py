@@ -74,7 +74,7 @@ def read_judgments(path: Path) -> Iterator[Judgment]:
     except UnicodeDecodeError as error:
         raise UsageError(
             f"{path} is no {EXPORT_SUFFIX} file: a file of judgments is one that "
-            "`mind2web2 judgments export` wrote"
+            "`mind2web2 export AGENT --judgments FILE` wrote"
         ) from error
     except OSError as error:
         raise UsageError(f"cannot read judgments from {path}: {error.strerror or error}") from error

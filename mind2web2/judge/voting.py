@@ -1,10 +1,9 @@
-"""The votes on a claim: what a judge votes on, and how often it does."""
+"""The votes on a claim: as many as decide it."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
 from mind2web2.rubric.verdicts import Vote
 from mind2web2.rubric.vote_rule import trials_needed
@@ -12,55 +11,21 @@ from mind2web2.utils.aio import all_or_first_error
 
 # The evidence that a judge sees with the claim.
 Shown = TypeVar("Shown")
-Voter = TypeVar("Voter", bound="Named")
 
 
-class Named(Protocol):
-    """A judge by the name of its model."""
-
-    def model_for(self, requested: str) -> str:
-        """Return the model that answers where a script names ``requested``."""
-
-
-@dataclass(frozen=True)
-class Ballot(Generic[Voter, Shown]):
-    """A claim that judges vote on.
+async def votes_on(
+    cast: Callable[[int], Coroutine[Any, Any, tuple[Vote, Shown]]], num_trials: int
+) -> tuple[tuple[Vote, ...], Shown]:
+    """Return the votes that decide a claim, and what the judge was shown with the last of them.
 
     Args:
-        prepare: returns what a judge is shown with the claim.
-        cast: returns one trial's vote, and what the judge was shown at last.
+        cast: returns one trial's vote, and what the judge was shown.
         num_trials: the most votes.
-        is_gate: the claim is a gate, or the script decides by its verdict alone.
     """
-
-    prepare: Callable[[Voter], Awaitable[Shown]]
-    cast: Callable[[Voter, Shown, int], Coroutine[Any, Any, tuple[Vote, Shown]]]
-    num_trials: int
-    is_gate: bool
-
-
-@dataclass(frozen=True)
-class Voted(Generic[Shown]):
-    """Votes on a claim, and what the judge was shown with the last of them.
-
-    Args:
-        by: the model that cast them, where there are several judges.
-        first_votes: those of another judge, in whose place these decide.
-    """
-
-    votes: tuple[Vote, ...]
-    shown: Shown
-    by: str | None = None
-    first_votes: tuple[Vote, ...] = ()
-
-
-async def votes_of(judge: Voter, ballot: Ballot[Voter, Shown]) -> Voted[Shown]:
-    """Return the votes of one judge, as many as decide."""
-    shown = await ballot.prepare(judge)
     votes: list[Vote] = []
-    while needed := trials_needed([vote.supported for vote in votes], ballot.num_trials):
+    while needed := trials_needed([vote.supported for vote in votes], num_trials):
         trials = range(len(votes) + 1, len(votes) + needed + 1)
-        cast = await all_or_first_error(ballot.cast(judge, shown, trial) for trial in trials)
-        votes.extend(vote for vote, _ in cast)
-        shown = cast[-1][1]
-    return Voted(tuple(votes), shown)
+        voted = await all_or_first_error(cast(trial) for trial in trials)
+        votes.extend(vote for vote, _ in voted)
+        shown = voted[-1][1]
+    return tuple(votes), shown

@@ -151,7 +151,7 @@ class CheckReport(_Figures):
     """A whole check: the set, each judge, and each two of them.
 
     Args:
-        figures: what plugins add, by the judge's model and the plugin's name.
+        changed_pages: how often each judge noticed changed facts in probes, by its model.
         news: what the plugin that chose the cases says, by the judge's model.
     """
 
@@ -159,5 +159,5 @@ class CheckReport(_Figures):
     votes: int
     judges: list[JudgeFigures]
     comparisons: list[ComparisonFigures]
-    figures: dict[str, JsonObject]
+    changed_pages: dict[str, list[JsonObject]]
     news: JsonObject

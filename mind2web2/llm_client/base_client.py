@@ -20,9 +20,8 @@ from mind2web2.llm_client.provider import AsyncProviderClient
 from mind2web2.llm_client.providers import provider_of_plugin
 from mind2web2.llm_client.rate_limiter import RateLimiter
 from mind2web2.llm_client.retries import RetryPolicy
-from mind2web2.llm_client.settings import Servers
 from mind2web2.utils.api_misuse import script_api
-from mind2web2.utils.entry_points import hook_names
+from mind2web2.utils.entry_points import parts_of
 
 
 class SyncProviderClient:
@@ -176,7 +175,7 @@ class LLMClient:
         provider: str,
         is_async: bool = False,
         *,
-        base_url: str | Servers | None = None,
+        base_url: str | None = None,
         api_key: str | None = None,
         retry: RetryPolicy | None = None,
     ) -> None:
@@ -245,13 +244,10 @@ class LLMClient:
 
 def _build(
     provider: str,
-    base_url: str | Servers | None,
+    base_url: str | None,
     api_key: str | None,
     retry: RetryPolicy | None,
 ) -> AsyncProviderClient:
-    if isinstance(base_url, Servers):
-        client: AsyncProviderClient = base_url.client(retry or RetryPolicy())
-        return client
     if provider == "openai":
         return AsyncOpenAIClient(base_url=base_url, api_key=api_key, retry=retry)
     if provider == "azure_openai":
@@ -261,7 +257,7 @@ def _build(
 
 def provider_names() -> tuple[str, ...]:
     """Return the names of all providers."""
-    return (*PROVIDERS, *hook_names("judges"))
+    return (*PROVIDERS, *parts_of("judges"))
 
 
 def _client_of_plugin(

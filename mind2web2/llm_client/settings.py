@@ -5,10 +5,8 @@ from __future__ import annotations
 import base64
 import os
 import re
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Self
+from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from mind2web2.errors import UsageError
@@ -227,56 +225,7 @@ def is_version_of(served: str, model: str) -> bool:
     return served == model or (version != served and _DATE.fullmatch(version) is not None)
 
 
-class Servers(ABC):
-    """Several servers of one model, which a plugin asks as one judge.
-
-    Attributes:
-        model: that they serve, ``None`` where nothing names it.
-    """
-
-    model: str | None
-
-    @property
-    @abstractmethod
-    def endpoint(self) -> str:
-        """Return the name under which their judgments are stored."""
-
-    @property
-    @abstractmethod
-    def key_names(self) -> tuple[str, ...]:
-        """Return the environment variables of their keys."""
-
-    @abstractmethod
-    def serving(self, model: str) -> Self:
-        """Return the same servers of this model."""
-
-    @abstractmethod
-    def client(self, retry: Any) -> Any:  # a policy and a client, which --help need not load
-        """Return what asks them: an ``AsyncProviderClient``, by a ``RetryPolicy``."""
-
-
-def listed_servers(
-    file: Path | None = None,
-    base_urls: tuple[str, ...] = (),
-    model: str | None = None,
-    aliases: tuple[tuple[str, str], ...] = (),
-) -> Servers:
-    """Return the servers that a file lists, or these.
-
-    Args:
-        aliases: pairs of names that mean the same model.
-
-    Raises:
-        UsageError: they cannot be used, or the plugin for them is not installed.
-    """
-    make: Any = load_part("server_lists", "pool")
-    if make is None:
-        raise UsageError("several servers of a judge need the plugin pool")
-    servers: Servers = make(file, base_urls, model, aliases)
-    return servers
-
-
-def endpoint_of(provider: str, base_url: str | Servers | None = None) -> str | None:
+def endpoint_of(provider: str, base_url: str | None = None) -> str | None:
     """Return the endpoint that a client of the provider would have.
 
     The endpoint is ``None`` where its address is not set.
@@ -284,8 +233,6 @@ def endpoint_of(provider: str, base_url: str | Servers | None = None) -> str | N
     Raises:
         UsageError: the address is invalid.
     """
-    if isinstance(base_url, Servers):
-        return base_url.endpoint
     if provider == OPENAI.provider:
         return named_endpoint(provider, OPENAI.address(base_url))
     if provider == "azure_openai":

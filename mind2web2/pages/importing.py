@@ -35,7 +35,7 @@ from mind2web2.pages.found_pages import (
 )
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.aio import all_or_first_error
-from mind2web2.utils.entry_points import hook_names, load_part, removed_plugin
+from mind2web2.utils.entry_points import load_part, parts_of
 from mind2web2.utils.files import read_regular_file
 
 MAX_TEXT_CHARS = 4_000_000
@@ -258,9 +258,7 @@ def reader_of(path: Path, url: str | None) -> FoundPages:
     importer: Importer | None = load_part("page_importers", ending)
     if importer is not None:
         return importer(path, url)
-    if plugin := removed_plugin(f".{ending}"):
-        raise UsageError(f"{path}: to import a .{ending} file needs the plugin {plugin}")
-    endings = "".join(f", .{ending}" for ending in hook_names("page_importers"))
+    endings = "".join(f", .{ending}" for ending in parts_of("page_importers"))
     raise UsageError(f"{path} is none of .jsonl{endings}, or a cache folder")
 
 

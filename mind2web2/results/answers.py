@@ -18,7 +18,6 @@ from mind2web2.results.result_file import is_time_s
 from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.names import check_name, name_list, natural_key
 from mind2web2.utils.path_config import PathConfig, ScriptFile
-from mind2web2.utils.program import program
 
 log = logging.getLogger(__name__)
 
@@ -122,7 +121,7 @@ def _runs_without_answer(task_folder: Path) -> tuple[dict[str, str], dict[str, s
         elif record.status == "empty":
             failed[name] = EMPTY_ANSWER
         elif record.status == "out_of_budget":
-            stopped[name] = f"the agent's budget was used up: continue with {program()} answer"
+            stopped[name] = "the agent's budget was used up: raise it and ask the agent again"
     return failed, stopped
 
 

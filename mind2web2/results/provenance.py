@@ -21,8 +21,6 @@ class Served(BaseModel):
     Args:
         model: the model's own name, such as one with a date.
         system_fingerprint: the backend's version.
-        is_first: it is the judge that was asked before the other; ``None`` in results of earlier
-            versions.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -30,7 +28,6 @@ class Served(BaseModel):
     model: str | None = None
     system_fingerprint: str | None = None
     judgments: int
-    is_first: bool | None = None
 
 
 class Premises(NamedTuple):
@@ -96,9 +93,7 @@ class Provenance(BaseModel):
         return self.versions.get(OWN_PACKAGE)
 
 
-def served_by(
-    served: Mapping[tuple[str | None, str | None], int], *, is_first: bool = False
-) -> tuple[Served, ...]:
+def served_by(served: Mapping[tuple[str | None, str | None], int]) -> tuple[Served, ...]:
     """Return the models behind judgments, the most frequent first."""
     ordered = sorted(served.items(), key=lambda item: (-item[1], str(item[0])))
     return tuple(
@@ -106,7 +101,6 @@ def served_by(
             model=model,
             system_fingerprint=fingerprint,
             judgments=count,
-            is_first=is_first,
         )
         for (model, fingerprint), count in ordered
     )

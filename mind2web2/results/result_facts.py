@@ -13,7 +13,7 @@ from mind2web2.results.claim_facts import (
 )
 from mind2web2.results.provenance import Provenance, Served
 from mind2web2.results.result_file import ResultFile
-from mind2web2.results.scored_answer import OWN_PACKAGE, FirstJudge, ResultFacts
+from mind2web2.results.scored_answer import OWN_PACKAGE, ResultFacts
 from mind2web2.rubric.written_tree import WrittenNode
 
 _JUDGE_PARAMETERS = {"temperature", "reasoning_effort", "max_images", "extra_body"}
@@ -27,12 +27,8 @@ def result_facts(result: ResultFile) -> ResultFacts:
     reservations = [extraction_reservations(record) for record in result.extractions]
     return ResultFacts(
         judge=_judge(result, made_from),
-        first=None if made_from is None else _first(made_from.judge),
         server=None if made_from is None else _server(made_from.judge),
-        served=frozenset(_names(one for one in served if not one.is_first)),
-        first_served=frozenset(_names(one for one in served if one.is_first))
-        if any(one.is_first is not None for one in served)
-        else None,
+        served=frozenset(_names(served)),
         versions=_versions(result, made_from),
         script=None if made_from is None else made_from.script,
         script_sha256=None if made_from is None else made_from.script_sha256,
@@ -56,16 +52,7 @@ def _judge(result: ResultFile, made_from: Provenance | None) -> str | None:
     parameters = [f"{name}={value}" for name, value in judge_parameters.items()]
     if made_from.judge.votes != "always":
         parameters.append(f"votes={made_from.judge.votes}")
-    first = _first(made_from.judge)
-    if first is not None:
-        parameters.append(first.parameters)
     return " ".join([result.judge_model or made_from.judge.model, *parameters])
-
-
-def _first(judge: JudgeRecord) -> FirstJudge | None:
-    if judge.first_model is None:
-        return None
-    return FirstJudge(judge.first_model, judge.doubt)
 
 
 def _server(judge: JudgeRecord) -> str | None:

@@ -15,29 +15,13 @@ OWN_PACKAGE = "mind2web2"
 
 
 @dataclass(frozen=True, slots=True)
-class FirstJudge:
-    """The first of two judges, and where the second decides in its place."""
-
-    model: str
-    doubt: str | None
-
-    @property
-    def parameters(self) -> str:
-        """Return how the judge's description names it."""
-        return f"first={self.model} doubt={self.doubt}"
-
-
-@dataclass(frozen=True, slots=True)
 class ResultFacts:
     """The facts of one result about its making and its verdicts.
 
     Args:
         judge: model and parameters; ``None`` where it names no judge.
-        first: the judge asked before it; ``None`` where one judge decides.
         server: the judge's server, as far as its name tells servers apart.
         served: the models that the judge's server reported.
-        first_served: those of the first judge's; ``None`` where ``served`` has them, too, as in
-            results of earlier versions.
         versions: of this package, Python and libraries, by name.
         script: version folder and file name of the eval script.
         in_doubt: something temporary may have changed the score; the next run judges the answer
@@ -55,10 +39,8 @@ class ResultFacts:
     """
 
     judge: str | None = None
-    first: FirstJudge | None = None
     server: str | None = None
     served: frozenset[str] = frozenset()
-    first_served: frozenset[str] | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
     script: str | None = None
     script_sha256: str | None = None

@@ -68,5 +68,5 @@ def shard_caution(agent_results: Path) -> str | None:
     unfinished = f", of which these have not ended: {started}" if states.keys() - ended else ""
     return (
         f"these are figures of a part only: results of shard {name_list(states)}{unfinished}; "
-        f"{program()} merge brings the results of all shards together"
+        f"{program()} import results brings the results of all shards together"
     )

@@ -38,7 +38,6 @@ def write_usage(folder: Path, judge: CachingJudge, shard: str | None = None) -> 
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "judge_model": judge.settings.model,
         "endpoint": judge.endpoint,
-        **judge.record.model_dump(include={"first_model"}, exclude_none=True),
         **({} if shard is None else {"shard": shard}),
         **judge.usage.total().as_json(),
         "sent_again": dict(judge.usage.retries.reasons),

@@ -268,24 +268,8 @@ class PageShown(BaseModel):
     captured_by: str | None = None
 
 
-class VotedBy(Protocol):
-    """The votes on a page or on the answer, where two judges may share the work."""
-
-    @property
-    def votes(self) -> Sequence[Vote]:
-        """Return those that decided."""
-
-    @property
-    def judge(self) -> str | None:
-        """Return the model that cast them, ``None`` where one judge decides everything."""
-
-    @property
-    def first_votes(self) -> Sequence[Vote]:
-        """Return those of the first judge, where the second decided in its place."""
-
-
 class PageCheck(BaseModel):
-    """One source page held against the claim; ``judge`` and ``first_votes`` as in ``VotedBy``."""
+    """One source page held against the claim."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -294,8 +278,6 @@ class PageCheck(BaseModel):
     reason: str | None = None
     page: PageShown | None = None
     votes: tuple[Vote, ...] = ()
-    judge: str | None = None
-    first_votes: tuple[Vote, ...] = ()
 
 
 BlindComparison = Literal["number", "date", "name", "text"]
@@ -330,10 +312,7 @@ class Evidence(BaseModel):
             available), ``script`` (a custom node) or ``error`` (an exception inside the
             verification).
         num_trials: of each vote, at most; a vote ends as soon as it is settled.
-        first_judge: of two judges, the model of the first; ``None`` where one judge decides
-            everything.
-        votes: the votes on the answer alone; votes on pages are with their page, as are ``judge``
-            and ``first_votes`` (``VotedBy``).
+        votes: the votes on the answer alone; votes on pages are with their page.
         pages: every page checked, in order.
         reason: the cause in one line where no judge decided.
         blocked_by: the id of the leaf for which it was skipped.
@@ -348,10 +327,7 @@ class Evidence(BaseModel):
     claim: str | None = None
     additional_instruction: str | None = None
     num_trials: int | None = None
-    first_judge: str | None = None
     votes: tuple[Vote, ...] = ()
-    judge: str | None = None
-    first_votes: tuple[Vote, ...] = ()
     pages: tuple[PageCheck, ...] = ()
     reason: str | None = None
     blocked_by: str | None = None

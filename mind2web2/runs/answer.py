@@ -576,7 +576,6 @@ def _made_from(
     """Return what a result was made from."""
     ledger, clock, as_of = evaluated.ledger, evaluated.clock, run.as_of
     inputs = {
-        "variables": tuple(run.isolation.variables),
         "services": tuple({answer.key: answer for answer in ledger.services}.values()),
         "clock": clock if _depends_on(clock, job.script_path) else None,
         "as_of": as_of.isoformat() if isinstance(as_of, datetime) else as_of,
@@ -588,7 +587,7 @@ def _made_from(
             "refused_downloads": tuple(sorted(set(ledger.refused_downloads))),
             "other_pages": evaluated.summary.other_pages(pages),
             "listing_sha256": evaluated.cache.listing_used(),
-            "served": served_by(ledger.served) + served_by(ledger.first_served, is_first=True),
+            "served": served_by(ledger.served),
             "inputs": evaluated.provenance.inputs.model_copy(update=inputs),
             "replayed_from": run.judge.settings.replayed_from,
         }

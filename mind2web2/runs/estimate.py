@@ -30,7 +30,6 @@ from mind2web2.results.result_file import JudgeUsage, ResultFile
 from mind2web2.results.stored_results import LoadedResult, latest_result, loaded_results
 from mind2web2.runs.likely_pages import likely_page_tokens
 from mind2web2.runs.likely_questions import likely_questions
-from mind2web2.runs.planned_votes import planned_votes
 from mind2web2.runs.run import answer_jobs
 from mind2web2.scripts.load import script_problem
 
@@ -57,9 +56,7 @@ class PlannedRun:
     Args:
         endpoint: the judge's server; ``None`` where its address is not set: results of any server
             count.
-        keep_apart: judgments of other agents are not reused.
         looks_ahead: it goes on as if gates passed.
-        script_variables: of the environment that are passed on to scripts.
     """
 
     work: Sequence[TaskWork]
@@ -68,9 +65,7 @@ class PlannedRun:
     endpoint: str | None
     conditions: Conditions
     overwrite: bool
-    keep_apart: bool = False
     looks_ahead: bool = False
-    script_variables: Mapping[str, str] = field(default_factory=dict)
 
 
 class Amounts(NamedTuple):
@@ -225,8 +220,6 @@ class _Estimator:
         A result on an equal answer names the judgments that the answer needs.
         """
         root, agent = self._run.folders.eval_results_root, self._run.folders.agent_name
-        if self._run.keep_apart:
-            return []
         folders = sorted(root.glob(f"[!.]*/{task_id}/*/results"))
         others = [folder for folder in folders if folder.parents[2].name != agent]
         return [result for folder in others for result in loaded_results(folder)]
@@ -246,10 +239,8 @@ class _Estimator:
         least_output = 0 if of_judge else _OUTPUT_TOKENS
         amounts: list[Amounts] = []
         for result in of_judge or results:
-            usages = usage_by_rule(result, self._run.judge)
-            if usages is None:
-                continue
-            amounts.append(self._amounts_of_all(usages, least_output))
+            if result.judge_usage is not None:
+                amounts.append(self._amounts(result.judge_usage, least_output))
         if not amounts:
             return None
         low, mean, high = (
@@ -269,17 +260,9 @@ class _Estimator:
         judge = self._run.judge
         page_tokens = likely_page_tokens(job.task_cache, cited_urls(text), judge)
         requests = tokens_in = 0
-        by_judge = [0.0] * len(judge.judges)
-        for question in likely_questions(job.script_path, text, self._run.script_variables):
+        for question in likely_questions(job.script_path, text):
             trials = question.num_trials
-            if trials is None:
-                count = 1
-                by_judge[-1] += 1
-            else:
-                count = judge.vote_rule.likely_votes(trials)
-                by_judge = [
-                    sum(pair) for pair in zip(by_judge, judge.expected_votes(count), strict=True)
-                ]
+            count = 1 if trials is None else judge.vote_rule.likely_votes(trials)
             requests += count
             tokens = _QUESTION_TOKENS + text_tokens(text) + page_tokens * question.is_on_page
             tokens_in += count * round(tokens)
@@ -290,19 +273,10 @@ class _Estimator:
             input_tokens=tokens_in,
             cached_tokens=round(_CACHED_SHARE * tokens_in),
         )
-        usages = [in_requests(usage, round(count)) for count in by_judge]
-        expected = self._amounts_of_all(usages, _OUTPUT_TOKENS)
+        expected = self._amounts(usage, _OUTPUT_TOKENS)
         return Range(expected.times(1 / _ONE), expected, expected.times(_ONE), _BY_POLICY)
 
-    def _amounts_of_all(self, usages: Sequence[JudgeUsage], least_output: int) -> Amounts:
-        """Return the use of all judges of the run, each with its own price."""
-        return total(
-            self._amounts(usage, least_output, judge.model)
-            for usage, judge in zip(usages, self._run.judge.judges, strict=True)
-            if usage.judgments
-        )
-
-    def _amounts(self, usage: JudgeUsage, least_output: int, model: str) -> Amounts:
+    def _amounts(self, usage: JudgeUsage, least_output: int) -> Amounts:
         """Return usage with dollars.
 
         A request of mean length is priced, as long ones may cost more each.
@@ -314,20 +288,18 @@ class _Estimator:
         )
         tokens_out = max(usage.output_tokens, requests * least_output)
         one_request = Usage(*(round(count / requests) for count in (tokens_in, cached, tokens_out)))
-        price = price_usd(one_request, model)
+        price = price_usd(one_request, self._run.judge.model)
         if price is None:
             cost_usd = float("nan")
         else:
-            cost_usd = requests * price * self._run.judge.delivery.price_share
+            cost_usd = requests * price * self._run.judge.price_share
         return Amounts(requests, tokens_in, cached, tokens_out, cost_usd)
 
     @cached_property
     def _stored(self) -> Mapping[str, tuple[str | None, str | None]]:
         path = self._run.folders.agent_results / FILE_NAME
         found: dict[str, tuple[str | None, str | None]] = {}
-        for other in (
-            () if self._run.keep_apart else stores_of_others(path.parent.parent, path.parent.name)
-        ):
+        for other in stores_of_others(path.parent.parent, path.parent.name):
             try:
                 theirs = self._judgments_in(other)
             except JudgmentStoreError as error:
@@ -337,11 +309,7 @@ class _Estimator:
         return found | self._judgments_in(path)
 
     def _judgments_in(self, path: Path) -> dict[str, tuple[str | None, str | None]]:
-        *others, judge = self._run.judge.judges
-        found = stored_judgments(path, judge, self._run.endpoint)
-        for other in others:
-            found |= stored_judgments(path, other, None)
-        return found
+        return stored_judgments(path, self._run.judge, self._run.endpoint)
 
     @cached_property
     def _stored_answers(self) -> set[tuple[str | None, str | None]]:
@@ -374,33 +342,6 @@ def stored_judgments(
         return {
             key: (task_id, name) for key, task_id, name in connection.execute(query, parameters)
         }
-
-
-def usage_by_rule(result: ResultFile, judge: JudgeSpec) -> list[JudgeUsage] | None:
-    """Return the use of each judge of a run for a result that another rule made.
-
-    Votes are taken to be as long as the mean of all requests.
-    """
-    usage = result.judge_usage
-    if usage is None:
-        return None
-    votes = planned_votes(result, judge)
-    *others, own = map(round, votes.by_judge)
-    own = max(usage.judgments - votes.stored + own, 0)
-    if not own + sum(others):
-        own = 1
-    return [in_requests(usage, requests) for requests in (*others, own)]
-
-
-def in_requests(usage: JudgeUsage, requests: int) -> JudgeUsage:
-    """Return the use of so many requests of the same mean length."""
-    share = requests / usage.judgments
-    return JudgeUsage(
-        judgments=requests,
-        input_tokens=round(usage.input_tokens * share),
-        cached_tokens=round(usage.cached_tokens * share),
-        output_tokens=round(usage.output_tokens * share),
-    )
 
 
 def task_results(task_folder: Path) -> list[ResultFile]:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from mind2web2.errors import UsageError
 from mind2web2.llm_client.own_price import OwnPrice
-from mind2web2.utils.entry_points import removed_plugin
 from mind2web2.utils.json_fields import JsonObject
 from mind2web2.utils.near_names import did_you_mean
 
@@ -82,8 +81,6 @@ def check_keys(found: Iterable[str], known: Iterable[str], where: str) -> None:
     for name in found:
         if name in names:
             continue
-        if plugin := removed_plugin(f"--{name}"):
-            raise UsageError(f"{where}: {name} needs the plugin {plugin}")
         if name == "no_screenshots":
             cure = "write max_images = 0"
         elif re.search("key|secret|token$", name, re.IGNORECASE):

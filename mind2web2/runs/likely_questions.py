@@ -56,18 +56,13 @@ class _LikelyReplies:
         return True
 
 
-def likely_questions(
-    script: Path, answer: str, variables: Mapping[str, str]
-) -> list[LikelyQuestion]:
+def likely_questions(script: Path, answer: str) -> list[LikelyQuestion]:
     """Run a script once with made-up replies and return what it asks the judge.
-
-    Args:
-        variables: of the environment that are passed on to the script.
 
     Raises:
         EvalScriptError: the script fails with such replies.
     """
-    surroundings = Surroundings.of_command(variables)
+    surroundings = Surroundings.of_command()
     # A worker has a working directory of its own.
     arguments = (script.absolute(), answer, surroundings)
     return call_in_worker(_questions_of, *arguments, timeout_s=_TIMEOUT_S + _GRACE_S)

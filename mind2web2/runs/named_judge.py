@@ -12,8 +12,7 @@ from mind2web2.judge.spec import JudgeSpec, keyed_part
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.judge.transfer import source_of
 from mind2web2.llm_client.settings import public_address
-from mind2web2.runs.delivery import delivery_of
-from mind2web2.runs.settings import REPLAY, RunSettings, all_settings, names_of_judge
+from mind2web2.runs.settings import REPLAY, RunSettings
 
 
 def judge_spec(settings: RunSettings) -> JudgeSpec:
@@ -22,21 +21,16 @@ def judge_spec(settings: RunSettings) -> JudgeSpec:
     Raises:
         UsageError: its server cannot be used.
     """
-    judge = JudgeSpec(
+    return JudgeSpec(
         settings.model,
-        None if settings.is_replay else settings.judge_server(),
+        None if settings.is_replay else settings.judge_base_url,
         settings.llm_provider,
         temperature=settings.judge_temperature,
         reasoning_effort=settings.judge_reasoning_effort,
         max_images=settings.max_images,
         extra_body=settings.judge_extra_body,
         votes=settings.votes,
-        outage_wait_s=settings.judge_outage_wait,
-        delivery=delivery_of(settings),
     )
-    for own in settings.of_plugins:
-        judge = own.judge(judge)
-    return judge
 
 
 def replayed_judge(settings: RunSettings, store: JudgmentStore, path: Path) -> JudgeSpec:
@@ -47,14 +41,14 @@ def replayed_judge(settings: RunSettings, store: JudgmentStore, path: Path) -> J
     """
     known = store.identities()
     asked = {
-        "model": settings.named_model,
+        "model": settings.judge_model,
         "temperature": settings.judge_temperature,
         "reasoning_effort": settings.judge_reasoning_effort,
         "max_images": settings.max_images,
         "extra_body": keyed_part(json.loads(settings.judge_extra_body or "{}")),
     }
     judge = only_fitting(asked, _of_server(settings, known), known)
-    spec = JudgeSpec(
+    return JudgeSpec(
         judge.model,
         provider=REPLAY,
         temperature=judge.temperature,
@@ -65,9 +59,6 @@ def replayed_judge(settings: RunSettings, store: JudgmentStore, path: Path) -> J
         replayed_endpoint=judge.endpoint,
         replayed_from=source_of(path),
     )
-    for own in settings.of_plugins:
-        spec = own.replayed_judge(spec, known)
-    return spec
 
 
 def only_fitting(
@@ -92,22 +83,16 @@ def only_fitting(
         listed = "; ".join(" ".join(judge.in_words()) for judge in stored or known) or "none"
         which = "several fit" if fitting else "none fits"
         raise UsageError(
-            f"replay needs one judge, {which}; the store has: {listed}. Choose with --judge_model"
-            f"{_or_other_names()}, --judge_reasoning_effort, --judge_temperature, "
+            f"replay needs one judge, {which}; the store has: {listed}. Choose with --judge_model, "
+            "--judge_reasoning_effort, --judge_temperature, "
             "--judge_extra_body, --max_images, --no_screenshots and --judge_base_url (part of the "
             "server's name)"
         )
     return fitting[0]
 
 
-def _or_other_names() -> str:
-    names = names_of_judge()
-    options = [f"--{name} {all_settings()[name].metavar}" for name in names]
-    return f" (or {' or '.join(options)})" if options else ""
-
-
 def _of_server(settings: RunSettings, known: list[JudgeIdentity]) -> list[JudgeIdentity]:
-    server = settings.judge_base_url[0].rstrip("/") if settings.judge_base_url else ""
+    server = (settings.judge_base_url or "").rstrip("/")
     if "://" in server:
         # Names of servers lack user, password and query.
         server = public_address(server)

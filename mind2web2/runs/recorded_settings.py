@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from mind2web2.judge.spec import REPLAY, JudgeRecord
 from mind2web2.llm_client.settings import endpoint_of
 from mind2web2.results.provenance import Provenance
 from mind2web2.runs.settings import as_of
-
-# This stands for the file of a pool, which results do not name.
-UNKNOWN_FILE = Path("FILE")
-_POOL = "pool"
 
 
 def recorded_settings(made_from: Provenance) -> dict[str, object]:
@@ -27,8 +22,6 @@ def _recorded(made_from: Provenance) -> Iterator[tuple[str, object]]:
         yield "judgments", made_from.replayed_from.path
     if judge.max_images == 0:
         yield "max_images", 0
-    if inputs.variables:
-        yield "script_env", tuple(inputs.variables)
     if inputs.as_of and made_from.replayed_from is None:
         yield "as_of", as_of(str(inputs.as_of))
     if made_from.with_private_network:
@@ -40,18 +33,12 @@ def _recorded(made_from: Provenance) -> Iterator[tuple[str, object]]:
 def _of_judge(judge: JudgeRecord) -> Iterator[tuple[str, object]]:
     if judge.provider not in ("openai", "client"):
         yield "llm_provider", judge.provider
-    composition = judge.composition
-    if composition is None:
-        yield "judge_model", judge.model
-    else:
-        yield composition.setting(judge)
+    yield "judge_model", judge.model
     # "openai http://127.0.0.1:8000/v1": the provider's name and the server's address.
     server = judge.endpoint.rpartition(" ")[2]
     is_named = judge.provider != "azure_openai" and "://" in server
     if is_named and judge.endpoint != endpoint_of(judge.provider):
-        yield "judge_base_url", (server,)
-    if server == _POOL:
-        yield "judge_pool", UNKNOWN_FILE
+        yield "judge_base_url", server
     if judge.extra_body:
         yield "judge_extra_body", judge.extra_body
     if judge.reasoning_effort is not None:

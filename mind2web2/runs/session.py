@@ -7,22 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
-import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mind2web2.errors import JudgmentStoreError, UsageError
+from mind2web2.errors import JudgmentStoreError
 from mind2web2.judge.admission import Admission, DualSemaphore
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import CachingJudge
-from mind2web2.judge.composed import opened_judge
 from mind2web2.judge.last_check import CheckRecord, last_check
 from mind2web2.judge.other_agents import SharingJudgmentStore
 from mind2web2.judge.protocol import QuestionObserver
-from mind2web2.judge.shared import SharedStore
 from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.judge.transfer import open_for_replay
@@ -36,13 +32,11 @@ from mind2web2.pages.run_browser import run_browser
 from mind2web2.runs.answer import BarredSources, RunParts
 from mind2web2.runs.capturing import capture_settings, network_of
 from mind2web2.runs.concurrency import Concurrency
-from mind2web2.runs.delivery import Sender, chosen_plugin, delivery_of
 from mind2web2.runs.named_judge import judge_spec, replayed_judge
 from mind2web2.runs.settings import RunSettings
 from mind2web2.scripts.isolation.processes import DEFAULT_MEMORY_BYTES, ScriptLimits
 from mind2web2.scripts.isolation.run import Isolation
 from mind2web2.scripts.limits import LONGEST_BLOCK_S
-from mind2web2.utils.entry_points import load_part, removed_plugin
 from mind2web2.utils.machine import memory_bytes
 
 # Stands for no limit.
@@ -54,9 +48,6 @@ _ANSWER_BYTES = 64 * 1024**2
 # Judgments in memory where nothing keeps them (about 30 MB).
 _MAX_JUDGMENTS_IN_MEMORY = 20_000
 
-
-# The hook ``stores``, by the scheme of ``--judgments URL``: takes the agent's own file and the URL.
-StoreOpener = Callable[[Path, str], SharedStore]
 CapturesMaker = Callable[[OpenBrowser, PagesOfOthers | None], SharedCaptures]
 
 
@@ -68,9 +59,8 @@ class OwnParts:
         provider: answers the judge's requests; it is not closed with the session.
         judge: in place of the one that the settings name.
         store: of judgments; it is not closed with the session.
-        other_stores: files of other agents, whose judgments are reused unless ``keep_apart`` is
-            set.
-        other_pages: of other agents, which are copied unless ``keep_apart`` is set.
+        other_stores: files of other agents, whose judgments are reused.
+        other_pages: of other agents, which are copied.
         budget: in place of one of ``max_cost``.
         captures: makes the captures of a run from what opens its browser, and ``other_pages``.
         limits: of captures and judge requests.
@@ -98,16 +88,14 @@ class Session:
 
     Args:
         parts: what its answers share.
-        clients: of the judges that the session has opened, the deciding one last.
-        sender: of a plugin that sends the questions.
+        client: of the judge, where the session opened it.
         problems: failures of its end, one line each.
     """
 
     settings: RunSettings
     parts: RunParts
     store: JudgmentStore
-    clients: Sequence[ChatProvider]
-    sender: Sender | None = None
+    client: ChatProvider | None
     problems: list[str] = field(default_factory=list)
 
     @property
@@ -117,12 +105,8 @@ class Session:
 
     @asynccontextmanager
     async def at_work(self) -> AsyncIterator[Concurrency]:
-        """Open what answers need while they are evaluated: a plugin's sender, and the browser."""
-        async with AsyncExitStack() as stack:
-            if self.sender is not None:
-                await stack.enter_async_context(self.sender)
-            if self.parts.captures is not None:
-                await stack.enter_async_context(self.parts.captures)
+        """Open what answers need while they are evaluated: the browser."""
+        async with self.parts.captures or nullcontext():
             yield concurrency_of(self.settings, self.parts.limits)
 
 
@@ -150,38 +134,27 @@ async def open_run(
             named = replayed_judge(settings, store, replayed_file(settings, judgments))
         else:
             named = (own.judge or judge_spec(settings)).with_prices(settings.prices)
-        specs = named.judges
-        sender = _sender(settings, judgments, specs, store)
         budget = own.budget or budget_of(settings, named)
         if budget is not None:
             budget.learn_stored(store.latest_usages(named.model), named.model)
-            for spec in specs[:-1]:
-                budget.add_model(spec.model, spec.own_price)
-        clients: Sequence[ChatProvider] = ()
+        client: ChatProvider | None = None
         if own.provider is None and not settings.is_replay:
-            clients = [judge_client(spec) for spec in specs] if sender is None else sender.clients()
-
-        def make(spec: JudgeSpec, kind: type[CachingJudge] = CachingJudge) -> CachingJudge:
-            client = clients[specs.index(spec)] if clients else None
-            return kind(
-                spec,
-                own.provider or client,
-                store,
-                overwrite=settings.overwrite,
-                budget=budget,
-                observer=own.observer,
-            )
-
-        judge = opened_judge(named, make)
+            client = judge_client(named)
+        judge = CachingJudge(
+            named,
+            own.provider or client,
+            store,
+            overwrite=settings.overwrite,
+            budget=budget,
+            observer=own.observer,
+        )
         checks = (last_check(root, judge.identity) for root in check_roots)
         check = own.judge_check or next((found for found in checks if found is not None), None)
-        clock = time.monotonic if sender is None else sender.worked_s
         session = Session(
             settings,
-            run_parts(settings, judge, own, clock, check),
+            run_parts(settings, judge, own, check),
             store,
-            clients,
-            sender,
+            client,
         )
         try:
             yield session
@@ -194,8 +167,8 @@ async def _close(session: Session) -> None:
         await session.judge.write_rest()
     except JudgmentStoreError as error:
         session.problems.append(str(error))
-    for client in session.clients:
-        await client.close()
+    if session.client is not None:
+        await session.client.close()
 
 
 @contextmanager
@@ -205,7 +178,7 @@ def _opened_store(
     if own.store is not None:
         yield own.store
         return
-    with _store(settings, judgments, () if settings.keep_apart else own.other_stores) as store:
+    with _store(settings, judgments, own.other_stores) as store:
         yield store
 
 
@@ -214,29 +187,12 @@ def _store(settings: RunSettings, judgments: Path | None, others: Sequence[Path]
         return JudgmentStore(None, most=_MAX_JUDGMENTS_IN_MEMORY)
     if settings.is_replay:
         return open_for_replay(replayed_file(settings, judgments))
-    if settings.judgments is None or not settings.is_shared:
-        return SharingJudgmentStore(judgments, others)
-    return open_shared_store(judgments, settings.judgments)
-
-
-def open_shared_store(path: Path, url: str) -> SharedStore:
-    """Open an agent's own judgments with those at a URL, by the plugin of its scheme.
-
-    Raises:
-        UsageError: there is no such plugin, or it cannot use the URL.
-    """
-    scheme = url.partition("://")[0]
-    open_store: StoreOpener | None = load_part("stores", scheme)
-    if open_store is None:
-        plugin = removed_plugin(f"{scheme}://")
-        why = f"need the plugin {plugin}" if plugin else "are of no known kind"
-        raise UsageError(f"judgments at {scheme}://... {why}")
-    return open_store(path, url)
+    return SharingJudgmentStore(judgments, others)
 
 
 def replayed_file(settings: RunSettings, judgments: Path) -> Path:
     """Return the file that a replay reads: the one that the settings name, else the run's own."""
-    return judgments if settings.judgments is None else Path(settings.judgments)
+    return settings.judgments or judgments
 
 
 def judge_client(judge: JudgeSpec) -> LLMClient:
@@ -250,19 +206,6 @@ def judge_client(judge: JudgeSpec) -> LLMClient:
     )
 
 
-def _sender(
-    settings: RunSettings,
-    judgments: Path | None,
-    judges: Sequence[JudgeSpec],
-    store: JudgmentStore,
-) -> Sender | None:
-    plugin = chosen_plugin(settings)
-    if plugin is None:
-        return None
-    assert judgments is not None, "a sender keeps its state beside a file"
-    return plugin.sender(settings, judges, judgments.parent, store)
-
-
 def budget_of(settings: RunSettings, judge: JudgeSpec | None = None) -> Budget | None:
     """Return the budget of ``--max_cost``, ``None`` without it.
 
@@ -272,21 +215,20 @@ def budget_of(settings: RunSettings, judge: JudgeSpec | None = None) -> Budget |
     if settings.max_cost is None or settings.is_replay:
         return None
     judge = judge or judge_spec(settings).with_prices(settings.prices)
-    return Budget(settings.max_cost, judge.model, judge.delivery, judge.own_price)
+    return Budget(settings.max_cost, judge.model, judge.own_price, judge.price_share)
 
 
 def run_parts(
     settings: RunSettings,
     judge: CachingJudge,
     own: OwnParts,
-    clock: Callable[[], float] = time.monotonic,
     judge_check: CheckRecord | None = None,
     library: PageLibrary | None = None,
 ) -> RunParts:
     """Return what the answers of a run share."""
     return RunParts(
         judge=judge,
-        library=library or PageLibrary(settings.page_memory),
+        library=library or PageLibrary(),
         captures=_captures(settings, judge, own),
         limits=own.limits or _limits(settings),
         # A replay reproduces scores from the judgments, not from the results.
@@ -294,29 +236,24 @@ def run_parts(
         answer_timeout_s=settings.answer_timeout,
         with_private_network=settings.allow_private_network,
         log_to_console=settings.self_debug,
-        clock=clock,
-        ahead=settings.goes_ahead,
+        ahead=settings.ahead or "values",
         isolation=isolation_of(settings),
         as_of=settings.as_of,
         barred=None if settings.no_barred else own.barred,
         judge_check=judge_check,
-        strict=settings.strict,
     )
 
 
 def replaying_judge(named: JudgeSpec, store: JudgmentStore) -> CachingJudge:
     """Return a judge that answers from stored judgments alone."""
-
-    def make(spec: JudgeSpec, kind: type[CachingJudge] = CachingJudge) -> CachingJudge:
-        return kind(spec, None, store)
-
-    return opened_judge(named, make)
+    return CachingJudge(named, None, store)
 
 
 def _limits(settings: RunSettings) -> DualSemaphore:
-    is_collected = delivery_of(settings).is_collected
-    requests = nullcontext() if is_collected else asyncio.Semaphore(settings.max_llm_requests)
-    return DualSemaphore(asyncio.Semaphore(settings.max_webpage_retrieval), requests)
+    return DualSemaphore(
+        asyncio.Semaphore(settings.max_webpage_retrieval),
+        asyncio.Semaphore(settings.max_llm_requests),
+    )
 
 
 def _captures(settings: RunSettings, judge: CachingJudge, own: OwnParts) -> SharedCaptures | None:
@@ -327,23 +264,13 @@ def _captures(settings: RunSettings, judge: CachingJudge, own: OwnParts) -> Shar
         settings.max_webpage_retrieval,
         judge.check_reachable,
     )
-    others = None if settings.keep_apart else own.other_pages
-    return (own.captures or SharedCaptures)(open_browser, others)
+    return (own.captures or SharedCaptures)(open_browser, own.other_pages)
 
 
 def isolation_of(settings: RunSettings) -> Isolation:
     """Return how the run's scripts are run."""
-    limits = ScriptLimits(
-        memory_bytes=settings.script_memory or DEFAULT_MEMORY_BYTES,
-        block_s=longest_block_s(settings),
-    )
-    return Isolation(limits, network_of(settings), variables=script_variables(settings))
-
-
-def script_variables(settings: RunSettings) -> dict[str, str]:
-    """Return the variables of the environment that are passed on to scripts."""
-    # The command line's are set; of a result that is verified, some may not be.
-    return {name: os.environ[name] for name in settings.script_env if name in os.environ}
+    limits = ScriptLimits(memory_bytes=DEFAULT_MEMORY_BYTES, block_s=longest_block_s(settings))
+    return Isolation(limits, network_of(settings))
 
 
 def longest_block_s(settings: RunSettings) -> float:
@@ -361,8 +288,7 @@ def concurrency_of(settings: RunSettings, limits: DualSemaphore) -> Concurrency:
     tasks = settings.max_concurrent_tasks
     answers = settings.max_concurrent_answers
     bounds = tasks or NO_LIMIT, answers or NO_LIMIT
-    # Where questions are collected, most answers wait for the provider.
-    if delivery_of(settings).is_collected or (tasks and answers):
+    if tasks and answers:
         return Concurrency(*bounds)
     least = max(_LEAST_ANSWERS, tasks or 0, answers or 0)
     # A replay waits for no judge, and a budget must not be spread over answers that it leaves

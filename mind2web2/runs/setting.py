@@ -1,17 +1,10 @@
-"""How a setting of a run is declared, in ``RunSettings`` or in the settings of a plugin."""
+"""How a setting of a run is declared, in ``RunSettings``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
-
-from mind2web2.utils.entry_points import load_parts
-
-if TYPE_CHECKING:
-    from mind2web2.judge.judgment import JudgeIdentity
-    from mind2web2.judge.spec import JudgeSpec
+from typing import Any, TypeVar
 
 Value = TypeVar("Value")
 
@@ -48,18 +41,15 @@ class Setting:
         help: a sentence without its final stop.
         parse: turns the option's text into the value; ``None`` for a setting that only flags set.
         metavar: what stands for the value in the help.
-        choices: returns the values, which the help lists, where plugins add some.
+        choices: returns the values, which the help lists.
         group: of options in the help.
         default_text: the default in words, where the value does not say it.
         option: default: ``--NAME``.
         flags: options without a value by their names, of which an empty one stands for ``--NAME``.
         is_repeated: the option may be repeated; the value is a tuple.
-        is_distinct: it may be repeated with other values only.
         is_secret: the value may hold a password.
         in_file: ``None`` for a setting of the command line alone.
         is_common: shown by ``--help``; the others by ``--help all``.
-        has_option: whether the command line has it too.
-        names_judge: it names the judge in place of ``--judge_model``.
         see: the place in the docs that has the details.
         name: of the field in ``RunSettings``; it and ``default``, the field's, are filled in.
     """
@@ -73,12 +63,9 @@ class Setting:
     option: str = ""
     flags: Mapping[str, Flag] = field(default_factory=dict)
     is_repeated: bool = False
-    is_distinct: bool = False
     is_secret: bool = False
     in_file: InFile | None = None
     is_common: bool = False
-    has_option: bool = True
-    names_judge: bool = False
     see: str = ""
     name: str = ""
     default: object = None
@@ -112,44 +99,6 @@ def flag(
     flags = {"": Flag(True, help)}
     declared = Setting(flags=flags, group=group, in_file=in_file, is_common=is_common)
     return setting(False, declared)
-
-
-class PluginSettings:
-    """The base of the classes in which plugins declare settings.
-
-    The classes are frozen dataclasses like ``RunSettings``.
-    """
-
-    def conflicts(self, settings: Any) -> Iterator[str]:  # noqa: ARG002
-        """Yield each contradiction in one line, with the option to leave out or to add.
-
-        Args:
-            settings: the ``RunSettings``, whose module imports this one.
-        """
-        return iter(())
-
-    @property
-    def judge_model(self) -> str | None:
-        """Return the model that judges, if a setting here names it instead of ``--judge_model``."""
-        return None
-
-    def judge(self, judge: JudgeSpec) -> JudgeSpec:
-        """Return the judge of a run: that of the core's settings, or one that asks it."""
-        return judge
-
-    def replayed_judge(
-        self,
-        judge: JudgeSpec,
-        stored: Sequence[JudgeIdentity],  # noqa: ARG002 (for plugins)
-    ) -> JudgeSpec:
-        """Return the judge of a replay, likewise; ``stored`` are those that have judgments."""
-        return judge
-
-
-@cache
-def plugin_settings() -> tuple[type[Any], ...]:
-    """Return the classes in which plugins declare settings, each a ``PluginSettings``."""
-    return tuple(load_parts("settings").values())
 
 
 def declared_in(owner: type) -> dict[str, Setting]:

@@ -9,73 +9,50 @@ these declarations. A new option is a new field of ``RunSettings``. Nothing here
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal
 
 from mind2web2.errors import UsageError
 from mind2web2.llm_client.settings import (
     DEFAULT_JUDGE_MODEL,
     OWN_PARAMETERS,
-    Servers,
     check_address,
-    listed_servers,
 )
 from mind2web2.results.shards import Shard
 from mind2web2.rubric.vote_rule import ALWAYS, vote_rule
-from mind2web2.runs.setting import (
-    Flag,
-    InFile,
-    PluginSettings,
-    Setting,
-    declared_in,
-    flag,
-    plugin_settings,
-    setting,
-)
+from mind2web2.runs.setting import Flag, InFile, Setting, declared_in, flag, setting
 from mind2web2.utils import values
-from mind2web2.utils.entry_points import hook_names, removed_plugin
+from mind2web2.utils.entry_points import parts_of
 from mind2web2.utils.json_fields import JsonObject
 from mind2web2.utils.moments import parse_moment
 
 if TYPE_CHECKING:
     from mind2web2.llm_client.own_price import OwnPrice
 
-_Kind = TypeVar("_Kind")
-
 JUDGE_PROVIDERS = ("openai", "azure_openai")
 REPLAY = "replay"
-PLAIN = "plain"
-# The settings that name the judge; of the servers, only the command line's count if it has one.
-JUDGE_NAMES = (
-    "llm_provider",
-    "judge_model",
-    "judge_base_url",
-    "judge_pool",
-)
-SERVER_NAMES = ("judge_base_url", "judge_pool")
+# The settings that name the judge.
+JUDGE_NAMES = ("llm_provider", "judge_model", "judge_base_url")
 # Everything that says how the judge is asked.
 JUDGE_SETTINGS = (
     "llm_provider",
     "judge_model",
     "judge_base_url",
-    "judge_pool",
-    "judge_alias",
     "judge_extra_body",
     "judge_reasoning_effort",
     "judge_temperature",
     "max_images",
-    "judge_outage_wait",
 )
 FOLDER_NAMES = ("answer_folder", "eval_scripts_root", "eval_results_root", "cache_root")
 
 JUDGE_HELP = (
     "the provider of the judge. openai needs OPENAI_API_KEY and also reads OPENAI_BASE_URL; "
     "azure_openai needs AZURE_OPENAI_API_KEY, AZURE_OPENAI_ENDPOINT_URL and "
-    "AZURE_OPENAI_API_VERSION; `mind2web2 plugins` names the keys of the others"
+    "AZURE_OPENAI_API_VERSION; anthropic needs ANTHROPIC_API_KEY; bedrock_anthropic needs "
+    "AWS_ACCESS_KEY, AWS_SECRET_KEY and AWS_REGION; gemini needs GEMINI_API_KEY"
 )
 _EXTRA_BODY_EXAMPLE = '{"chat_template_kwargs": {"enable_thinking": false}}'
 # Parameters of a request that options set.
@@ -121,49 +98,18 @@ def _extra_body_in_file(found: str | JsonObject) -> str:
     return extra_body(found if isinstance(found, str) else json.dumps(found, default=str))
 
 
-def _servers_in_file(found: str | list[object]) -> tuple[str, ...]:
-    urls = tuple(str(url) for url in (found if isinstance(found, list) else [found]))
-    if not urls:
-        raise ValueError("the list is empty")
-    for url in urls:
-        check_address(url, "mind2web2.toml: judge_base_url")
-    return urls
-
-
-def model_alias(text: str) -> str:
-    """Return two names of one model as they are given.
-
-    Raises:
-        ValueError: they are not two.
-    """
-    if not all(_both_names(text)):
-        raise ValueError(f"{text!r} does not name two models: write NAME=NAME")
-    return text
-
-
-def _both_names(alias: str) -> tuple[str, str]:
-    one, _, other = alias.partition("=")
-    return one.strip(), other.strip()
-
-
-def _aliases_in_file(found: str | list[object]) -> tuple[str, ...]:
-    given = [found] if isinstance(found, str) else found
-    return tuple(model_alias(str(alias)) for alias in given)
+def _server_in_file(url: str) -> str:
+    check_address(url, "mind2web2.toml: judge_base_url")
+    return url
 
 
 def provider_names() -> tuple[str, ...]:
     """Return the names of all providers of judges."""
-    return (*JUDGE_PROVIDERS, *hook_names("judges"))
-
-
-def engine_names() -> tuple[str, ...]:
-    """Return the names of all engines."""
-    return tuple(dict.fromkeys((PLAIN, *hook_names("engines"))))
+    return (*JUDGE_PROVIDERS, *parts_of("judges"))
 
 
 def provider(text: str) -> str:
     """Return the name of a provider of judges."""
-    _check_is_there(text)
     return values.one_of(provider_names())(text)
 
 
@@ -171,35 +117,22 @@ def _provider_or_replay(text: str) -> str:
     return text if text == REPLAY else provider(text)
 
 
-def _check_is_there(value: str) -> None:
-    """Raise ``ValueError`` for a value that needs a plugin which is not installed."""
-    if plugin := removed_plugin(value):
-        raise ValueError(f"{value} needs the plugin {plugin}")
-
-
 def _provider_in_file(text: str) -> str:
-    _check_is_there(text)
     if text not in provider_names():
         raise ValueError(f"{text!r} is none of {', '.join(provider_names())}")
     return text
-
-
-def _engine(text: str) -> str:
-    _check_is_there(text)
-    return values.one_of(engine_names())(text)
 
 
 def _folder_in_file(example: str) -> InFile:
     return InFile(f'"{example}"', (str,))
 
 
-_FOLDERS = "folders, or URLs such as s3://bucket/prefix"
+_FOLDERS = "folders"
 _JUDGE = "judge"
 _LIMITS = "limits"
 _COSTS = "costs"
 _SCRIPTS = "eval scripts"
 _PAGES = "pages that are not cached"
-_MACHINES = "machines"
 GROUP_HELPS = {_PAGES: "A page is captured when a claim needs it, and then stays in the cache."}
 _COUNT_IN_FILE = InFile("3", (int,))
 
@@ -229,45 +162,44 @@ class RunSettings:
             is_common=True,
         ),
     )
-    answer_folder: Path | str | None = setting(
+    answer_folder: Path | None = setting(
         None,
         Setting(
             "the agents' answers",
-            parse=values.root,
+            parse=values.local_path,
             metavar="DIR",
             group=_FOLDERS,
             default_text="answers/",
             in_file=_folder_in_file("../project/answers"),
-            see="scale.md#roots-in-a-bucket",
         ),
     )
-    eval_scripts_root: Path | str | None = setting(
+    eval_scripts_root: Path | None = setting(
         None,
         Setting(
             "the tasks' eval scripts",
-            parse=values.root,
+            parse=values.local_path,
             metavar="DIR",
             group=_FOLDERS,
             default_text="eval_scripts/",
             in_file=_folder_in_file("../project/eval_scripts"),
         ),
     )
-    eval_results_root: Path | str | None = setting(
+    eval_results_root: Path | None = setting(
         None,
         Setting(
             "the results",
-            parse=values.root,
+            parse=values.local_path,
             metavar="DIR",
             group=_FOLDERS,
             default_text="eval_results/",
             in_file=_folder_in_file("../project/eval_results"),
         ),
     )
-    cache_root: Path | str | None = setting(
+    cache_root: Path | None = setting(
         None,
         Setting(
             "the cached pages",
-            parse=values.root,
+            parse=values.local_path,
             metavar="DIR",
             group=_FOLDERS,
             default_text="cache/",
@@ -296,7 +228,7 @@ class RunSettings:
         None,
         Setting(
             "judge only part I of N of the answers, such as 3/20. Each other part is judged on "
-            "another machine, and mind2web2 merge brings the results together",
+            "another machine, and mind2web2 import results brings the results together",
             parse=Shard.parse,
             metavar="I/N",
             see="scale.md#several-machines",
@@ -327,48 +259,18 @@ class RunSettings:
             is_common=True,
         ),
     )
-    judge_base_url: tuple[str, ...] = setting(
-        (),
+    judge_base_url: str | None = setting(
+        None,
         Setting(
-            "the judge's server, such as an OpenAI-compatible one; repeat the option for a pool "
-            "of servers",
+            "the judge's server, such as an OpenAI-compatible one",
             parse=values.non_empty,
             metavar="URL",
             group=_JUDGE,
-            is_repeated=True,
-            is_distinct=True,
             default_text="the provider's own",
-            in_file=InFile('"http://localhost:8000/v1"', (str, list), _servers_in_file),
+            in_file=InFile('"http://localhost:8000/v1"', (str,), _server_in_file),
             is_secret=True,
-            see="#several-servers",
+            see="#judges",
             is_common=True,
-        ),
-    )
-    judge_pool: Path | None = setting(
-        None,
-        Setting(
-            "a file with the servers of one model: one base URL a line, with model=NAME, "
-            "key=VARIABLE and weight=NUMBER as needed. Each request goes to the server that is "
-            "likely to answer first. The file is read again every 15 seconds",
-            parse=values.local_path,
-            metavar="FILE",
-            group=_JUDGE,
-            in_file=InFile('"judges.txt"', (str,), Path),
-            see="#several-servers",
-        ),
-    )
-    judge_alias: tuple[str, ...] = setting(
-        (),
-        Setting(
-            "treat two names as the same model; otherwise it is an error if a server of a pool "
-            "reports another model name",
-            parse=model_alias,
-            metavar="NAME=NAME",
-            group=_JUDGE,
-            is_repeated=True,
-            in_file=InFile('["qwen3-vl=Qwen/Qwen3-VL-32B"]', (str, list), _aliases_in_file),
-            has_option=False,
-            see="#several-servers",
         ),
     )
     judge_extra_body: str | None = setting(
@@ -434,27 +336,14 @@ class RunSettings:
             see="cost-and-speed.md#fewer-votes",
         ),
     )
-    judge_outage_wait: float = setting(
-        120.0,
-        Setting(
-            "seconds to wait if the judge becomes unreachable during the run",
-            parse=values.positive_seconds,
-            metavar="S",
-            group=_JUDGE,
-            in_file=InFile("600", (int, float)),
-            has_option=False,
-        ),
-    )
-    judgments: str | None = setting(
+    judgments: Path | None = setting(
         None,
         Setting(
-            "with --llm_provider replay, a judgments.sqlite3 or exported .jsonl file to replay; "
-            "otherwise postgresql://HOST/DATABASE, where several machines share judgments",
-            parse=values.file_or_database,
-            metavar="FILE_OR_URL",
+            "with --llm_provider replay, a judgments.sqlite3 or exported .jsonl file to replay",
+            parse=values.local_path,
+            metavar="FILE",
             group=_JUDGE,
             default_text="those stored beside the results",
-            see="scale.md#several-machines",
             is_common=True,
         ),
     )
@@ -515,19 +404,6 @@ class RunSettings:
             see="cost-and-speed.md#time",
         ),
     )
-    page_memory: int = setting(
-        256 * 1024**2,
-        Setting(
-            "memory for prepared pages, such as 512M or 2G; the least recently used pages are "
-            "dropped, and prepared again when a claim needs them",
-            parse=values.byte_count,
-            metavar="SIZE",
-            group=_LIMITS,
-            in_file=InFile('"512M"', (str,)),
-            has_option=False,
-            default_text="256M",
-        ),
-    )
     answer_timeout: float | None = setting(
         3600.0,
         Setting(
@@ -560,19 +436,6 @@ class RunSettings:
         ),
     )
 
-    script_memory: int | None = setting(
-        None,
-        Setting(
-            "memory for each script's process; if a script takes more, it is stopped and its "
-            "answer gets no result",
-            parse=values.byte_count,
-            metavar="SIZE",
-            group=_SCRIPTS,
-            in_file=InFile('"2G"', (str,)),
-            has_option=False,
-            default_text="1G, on Linux",
-        ),
-    )
     as_of: datetime | Literal["answer"] | None = setting(
         None,
         Setting(
@@ -583,18 +446,6 @@ class RunSettings:
             metavar="DATE",
             group=_SCRIPTS,
             default_text="the real date; with replay, that of the result",
-        ),
-    )
-    script_env: tuple[str, ...] = setting(
-        (),
-        Setting(
-            "pass this environment variable to scripts; may be repeated. Scripts always get "
-            "those that any program needs (PATH, HOME, LANG and the like, but not a proxy with a "
-            "password)",
-            parse=str,
-            metavar="NAME",
-            group=_SCRIPTS,
-            is_repeated=True,
         ),
     )
 
@@ -627,26 +478,6 @@ class RunSettings:
             see="pages.md#behind-a-companys-proxy",
         ),
     )
-    storage_state: Path | None = setting(
-        None,
-        Setting(
-            "a login for all captured pages: its cookies and local storage, as Playwright saves "
-            "them",
-            parse=values.local_path,
-            metavar="FILE",
-            group=_PAGES,
-        ),
-    )
-    time_zone: str | None = setting(
-        None,
-        Setting(
-            "the time zone of the capturing browser, such as Europe/Berlin",
-            parse=values.time_zone,
-            metavar="ZONE",
-            group=_PAGES,
-            default_text="UTC",
-        ),
-    )
     no_sandbox: bool = flag(
         "start the browser without its sandbox, for a container without user namespaces. Use it "
         "only for pages that you trust",
@@ -657,17 +488,6 @@ class RunSettings:
         group=_PAGES,
         in_file=InFile("true", (bool,)),
         is_common=True,
-    )
-
-    engine: str = setting(
-        PLAIN,
-        Setting(
-            "what does the work: this machine (plain), or the engine of a plugin",
-            parse=_engine,
-            choices=engine_names,
-            group=_MACHINES,
-            see="scale.md",
-        ),
     )
 
     barred: Path | None = setting(
@@ -686,22 +506,9 @@ class RunSettings:
         "ask everything again, without reusing results or stored judgments",
         is_common=True,
     )
-    keep_apart: bool = setting(
-        False,
-        Setting(
-            "do not reuse judgments and pages of other agents",
-            in_file=InFile("true", (bool,)),
-            has_option=False,
-        ),
-    )
     dump_cache: bool = flag(
         "when a task is done, rewrite its cache index to list exactly the pages on disk"
     )
-    strict: bool = flag(
-        "give no result if a script leaves a leaf unjudged, or passes an unknown keyword to "
-        "initialize or add_* (default: a warning, as published scripts do both)"
-    )
-    quiet: bool = flag("print neither a line for each answer nor the judge's use", is_common=True)
     self_debug: bool = flag(
         "print the log of each answer with the extracted values, to debug an eval script",
         is_common=True,
@@ -711,52 +518,11 @@ class RunSettings:
     prices: Mapping[str, OwnPrice] = field(default_factory=dict)
     given: frozenset[str] = frozenset()
     from_file: frozenset[str] = frozenset()
-    # The settings of plugins: an object of a plugin's class if command line or file gave one of
-    # them.
-    of_plugins: tuple[PluginSettings, ...] = ()
-
-    def of(self, kind: type[_Kind]) -> _Kind:
-        """Return the settings that a plugin declares in a class of its own."""
-        found = (each for each in self.of_plugins if isinstance(each, kind))
-        return next(found, None) or kind()
-
-    def value(self, name: str) -> object:
-        """Return the value of a setting, also of one that a plugin declares."""
-        if name in SETTINGS:
-            return getattr(self, name)
-        return getattr(self.of(_owner(name)), name)
-
-    def with_values(self, values: Mapping[str, object]) -> RunSettings:
-        """Return the settings with other values, also for those that plugins declare."""
-        own = {name: value for name, value in values.items() if name in SETTINGS}
-        settings = replace(self, **own)  # type: ignore[arg-type]  # each value was parsed by its declaration
-        for name in values.keys() - own.keys():
-            changed = replace(settings.of(_owner(name)), **{name: values[name]})
-            others = [each for each in settings.of_plugins if type(each) is not type(changed)]
-            settings = replace(settings, of_plugins=(*others, changed))
-        return settings
 
     @property
     def is_replay(self) -> bool:
         """Return whether stored judgments are replayed."""
         return self.llm_provider == REPLAY
-
-    @property
-    def is_shared(self) -> bool:
-        """Return whether the judgments are in a database that several machines share."""
-        return self.judgments is not None and "://" in self.judgments
-
-    @property
-    def delivery(self) -> str | None:
-        """Return the setting by which a plugin sends the judge's questions in its own way."""
-        declared = all_settings()
-        names = [name for name in hook_names("deliveries") if name in declared]
-        return next((name for name in names if self.value(name)), None)
-
-    @property
-    def goes_ahead(self) -> Literal["values", "gates"]:
-        """Return how far scripts go on while replies are missing."""
-        return self.ahead or ("values" if self.delivery is None else "gates")
 
     @property
     def captures_pages(self) -> bool:
@@ -768,57 +534,13 @@ class RunSettings:
 
     @property
     def model(self) -> str:
-        """Return the model that judges, of two judges the strong one."""
-        return self.named_model or DEFAULT_JUDGE_MODEL
-
-    @property
-    def named_model(self) -> str | None:
-        """Return ``model`` where a setting names it."""
-        models = (each.judge_model for each in self.of_plugins)
-        return next(filter(None, models), self.judge_model)
-
-    @property
-    def other_judge_names(self) -> list[str]:
-        """Return the settings of plugins that name the judge here, in place of ``judge_model``."""
-        return [name for name in names_of_judge() if self.value(name) is not None]
+        """Return the model that judges."""
+        return self.judge_model or DEFAULT_JUDGE_MODEL
 
     @property
     def names_a_judge(self) -> bool:
         """Return whether command line or file names provider, model or server of the judge."""
-        names = {*JUDGE_NAMES, *names_of_judge()}
-        return not (self.given | self.from_file).isdisjoint(names)
-
-    @property
-    def names_a_pool(self) -> bool:
-        """Return whether the judge has several servers."""
-        return self.judge_pool is not None or len(self.judge_base_url) > 1
-
-    def judge_server(self) -> str | Servers | None:
-        """Return the base URL or the pool of the judge; ``None`` for the provider's own address.
-
-        Raises:
-            UsageError: the pool is none.
-        """
-        urls = self.judge_base_url
-        if not self.names_a_pool:
-            return urls[0] if urls else None
-        if self.judge_pool is not None and urls:
-            raise UsageError("--judge_pool lists the servers: leave --judge_base_url out")
-        if self.llm_provider != "openai":
-            raise UsageError(
-                "a judge pool has servers of the provider openai: leave --llm_provider "
-                f"{self.llm_provider} out"
-            )
-        aliases = tuple(_both_names(alias) for alias in self.judge_alias)
-        source = listed_servers(self.judge_pool, urls, self.named_model, aliases)
-        if source.model is None:
-            raise UsageError("which model does the judge pool serve? Name it with --judge_model")
-        return source
-
-    def with_pool_model(self) -> RunSettings:
-        """Return the settings with the model that the judge pool serves, if its file names it."""
-        server = None if self.is_replay else self.judge_server()
-        return replace(self, judge_model=server.model) if isinstance(server, Servers) else self
+        return not (self.given | self.from_file).isdisjoint(JUDGE_NAMES)
 
     def check(self) -> None:
         """Make sure that each setting has its effect.
@@ -832,33 +554,16 @@ class RunSettings:
             raise UsageError(conflict)
 
     def check_capture(self) -> None:
-        """Make sure that each setting of machines and browser has its effect.
+        """Make sure that each setting of the browser has its effect.
 
         Raises:
             UsageError: says which option to leave out or to add.
         """
-        for conflict in (*_plugin_conflicts(self), *_browser_conflicts(self)):
+        for conflict in _browser_conflicts(self):
             raise UsageError(conflict)
 
 
 SETTINGS: Mapping[str, Setting] = declared_in(RunSettings)
-
-
-def all_settings() -> dict[str, Setting]:
-    """Return the settings of the core and of plugins, by their names."""
-    declared = dict(SETTINGS)
-    for kind in plugin_settings():
-        declared |= declared_in(kind)
-    return declared
-
-
-def names_of_judge() -> list[str]:
-    """Return the settings of plugins that name the judge in place of ``judge_model``."""
-    return [name for name, each in all_settings().items() if each.names_judge]
-
-
-def _owner(name: str) -> type[Any]:
-    return next(kind for kind in plugin_settings() if name in declared_in(kind))
 
 
 def judging_settings() -> list[str]:
@@ -867,7 +572,7 @@ def judging_settings() -> list[str]:
     The settings say who judges, at which pace and cost, and how scripts run.
     """
     groups = (_JUDGE, _LIMITS, _COSTS, _SCRIPTS)
-    return [name for name, each in all_settings().items() if each.group in groups]
+    return [name for name, each in SETTINGS.items() if each.group in groups]
 
 
 # Settings that contradict each other
@@ -877,15 +582,8 @@ def conflicts(settings: RunSettings) -> Iterator[str]:
     """Yield what contradicts what, each in one line with the option to leave out or to add."""
     yield from _judge_conflicts(settings)
     yield from _capture_conflicts(settings)
-    yield from _script_conflicts(settings)
     if settings.barred is not None and settings.no_barred:
         yield "--no_barred flags no answer: leave --barred out"
-    yield from _plugin_conflicts(settings)
-
-
-def _plugin_conflicts(settings: RunSettings) -> Iterator[str]:
-    for kind in plugin_settings():
-        yield from settings.of(kind).conflicts(settings)
 
 
 def _given_options(settings: RunSettings, *names: str) -> str:
@@ -893,27 +591,17 @@ def _given_options(settings: RunSettings, *names: str) -> str:
 
 
 def _judge_conflicts(settings: RunSettings) -> Iterator[str]:
-    if settings.judgments is not None and not settings.is_replay and not settings.is_shared:
-        yield (
-            "--judgments FILE goes with --llm_provider replay; a judge shares "
-            "postgresql://HOST/DATABASE"
-        )
-    if settings.is_shared and settings.is_replay:
-        yield (
-            "a replay reads a file: run `mind2web2 judgments import AGENT URL`, and leave "
-            "--judgments out"
-        )
+    if settings.judgments is not None and not settings.is_replay:
+        yield "--judgments FILE goes with --llm_provider replay"
     if settings.is_replay and settings.overwrite:
         yield (
             "--overwrite asks everything again, --llm_provider replay asks nothing: leave one "
             "of them out"
         )
-    if settings.is_replay and settings.names_a_pool:
-        yield "a replay asks no server: leave the judge pool out"
 
 
 def _browser_conflicts(settings: RunSettings) -> Iterator[str]:
-    given = _given_options(settings, "proxy", "storage_state", "time_zone", "no_sandbox")
+    given = _given_options(settings, "proxy", "no_sandbox")
     if settings.cdp_url and given:
         yield (
             "--cdp_url captures in your own Chrome, with its connections and logins: leave "
@@ -927,19 +615,8 @@ def _browser_conflicts(settings: RunSettings) -> Iterator[str]:
 
 
 def _capture_conflicts(settings: RunSettings) -> Iterator[str]:
-    browser = _given_options(
-        settings, "headed", "cdp_url", "storage_state", "time_zone", "no_sandbox"
-    )
+    browser = _given_options(settings, "headed", "cdp_url", "no_sandbox")
     if browser and not settings.captures_pages:
         cause = "--no_capture" if settings.no_capture else "--llm_provider replay"
         yield f"{cause} captures nothing: leave {browser} out"
     yield from _browser_conflicts(settings)
-
-
-def _script_conflicts(settings: RunSettings) -> Iterator[str]:
-    for name in settings.script_env:
-        if name not in os.environ:
-            yield (
-                f"--script_env takes the name of a variable that is set, not {name!r}: set it, or "
-                "leave --script_env out"
-            )

@@ -281,7 +281,7 @@ async def _compare_all(
     places = asyncio.Semaphore(_AT_ONCE)
     limits = DualSemaphore(asyncio.Semaphore(1), asyncio.Semaphore(30))
     # By judge, use of private networks and variables of the environment.
-    all_parts: dict[tuple[JudgeRecord, bool, tuple[str, ...]], RunParts] = {}
+    all_parts: dict[tuple[JudgeRecord, bool], RunParts] = {}
     with tempfile.TemporaryDirectory(prefix="mind2web2-verify-") as folder:
         root = Path(folder)
 
@@ -294,8 +294,7 @@ async def _compare_all(
             assert made_from is not None, "only such results are compared"
             async with places:
                 try:
-                    variables = made_from.inputs.variables
-                    key = made_from.judge, made_from.with_private_network, variables
+                    key = made_from.judge, made_from.with_private_network
                     if key not in all_parts:
                         all_parts[key] = _parts(made_from, store, library, limits)
                     setting = _setting(paths, agent_name, check, pages_of(str(check.task_id)))
@@ -380,13 +379,12 @@ def _parts(
     Raises UsageError: its rule of votes is gone.
     """
     judge = made_from.judge
-    if not judge.is_by_known_rules:
+    if judge.vote_rule is None:
         raise UsageError("it was judged by a rule that this version does not have")
     settings = RunSettings(
         llm_provider=REPLAY,
         answer_timeout=_ANSWER_TIMEOUT_S,
         allow_private_network=made_from.with_private_network,
-        script_env=made_from.inputs.variables,
         no_barred=True,
     )
     return run_parts(

@@ -55,7 +55,6 @@ from mind2web2.runs.settings import (
 from mind2web2.scripts.isolation.processes import fork_server
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils import values
-from mind2web2.utils.entry_points import load_part
 from mind2web2.utils.files import text_sha256
 from mind2web2.utils.given_values import check_number, check_text
 from mind2web2.utils.loop_thread import LoopThread
@@ -169,8 +168,6 @@ class Scorer:
         max_cost: dollars, after which no request is sent.
         answer_timeout: seconds that a script may take for one answer.
         allow_private_network: captures and scripts may also visit private addresses.
-        strict: no score where the script adds a leaf that it never judges, or gives ``add_*`` or
-            ``initialize`` a keyword that they do not know: both may cost the answer points.
         isolate: gone, as scripts always run in processes of their own.
 
     Raises:
@@ -191,7 +188,6 @@ class Scorer:
         max_cost: float | None = None,
         answer_timeout: float = 600.0,
         allow_private_network: bool = False,
-        strict: bool = False,
         isolate: None = None,
     ) -> None:
         if isolate is not None:
@@ -232,7 +228,6 @@ class Scorer:
             allow_private_network=allow_private_network,
             no_capture=missing_pages == "unavailable",
             no_barred=True,
-            strict=strict,
             prices=file_prices(),
         )
         self.counts = ScorerCounts()
@@ -255,8 +250,13 @@ class Scorer:
         """Return all judgments' usage so far: requested by this scorer, and reused at no cost."""
         return sum(list(self._usage.tasks.values()), TaskUsage())
 
-    async def score(self, task: str, answer: str) -> Score | NoScore:
+    async def score(
+        self, task: str, answer: str, script: ScriptFile | None = None
+    ) -> Score | NoScore:
         """Return the score of an answer to a task, or why there is none.
+
+        Args:
+            script: in place of the task's own.
 
         Cancelling the caller stops the evaluation; replies that the judge has sent are kept.
 
@@ -264,7 +264,7 @@ class Scorer:
             UsageError: the task has no script, or the scorer is not open.
             AnswerError: the answer is too large, or no text.
         """
-        future = self._begin(task, answer)
+        future = self._begin(task, answer, script)
         try:
             return await asyncio.wrap_future(future)
         except asyncio.CancelledError:
@@ -283,25 +283,6 @@ class Scorer:
         except BaseException:
             future.cancel()  # Ctrl-C in this thread
             raise
-
-    async def check(self, report: str) -> Any:
-        """Check a report as ``mind2web2 check`` does.
-
-        The result is its ``CheckedReport``, or the reason why there is none.
-
-        Raises:
-            UsageError: the plugin check is not there.
-            AnswerError: the report is too large, or no text.
-        """
-        # Any: the plugin's own class.
-        checker = load_part("report_checks", "check")
-        if checker is None:
-            raise UsageError("Scorer.check needs the plugin check")
-        future = self._begin(checker.TASK, report, checker.SCRIPT)
-        outcome = await asyncio.wrap_future(future)
-        if isinstance(outcome, NoScore):
-            return outcome
-        return checker.findings(report, ResultFile.of(dict(outcome.result)))
 
     def check_judge(self) -> Future[None]:
         """Start to check that the judge can be reached.

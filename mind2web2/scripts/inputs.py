@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from mind2web2.judge.judgment import ServiceAnswer
 
@@ -31,11 +30,6 @@ class ClockReading(BaseModel):
         return self.moment[:10]
 
 
-def _names(variables: object) -> object:
-    # Results of earlier versions have a digest of each value.
-    return list(variables) if isinstance(variables, dict) else variables
-
-
 class ScriptInputs(BaseModel):
     """Inputs of a script beside its answer and pages.
 
@@ -43,7 +37,6 @@ class ScriptInputs(BaseModel):
 
     Args:
         modules: checksums of the helper files that it imports, by path from its folder.
-        variables: the names that ``--script_env`` hands on.
         services: answers of map and paper services.
         clock: ``None`` where nothing depends on it.
         as_of: the value of ``--as_of``: a moment, or ``answer``.
@@ -52,7 +45,6 @@ class ScriptInputs(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     modules: Mapping[str, str | None] = Field(default_factory=dict)
-    variables: Annotated[tuple[str, ...], BeforeValidator(_names)] = ()
     services: tuple[ServiceAnswer, ...] = ()
     clock: ClockReading | None = None
     as_of: str | None = None

@@ -40,7 +40,6 @@ class ScriptPasses:
 
     Args:
         ahead: how far the script goes on with stand-ins.
-        waits_for_all: no pass starts before the replies to all questions of the last one are there.
 
     Attributes:
         known: the replies by the keys of their questions.
@@ -53,7 +52,6 @@ class ScriptPasses:
     answers: RunAnswers
     run_pass: RunPass
     ahead: Ahead | None
-    waits_for_all: bool = False
     known: dict[str, Reply] = field(default_factory=dict)
     count: int = 0
     failed: str | None = None
@@ -163,9 +161,6 @@ class ScriptPasses:
         """Wait for the replies to all questions, or for one of them and long enough."""
         pause_s = _SHARE_OF_PASSES * cost_s * len(_running)
         until_s = time.monotonic() + pause_s
-        if self.waits_for_all:
-            await self._all_replies()
-            return
         if self._open:
             await self._is_new.wait()
         left_s = max(until_s - time.monotonic(), 0.0)

@@ -64,21 +64,19 @@ class Surroundings:
     Args:
         aliases: of packages that scripts import, beside those that are built in.
         import_paths: where scripts find their helper modules.
-        variables: of the environment, beside those that any program needs.
     """
 
     aliases: Mapping[str, str]
     import_paths: tuple[str, ...]
-    variables: Mapping[str, str]
 
     @classmethod
-    def of_command(cls, variables: Mapping[str, str]) -> Surroundings:
+    def of_command(cls) -> Surroundings:
         """Return the surroundings of this process."""
-        return cls(own_script_aliases(), tuple(sys.path), dict(variables))
+        return cls(own_script_aliases(), tuple(sys.path))
 
     def take_over(self) -> None:
         """Apply these surroundings to this worker."""
-        kept = {**scrubbed_environment(os.environ), **self.variables}
+        kept = scrubbed_environment(os.environ)
         os.environ.clear()
         os.environ.update(kept)
         set_script_aliases(self.aliases)

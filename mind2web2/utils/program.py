@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -31,3 +32,8 @@ def _as_typed(program: str) -> str:
 def program() -> str:
     """Return the same as text."""
     return " ".join(program_words())
+
+
+def command_line(*words: str) -> str:
+    """Return a command with these words, to be copied into the user's shell."""
+    return shlex.join([*program_words(), *words])

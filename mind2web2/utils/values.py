@@ -15,7 +15,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from mind2web2.utils.entry_points import hook_names, removed_plugin
 from mind2web2.utils.near_names import did_you_mean
 
 _MAX_PORT = 65_535
@@ -112,27 +111,9 @@ def local_path(text: str) -> Path:
     ``Path`` would make a folder of a URL's scheme.
     """
     if "://" in text:
-        hint = ""
-        if text.partition("://")[0] in hook_names("stores"):
-            hint = "; `mind2web2 judgments import AGENT URL` copies the judgments of a database"
         # The URL is not repeated: it may hold a password.
-        raise ValueError(f"takes a path on this machine, not a URL{hint}")
+        raise ValueError("takes a path on this machine, not a URL")
     return Path(text)
-
-
-def root(text: str) -> Path | str:
-    """Return a folder, or the URL of a root in an object store as it is."""
-    return text if "://" in text else Path(text)
-
-
-def file_or_database(text: str) -> str:
-    """Return the path of a file with judgments, or the URL of a database."""
-    scheme, separator, _ = text.partition("://")
-    if separator and scheme not in hook_names("stores"):
-        if plugin := removed_plugin(f"{scheme}://"):
-            raise ValueError(f"{scheme}:// needs the plugin {plugin}")
-        raise ValueError("takes a file on this machine or postgresql://HOST/DATABASE")
-    return text
 
 
 def browser_address(text: str) -> str:

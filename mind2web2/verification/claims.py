@@ -12,8 +12,8 @@ from typing import Any, cast
 from pydantic import BaseModel
 
 from mind2web2.errors import CaptureError, JudgmentMissingError, Mind2Web2Error
-from mind2web2.judge.protocol import Judge, QuestionContext
-from mind2web2.judge.voting import Ballot, Voted
+from mind2web2.judge.protocol import QuestionContext
+from mind2web2.judge.voting import votes_on
 from mind2web2.llm_client.chat import Message
 from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.prompts import NO_INSTRUCTION, flags_of
@@ -87,16 +87,12 @@ class ClaimJudging:
             return False, evidence_of(verification, "page", reason=NO_PAGE_NAMED)
         verification = self._with_vote_rule(verification)
         if not urls:
-            voted = await self._ask_votes(verification, None)
-            return _decision(voted.votes, verification), self._evidence(
-                verification,
-                votes=voted.votes,
-                judge=voted.by,
-                first_votes=voted.first_votes,
-            )
+            votes, _ = await self._ask_votes(verification, None)
+            evidence = evidence_of(verification, "judge", votes=votes)
+            return _decision(votes, verification), evidence
         checks = await self._checks(verification, urls)
         if checks[-1].outcome == "supported":
-            return True, self._evidence(verification, pages=checks)
+            return True, evidence_of(verification, "judge", pages=checks)
         if all(check.outcome == "unavailable" for check in checks):
             return False, evidence_of(
                 verification,
@@ -104,16 +100,11 @@ class ClaimJudging:
                 pages=checks,
                 reason="no source page was available",
             )
-        return False, self._evidence(verification, pages=checks)
+        return False, evidence_of(verification, "judge", pages=checks)
 
     def _with_vote_rule(self, verification: Verification) -> Verification:
         """Return a claim with the number of votes by the run's rule."""
         return replace(verification, num_trials=self.context.votes.trials(verification.num_trials))
-
-    def _evidence(self, verification: Verification, **details: Any) -> Evidence:
-        # Any: as for ``evidence_of``.
-        first, *others = self.context.judge.voters
-        return evidence_of(verification, "judge", first_judge=first if others else None, **details)
 
     async def _checks(self, verification: Verification, urls: Sequence[str]) -> list[PageCheck]:
         """Return the pages' checks in the order made, up to the first that supports the claim."""
@@ -164,17 +155,17 @@ class ClaimJudging:
         self, verification: Verification, url: str, *, is_only_page: bool
     ) -> PageCheck:
         try:
-            voted = await self._ask_votes(verification, url, others_may_decide=not is_only_page)
+            votes, shown = await self._ask_votes(
+                verification, url, others_may_decide=not is_only_page
+            )
         except CaptureError as error:
             return PageCheck(url=url, outcome="unavailable", reason=str(error))
-        supported = _decision(voted.votes, verification)
+        supported = _decision(votes, verification)
         return PageCheck(
             url=url,
             outcome="supported" if supported else "not_supported",
-            page=None if voted.shown is None else voted.shown.evidence_record(),
-            votes=voted.votes,
-            judge=voted.by,
-            first_votes=voted.first_votes,
+            page=None if shown is None else shown.evidence_record(),
+            votes=votes,
         )
 
     async def _ask_votes(
@@ -183,29 +174,22 @@ class ClaimJudging:
         url: str | None,
         *,
         others_may_decide: bool = False,
-    ) -> Voted[PreparedPage | None]:
+    ) -> tuple[tuple[Vote, ...], PreparedPage | None]:
         """Return the votes that decide about a page, or without one about the answer.
+
+        Also return the page as the judge was shown it with the last of them.
 
         Raises:
             CaptureError: the page is unavailable.
         """
+        page = None
+        if url is not None:
+            page = await self.context.page(url, verification.use_screenshot)
 
-        async def prepare(judge: Judge) -> PreparedPage | None:
-            if url is None:
-                return None
-            return await self._asking(judge).page(url, verification.use_screenshot)
+        def cast(trial: int) -> Coroutine[Any, Any, tuple[Vote, PreparedPage | None]]:
+            return self._cast(verification, page, trial, others_may_decide)
 
-        async def cast(
-            judge: Judge, page: PreparedPage | None, trial: int
-        ) -> tuple[Vote, PreparedPage | None]:
-            asking = ClaimJudging(self._asking(judge))
-            return await asking._cast(verification, page, trial, others_may_decide)
-
-        ballot = Ballot(prepare, cast, verification.num_trials, verification.is_gate)
-        return await self.context.judge.vote(ballot)
-
-    def _asking(self, judge: Judge) -> EvaluationContext:
-        return self.context if judge is self.context.judge else replace(self.context, judge=judge)
+        return await votes_on(cast, verification.num_trials)
 
     def _messages(
         self, verification: Verification, shown: PreparedPage | None

@@ -22,7 +22,6 @@ class Verification:
 
     Args:
         missing: the name of a value that the claim rests on and the answer does not give.
-        is_gate: its leaf is critical, or the script decides by its verdict alone.
         blind: what the judge is asked in place of the claim.
     """
 
@@ -33,7 +32,6 @@ class Verification:
     use_screenshot: bool
     prerequisites: tuple[str, ...] = ()
     missing: str | None = None
-    is_gate: bool = False
     blind: BlindQuestion | None = None
 
 

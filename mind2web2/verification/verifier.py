@@ -97,8 +97,6 @@ class Verifier(ScriptAccess):
             use_screenshot=bool(use_screenshot),
             prerequisites=tuple(encodable(each.id) for each in prerequisites),
             missing=_missing(required or {}),
-            # A claim without a leaf steers its script: it counts as a gate.
-            is_gate=node is None or node.critical,
             blind=blind,
         )
         if blind is not None and sources is None:

@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from threading import Lock
 from typing import Any
-from urllib.parse import quote
 
 from mind2web2.analysis.changed_pages import ChangedPages, changed_pages, stayed_by_leaf
 from mind2web2.analysis.comparison import NoSharedTaskError, ranking
@@ -48,7 +47,6 @@ from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX
 from mind2web2.scripts.rubric_outline import tree_lines
 from mind2web2.scripts.rubric_reading import read_rubric
 from mind2web2.scripts.yaml_lines import YamlFileError
-from mind2web2.utils.entry_points import load_parts
 from mind2web2.utils.files import file_sha256, read_regular_file
 from mind2web2.utils.names import is_file_name, name_list, natural_key
 from mind2web2.utils.near_names import did_you_mean
@@ -249,23 +247,7 @@ class Catalog:
         Raises:
             NoSuchResultError: there is no such answer.
         """
-        found = self.result(key)
-        has_page = found is not None and _checker_of(found.content) is not None
-        return {**self.answer_with(key, found), "has_page": has_page}
-
-    def answer_page(self, key: AnswerKey) -> str:
-        """Return the page on which a plugin shows an answer with each statement marked.
-
-        Raises:
-            NoSuchResultError: there is none.
-        """
-        found, text = self.result(key), self.answer_text(key)
-        checker = None if found is None else _checker_of(found.content)
-        if found is None or text is None or checker is None:
-            raise NoSuchResultError(f"answer {key.answer} of {key.agent} is not a checked report")
-        steps = "/".join(quote(step, safe="") for step in (key.agent, key.task, key.answer))
-        page: str = checker.page(text, found.content, f"/#/evidence/{steps}/")
-        return page
+        return self.answer_with(key, self.result(key))
 
     def answer_with(self, key: AnswerKey, found: LoadedResult | None) -> Json:
         """Return one answer with a result of it, as ``answer`` does."""
@@ -461,13 +443,6 @@ class Catalog:
             None,
         )
         return None if earlier is None else earlier.content.final_score
-
-
-def _checker_of(result: ResultFile) -> Any | None:
-    """Return the plugin that checked a report and made this result, if one did."""
-    # Any: modules of plugins, as docs/plugins.md describes them.
-    parts = load_parts("report_checks").values()
-    return next((part for part in parts if part.is_checked(result)), None)
 
 
 def _claim_rows(

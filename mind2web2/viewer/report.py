@@ -121,7 +121,7 @@ def _about(overview: Json, content: ReportContent) -> Json:
     names = [agent["name"] for agent in overview["agents"]]
     commands = [
         (
-            f"mind2web2 judgments export {name} {name}.jsonl",
+            f"mind2web2 export {name} --judgments {name}.jsonl",
             f"mind2web2 evaluate {name} --llm_provider replay --judgments {name}.jsonl",
         )
         for name in map(shlex.quote, names)

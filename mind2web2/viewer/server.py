@@ -195,10 +195,6 @@ def application(
         content = await pages.image(page_key(request), request.query_params.get("name", ""))
         return Response(content, media_type="image/jpeg")
 
-    async def answer_page(request: Request) -> Response:
-        content = await run_in_threadpool(catalog.answer_page, answer_key(request))
-        return HTMLResponse(content, headers={"x-frame-options": "SAMEORIGIN"})
-
     async def index(request: Request) -> Response:
         if "token" in request.query_params:
             # Out of the address bar, the history and anything that is copied from them.
@@ -220,7 +216,6 @@ def application(
             json_route("/api/doubts", lambda _: catalog.doubts()),
             json_route("/api/comparison", comparison),
             json_route("/api/answer", lambda request: catalog.answer(answer_key(request))),
-            Route("/api/answer-page", answer_page),
             json_route("/api/page", page),
             json_route("/api/messages", messages),
             Route("/api/image", image),

@@ -127,7 +127,6 @@ class StoredPages:
             if vote.judgment != judgment:
                 continue
             page = None
-            by_first = _is_of_first(evidence, check, vote)
             if check is not None:
                 seen = check.page
                 # A page without a screenshot was asked for with images as well, and a note says so.
@@ -151,7 +150,7 @@ class StoredPages:
                     evidence.claim or "",
                     evidence.additional_instruction,
                 )
-            request = _request(content, messages, template, by_first=by_first)
+            request = _request(content, messages, template)
             return {
                 "messages": [_describe_message(message) for message in messages],
                 "is_exact": judgment_key(request, vote.trial) == judgment,
@@ -190,28 +189,17 @@ def _votes(
     """Yield the task's text, and each vote of a result with its evidence and page."""
     for tree in result.trees:
         for evidence in (node.evidence for node in tree.walk() if node.evidence is not None):
-            for vote in (*evidence.votes, *evidence.first_votes):
+            for vote in evidence.votes:
                 yield tree.desc, evidence, None, vote
             for check in evidence.pages:
-                for vote in (*check.votes, *check.first_votes):
+                for vote in check.votes:
                     yield tree.desc, evidence, check, vote
 
 
-def _is_of_first(evidence: Evidence, check: PageCheck | None, vote: Vote) -> bool:
-    """Tell whether the first of two judges cast a vote."""
-    voted = evidence if check is None else check
-    decided = voted.judge is not None and voted.judge == evidence.first_judge
-    return decided or vote in voted.first_votes
-
-
-def _request(
-    result: ResultFile, messages: list[Message], template: type[BaseModel], *, by_first: bool
-) -> ChatRequest:
+def _request(result: ResultFile, messages: list[Message], template: type[BaseModel]) -> ChatRequest:
     judge = None if result.provenance is None else result.provenance.judge
     if judge is None:
         return ChatRequest(model=result.judge_model or "", messages=messages, template=template)
-    if by_first:
-        return ChatRequest(model=judge.first_model or "", messages=messages, template=template)
     return ChatRequest(
         model=judge.model,
         messages=messages,

@@ -61,7 +61,7 @@ def label(project, auditor, verdicts):
 
 def exported(*words):
     """Export the labels and return what is printed, with the rows."""
-    outcome = call(main, "audit", AGENT, "--export", "labels.jsonl", *words)
+    outcome = call(main, "export", AGENT, "--labels", "labels.jsonl", *words)
     lines = Path("labels.jsonl").read_text(encoding="utf-8").splitlines()
     return outcome, [json.loads(line) for line in lines]
 
@@ -79,7 +79,7 @@ def test_labels_measure_the_next_judge(project):
     judges = ("--judge_model", "lenient", "--judge_model", "strict")
     lenient, strict = json.loads(call(main, *words, *judges).stdout)["judges"]
     assert (lenient["overall"]["right"], strict["overall"]["right"]) == (2, 3)
-    audit = json.loads(call(main, "audit", AGENT, "--json").stdout)
+    audit = json.loads(call(main, "metrics", AGENT, "--audit", "--json").stdout)["audit"]
     assert lenient["overall"]["accuracy"]["value"] == pytest.approx(
         audit["auditors"][0]["quality"]["figures"]["agreement"]["value"]
     )

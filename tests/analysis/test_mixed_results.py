@@ -4,7 +4,7 @@ import pytest
 
 from mind2web2.analysis.metrics import agent_metrics
 from mind2web2.analysis.score_matrix import mixture_warnings
-from mind2web2.results.scored_answer import FirstJudge, ResultFacts, ScoredAnswer
+from mind2web2.results.scored_answer import ResultFacts, ScoredAnswer
 
 VERSIONS = {"mind2web2": "1.0", "python": "3.11.2"}
 ALIKE = {"judge": "o4-mini", "server": "a", "versions": VERSIONS, "script_sha256": "1"}
@@ -19,19 +19,6 @@ def answer(number, task="lake", model="o4-mini", **facts):
         1.0,
         judge_model=model,
         facts=ResultFacts(**ALIKE | facts),
-    )
-
-
-def shared(number, *served, first_served=None):
-    """Return an answer whose claims were first judged by ``tiny``."""
-    first = FirstJudge("tiny", "split")
-    judge = f"o4-mini {first.parameters}"
-    return answer(
-        number,
-        judge=judge,
-        first=first,
-        served=frozenset(served),
-        first_served=first_served and frozenset(first_served),
     )
 
 
@@ -83,57 +70,6 @@ def shared(number, *served, first_served=None):
                 "(1 answer), o4-1 (fp_2) (1 answer)"
             ],
             id="backends",
-        ),
-        pytest.param([shared(1, "o4-mini", "tiny"), shared(2, "o4-mini")], [], id="two judges"),
-        pytest.param(
-            [shared(1, "o4-mini-2025-04-16", "Tiny-8B"), shared(2, "Tiny-8B")],
-            [],
-            id="two judges, the first under another name",
-        ),
-        pytest.param(
-            [shared(1, "deployed", "tiny-2025-01-01"), shared(2, "deployed")],
-            [],
-            id="two judges, the second under another name",
-        ),
-        pytest.param(
-            [shared(1, "big", "small"), shared(2, "small")],
-            [],
-            id="two judges, both under other names",
-        ),
-        pytest.param(
-            [
-                shared(1, "same", first_served=["same"]),
-                shared(2, "same", first_served=["other"]),
-            ],
-            [
-                "the first judge was served in different versions, as its server reports: other "
-                "(1 answer), same (1 answer)"
-            ],
-            id="two judges whose names are recorded apart",
-        ),
-        pytest.param(
-            [shared(1, "o4-mini", "tiny-2025-01-01"), shared(2, "tiny-2025-02-02")],
-            [
-                "the first judge was served in different versions, as its server reports: "
-                "tiny-2025-01-01 (1 answer), tiny-2025-02-02 (1 answer)"
-            ],
-            id="versions of the first judge",
-        ),
-        pytest.param(
-            [shared(1, "o4-mini (fp_1)", "tiny"), shared(2, "o4-mini (fp_2)", "tiny")],
-            [
-                "the judge was served in different versions, as its server reports: o4-mini (fp_1) "
-                "(1 answer), o4-mini (fp_2) (1 answer)"
-            ],
-            id="versions of the judge after the first",
-        ),
-        pytest.param(
-            [shared(1, "big", "small"), shared(2, "other")],
-            [
-                "one of the two judges was served in different versions, as its server reports: "
-                "big (1 answer), other (1 answer), small (1 answer)"
-            ],
-            id="versions of one of two judges",
         ),
         pytest.param(
             [

@@ -1,4 +1,4 @@
-"""``mind2web2 answers import``: answers from JSON lines and CSV."""
+"""``mind2web2 import answers``: answers from JSON lines and CSV."""
 
 import json
 import subprocess
@@ -25,7 +25,7 @@ def folder(tmp_path, monkeypatch):
 def take(folder, name, content, *options):
     """Import a file with this content."""
     (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
-    return call(main, "answers", "import", "bot", name, *options)
+    return call(main, "import", "answers", "bot", name, *options)
 
 
 def lines(*rows):
@@ -230,10 +230,10 @@ def test_a_line_of_200_mb_is_not_read(folder, name):
     with (folder / name).open("wb") as file:
         file.write(GOOD.encode() if name == "a.jsonl" else b"task_id,answer\n")
         file.truncate(200_000_000)
-    run = call(main, "answers", "import", "bot", name)
+    run = call(main, "import", "answers", "bot", name)
     assert (run.returncode, run.stderr.count("\n")) == (2, 1)
     assert f"{name}, line 2: it has more than 8,000,000 characters" in run.stderr
-    listed = call(main, "answers", "import", "bot", name, "--task_list", name)
+    listed = call(main, "import", "answers", "bot", name, "--task_list", name)
     assert (listed.returncode, listed.stderr.count("\n")) == (2, 1)
     assert f"cannot read the task list {name}: it has more than" in listed.stderr
 
@@ -242,13 +242,13 @@ def test_a_killed_import_continues(folder):
     """Each run is stored once, and no answer is partial."""
     rows = [{"task_id": "lake", "answer": f"Answer {k}. " * 1000, "run": k} for k in range(1, 301)]
     (folder / "a.jsonl").write_text(lines(*rows))
-    words = [sys.executable, "-m", "mind2web2", "answers", "import", "bot", "a.jsonl"]
+    words = [sys.executable, "-m", "mind2web2", "import", "answers", "bot", "a.jsonl"]
     process = subprocess.Popen(words, cwd=folder, env=clean_environment())
     while not (folder / "answers/bot/lake/answer_20.md").exists():
         assert process.poll() is None
     process.kill()
     process.wait()
-    run = call(main, "answers", "import", "bot", "a.jsonl")
+    run = call(main, "import", "answers", "bot", "a.jsonl")
     assert (run.returncode, run.stderr) == (0, "")
     stored = sorted((folder / "answers/bot/lake").glob("*.md"))
     assert len(stored) == 300

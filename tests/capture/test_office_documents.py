@@ -12,10 +12,10 @@ from fixtures.pdf_files import pdf
 from inputs.limited import outcome_within
 from PIL import Image
 
+from mind2web2.capture import office
 from mind2web2.capture.models import NetworkSettings
+from mind2web2.capture.office import office_html
 from mind2web2.errors import DocumentError
-from mind2web2.plugins.office import office
-from mind2web2.plugins.office.office import office_html
 
 HIDDEN = ("concealed", "withdrawn", "Cellar")
 

@@ -38,7 +38,7 @@ def test_no_results_are_one_line_that_names_whose_there_are(project, command, fo
 @pytest.mark.usefixtures("project")
 def test_unknown_agents_are_named_by_every_command():
     """Before anything else is wrong with them."""
-    for command in ("audit", "rejudge"):
+    for command in ("metrics", "rejudge"):
         run = call(main, command, "nobody")
         assert (run.returncode, run.stderr.count("\n")) == (2, 1), command
         assert "no results of agent nobody under eval_results: run" in run.stderr

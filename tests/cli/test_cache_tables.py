@@ -2,15 +2,13 @@
 
 import io
 from functools import partial
-from pathlib import Path
 
 from rich.console import Console
 
 from mind2web2.capture.models import CaptureRecord, RefusedConnection, Trouble
 from mind2web2.cli.cache import print_cached
-from mind2web2.cli.suggestions import caching_command
 from mind2web2.pages.cited_pages import CitedPage, TaskPages
-from mind2web2.runs.settings import RunSettings
+from mind2web2.utils.program import command_line
 
 PRIVATE = RefusedConnection(host="10.0.0.1", port=80, reason="r", is_private=True)
 
@@ -32,10 +30,10 @@ def page(name, kind="web", *troubles, failure=None, recorded=True, refused=()):
     return CitedPage(url, kind, record if recorded else None)
 
 
-def printed(*tasks, **options):
-    """Return what is printed of tasks, in a run with these options."""
+def printed(*tasks):
+    """Return what is printed of tasks."""
     output = io.StringIO()
-    command = partial(caching_command, "bot", RunSettings(**options))
+    command = partial(command_line, "cache", "bot")
     print_cached(Console(file=output, width=120, color_system=None), tasks, command)
     return output.getvalue()
 
@@ -102,22 +100,3 @@ def test_the_next_commands_are_suggested(monkeypatch):
     )
     assert "Next" not in of_private
     assert "Next" not in printed(TaskPages("task", (page("a"), page("b", "pdf"))))
-
-
-def test_the_next_command_has_the_options_that_matter(monkeypatch):
-    """It is there to be copied."""
-    monkeypatch.setenv("UV", str(Path.cwd() / ".uv/bin/uv"))
-    monkeypatch.setenv("PATH", "/bin/of/nobody")
-    text = printed(
-        LAKE,
-        task_ids=("a b", "c"),
-        cache_root=Path("pages"),
-        cdp_url="http://127.0.0.1:9222",
-        allow_private_network=True,
-    )
-    command = (
-        ".uv/bin/uv run mind2web2 cache bot --only failed --task_id 'a b' --task_id c "
-        "--cdp_url http://127.0.0.1:9222 --allow_private_network --cache_root pages"
-    )
-    assert f"again: {command}\n" in text
-    assert "Past logins" not in text

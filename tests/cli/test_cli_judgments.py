@@ -22,15 +22,15 @@ def part(tmp_path, monkeypatch):
 
 def test_there_and_back(part):
     """The export of an import is the same file; what is there stays."""
-    run = call(main, "judgments", "import", "bot", "three.jsonl")
+    run = call(main, "import", "judgments", "bot", "three.jsonl")
     assert (run.returncode, run.stdout, run.stderr) == (
         0,
         "new judgments: 3 of 3\n",
         "",
     )
-    run = call(main, "judgments", "import", "bot", "three.jsonl")
+    run = call(main, "import", "judgments", "bot", "three.jsonl")
     assert run.stdout == "new judgments: 0 of 3\n"
-    run = call(main, "judgments", "export", "bot", "out/[red]back.jsonl")
+    run = call(main, "export", "bot", "--judgments", "out/[red]back.jsonl")
     assert (run.returncode, run.stdout) == (
         0,
         "3 judgments written to out/[red]back.jsonl; the newest results use 0 of them\n"
@@ -46,7 +46,7 @@ def test_a_damaged_file_is_not_imported_in_part(part):
     """One line that names the line; nothing of it is kept."""
     first = json.loads(part.read_text().splitlines()[0])
     part.write_text(json.dumps({**first, "key": "new"}) + "\n{}\n")
-    run = call(main, "judgments", "import", "bot", "three.jsonl")
+    run = call(main, "import", "judgments", "bot", "three.jsonl")
     assert (run.returncode, run.stdout) == (2, "")
     assert run.stderr == "mind2web2: three.jsonl:2 is not a judgment: key: Field required\n"
     assert not (part.parent / "eval_results").exists()
@@ -57,11 +57,11 @@ def test_a_store_is_no_file_to_import(tmp_path):
     """The error says which files are taken."""
     with JudgmentStore(tmp_path / FILE_NAME):
         pass
-    run = call(main, "judgments", "import", "bot", FILE_NAME)
+    run = call(main, "import", "judgments", "bot", FILE_NAME)
     assert (run.returncode, run.stderr) == (
         2,
         f"mind2web2: {FILE_NAME} is no .jsonl file: a file of judgments is one that "
-        "`mind2web2 judgments export` wrote\n",
+        "`mind2web2 export AGENT --judgments FILE` wrote\n",
     )
 
 
@@ -70,18 +70,18 @@ def test_a_store_is_no_file_to_import(tmp_path):
     ("words", "message"),
     [
         (
-            ["export", "bot", "x.jsonl"],
-            "no judgments at eval_results/bot/judgments.sqlite3: run mind2web2 ev",
+            ["export", "bot", "--judgments", "x.jsonl"],
+            "no results of agent bot under eval_results: run mind2web2 ev",
         ),
-        (["export", "../bot", "x.jsonl"], "agent '../bot' begins with a dot"),
-        (["import", "a/b", "three.jsonl"], "agent 'a/b' contains"),
-        (["import", "bot", "gone.jsonl"], "cannot read judgments from gone.jsonl: "),
-        (["import", "bot", "."], "cannot read judgments from .: "),
+        (["export", "../bot", "--judgments", "x.jsonl"], "agent '../bot' begins with a dot"),
+        (["import", "judgments", "a/b", "three.jsonl"], "agent 'a/b' contains"),
+        (["import", "judgments", "bot", "gone.jsonl"], "cannot read judgments from gone.jsonl: "),
+        (["import", "judgments", "bot", "."], "cannot read judgments from .: "),
     ],
 )
 def test_judgments_that_cannot_be_exported_or_imported(words, message):
     """Exit status 2 and one line."""
-    run = call(main, "judgments", *words)
+    run = call(main, *words)
     assert (run.returncode, run.stdout) == (2, "")
     assert run.stderr.startswith("mind2web2: ")
     assert message in run.stderr
@@ -90,14 +90,14 @@ def test_judgments_that_cannot_be_exported_or_imported(words, message):
 
 def test_places_that_cannot_be_written(part):
     """Neither an export into a file's place nor an import into a damaged store."""
-    assert call(main, "judgments", "import", "bot", "three.jsonl").returncode == 0
-    run = call(main, "judgments", "export", "bot", "three.jsonl/x.jsonl")
+    assert call(main, "import", "judgments", "bot", "three.jsonl").returncode == 0
+    run = call(main, "export", "bot", "--judgments", "three.jsonl/x.jsonl")
     assert run.returncode == 2
     assert run.stderr.startswith("mind2web2: cannot write three.jsonl/x.jsonl: ")
     store = part.parent / "eval_results" / "other" / FILE_NAME
     store.parent.mkdir()
     store.write_text("no database, though somebody may have put it here. " * 10)
-    run = call(main, "judgments", "import", "other", "three.jsonl")
+    run = call(main, "import", "judgments", "other", "three.jsonl")
     assert run.returncode == 2
     assert "cannot be used: file is not a database" in run.stderr
 
@@ -110,18 +110,18 @@ def test_a_damaged_store_is_no_dead_end(part):
     store = part.parent / "eval_results" / "bot" / FILE_NAME
     store.parent.mkdir(parents=True)
     store.write_text("no database, though somebody may have put it here. " * 10)
-    run = call(main, "judgments", "export", "bot", "out.jsonl")
+    run = call(main, "export", "bot", "--judgments", "out.jsonl")
     assert run.returncode == 2
     assert "cannot be used: file is not a database; move the file away; " in run.stderr
     store.rename("away")
-    assert call(main, "judgments", "import", "bot", "three.jsonl").returncode == 0
-    assert call(main, "judgments", "export", "bot", "out.jsonl").returncode == 0
+    assert call(main, "import", "judgments", "bot", "three.jsonl").returncode == 0
+    assert call(main, "export", "bot", "--judgments", "out.jsonl").returncode == 0
 
 
 def test_another_results_folder(part):
     """As with the other commands."""
     assert (
-        call(main, "judgments", "import", "bot", "three.jsonl", "--eval-results-root=r").returncode
+        call(main, "import", "judgments", "bot", "three.jsonl", "--eval-results-root=r").returncode
         == 0
     )
     with JudgmentStore(part.parent / "r" / "bot" / FILE_NAME) as store:

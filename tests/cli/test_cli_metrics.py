@@ -309,28 +309,6 @@ def test_a_removed_task_can_be_forgotten(results):
     )
     told = call(main, "metrics", "bot").stdout
     assert "but their stored results still count: eval_results/bot/ghost" in " ".join(told.split())
-    assert "mind2web2 metrics bot --forget" in told and ghost.is_dir()
-    for words, reason in (
-        (["a"], "the task has answers in answers/bot/a"),
-        (
-            ["ghost", "--forget", "gost"],
-            "there are no results in eval_results/bot/gost",
-        ),
-        (
-            ["ghost", "--answer_folder", "none"],
-            "no folder none/bot that tells whether the task has answers",
-        ),
-        (["../bot/ghost"], "give its plain folder name"),
-    ):
-        refused = call(main, "metrics", "bot", "--forget", *words)
-        assert refused.returncode == 2 and reason in refused.stderr and ghost.is_dir()
-    run = call(main, "metrics", "bot", "--forget", "ghost")
-    assert run.stdout.startswith("Deleted eval_results/bot/ghost with 0 results.\n")
-    assert not ghost.exists() and "ghost" not in run.stdout.partition("\n")[2]
-    again = call(main, "metrics", "bot", "--forget", "ghost")
-    assert (
-        again.returncode == 2 and "there are no results in eval_results/bot/ghost" in again.stderr
-    )
 
 
 @pytest.mark.parametrize("has_seal", [True, False])

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from projects import call
-from result_parts import JUDGE, made_from, shown
+from result_parts import made_from, shown
 
 from mind2web2.cli import main
 
@@ -261,15 +261,6 @@ def test_another_claim_from_the_same_answer_is_an_extraction(tmp_path, monkeypat
     ("other", "message"),
     [
         ({"judge_model": "judge-2"}, "old was judged by judge-1 and new by judge-2"),
-        (
-            {
-                "judge_model": "strong",
-                "provenance": made_from(
-                    judge={**JUDGE, "first_model": "judge-1", "doubt": "gates"}
-                ),
-            },
-            "old was judged by judge-1 and new by the cascade judge-1,strong: ",
-        ),
         (
             {"provenance": made_from(script_sha256="b")},
             "judged by different scripts at every task",

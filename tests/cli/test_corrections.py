@@ -217,7 +217,6 @@ def test_labels_say_nothing_about_answers_outside_of_their_sample(project):
     assert "not corrected by labels of ann: 12 answers of 24 came after the sample" in line
     assert "view bot --audit ann" in line
     assert "interval" not in line
-    assert "not corrected by labels of ann: 12 answers" in run("audit", "bot")
     assert "corrected by labels of ann on 10 of 12" in score_line(*chosen(EASY))
     # Whole answers of the first audit count as well.
     label_whole(session_of(project), 24)
@@ -233,7 +232,7 @@ def test_labels_of_single_leaves_count_for_agreement_alone(project):
         file.append(leaf.name, leaf.seen_sha256, label)
     reason = "the labels are of single leaves, and count for agreement alone: go on with"
     assert f"not corrected by labels of ann: {reason}" in score_line()
-    found = json.loads(run("audit", "bot", "--json"))
+    found = json.loads(run("metrics", "bot", "--audit", "--json"))["audit"]
     assert found["auditors"][0]["quality"]["figures"]["agreement"]["value"] == 0.5
     assert found["score"]["corrected"] is None
 
@@ -254,7 +253,6 @@ def test_a_corrected_score_says_what_would_change_it(project):
     # The judge's verdicts and the labels agree in half of the tasks, and each leaf is a quarter of
     # the score.
     assert found["if_labels_are_wrong"] == pytest.approx(found["corrected"], abs=0.06)
-    assert found == json.loads(run("audit", "bot", "--json"))["score"]
 
 
 GATED = """

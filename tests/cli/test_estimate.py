@@ -162,9 +162,6 @@ def test_an_unknown_price_is_reported(project, server):
         "mind2web2.toml." in told.stdout
     )
     assert project.results.exists() is False
-    cascade = ("--judge_cascade", "judge-1,gpt-4o")
-    of_two = run(server, "--estimate", *cascade).stdout
-    assert "no price for judge-1. You can write it into mind2web2.toml." in of_two
 
 
 @pytest.mark.usefixtures("project")
@@ -193,25 +190,6 @@ def test_options_that_bear_on_it_are_noted(options, words):
     told = call(evaluate_main, "--agent_name", "bot", "--estimate", *options)
     assert (told.returncode, told.stderr) == (0, "")
     assert words in told.stdout
-
-
-@pytest.mark.usefixtures("project")
-def test_a_batch_halves_the_price():
-    """The requests are as many."""
-    dollars = []
-    # By default, a batch looks ahead, which takes more requests.
-    for more in ([], ["--batch", "--ahead", "values"]):
-        told = call(
-            evaluate_main,
-            "--agent_name",
-            "bot",
-            "--estimate",
-            "--judge_model",
-            "gpt-4o",
-            *more,
-        )
-        dollars.append(float(re.search(r"Dollars: .*probably \$(\S+)\.", told.stdout)[1]))
-    assert dollars[1] == pytest.approx(dollars[0] / 2, abs=1e-4)
 
 
 def test_answers_that_will_have_no_result_are_listed(project):
@@ -248,10 +226,6 @@ def test_judgments_of_another_agent_are_not_asked_again(project, server):
     asked, theirs = len(server.calls), (project.results / FILE_NAME).read_bytes()
     shutil.copytree(project.root / "answers" / "bot", project.root / "answers" / "newer")
     newer = ("--agent_name", "newer")
-    project.add_settings("keep_apart = true")
-    apart = run(server, *newer, "--estimate")
-    assert f"probably {asked}" in apart.stdout
-    project.add_settings("keep_apart = false")
     estimated = run(server, *newer, "--estimate")
     assert "Judge requests: 0" in estimated.stdout, estimated.stdout
     assert run(server, *newer).returncode == 0
@@ -266,7 +240,6 @@ def test_judgments_of_another_agent_are_not_asked_again(project, server):
         call(main, "metrics", name, "--json").stdout.count("1.0") for name in ("bot", "newer")
     ]
     assert scores[0] == scores[1]
-    project.add_settings("keep_apart = true")
     assert run(server, *newer, "--overwrite").returncode == 0
     assert len(server.calls) == 2 * asked
 
@@ -287,23 +260,6 @@ def test_pages_of_another_agent_are_not_captured_again(project, server):
     own = CacheFileSys(project.root / "cache" / "newer" / TASK)
     assert own.capture_record(url).copied_from == "bot"
     assert "It is 80 m deep." in prompt_text(server.requests[0])
-
-
-@pytest.mark.usefixtures("project")
-@pytest.mark.parametrize(
-    ("made_by", "planned", "requests"),
-    [
-        ("always", "1", 4),
-        ("3", "1", 4),
-        ("1", "always", 8),
-        ("1", "1", 4),
-    ],
-)
-def test_results_by_another_rule_of_votes_are_converted(server, made_by, planned, requests):
-    """Two votes that agree are half of what one vote takes."""
-    assert run(server, "--votes", made_by).returncode == 0
-    told = run(server, "--estimate", "--overwrite", "--votes", planned)
-    assert f"probably {requests}, based on your 2 earlier results." in told.stdout
 
 
 @pytest.mark.usefixtures("project")

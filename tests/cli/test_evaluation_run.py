@@ -233,7 +233,7 @@ def test_ctrl_c_at_any_other_moment_is_one_line(tmp_path):
     # A job in a shell's background starts with the signal ignored.
     code = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
     code += "from mind2web2.cli import main; sys.exit(main())"
-    command = [sys.executable, "-c", code, "judgments", "import", "bot", str(fifo)]
+    command = [sys.executable, "-c", code, "import", "judgments", "bot", str(fifo)]
     settings = {
         "cwd": tmp_path,
         "env": clean_environment(),

@@ -148,7 +148,7 @@ def test_an_agents_folder_that_cannot_be_written_is_named(project, place, comman
     script.write_text(f"TASK_DESCRIPTION = 'Which?'\n{script.read_text()}")
     agent = "bot" if place != "answers" else "new_bot"
     words = {
-        "answers import": ("answers", "import", agent, "a.jsonl"),
+        "answers import": ("import", "answers", agent, "a.jsonl"),
         "answer": ("answer", agent, "--command", "echo {question}", "--runs", "2"),
     }
     with read_only(project.root / place):
@@ -205,11 +205,11 @@ def test_an_export_that_finds_no_room_leaves_the_older_one(project):
     """Exit status 2 and one line; nothing unfinished lies about."""
     recorded = REPOSITORY / "examples" / "judgments.jsonl"
     root = ("--eval_results_root", project.root / "r")
-    assert call(main, "judgments", "import", "bot", recorded, *root).returncode == 0
+    assert call(main, "import", "judgments", "bot", recorded, *root).returncode == 0
     target = project.root / "out" / "older.jsonl"
     target.parent.mkdir()
     target.write_text("older\n")
-    run = run_as_anybody(project, "judgments", "export", "bot", target, *root, file_bytes=60_000)
+    run = run_as_anybody(project, "export", "bot", "--judgments", target, *root, file_bytes=60_000)
     assert (run.returncode, run.stdout) == (2, "")
     assert run.stderr.startswith(f"mind2web2: cannot write {target}: ")
     assert run.stderr.count("\n") == 1

@@ -186,7 +186,7 @@ def test_an_unfinished_overwriting_outlasts_other_failures_and_a_merge(project, 
     assert evaluate(server).returncode != 0
     script.write_text(text)
     shutil.copytree(project.results.parent, "part")
-    merged = call(main, "merge", "part", "--into", "all")
+    merged = call(main, "import", "results", "part", "--into", "all")
     assert (merged.returncode, merged.stderr) == (0, "")
     shutil.rmtree(project.results.parent)
     shutil.copytree("all", project.results.parent)

@@ -1,4 +1,4 @@
-"""``mind2web2 pages import``, with the real browser where pages are rendered."""
+"""``mind2web2 import pages``, with the real browser where pages are rendered."""
 
 import base64
 import json
@@ -39,7 +39,7 @@ def json_lines(folder, *lines):
 
 def pages(*words):
     """Run ``mind2web2 pages``."""
-    return call(main, "pages", *words)
+    return call(main, "import", "pages", *words)
 
 
 def test_json_lines(project, tmp_path):
@@ -67,7 +67,7 @@ def test_json_lines(project, tmp_path):
         {"url": f"{SITE}/moved", "text": TEXT, "screenshot": "shot.png", "status": 404},
         {"url": f"{SITE}/uncited", "text": TEXT},
     )
-    run = pages("import", "bot", file)
+    run = pages("bot", file)
     assert run.returncode == 0, run.stderr
     assert "Imported 5 pages" in run.stdout
     assert f"no answer cites it (--task_id ID stores it for a task): {SITE}/uncited" in run.stdout
@@ -92,7 +92,7 @@ def test_json_lines(project, tmp_path):
     ]
     assert CacheFileSys(tmp_path / "cache" / "bot" / "moon").get_web(f"{SITE}/weir")[0] == TEXT
     assert read_json(tmp_path / "cache" / "bot" / "lake.json")["cached_url_count"] == 4
-    assert "moon: 5 pages imported" in pages("import", "bot", file, "--task_id", "moon").stdout
+    assert "moon: 5 pages imported" in pages("bot", file, "--task_id", "moon").stdout
 
 
 def test_bad_lines_are_listed_and_nothing_is_stored(project, tmp_path):
@@ -114,7 +114,7 @@ def test_bad_lines_are_listed_and_nothing_is_stored(project, tmp_path):
         10: {"url": f"{SITE}/boat", "text": TEXT, "status": 20},
         11: {"url": f"{SITE}/weir/", "text": TEXT},
     }
-    run = pages("import", "bot", json_lines(tmp_path, good, *bad.values()))
+    run = pages("bot", json_lines(tmp_path, good, *bad.values()))
     assert run.returncode == 2
     numbered = [
         line.partition("pages.jsonl: line ")[2].partition(":")[0]
@@ -131,7 +131,7 @@ def test_a_page_that_cannot_be_rendered_stops_the_import(project, tmp_path):
         {"url": f"{SITE}/weir", "text": TEXT},
         {"url": f"{SITE}/boat", "html": "<title></title>"},
     )
-    run = pages("import", "bot", json_lines(tmp_path, *lines))
+    run = pages("bot", json_lines(tmp_path, *lines))
     assert run.returncode == 2
     assert f"line 2: {SITE}/boat: cannot be rendered" in run.stderr
     assert project.get_all_urls() == []
@@ -149,15 +149,15 @@ def test_a_screenshot_lies_in_the_folder_of_its_file(project, tmp_path, screensh
         "text": TEXT,
         "screenshot": screenshot.format(root=tmp_path),
     }
-    run = pages("import", "bot", json_lines(folder, line))
+    run = pages("bot", json_lines(folder, line))
     assert (run.returncode, project.get_all_urls()) == (2, [])
     assert "is outside of the folder of the imported file" in run.stderr
 
 
 def test_nothing_to_import(project, tmp_path):
     """Each says what to do."""
-    assert "there is no file" in pages("import", "bot", tmp_path / "none.jsonl").stderr
+    assert "there is no file" in pages("bot", tmp_path / "none.jsonl").stderr
     (tmp_path / "a.zip").write_bytes(b"")
-    assert "is none of .jsonl" in pages("import", "bot", tmp_path / "a.zip").stderr
-    assert "it holds no page" in pages("import", "bot", json_lines(tmp_path, "")).stderr
+    assert "is none of .jsonl" in pages("bot", tmp_path / "a.zip").stderr
+    assert "it holds no page" in pages("bot", json_lines(tmp_path, "")).stderr
     assert project.get_all_urls() == []

@@ -1,7 +1,6 @@
-"""``--proxy`` and ``--storage_state`` as commands take them; passwords appear nowhere."""
+"""``--proxy`` as commands take it; passwords appear nowhere."""
 
 import asyncio
-import json
 import sys
 from pathlib import Path
 
@@ -77,13 +76,6 @@ async def test_a_proxy_with_credentials(tmp_path, monkeypatch):
             ("--proxy", "http://h", "--cdp_url", "http://127.0.0.1:9222"),
             "leave --proxy out",
         ),
-        (
-            ("--storage_state", "no.json"),
-            "cannot read --storage_state no.json: No such file",
-        ),
-        (("--storage_state", "list.json"), "neither cookies nor origins"),
-        (("--storage_state", "odd.json"), "lists of objects"),
-        (("--storage_state", "text.json"), "it is not JSON"),
     ],
 )
 def test_options_that_make_no_sense(words, reason, tmp_path, monkeypatch):
@@ -92,9 +84,6 @@ def test_options_that_make_no_sense(words, reason, tmp_path, monkeypatch):
     folder = tmp_path / "answers" / "bot" / "lake"
     folder.mkdir(parents=True)
     (folder / "answer_1.md").write_text("[weir](http://weir.example/)")
-    for name, content in {"list": [], "odd": {"cookies": 3}}.items():
-        (tmp_path / f"{name}.json").write_text(json.dumps(content))
-    (tmp_path / "text.json").write_text("{")
     run = call(main, "cache", "bot", "--no_llm", *words)
     assert run.returncode == 2
     assert reason in run.stderr

@@ -86,7 +86,7 @@ def test_the_same_judge_is_asked_afresh(project):
     asked = len(judge.models)
     first = call(main, "rejudge", "bot", "--times", "1")
     assert first.returncode == 0
-    check = "mind2web2 check-judge --llm_provider openai --judge_model judge-1"
+    check = "mind2web2 check-judge"
     assert f"To see how often this judge is right: {check}\n" in first.stdout
     found = rejudged("bot")["agents"]["bot"]
     assert len(judge.models) - asked == 3 * len(TASKS) * 2 * 4 * 2
@@ -179,7 +179,7 @@ def test_an_estimate_asks_and_writes_nothing(project):
         (("bot", "bot"), "an agent is named twice"),
         (("bot", "--llm_provider", "replay"), "a replay asks no judge"),
         (
-            ("bot", "--judgments", "postgresql://127.0.0.1:9/shared"),
+            ("bot", "--judgments", "shared.sqlite3"),
             "leave out --judgments",
         ),
         (("bot", "--max_cost", "1"), "no price is known for model judge-1"),

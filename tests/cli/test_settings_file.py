@@ -166,16 +166,7 @@ def test_a_replay_takes_its_judge_from_the_store(project, server):
             'judge_base_url = "localhost:1"',
             "judge_base_url is not an http(s) address: localhost:1",
         ),
-        ("judge_base_url = []", "judge_base_url: the list is empty"),
-        (
-            'judge_base_url = ["http://a", "b"]',
-            "judge_base_url is not an http(s) address: b",
-        ),
-        ('judge_pol = "f"', "unknown key judge_pol: did you mean judge_pool?"),
-        (
-            "judge_pool = 3",
-            'judge_pool is 3: write for example judge_pool = "judges.txt"',
-        ),
+        ('judge_mdel = "f"', "unknown key judge_mdel: did you mean judge_model?"),
         ('judge_extra_body = "x"', "judge_extra_body: 'x' is no JSON object"),
         (
             "judge_extra_body = { model = 1 }",

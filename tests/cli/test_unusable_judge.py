@@ -4,13 +4,14 @@ import logging
 import socket
 import threading
 import time
-from pathlib import Path
+from functools import partial
 
 import pytest
 from projects import call, entered
 from servers.judge_server import VERDICT, JudgeServer, status
 
 from mind2web2.cli import evaluate_main
+from mind2web2.judge.spec import JudgeSpec
 
 pytestmark = pytest.mark.usefixtures("project")
 
@@ -183,6 +184,12 @@ def test_a_rejection_after_the_first_judgments_keeps_them():
     assert run.stdout.count("401 revoked") == 2
 
 
+def wait_for_outages(monkeypatch, seconds):
+    """Let commands wait for a server that went away for so long, not for two minutes."""
+    judge = partial(JudgeSpec, outage_wait_s=seconds)
+    monkeypatch.setattr("mind2web2.runs.named_judge.JudgeSpec", judge)
+
+
 def test_a_short_outage_costs_no_answer():
     """A gateway without its server is waited for, however many requests that takes."""
     down_until_s, lock = [0.0], threading.Lock()
@@ -198,13 +205,13 @@ def test_a_short_outage_costs_no_answer():
     assert run.returncode == 0
 
 
-def test_an_outage_that_lasts_ends_the_run_soon():
+def test_an_outage_that_lasts_ends_the_run_soon(monkeypatch):
     """All answers that are left have the one reason, and a result is never made of it."""
     with JudgeServer(
         faults=lambda _: status(503, "down") if len(server.requests) > 50 else None
     ) as server:
         started_s = time.monotonic()
-        Path("mind2web2.toml").write_text("judge_outage_wait = 2")
+        wait_for_outages(monkeypatch, 2)
         run = evaluated(server.base_url)
     assert time.monotonic() - started_s < 30
     assert run.returncode == 1
@@ -212,10 +219,10 @@ def test_an_outage_that_lasts_ends_the_run_soon():
 
 
 @pytest.mark.parametrize("code", [500, 501, 503])
-def test_a_server_that_only_fails_ends_the_run(project, code):
-    """Within judge_outage_wait; no further answer is started, and the same command continues."""
+def test_a_server_that_only_fails_ends_the_run(project, monkeypatch, code):
+    """No further answer is started, and the same command continues."""
     keep_answers(project, 20)
-    project.add_settings("judge_outage_wait = 2")
+    wait_for_outages(monkeypatch, 2)
     few = (
         "--max_concurrent_tasks",
         "1",
@@ -234,7 +241,7 @@ def test_a_server_that_only_fails_ends_the_run(project, code):
         assert evaluated(server.base_url).returncode == 0
 
 
-def test_an_answer_that_breaks_the_server_costs_itself_only(project):
+def test_an_answer_that_breaks_the_server_costs_itself_only(project, monkeypatch):
     """Even where it is alone for a while: the next answer shows that the server works."""
     project.add_script(
         {f"c{number}": (f"The lake has {number} fish.", None) for number in range(6)}
@@ -245,7 +252,7 @@ def test_an_answer_that_breaks_the_server_costs_itself_only(project):
         return status(500, "crash") if "Text 0." in str(body["messages"]) else None
 
     with JudgeServer(VERDICT, faults=fault) as server:
-        project.add_settings("judge_outage_wait = 1")
+        wait_for_outages(monkeypatch, 1)
         run = evaluated(server.base_url, "--max_concurrent_answers", "1")
     assert run.returncode == 1
     entries = project.task_summary()

@@ -320,7 +320,7 @@ def test_without_the_store_votes_cannot_be_looked_up(example):
     """That is missing; a damaged one is an error of the command."""
     store = example / "eval_results" / "example" / FILE_NAME
     exported = example / "exported.jsonl"
-    assert call(main, "judgments", "export", "example", exported).returncode == 0
+    assert call(main, "export", "example", "--judgments", exported).returncode == 0
     store.rename(example / "away.sqlite3")
     exit_status, found, _ = verify("--task_id", TASK)
     assert (exit_status, len(found)) == (3, 1)

@@ -9,7 +9,7 @@ import pytest
 from projects import REPOSITORY, clean_environment
 
 from mind2web2.cli.options import CommandParser, given_settings
-from mind2web2.cli.parsers import pages
+from mind2web2.cli.parsers import cache
 
 DEFAULTS = {
     "agent": "bot",
@@ -33,7 +33,7 @@ def defaults_in(options):
 
 def test_batch_answer_cache_takes_agent_and_task():
     """With the defaults of options.md."""
-    options = parsed(pages.add_task_command, "bot", "lake")
+    options = parsed(cache.add_task_command, "bot", "lake")
     assert defaults_in(options) == DEFAULTS
     settings = given_settings(options)
     assert (settings.task_ids, settings.llm_provider, settings.headed) == (
@@ -44,8 +44,8 @@ def test_batch_answer_cache_takes_agent_and_task():
 
 
 def test_cache_all_answers_takes_an_agent_or_none():
-    assert defaults_in(parsed(pages.add_agents_command, "bot")) == DEFAULTS
-    assert parsed(pages.add_agents_command).agent is None
+    assert defaults_in(parsed(cache.add_agents_command, "bot")) == DEFAULTS
+    assert parsed(cache.add_agents_command).agent is None
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_cache_all_answers_takes_an_agent_or_none():
 )
 def test_the_flags_that_users_know(word):
     """The flags are spelled with underscores or hyphens."""
-    assert isinstance(parsed(pages.add_task_command, "bot", "lake", word), argparse.Namespace)
+    assert isinstance(parsed(cache.add_task_command, "bot", "lake", word), argparse.Namespace)
 
 
 @pytest.mark.parametrize("script", ["batch_answer_cache.py", "cache_all_answers.sh"])

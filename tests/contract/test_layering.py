@@ -34,7 +34,7 @@ ROOMS = (
     "benchmark",
     "authoring",
     "bridges",
-    "hooks",
+    "plugin",
     "cli",
     "__main__",
     "plugins",

@@ -6,7 +6,6 @@ They are evaluations of one agent, and one evaluation beside a caching run.
 from __future__ import annotations
 
 import random
-import signal
 import tempfile
 import time
 from pathlib import Path
@@ -26,14 +25,11 @@ from faults.example import stored_judgments
 from faults.figures import Figures, together
 from faults.preloaded import Preloaded, Started, preloaded
 from projects import Project
-from servers.batch_server import BatchServer
 from servers.judge_server import JudgeServer
 
 _PAGES = 3
 _CLAIMS = 4
 _REQUESTS_AT_ONCE = 4
-# The approximate duration of a run by batch jobs.
-_BATCH_S = 3.0
 _POLL_S = 0.002
 
 
@@ -179,75 +175,4 @@ def _cached_and_evaluated(
     )
 
 
-def batches(rounds: int, seed: int, opened: Preloaded | None = None) -> Figures:
-    """Evaluate by batch jobs with two processes at once.
-
-    Every other time the first is killed meanwhile.
-    """
-    chance = random.Random(seed)
-    figures = []
-    with (
-        preloaded(opened) as commands,
-        tempfile.TemporaryDirectory(prefix="faults-") as folder,
-    ):
-        for number in range(rounds):
-            kill_after_s = chance.random() * _BATCH_S if number % 2 else None
-            project = Project(Path(folder) / f"project-{number}")
-            where = f"seed {seed}, round {number}"
-            figures.append(_batched_twice(commands, project, kill_after_s, where))
-    return together("two batch runs at once", figures)
-
-
-def _batched_twice(
-    commands: Preloaded, project: Project, kill_after_s: float | None, where: str
-) -> Figures:
-    claims = {
-        f"leaf_{number}": (f"The lake has {number} islands.", None) for number in range(_CLAIMS)
-    }
-    project.add_answer()
-    project.add_script(claims)
-    with BatchServer() as server:
-        command = [
-            "evaluate",
-            "bot",
-            "--judge_base_url",
-            server.base_url,
-            "--no_capture",
-        ]
-        command += ["--batch", "--batch_poll", "0.01"]
-
-        def start(name: str) -> Started:
-            output = project.root / f"{name}.txt"
-            return commands.start(command, project.root, output, OPENAI_API_KEY="dummy")
-
-        processes = [start("first"), start("second")]
-        if kill_after_s is not None and not processes[0].ends_within(kill_after_s):
-            processes[0].kill()
-        statuses = [process.status() for process in processes]
-        started_s = time.monotonic()
-        last = start("again")
-        last_status = last.status()
-        seconds = time.monotonic() - started_s
-        asked = list(server.asked)
-    found = newest_results(project.root / "eval_results")
-    # The second process is told to wait, unless the first has ended by then.
-    is_as_expected = (
-        last_status == 0 and set(statuses) <= {0, 2, -signal.SIGKILL} and len(found) == 1
-    )
-    printed = _printed([*processes, last])
-    return Figures(
-        "",
-        disturbances=1,
-        answers=1,
-        without_result=1 - len(found),
-        wrong_scores=sum(result["final_score"] != 1.0 for result in found.values()),
-        judged_twice=len(asked) - len(set(asked)),
-        half_written_files=len(half_written(project.root)),
-        hindrances=()
-        if is_as_expected
-        else (f"{where}: statuses {statuses}, {last_status}: {printed}",),
-        recovery_s=(seconds,),
-    )
-
-
-PARTS = (evaluations, beside_caching, batches)
+PARTS = (evaluations, beside_caching)

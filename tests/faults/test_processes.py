@@ -50,14 +50,3 @@ def test_an_evaluation_beside_a_caching_run(commands):
     figures = processes.beside_caching(1, seed=1, opened=commands)
     assert figures.is_clean, figures
     assert figures.answers == 1
-
-
-@pytest.mark.long
-def test_two_batch_runs_over_one_state_send_nothing_twice(commands):
-    """One of them works and the other is told so.
-
-    The next one fetches the jobs that a killed one has sent.
-    """
-    figures = processes.batches(2, seed=2, opened=commands)
-    assert figures.is_clean, figures
-    assert (figures.answers, figures.without_result) == (2, 0)

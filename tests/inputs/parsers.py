@@ -49,7 +49,6 @@ from mind2web2.llm_client.transport import Completion
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.citations import cited_urls, listed_urls
 from mind2web2.pages.cited_pages import AgentCache, TaskCitations
-from mind2web2.plugins.batch.state import BatchFolder, result_line
 from mind2web2.results.answers import answer_files, read_answer
 from mind2web2.runs.estimate import stored_judgments, task_results
 from mind2web2.urls.markdown import regex_find_urls
@@ -269,19 +268,6 @@ def _read_judgments(name: str) -> Read:
     return read
 
 
-def _read_batch_record(content: bytes, folder: Path) -> None:
-    (folder / "00001.json").write_bytes(content)
-    (folder / "00001.results.jsonl").write_bytes(content)
-    batches = BatchFolder(folder)
-    for record in batches.records():
-        batches.results(record)
-
-
-def _read_batch_line(content: bytes, _: Path) -> None:
-    if (read := result_line(content)) is not None:
-        read[1].completion()
-
-
 def _read_meta(content: bytes, folder: Path) -> None:
     (folder / "answer_1.md").write_text("answer")
     (folder / "answer_1.meta.json").write_bytes(content)
@@ -378,14 +364,6 @@ _ENTRIES = [
         "reason": "so",
     },
 ]
-_JOB = {
-    "number": 1,
-    "name": "n",
-    "endpoint": "e",
-    "created_s": 1.5,
-    "questions": {"k": "h"},
-    "batch_id": "b",
-}
 _CITED = {
     "agent_name": "agent",
     "all_unique_urls": ["http://a.example/x"],
@@ -435,20 +413,6 @@ PARSERS: dict[str, Parser] = {
         is_json=True,
     ),
     "stored judgments": Parser(_read_judgments("judgments.sqlite3"), (_stored_judgments(),)),
-    "batch record": Parser(_read_batch_record, (_json(_JOB),), is_json=True),
-    "batch result": Parser(
-        _read_batch_line,
-        (
-            _json(
-                {
-                    "custom_id": "k",
-                    "response": {"status_code": 200, "body": {"choices": []}},
-                }
-            ),
-        ),
-        (RequestFailedError,),
-        is_json=True,
-    ),
     "answer's time": Parser(_read_meta, (_json({"time_seconds": 512.3}),), is_json=True),
     "document": Parser(
         _read_document,

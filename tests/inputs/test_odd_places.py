@@ -11,7 +11,6 @@ from mind2web2.judge.transfer import open_for_replay
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.citations import listed_urls
 from mind2web2.pages.cited_pages import AgentCache
-from mind2web2.plugins.batch.state import BatchFolder
 from mind2web2.results.answers import (
     agent_names,
     answer_files,
@@ -64,14 +63,6 @@ def select(folder):
     select_answers(paths, "agent")
 
 
-def use_batches(folder):
-    """Begin and end a run with batches."""
-    batches = BatchFolder(folder)
-    batches.lock()
-    batches.unlock()
-    batches.records()
-
-
 def replay(path):
     """Open judgments to answer from."""
     with open_for_replay(path) as store:
@@ -105,9 +96,6 @@ READERS = {
     "eval_scripts/v/task.py": select,
     "eval_scripts/v": select,
     "eval_scripts": select,
-    "batches/00001.json": lambda folder: use_batches(folder / "batches"),
-    "batches/00001.input": lambda folder: use_batches(folder / "batches"),
-    "batches/.lock": lambda folder: use_batches(folder / "batches"),
     "judgments.jsonl": lambda folder: replay(folder / "judgments.jsonl"),
     "judgments.sqlite3": lambda folder: replay(folder / "judgments.sqlite3"),
 }

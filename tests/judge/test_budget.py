@@ -15,7 +15,6 @@ from mind2web2.errors import BudgetReachedError, UsageError
 from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import CachingJudge
-from mind2web2.judge.delivery import Delivery
 from mind2web2.judge.permit import AnswerLimits, Permit
 from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.spec import JudgeSpec
@@ -188,15 +187,6 @@ async def test_until_replies_are_in_estimates_are_distrusted():
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def test_collected_questions_within_half_a_budget_go_out_in_one_round():
-    """The rest would wait for the first job, up to a day."""
-    half = Delivery(price_share=0.5, caution=2.0, is_collected=True)
-    one_usd = price_usd(Usage(request_tokens(question()), output_tokens=1000), MODEL) / 2
-    budget = Budget(2.01 * 50 * one_usd, MODEL, half)
-    tasks = await started(*(reserved(budget) for _ in range(50)))
-    assert all(task.done() for task in tasks)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,6 @@ from mind2web2.errors import (
 )
 from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
-from mind2web2.judge.delivery import Delivery
 from mind2web2.judge.protocol import QuestionContext, Rejection
 from mind2web2.judge.service_request import ServiceRequest
 from mind2web2.judge.spec import JudgeSpec
@@ -251,11 +250,9 @@ async def test_another_server_is_asked_again(store):
         ) == (0, 1)
 
 
-async def test_a_batched_judgment_costs_half(store):
-    """Its usage and its row have the price of batches."""
-    run = CachingJudge(
-        replace(SETTINGS, delivery=Delivery(price_share=0.5, is_collected=True)), Provider(), store
-    )
+async def test_a_judgment_of_the_flex_tier_costs_half(store):
+    flex = replace(SETTINGS, extra_body={"service_tier": "flex"})
+    run = CachingJudge(flex, Provider(), store)
     await answer_judge(run).ask(question(), subject(), None)
     [kept] = store.all()
     assert (kept.batch, kept.cost_usd) == (True, pytest.approx(0.000275 / 2))

@@ -273,7 +273,7 @@ def test_results_name_the_last_check_of_their_judge(check, server, tmp_path):
     evaluation = ("--agent_name", AGENT, "--no_capture", *judge)
 
     unchecked = call(evaluate_main, *evaluation)
-    command = f"mind2web2 check-judge --judge_model right --judge_base_url {server.base_url}"
+    command = "mind2web2 check-judge"
     assert f"To see how often this judge is right: {command}\n" in unchecked.stdout
     shard = call(evaluate_main, *evaluation, "--shard", "1/1", "--eval_results_root", "shard_1")
     assert f"To see how often this judge is right: {command}\n" in shard.stdout, (

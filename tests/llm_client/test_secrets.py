@@ -12,7 +12,6 @@ import pytest
 from servers.http_proxy import http_proxy
 from servers.local_http import Answer, LocalHttp
 
-from mind2web2.cli.suggestions import caching_command, suggested_check
 from mind2web2.errors import JudgeError, UsageError
 from mind2web2.llm_client.base_client import (
     AsyncAzureOpenAIClient,
@@ -24,9 +23,6 @@ from mind2web2.llm_client.failures import RequestFailedError
 from mind2web2.llm_client.openai_protocol import openai_connection
 from mind2web2.llm_client.settings import check_address
 from mind2web2.llm_client.structured_output import InvalidOutputError
-from mind2web2.plugins.batch.endpoints import batch_endpoints
-from mind2web2.plugins.cascade.models import JudgeCascade
-from mind2web2.plugins.cascade.settings import CascadeSettings
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.shown_text import start_of
 
@@ -88,21 +84,11 @@ async def ask_bedrock(address, quick):
     await ask(LLMClient("bedrock_anthropic", is_async=True, base_url=address, retry=quick))
 
 
-async def ask_for_a_batch(address, _):
-    """Ask for the state of a job."""
-    endpoints = batch_endpoints("openai", address)
-    try:
-        await endpoints.report("batch-1")
-    finally:
-        await endpoints.close()
-
-
 WAYS = [
     ask_openai,
     ask_azure,
     ask_anthropic,
     ask_bedrock,
-    ask_for_a_batch,
 ]
 
 
@@ -240,25 +226,8 @@ def test_an_address_that_is_none_is_not_repeated(address):
 def test_settings_show_no_secret():
     """Neither in words nor as Python shows them."""
     address = "https://reader:pass!word@judge.example/v1?key=query-key"
-    cascade = JudgeCascade.parse(f"cheap@{address},strong")
-    assert str(cascade) == "cheap@https://judge.example/v1,strong"
-    own = CascadeSettings(judge_cascade=cascade)
-    settings = RunSettings(judge_base_url=(address,), of_plugins=(own,))
+    settings = RunSettings(judge_base_url=address)
     assert [secret for secret in SECRETS if secret in repr(settings)] == []
-    assert cascade.first_server() == address
-
-
-def test_a_suggested_command_has_no_secret():
-    address = "https://reader:pass!word@judge.example/v1?key=query-key"
-    settings = RunSettings(
-        judge_base_url=(address,),
-        cdp_url=address,
-        given=frozenset({"judge_base_url", "cdp_url"}),
-    )
-    check = suggested_check(settings)
-    assert "--judge_base_url https://judge.example/v1" in check
-    shown = check + caching_command("bot", settings)
-    assert [secret for secret in SECRETS if secret in shown] == []
 
 
 def test_an_account_that_no_header_can_carry_is_named(monkeypatch):

@@ -349,7 +349,7 @@ def test_judgments_travel(again, tmp_path):
     """They are exported, replayed from the file, imported elsewhere, and replayed from there."""
     results, _ = again
     exported, elsewhere = tmp_path / "example.jsonl", tmp_path / "elsewhere"
-    run = call(main, "judgments", "export", "example", exported, "--eval_results_root", results)
+    run = call(main, "export", "example", "--judgments", exported, "--eval_results_root", results)
     judgments = list(read_judgments(exported))
     assert run.returncode == 0
     told = f"{len(judgments)} judgments written to {exported}; the newest results use "
@@ -362,8 +362,8 @@ def test_judgments_travel(again, tmp_path):
     for new in (len(judgments), 0):
         run = call(
             main,
-            "judgments",
             "import",
+            "judgments",
             "example",
             exported,
             "--eval-results-root",
@@ -377,9 +377,9 @@ def test_judgments_travel(again, tmp_path):
     check_scores(elsewhere)
     run = call(
         main,
-        "judgments",
         "export",
         "example",
+        "--judgments",
         tmp_path / "back.jsonl",
         "--eval_results_root",
         elsewhere,
@@ -423,7 +423,7 @@ def is_of_architect(judgment):
 def test_a_replay_of_two_judges_asks_which(again):
     """Exit status 2 and one line that names both; then the one chosen is replayed."""
     results, _ = again
-    run = call(main, "judgments", "import", "example", RECORDED, "--eval_results_root", results)
+    run = call(main, "import", "judgments", "example", RECORDED, "--eval_results_root", results)
     assert run.returncode == 0
     run = replay(results, judgments=None)
     assert (run.returncode, run.stdout) == (2, "")

@@ -1,4 +1,4 @@
-"""``evaluate --shard`` on several machines, and ``mind2web2 merge`` of their results."""
+"""``evaluate --shard`` on several machines, and ``mind2web2 import results`` of their results."""
 
 import json
 import shutil
@@ -68,7 +68,9 @@ def machines(evaluated, tmp_path, monkeypatch):
 
 def merge(*names, into="all"):
     """Merge the results of machines."""
-    return call(main, "merge", *(f"{name}/eval_results" for name in names), "--into", into)
+    return call(
+        main, "import", "results", *(f"{name}/eval_results" for name in names), "--into", into
+    )
 
 
 def files(folder):
@@ -258,7 +260,8 @@ def test_a_killed_merge_continues(machines):
         sys.executable,
         "-m",
         "mind2web2",
-        "merge",
+        "import",
+        "results",
         "1/eval_results",
         "2/eval_results",
         "--into",
@@ -319,15 +322,15 @@ def test_a_damaged_store_of_a_machine_is_named(machines):
     ("words", "problem"),
     [
         (
-            ("merge", "nothing", "--into", "all"),
+            ("import", "results", "nothing", "--into", "all"),
             "there are no results in nothing: name a folder such as",
         ),
         (
-            ("merge", "w/eval_results", "--into", "w/eval_results"),
+            ("import", "results", "w/eval_results", "--into", "w/eval_results"),
             "is also the folder to merge into",
         ),
         (
-            ("merge", "w/eval_results/bot", "--into", "all"),
+            ("import", "results", "w/eval_results/bot", "--into", "all"),
             "is the folder of one agent: name the one above",
         ),
         (("evaluate", "bot", "--shard", "4/3"), "'4/3' is not a shard such as 3/20"),

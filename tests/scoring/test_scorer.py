@@ -17,7 +17,6 @@ from mind2web2 import Judge, NoScore, Score, Scorer
 from mind2web2.capture.models import CapturedPage, CaptureRecord
 from mind2web2.errors import AnswerError, UsageError
 from mind2web2.pages.cache import CacheFileSys
-from mind2web2.plugins.pool.pool import PoolSource
 from mind2web2.results.answers import read_answer
 from mind2web2.scoring import scorer as scorer_module
 
@@ -84,15 +83,6 @@ async def test_the_example_has_the_scores_of_evaluate():
         }
     assert scorer.usage.asked.judgments == len(server.calls)
     assert scorer.counts.scores == len(expected)
-
-
-def test_several_servers_may_judge(project):
-    """As a pool, with parameters of their own."""
-    with JudgeServer(VERDICT) as one, JudgeServer(VERDICT) as two:
-        servers = PoolSource(base_urls=(one.base_url, two.base_url))
-        outcome = score_once(project, Judge("m", servers, extra_body={"top_k": 1}))
-    assert outcome.score == 1
-    assert [body["top_k"] for body in [*one.requests, *two.requests]] == [1, 1]
 
 
 RAISES = "raise ValueError('a bug')"
@@ -386,17 +376,6 @@ def test_parameters_of_the_scorers_own_are_refused(project, extra_body):
     """Another model's judgments would be stored as the named one's."""
     with pytest.raises(UsageError, match="extra_body"):
         scorer_of(project, Judge(base_url="http://localhost:1/v1", extra_body=extra_body))
-
-
-def test_a_pool_of_another_model_is_refused(project):
-    """Its judgments would be stored as the named model's."""
-    with pytest.raises(
-        UsageError, match="the judge pool serves m, but the judge's model is o4-mini"
-    ):
-        scorer_of(
-            project,
-            Judge(base_url=PoolSource(base_urls=("http://localhost:1/v1",), model="m")),
-        )
 
 
 async def test_limits_hold_for_any_number_of_calls(project):

@@ -15,7 +15,6 @@ from servers.local_http import Answer, LocalHttp
 from mind2web2.api_tools import tool_arxiv
 from mind2web2.results.result_file import with_checksum
 from mind2web2.scripts.isolation.processes import fork_server
-from mind2web2.scripts.isolation.run import Isolation
 
 VERIFY = (
     "leaf = evaluator.add_leaf('leaf', 'leaf')\n"
@@ -179,21 +178,10 @@ async def test_a_script_that_runs_again_asks_nothing_and_writes_nothing(tmp_path
     assert len(project.result_paths()) == 1
 
 
-async def test_variables_are_named_and_their_values_are_not_written_down(tmp_path):
-    project = project_with(tmp_path, "", "os.environ.get('TOKEN') is None")
-    isolation = Isolation(variables={"TOKEN": "secret-1"})
-    [first] = await evaluate(project, ClaimJudge(), isolation=isolation)
-    assert "secret-1" not in str(first.result.document)
-    assert first.result.provenance.inputs.variables == ("TOKEN",)
-    [other] = await evaluate(project, ClaimJudge())
-    assert not other.reused
-
-
 @pytest.mark.parametrize(
     ("inputs", "is_reused"),
     [
         ({"files": {"a.json": "0" * 64}, "account": {"HOME": "0"}}, True),
-        ({"variables": {"TOKEN": "0123456789ab"}, "not_compared": ["it"]}, True),
         ({"modules": {"helpers/gone.py": "0" * 64}}, False),
         ({"clock": {"moment": "2025", "zone": "UTC", "is_read": True}}, False),
     ],

@@ -39,6 +39,6 @@ async def test_a_leaf_that_differs_is_labelled_for_agreement_alone(page, tmp_pat
     assert file.blind() == {}
     assert LabelFile(tmp_path / "audits", "new", "ann").differing() == {}
     monkeypatch.chdir(tmp_path)
-    printed = call(main, "audit", "old").stdout
+    printed = call(main, "metrics", "old", "--audit").stdout
     assert "they count only for agreement" in printed.replace("\n", " ")
     assert "corrected" not in printed

@@ -5,17 +5,16 @@ from __future__ import annotations
 import asyncio
 import codecs
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from email.message import Message
 from functools import partial
 from typing import Literal
 from urllib.parse import unquote
 
+from mind2web2.capture.office import OfficeHtml, office_html
 from mind2web2.capture.pdf import letters_of
 from mind2web2.capture.quality import PageFailureError
 from mind2web2.errors import DocumentError
-from mind2web2.utils.entry_points import load_part
 from mind2web2.utils.images import to_jpeg
 from mind2web2.utils.text import as_unicode_text
 from mind2web2.utils.workers import run_in_worker
@@ -82,20 +81,6 @@ _NO_CHARSETS = frozenset(
 )
 # The share of bytes that a text may have in common with a binary file, such as a stray form feed.
 _MAX_CONTROL_SHARE = 0.002
-
-
-@dataclass(frozen=True, slots=True)
-class OfficeHtml:
-    """A document as one HTML page.
-
-    Args:
-        notes: what the page leaves out, a line each.
-        is_cut: the page ends before the document does.
-    """
-
-    html: str
-    notes: tuple[str, ...] = ()
-    is_cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,20 +275,6 @@ async def office_as_html(file: FetchedDocument) -> OfficeHtml:
     """Return an office document or e-book as HTML. Raises DocumentError: it cannot be read."""
     name = file.file_name or unquote(file.url.partition("?")[0].rpartition("/")[2])
     return await run_in_worker(office_html, file.body, name, timeout_s=_OFFICE_TIMEOUT_S)
-
-
-def office_html(data: bytes, title: str) -> OfficeHtml:
-    """Return a DOCX, XLSX, PPTX or EPUB file as HTML, by the plugin that reads such files.
-
-    The file may be hostile, and reading it takes processor time.
-
-    Raises:
-        DocumentError: it cannot be read, or there is no such plugin.
-    """
-    convert: Callable[[bytes, str], OfficeHtml] | None = load_part("documents", "office")
-    if convert is None:
-        raise DocumentError("office files need the plugin office")
-    return convert(data, title)
 
 
 async def _image(file: FetchedDocument, jpeg_quality: int) -> FileContent:

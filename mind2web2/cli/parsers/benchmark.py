@@ -1,4 +1,4 @@
-"""Parsers of ``get``, ``answers``, ``validate`` and ``submit``."""
+"""Parsers of ``get``, ``validate`` and ``submit``."""
 
 from __future__ import annotations
 
@@ -17,13 +17,6 @@ eval_scripts/VERSION/. Complete files are not downloaded again, and files that y
 The dataset is gated. Accept its conditions on its page, then set HF_TOKEN or log in with the hf command.
 HF_ENDPOINT names another server with the same API.
 """
-IMPORT = """\
-Store answers from a file of JSON lines or CSV. Each row has task_id (or question) and answer, and optionally
-run, seconds, cost_usd and status (answered, empty, error, out_of_budget). If any row has an error, nothing is
-stored.
-
-  mind2web2 answers import my_agent answers.jsonl
-"""
 VALIDATE = """\
 Check the files of an agent's answers. There should be a folder for each task, with answers in UTF-8 and meta
 files that can be read. Warnings name missing and empty runs, answers without a URL, and stray files. The exit
@@ -41,9 +34,8 @@ with errors.
 
 
 def add_command(commands: Subcommands) -> None:
-    """Add ``get``, ``answers``, ``validate`` and ``submit`` to ``mind2web2``."""
+    """Add ``get``, ``validate`` and ``submit`` to ``mind2web2``."""
     _add_get(commands)
-    _add_answers(commands)
     _add_submission(commands)
 
 
@@ -62,24 +54,6 @@ def _add_get(commands: Subcommands) -> None:
     add_tasks_root(get)
     add_folder_options(get, "eval_scripts_root")
     get.set_defaults(run="mind2web2.cli.benchmark:run_get")
-
-
-def _add_answers(commands: Subcommands) -> None:
-    about = "Import answers that were made elsewhere."
-    answers = commands.add_parser("answers", help="import answers from a file", description=about)
-    actions = answers.add_subparsers(title="actions", required=True, metavar="ACTION")
-    take = actions.add_parser("import", help="store answers from a file", description=IMPORT)
-    take.add_argument("agent", metavar="AGENT", help="the agent, a folder under answers/")
-    take.add_argument("file", metavar="FILE", type=Path, help="a .jsonl or .csv file")
-    take.add_argument(
-        "--overwrite",
-        action="store_true",
-        help="replace answers that the same tasks and runs already have",
-    )
-    add_task_list(take)
-    add_tasks_root(take)
-    add_folder_options(take, "answer_folder", "eval_scripts_root")
-    take.set_defaults(run="mind2web2.cli.benchmark:run_import")
 
 
 def _add_submission(commands: Subcommands) -> None:

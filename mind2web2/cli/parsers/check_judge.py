@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 from dataclasses import replace
+from pathlib import Path
 
 from mind2web2.cli.options import (
     Subcommands,
@@ -16,7 +17,6 @@ from mind2web2.cli.options import (
 from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL
 from mind2web2.runs.setting import Flag
 from mind2web2.runs.settings import JUDGE_SETTINGS, SETTINGS
-from mind2web2.utils.entry_points import load_parts
 
 DESCRIPTION = """\
 Find out how often a judge is right, before you pay for a run. The command asks it about a labelled set of
@@ -63,8 +63,24 @@ def add_command(commands: Subcommands) -> None:
         help="ask only the cases of this category; may be repeated. This check is not recorded in "
         "results",
     )
-    for part in load_parts("judge_checks").values():
-        part.add_options(parser)
+    add(
+        "--labels",
+        metavar="FILE",
+        type=Path,
+        help="use these labels instead of the set: JSON lines with claim, label and text, url or "
+        "image. This check is not recorded in results",
+    )
+    add(
+        "--anchor",
+        action="store_true",
+        help="ask 60 cases again without stored replies, and compare with the last and the first "
+        "time",
+    )
+    add(
+        "--fail_if_changed",
+        action="store_true",
+        help="with --anchor, exit with status 5 if a judge's replies have changed beyond chance",
+    )
     estimate = {"--estimate": Flag(True, "print requests, tokens and dollars, and ask nothing")}
     overwrite = {"--overwrite": Flag(True, "ask everything again")}
     changed = (

@@ -6,7 +6,7 @@ import argparse
 
 from mind2web2.cli.options import Subcommands, add_settings
 from mind2web2.runs.setting import Setting
-from mind2web2.runs.settings import all_settings
+from mind2web2.runs.settings import SETTINGS
 
 _DESCRIPTION = """\
 Judge an agent's answers. The command runs each task's eval script, checks every claim against the cited
@@ -34,7 +34,7 @@ def description(command: str) -> str:
 
 def evaluation_settings() -> dict[str, Setting]:
     """Return the settings of the command: all but that of commands that count."""
-    return {name: each for name, each in all_settings().items() if name != "task_list"}
+    return {name: each for name, each in SETTINGS.items() if name != "task_list"}
 
 
 def add_command(commands: Subcommands) -> None:

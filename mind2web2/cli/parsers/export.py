@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mind2web2.cli.options import Subcommands, add_folder_options
+from mind2web2.cli.options import Subcommands, add_audits_root, add_folder_options
 from mind2web2.utils.entry_points import load_parts
 
 DESCRIPTION = """\
@@ -13,6 +13,8 @@ Write the agents' newest results as a table, with a row for each leaf or for eac
   mind2web2 export my_agent -o leaves.csv                          a row for each leaf
   mind2web2 export my_agent other --answers -o answers.parquet     a row for each answer
   mind2web2 export my_agent --anonymous -o leaves.jsonl            no texts of tasks, answers and pages
+
+  mind2web2 export my_agent --judgments my_agent.jsonl             the judge's replies, to score again offline
 
 docs/tables.md explains the columns. In Python, use mind2web2.load_results("my_agent").
 """
@@ -33,6 +35,20 @@ def add_command(commands: Subcommands) -> None:
         help="the file to write; it ends in .csv, .jsonl or .parquet (which needs the extra "
         "'parquet')",
     )
+    written.add_argument(
+        "--judgments",
+        metavar="FILE",
+        type=Path,
+        help="write one agent's judgments, a .jsonl file from which anybody can score the same "
+        "answers again, offline",
+    )
+    written.add_argument(
+        "--labels",
+        metavar="FILE",
+        type=Path,
+        help="write people's labels of one agent's answers, a .jsonl file to check other judges "
+        "with: check-judge --labels FILE",
+    )
     for name, export in load_parts("exports").items():
         written.add_argument(f"--{name}", metavar="FILE", type=Path, help=export.help)
     parser.add_argument(
@@ -46,5 +62,6 @@ def add_command(commands: Subcommands) -> None:
         help="leave out descriptions, claims, addresses and reasons, and replace ids and tags by "
         "digests",
     )
-    add_folder_options(parser, "eval_results_root")
+    add_audits_root(parser)
+    add_folder_options(parser, "eval_results_root", "answer_folder", "cache_root")
     parser.set_defaults(run="mind2web2.cli.results.export")

@@ -24,7 +24,6 @@ intervals. The numbers are also written to eval_results/AGENT/summary.json.
   mind2web2 metrics my_agent --task_list tasks.txt    average over these tasks; missing answers count as 0
   mind2web2 metrics my_agent --task_list tasks.csv    the same, and by domain if it has a column domain
   mind2web2 metrics my_agent --task_id TASK           average over this task; may be repeated
-  mind2web2 metrics my_agent --forget TASK            delete the stored results of a task that was removed
   mind2web2 metrics my_agent --by_tag                 also show how often the leaves of each tag pass
   mind2web2 metrics my_agent another                  show both, and their difference on the tasks they share
   mind2web2 metrics my_agent another --leaves         also show the ten leaves to look at first
@@ -56,18 +55,15 @@ def add_command(commands: Subcommands) -> None:
     add_settings(parser, ["task_list"], changed=[replace(SETTINGS["task_list"], help=text)])
     add_task_option(parser, "all that have results")
     parser.add_argument(
-        "--forget",
-        metavar="TASK",
-        action="append",
-        default=[],
-        help="delete all results of a task that no longer has answers, in "
-        "eval_results/AGENT/TASK; may be "
-        "repeated",
-    )
-    parser.add_argument(
         "--by_tag",
         action="store_true",
         help="also show how often the leaves of each tag pass",
+    )
+    parser.add_argument(
+        "--audit",
+        action="store_true",
+        help="also show how often the judge agrees with people's labels, which you make with: "
+        "mind2web2 view AGENT --audit NAME",
     )
     parser.add_argument(
         "--leaves",

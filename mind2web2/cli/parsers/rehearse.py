@@ -77,6 +77,18 @@ def add_command(commands: Subcommands) -> None:
         action="store_true",
         help="exit with status 1 unless every task is sound (default: only if one fails to run)",
     )
+    written = parser.add_mutually_exclusive_group()
+    written.add_argument(
+        "--show_tree",
+        action="store_true",
+        help="only print the tree of a rubric file, and what each leaf asks",
+    )
+    written.add_argument(
+        "--write_script",
+        metavar="FILE",
+        type=Path,
+        help="only write the eval script that a rubric file equals, to go on in Python",
+    )
     add("--junit", metavar="FILE", type=Path, help="also write the findings as JUnit XML")
     add("--json", action="store_true", help="print everything as JSON")
     judge = parser.add_argument_group("cases with a real judge")

@@ -65,7 +65,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     )
     add_json_option(parser)
     _add_sample_options(parser)
-    names = ["eval_version", "task_ids", *FOLDER_NAMES, *judging_settings(), "quiet"]
+    names = ["eval_version", "task_ids", *FOLDER_NAMES, *judging_settings()]
     changed = [
         replace(SETTINGS["task_ids"], default_text="all that have results"),
         # Both values are refused with a message of their own.

@@ -14,8 +14,7 @@ from mind2web2.cli.options import (
     port_number,
     positive_seconds,
 )
-from mind2web2.runs.settings import JUDGE_SETTINGS, SETTINGS, names_of_judge
-from mind2web2.utils import values
+from mind2web2.runs.settings import JUDGE_SETTINGS, SETTINGS
 
 _SETTINGS = (
     "eval_scripts_root",
@@ -27,15 +26,12 @@ _SETTINGS = (
     "max_cost",
     "max_concurrent_answers",
     "answer_timeout",
-    "strict",
 )
 _CHANGED = (
     *asking_judge(),
     replace(
         SETTINGS["judgments"],
         help="keep the judge's replies in this file",
-        metavar="FILE",
-        parse=values.local_path,
         default_text="in memory",
     ),
     replace(SETTINGS["max_concurrent_answers"], help="judge at most N answers at once"),
@@ -90,5 +86,5 @@ def add_command(commands: Subcommands) -> None:
         "(claims on it fail), or capture it",
     )
     add_settings(parser, ["allow_private_network"], group=pages)
-    add_settings(parser, [*_SETTINGS, *names_of_judge()], base=SCORING_DEFAULTS, changed=_CHANGED)
+    add_settings(parser, _SETTINGS, base=SCORING_DEFAULTS, changed=_CHANGED)
     parser.set_defaults(run="mind2web2.cli.serve")

@@ -1,46 +1,25 @@
-"""``mind2web2 audit``: the judge's quality by human labels, and the score that they correct."""
+"""The judge's quality by people's labels."""
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 from collections.abc import Iterable, Iterator
 
 from rich.console import Console
 
-from mind2web2.analysis.audit_report import AuditorFigures, audit_report
+from mind2web2.analysis.audit_report import AuditorFigures, AuditReport
 from mind2web2.analysis.audited import JudgeQuality
 from mind2web2.analysis.exported_labels import LabelExport
 from mind2web2.cli.console import line, plain_console, print_table
-from mind2web2.cli.results.chosen import check_record
-from mind2web2.cli.results.corrections import correction_lines
-from mind2web2.cli.settings_file import paths_of, settings_of
-from mind2web2.errors import UsageError
 from mind2web2.statistics.agreement import Figures
 from mind2web2.statistics.paired import Estimate
-from mind2web2.utils.names import check_name, name_list
+from mind2web2.utils.names import name_list
 from mind2web2.utils.program import program
 from mind2web2.utils.text import counted, number
 
 
-def run(options: argparse.Namespace) -> int:
-    """Print the figures and return the exit status."""
-    agent = check_name("agent", options.agent.rstrip("/"))
-    settings = settings_of(options)
-    paths = paths_of(settings, agent)
-    found = audit_report(paths.eval_results_root, options.audits_root, agent)
-    if found is None:
-        check_record(settings, paths.eval_results_root, agent)
-        raise UsageError(
-            f"no labels of agent {agent} under {options.audits_root}; "
-            f"make some with: {program()} view {agent} --audit YOUR_NAME"
-        )
-    if options.export is not None:
-        return _export(LabelExport(paths, options.audits_root, agent, options.export))
-    console = plain_console()
-    if options.json:
-        console.print_json(found.model_dump_json())
-        return 0
+def print_audit(console: Console, found: AuditReport) -> None:
+    """Print how often the judge and people's labels agree."""
     for auditor in found.auditors:
         _print_quality(console, f"Judge and {auditor.auditor}", auditor.quality)
         for text in _quick(auditor):
@@ -48,9 +27,6 @@ def run(options: argparse.Namespace) -> int:
     for pair in found.between_auditors:
         title = f"{' and '.join(pair.auditors)}: {counted(pair.leaves, 'leaf')}"
         _print_figures(console, title, _between(pair.figures))
-    if found.score is not None:
-        for text in correction_lines(found.score):
-            line(console, text)
     if found.differing is not None:
         _print_quality(console, "Judge and auditors on leaves that differ", found.differing)
         line(
@@ -61,7 +37,6 @@ def run(options: argparse.Namespace) -> int:
     if found.second_pass is not None:
         title = "Judge and auditors after the second pass, not blind"
         _print_quality(console, title, found.second_pass)
-    return 0
 
 
 def _quick(found: AuditorFigures) -> Iterator[str]:
@@ -72,7 +47,7 @@ def _quick(found: AuditorFigures) -> Iterator[str]:
         )
 
 
-def _export(export: LabelExport) -> int:
+def write_labels(export: LabelExport) -> int:
     """Write the labels and return the exit status: 1 where there is none to write."""
     done = asyncio.run(export.write())
     console = plain_console()

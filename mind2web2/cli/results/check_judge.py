@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
+from mind2web2.analysis.changed_pages import ChangedPages, changed_pages, report_lines
 from mind2web2.cli.console import line, plain_console, warnings_on
 from mind2web2.cli.displays import duration_text
 from mind2web2.cli.event_loop import run_to_exit
@@ -26,9 +27,9 @@ from mind2web2.cli.options import (
 )
 from mind2web2.cli.settings_file import with_file
 from mind2web2.errors import UsageError
-from mind2web2.hooks import Figure, judge_figures
 from mind2web2.judge.last_check import CHECKS_FOLDER, record_check
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.judge_check.anchor import CASES, AnchorNews, anchor_news
 from mind2web2.judge_check.check import (
     Checking,
     CountingProvider,
@@ -45,8 +46,8 @@ from mind2web2.judge_check.figures import (
     SetFigures,
 )
 from mind2web2.judge_check.fitness import verdict
-from mind2web2.judge_check.labelled_set import shipped_set
-from mind2web2.judge_check.other_cases import CheckNews, JudgeCheckPart, OtherCases
+from mind2web2.judge_check.labelled_set import LabelledSet, shipped_set
+from mind2web2.judge_check.outside_labels import read_labels
 from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.prices import total_price_usd
 from mind2web2.llm_client.settings import check_address, endpoint_of
@@ -57,7 +58,6 @@ from mind2web2.runs.session import OwnParts, open_run
 from mind2web2.runs.settings import RunSettings
 from mind2web2.statistics.paired import Estimate
 from mind2web2.utils.dollars import dollars
-from mind2web2.utils.entry_points import load_parts
 from mind2web2.utils.text import counted, percent, percent_within, points
 
 # MODEL@http://SERVER/v1, or https.
@@ -87,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
     # No scripts run, and pages are captured for labels on addresses alone.
     captures = bool(labelled.to_capture)
     settings = replace(settings, no_capture=not captures, no_barred=True)
-    if chosen.asks_again:
+    if options.anchor:
         settings = replace(settings, overwrite=True)
     judges = [_judge(settings, name) for name in named or [settings.model]]
     if len({judge.model for judge in judges}) < len(judges):
@@ -109,6 +109,8 @@ def run(options: argparse.Namespace) -> int:
         chosen,
         is_json=options.json,
         least_share=options.fail_under,
+        is_anchor=options.anchor,
+        fails_if_changed=options.fail_if_changed,
     )
     work = _print_estimate(check) if settings.estimate else _run_check(check)
     return run_to_exit(work, lambda: line(console, _STOPPED))
@@ -121,7 +123,7 @@ def _judge(settings: RunSettings, named: str) -> RunSettings:
         return replace(settings, judge_model=model)
     server = f"{at[1:]}{rest}"
     check_address(server, "--judge_model")
-    return replace(settings, judge_model=model, judge_base_url=(server,), judge_pool=None)
+    return replace(settings, judge_model=model, judge_base_url=server)
 
 
 def _captured_pages(settings: RunSettings) -> PageCache:
@@ -135,16 +137,20 @@ class _Check:
     """The judge that is checked, and how its figures are shown.
 
     Args:
-        chosen: the cases, and what is done with the replies.
+        chosen: the cases.
+        is_anchor: compare the replies with earlier ones.
+        fails_if_changed: exit with status 5 if they have changed.
     """
 
     settings: RunSettings
     checking: Checking
     judges: list[RunSettings]
     console: Console
-    chosen: OtherCases
+    chosen: _Cases
     is_json: bool
     least_share: float | None
+    is_anchor: bool
+    fails_if_changed: bool
 
     @property
     def results_root(self) -> Path:
@@ -157,23 +163,39 @@ class _Check:
         return self.results_root / CHECKS_FOLDER / FILE_NAME
 
 
-def _chosen_cases(options: argparse.Namespace) -> OtherCases:
+@dataclass(frozen=True)
+class _Cases:
+    """The cases of a check.
+
+    Args:
+        is_recorded: results of the judge name this check.
+        ceiling: how often annotators agree with each other.
+    """
+
+    labelled: LabelledSet
+    is_recorded: bool = True
+    ceiling: float | None = None
+
+
+def _chosen_cases(options: argparse.Namespace) -> _Cases:
     """Return the cases that the options choose.
 
     Raises:
         UsageError: they contradict each other, or name a category that is not there.
     """
-    parts: Mapping[str, JudgeCheckPart] = load_parts("judge_checks")
-    chosen = {name: part.cases(options) for name, part in parts.items()}
-    others = {name: cases for name, cases in chosen.items() if cases is not None}
-    if len(others) > 1:
-        raise UsageError(f"leave one of --{' and --'.join(others)} out")
-    cases = next(iter(others.values()), None) or OtherCases(shipped_set())
+    if options.labels and options.anchor:
+        raise UsageError("leave one of --labels and --anchor out")
+    if options.fail_if_changed and not options.anchor:
+        raise UsageError("--fail_if_changed goes with --anchor")
     categories, sample = options.category or (), options.sample
-    if cases.asks_again and (categories or sample):
+    if options.anchor and (categories or sample):
         name = "--category" if categories else "--sample"
-        raise UsageError(f"--{next(iter(others))} has its own cases: leave out {name}")
-    labelled = cases.labelled
+        raise UsageError(f"--anchor has its own cases: leave out {name}")
+    labelled, ceiling = shipped_set(), None
+    if options.labels:
+        labelled, ceiling = read_labels(options.labels)
+    if options.anchor:
+        labelled = labelled.sample(CASES)
     if unknown := set(categories) - set(labelled.categories):
         known = "; ".join(labelled.categories)
         raise UsageError(
@@ -183,8 +205,7 @@ def _chosen_cases(options: argparse.Namespace) -> OtherCases:
         labelled = labelled.of(categories)
     if sample:
         labelled = labelled.sample(sample)
-    is_recorded = cases.is_recorded and not categories
-    return replace(cases, labelled=labelled, is_recorded=is_recorded)
+    return _Cases(labelled, is_recorded=not (options.labels or categories), ceiling=ceiling)
 
 
 async def _print_estimate(check: _Check) -> int:
@@ -198,7 +219,7 @@ async def _print_estimate(check: _Check) -> int:
         drawn = replace(check.checking, on_reply=advance, log=_SILENT)
         undrawn = drawn.counted()
         for named in check.judges:
-            endpoint = endpoint_of(named.llm_provider, named.judge_server()) or named.llm_provider
+            endpoint = endpoint_of(named.llm_provider, named.judge_base_url) or named.llm_provider
             has_store = path.is_file() and not settings.overwrite
             with JudgmentStore(path if has_store else None) as known:
                 provider = CountingProvider(endpoint, known)
@@ -266,7 +287,8 @@ async def _run_check(check: _Check) -> int:
     if below and not check.is_json:
         least = f"{check.least_share:g}"
         line(check.console, f"Below --fail_under {least}: {', '.join(below)}")
-    if below or any(each.has_failed for each in news.values()):
+    has_changed = any(each.has_changed for each in news.values())
+    if below or (check.fails_if_changed and has_changed):
         return _BELOW
     return 1 if any(each.failures for each in found) else 0
 
@@ -300,16 +322,14 @@ def _print_text(
     check: _Check,
     found: Sequence[Quality],
     compared: Sequence[JudgeComparison],
-    news: Mapping[str, CheckNews],
+    news: Mapping[str, AnchorNews],
 ) -> None:
 
     console = check.console
-    figures = _figures(check, found)
     for each in found:
         _print_quality(console, each)
-        for figure in figures[each.check.name].values():
-            for text in figure.lines:
-                line(console, text)
+        for text in report_lines(_changed_pages(each)):
+            line(console, text)
         for text in news[each.check.name].lines if news else ():
             line(console, text)
     ceiling = check.chosen.ceiling
@@ -325,19 +345,17 @@ def _print_text(
         _print_verdicts(console, found)
 
 
-def _news(check: _Check, found: Sequence[Quality]) -> dict[str, CheckNews]:
-    """Return what a plugin says about each judge, by model."""
-    news = check.chosen.news
-    if news is None:
+def _news(check: _Check, found: Sequence[Quality]) -> dict[str, AnchorNews]:
+    """Return what each judge's replies to the anchor say, by model."""
+    if not check.is_anchor:
         return {}
     votes = check.checking.votes
-    return {each.check.name: news(check.results_root, each.check, votes) for each in found}
+    return {each.check.name: anchor_news(check.results_root, each.check, votes) for each in found}
 
 
-def _figures(check: _Check, found: Sequence[Quality]) -> dict[str, dict[str, Figure]]:
-    """Return the figures of plugins, by the judge's model and the plugin."""
-    root = check.results_root
-    return {each.check.name: judge_figures(root, each.check.judge) for each in found}
+def _changed_pages(found: Quality) -> list[ChangedPages]:
+    model = found.check.judge.model
+    return [each for each in changed_pages() if each.judge == model]
 
 
 def _print_verdicts(console: Console, found: Sequence[Quality]) -> None:
@@ -373,18 +391,17 @@ def _print_json(
     check: _Check,
     found: Sequence[Quality],
     compared: Sequence[JudgeComparison],
-    news: Mapping[str, CheckNews],
+    news: Mapping[str, AnchorNews],
 ) -> None:
     report = CheckReport(
         set=SetFigures.of(check.checking.labelled),
         votes=check.checking.votes,
         judges=[JudgeFigures.of(each) for each in found],
         comparisons=[ComparisonFigures.of(each) for each in compared],
-        figures={
-            model: {name: figure.content for name, figure in own.items()}
-            for model, own in _figures(check, found).items()
+        changed_pages={
+            each.check.name: [report.figures() for report in _changed_pages(each)] for each in found
         },
-        news={model: own.summary for model, own in news.items()},
+        news={model: [drift.summary() for drift in own.drifts] for model, own in news.items()},
     )
     unsaid = None if news else {"news"}
     check.console.print_json(report.model_dump_json(exclude=unsaid))

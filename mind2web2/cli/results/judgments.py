@@ -1,4 +1,4 @@
-"""``mind2web2 judgments``: hand the judge's replies on."""
+"""The judge's replies of an agent, to and from a file."""
 
 from __future__ import annotations
 
@@ -7,53 +7,52 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mind2web2.cli.console import line, plain_console
-from mind2web2.cli.settings_file import paths_of, settings_of
-from mind2web2.cli.suggestions import suggested_command
+from mind2web2.cli.settings_file import settings_of
 from mind2web2.errors import UsageError
 from mind2web2.judge.judgment import JudgeIdentity
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.transfer import export_judgments, judgments_named, read_judgments
 from mind2web2.results.stored_results import latest_results
-from mind2web2.runs.session import open_shared_store
-from mind2web2.runs.settings import RunSettings
+from mind2web2.runs.paths import paths_of
 from mind2web2.utils.names import check_name
+from mind2web2.utils.program import command_line
 from mind2web2.utils.text import counted
 
 
-def run_export(options: argparse.Namespace) -> int:
-    """Write the agent's judgments to a file."""
-    settings = settings_of(options)
-    store_path = _store_path(settings, options.agent)
+def write_judgments(output: Path, agent_name: str, eval_results_root: Path) -> None:
+    """Write an agent's judgments to a file, and print how to score the same answers from it.
+
+    Raises:
+        UsageError: there are none, or the file cannot be written.
+    """
+    store_path = eval_results_root / agent_name / FILE_NAME
     if not store_path.is_file():
-        evaluate = suggested_command(settings, "evaluate", options.agent)
+        evaluate = command_line("evaluate", agent_name)
         raise UsageError(f"no judgments at {store_path}: run {evaluate} first")
     with JudgmentStore(store_path) as store:
         try:
-            keys = set(export_judgments(store, options.file))
+            keys = set(export_judgments(store, output))
             judges = store.identities()
         except OSError as error:
-            raise UsageError(f"cannot write {options.file}: {error.strerror}") from error
+            raise UsageError(f"cannot write {output}: {error.strerror}") from error
     used: set[str] = set()
-    for _, _, found in latest_results(store_path.parent.parent, options.agent):
+    for _, _, found in latest_results(eval_results_root, agent_name):
         used |= judgments_named(found.content.document)
     console = plain_console()
     in_use = len(keys & used)
     line(
         console,
-        f"{counted(len(keys), 'judgment')} written to {options.file}; the newest results use "
+        f"{counted(len(keys), 'judgment')} written to {output}; the newest results use "
         f"{in_use} of them",
     )
-    replay = ("--llm_provider", "replay", "--judgments", str(options.file))
+    replay = ("--llm_provider", "replay", "--judgments", str(output))
     for judge in judges:
-        command = suggested_command(
-            settings, "evaluate", options.agent, *replay, *_options_for(judge, judges)
-        )
+        command = command_line("evaluate", agent_name, *replay, *_options_for(judge, judges))
         if len(judges) > 1:
             of_judge = f" by {' '.join(judge.in_words())}"
         else:
             of_judge = ""
         line(console, f"To score the same answers{of_judge} from this file: {command}")
-    return 0
 
 
 def _options_for(judge: JudgeIdentity, judges: Sequence[JudgeIdentity]) -> list[str]:
@@ -74,22 +73,10 @@ def _options_for(judge: JudgeIdentity, judges: Sequence[JudgeIdentity]) -> list[
 
 def run_import(options: argparse.Namespace) -> int:
     """Add a file's judgments to the agent's."""
-    path = _store_path(settings_of(options), options.agent)
-    if "://" in options.file:
-        with open_shared_store(path, options.file) as shared:
-            added, total = shared.copy_all()
-    else:
-        judgments = list(read_judgments(Path(options.file)))
-        with JudgmentStore(path) as store:
-            added, total = store.add(judgments), len(judgments)
+    root = paths_of(settings_of(options)).eval_results_root
+    path = root / check_name("agent", options.agent) / FILE_NAME
+    judgments = list(read_judgments(options.file))
+    with JudgmentStore(path) as store:
+        added, total = store.add(judgments), len(judgments)
     line(plain_console(), f"new judgments: {added:,} of {total:,}")
     return 0
-
-
-def _store_path(settings: RunSettings, agent_name: str) -> Path:
-
-    return (
-        paths_of(settings, agent_name).eval_results_root
-        / check_name("agent", agent_name)
-        / FILE_NAME
-    )

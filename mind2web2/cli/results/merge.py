@@ -1,4 +1,4 @@
-"""``mind2web2 merge``: bring results of several machines together."""
+"""``mind2web2 import results``: bring results of several machines together."""
 
 from __future__ import annotations
 

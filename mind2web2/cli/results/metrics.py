@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 
 from rich.console import Console
 
 from mind2web2.analysis.agent_report import (
     ReportedAgent,
     agent_report,
-    folder_to_forget,
-    forget_results,
 )
+from mind2web2.analysis.audit_report import AuditReport, audit_report
+from mind2web2.analysis.changed_pages import changed_pages, report_lines
 from mind2web2.analysis.comparison import AgentComparison, compared_with_first
 from mind2web2.analysis.corrections import CorrectionRoots
 from mind2web2.analysis.judge_checks import failed_check
 from mind2web2.analysis.leaf_report import TaskReport
 from mind2web2.analysis.score_matrix import NO_ANSWER, NO_RUNS
 from mind2web2.cli.console import line, plain_console, warnings_on
-from mind2web2.cli.results.chosen import check_record, chosen_tasks, domains_of, no_results
+from mind2web2.cli.results.audit import print_audit
+from mind2web2.cli.results.chosen import (
+    check_record,
+    chosen_tasks,
+    domains_of,
+    no_results,
+    removed_tasks_text,
+)
 from mind2web2.cli.results.comparison_tables import print_comparison
 from mind2web2.cli.results.corrections import (
     correction_lines,
@@ -29,16 +37,16 @@ from mind2web2.cli.results.corrections import (
 from mind2web2.cli.results.junit import junit_suite
 from mind2web2.cli.results.leaves import leaf_reports, print_leaves
 from mind2web2.cli.results.tables import print_metrics, print_now, print_variation, print_verdicts
-from mind2web2.cli.settings_file import paths_of, settings_of
-from mind2web2.cli.suggestions import suggested_evaluation, suggested_forgetting
+from mind2web2.cli.settings_file import settings_of
 from mind2web2.errors import UsageError
-from mind2web2.hooks import Figure, agent_figures
 from mind2web2.results.scored_answer import NEVER_EVALUATED
+from mind2web2.runs.paths import paths_of
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.files import write_whole
 from mind2web2.utils.junit import junit_xml
 from mind2web2.utils.names import check_name
 from mind2web2.utils.path_config import PathConfig
+from mind2web2.utils.program import command_line
 from mind2web2.utils.text import counted, number, percent
 
 BELOW = 5
@@ -52,28 +60,25 @@ def run(options: argparse.Namespace) -> int:
     names = [check_name("agent", name) for name in options.agents]
     if len(set(names)) < len(names):
         raise UsageError("an agent is named twice: name each one once")
-    if options.forget and len(names) > 1:
-        raise UsageError("--forget goes with one agent")
     settings = settings_of(options)
-    paths = paths_of(settings, *names)
+    paths = paths_of(settings)
     if settings.eval_version is not None:
         paths.script_versions()  # raises where the version does not exist
     task_ids = chosen_tasks(settings)
-    deleted = _forgotten(paths, names[0], dict.fromkeys(options.forget))
     console = plain_console()
     with warnings_on(console):
         agents = [_report_agent(options, settings, paths, name, task_ids) for name in names]
     comparisons = compared_with_first([(agent.name, agent.answers) for agent in agents], task_ids)
     root = paths.eval_results_root
-    of_plugins = {agent.name: agent_figures(root, agent.name) for agent in agents}
     leaves = leaf_reports(root, names, task_ids) if options.leaves else None
+    audits = _audits(root, options.audits_root, names) if options.audit else {}
     if options.json:
-        _print_json(console, agents, comparisons, of_plugins, leaves)
+        _print_json(console, agents, comparisons, leaves, audits)
     else:
-        for text in deleted:
-            line(console, text)
         for agent in agents:
-            _print_agent(console, settings, agent, of_plugins[agent.name])
+            _print_agent(console, settings, agent)
+            if options.audit:
+                print_audit(console, audits[agent.name])
         for comparison in comparisons:
             print_comparison(console, comparison)
         print_leaves(console, leaves or (), is_whole=bool(settings.task_ids))
@@ -87,13 +92,22 @@ def run(options: argparse.Namespace) -> int:
     return 1 if any(agent.report.summary.missing for agent in agents) else 0
 
 
-def _forgotten(paths: PathConfig, agent_name: str, task_ids: Iterable[str]) -> list[str]:
-    """Delete the results of tasks, and return a line for each."""
-    folders = [folder_to_forget(paths, agent_name, task_id) for task_id in task_ids]
-    return [
-        f"Deleted {folder} with {counted(forget_results(paths, folder), 'result')}."
-        for folder in folders
-    ]
+def _audits(root: Path, audits_root: Path, agent_names: Sequence[str]) -> dict[str, AuditReport]:
+    """Return what people's labels of each agent say.
+
+    Raises:
+        UsageError: an agent has none.
+    """
+    audits = {}
+    for name in agent_names:
+        found = audit_report(root, audits_root, name)
+        if found is None:
+            raise UsageError(
+                f"no labels of agent {name} under {audits_root}; "
+                f"make some with: {command_line('view', name, '--audit', 'YOUR_NAME')}"
+            )
+        audits[name] = found
+    return audits
 
 
 def _report_agent(
@@ -104,7 +118,7 @@ def _report_agent(
     task_ids: list[str] | None,
 ) -> ReportedAgent:
     root = paths.eval_results_root
-    check_record(settings, root, name)
+    check_record(root, name)
     roots = CorrectionRoots(root, options.audits_root, options.rejudged_root)
     found = agent_report(
         paths,
@@ -116,7 +130,7 @@ def _report_agent(
         bounds_false_passes=options.bound_false_passes,
     )
     if found is None:
-        raise no_results(settings, root, name)
+        raise no_results(root, name)
     return found
 
 
@@ -134,13 +148,16 @@ def _print_json(
     console: Console,
     agents: Sequence[ReportedAgent],
     comparisons: Sequence[AgentComparison],
-    of_plugins: Mapping[str, Mapping[str, Figure]],
     leaves: Sequence[TaskReport] | None,
+    audits: Mapping[str, AuditReport],
 ) -> None:
     contents = []
     for agent in agents:
-        figures = {name: each.content for name, each in of_plugins[agent.name].items()}
-        contents.append({**agent.report.as_json(), "figures": figures})
+        probed = [report.figures() for report in changed_pages(agent.name)]
+        own: dict[str, object] = {**agent.report.as_json(), "changed_pages": probed}
+        if agent.name in audits:
+            own["audit"] = audits[agent.name].model_dump(mode="json")
+        contents.append(own)
     content: dict[str, object] = contents[0]
     if len(agents) > 1:
         compared = [each.model_dump(mode="json") for each in comparisons]
@@ -154,7 +171,6 @@ def _print_agent(
     console: Console,
     settings: RunSettings,
     agent: ReportedAgent,
-    of_plugins: Mapping[str, Figure],
 ) -> None:
     report = agent.report
     has_scores = report.summary.avg_score is not None
@@ -169,9 +185,8 @@ def _print_agent(
             line(console, f"No result: {name}: {missing.reason}")
     if has_scores:
         _print_grounds(console, settings, agent)
-        for figure in of_plugins.values():
-            for text in figure.lines:
-                line(console, text)
+        for text in report_lines(changed_pages(agent.name)):
+            line(console, text)
     _print_present(console, settings, agent)
     if agent.not_written:
         line(console, f"Warning: the numbers were not stored: {agent.not_written}")
@@ -201,7 +216,7 @@ def _print_grounds(console: Console, settings: RunSettings, agent: ReportedAgent
     check = None if agent.newest is None else agent.newest.run.judge_check
     if len(judges) == 1 and check is not None:
         line(console, f"The judge's check when these scores were made: {check}.")
-    if judge := failed_check(paths_of(settings, agent.name).eval_results_root, agent.name):
+    if judge := failed_check(paths_of(settings).eval_results_root, agent.name):
         line(console, f"Warning: {judge}")
     for caution in report.cautions:
         line(console, f"Warning: {caution}")
@@ -210,16 +225,15 @@ def _print_grounds(console: Console, settings: RunSettings, agent: ReportedAgent
 def _print_present(console: Console, settings: RunSettings, agent: ReportedAgent) -> None:
     """Print which results are out of date, and which answers have none."""
     now = agent.report.now
+    root = paths_of(settings).eval_results_root / agent.name
     unevaluated = [
         f"{each.task_id}/{each.answer_name}"
         for each in agent.report.summary.missing
         if each.reason == NEVER_EVALUATED
     ]
-    made_from = None if agent.newest is None else agent.newest.provenance
-    evaluate = suggested_evaluation(settings, agent.name, made_from)
-    print_now(console, now, unevaluated, evaluate)
+    print_now(console, now, unevaluated, command_line("evaluate", agent.name))
     if now.removed:
-        line(console, f"Note: {suggested_forgetting(settings, agent.name, now.removed)}")
+        line(console, f"Note: {removed_tasks_text(root, now.removed)}")
 
 
 def _print_groups(console: Console, agent: ReportedAgent) -> None:

@@ -44,19 +44,18 @@ from mind2web2.cli.evaluate_run import run_evaluation
 from mind2web2.cli.options import given_settings
 from mind2web2.cli.results.chosen import check_record
 from mind2web2.cli.results.corrections import sample_lines
-from mind2web2.cli.settings_file import paths_of, with_file
+from mind2web2.cli.settings_file import with_file
 from mind2web2.errors import UsageError
 from mind2web2.llm_client.settings import endpoint_of
 from mind2web2.results.answers import TaskWork, select_work
 from mind2web2.results.stored_results import LoadedResult, latest_results
 from mind2web2.runs.named_judge import judge_spec
+from mind2web2.runs.paths import paths_of
 from mind2web2.runs.recorded_settings import recorded_settings
 from mind2web2.runs.session import budget_of
 from mind2web2.runs.settings import (
     FOLDER_NAMES,
-    SERVER_NAMES,
     RunSettings,
-    names_of_judge,
 )
 from mind2web2.utils.names import check_name
 from mind2web2.utils.text import counted, number, percent, percent_within, points
@@ -68,7 +67,7 @@ _JUDGE = (
     "judge_reasoning_effort",
     "judge_temperature",
     "judge_extra_body",
-    *SERVER_NAMES,
+    "judge_base_url",
 )
 
 
@@ -165,14 +164,12 @@ def _agent(order: _Order, name: str) -> _Agent:
         )
     # Folders alone: the judge may come from the results.
     folders = with_file(given, order.takes & set(FOLDER_NAMES), is_announced=False)
-    paths = paths_of(folders, name)
-    check_record(folders, paths.eval_results_root, name)
+    paths = paths_of(folders)
+    check_record(paths.eval_results_root, name)
     results = [found for _, _, found in latest_results(paths.eval_results_root, name)]
     newest = max(results, key=lambda found: found.path.name, default=None)
-    own, is_other, is_by_pool = _inherit_judge(given, newest)
+    own, is_other = _inherit_judge(given, newest)
     own = with_file(own, order.takes, is_announced=True)
-    if is_by_pool and not own.names_a_pool:
-        raise UsageError(f"the results of {name} were judged by a pool: give --judge_pool FILE")
     if own.is_replay:
         raise UsageError(
             "a replay asks no judge: name the judge with --judge_model, and --llm_provider or "
@@ -194,63 +191,46 @@ def _agent(order: _Order, name: str) -> _Agent:
     record = judge_spec(own).record()
     # Folders of earlier versions are continued: what they did not know is not in their names.
     unnamed = {"votes"} if record.votes == "always" else set()
-    if record.first_model is None:
-        unnamed |= {"first_model", "first_endpoint", "doubt"}
     digest = hashlib.sha256(record.model_dump_json(exclude=unnamed).encode()).hexdigest()[:8]
     folder = order.root / f"{re.sub(r'[^A-Za-z0-9.-]+', '_', record.model)}-{digest}"
     times = order.times or (1 if is_other else _TIMES)
     return _Agent(name, own, work, counted, folder, times, is_other)
 
 
-def _inherit_judge(
-    given: RunSettings, newest: LoadedResult | None
-) -> tuple[RunSettings, bool, bool]:
+def _inherit_judge(given: RunSettings, newest: LoadedResult | None) -> tuple[RunSettings, bool]:
     """Return the settings with the newest result's judge, unless the command line names one.
 
-    Also return whether it is another one than that of the result, and whether a pool of servers is
-    needed, which a result does not name.
+    Also return whether it is another one than that of the result.
     """
     made_from = None if newest is None else newest.content.provenance
     made = RunSettings()
     if made_from is not None:
-        made = made.with_values(recorded_settings(made_from))
-    is_by_pool = made.judge_pool is not None
-    judge_names = {*_JUDGE, *names_of_judge()}
-    named = given.given & judge_names
+        made = replace(made, **recorded_settings(made_from))  # type: ignore[arg-type]  # by name
+    named = given.given & set(_JUDGE)
     # A server alone does not name another model.
-    is_other = not named <= set(SERVER_NAMES)
+    is_other = not named <= {"judge_base_url"}
     own = replace(
         given,
         as_of=given.as_of or made.as_of,
-        script_env=given.script_env or made.script_env,
         allow_private_network=made.allow_private_network,
     )
     if is_other:
-        return own, True, False
-    taken: dict[str, object] = {
-        name: made.value(name) for name in {*judge_names, "max_images", "votes"} - given.given
-    }
-    if "judge_pool" in taken:
-        taken["judge_pool"] = None
-    if named:
-        taken.pop("judge_base_url", None)
-    # The settings file does not replace them, but may name a pool.
+        return own, True
+    taken = {name: getattr(made, name) for name in {*_JUDGE, "max_images", "votes"} - given.given}
+    # The settings file may name the server, and replaces nothing else.
     closed = given.given | taken.keys()
     if not made.judge_base_url:
-        closed -= set(SERVER_NAMES) - given.given
-    own = replace(own.with_values(taken), given=closed)
-    return own, bool(named) and _is_elsewhere(own, newest), is_by_pool and not named
+        closed -= {"judge_base_url"} - given.given
+    own = replace(own, **taken, given=closed)
+    return own, bool(named) and _is_elsewhere(own, newest)
 
 
 def _is_elsewhere(settings: RunSettings, newest: LoadedResult | None) -> bool:
-    """Tell whether a judge has another server than that of a result.
-
-    The servers of a pool are one.
-    """
+    """Tell whether a judge has another server than that of a result."""
     made_from = None if newest is None else newest.content.provenance
     if made_from is None or settings.is_replay:
         return True
-    endpoint = endpoint_of(settings.llm_provider, settings.judge_server())
+    endpoint = endpoint_of(settings.llm_provider, settings.judge_base_url)
     return endpoint != made_from.judge.endpoint
 
 
@@ -288,14 +268,19 @@ def _judge_once(agent: _Agent, number: int, work: Sequence[TaskWork], purse: _Pu
     settings = replace(
         agent.settings,
         eval_results_root=agent.folder / str(number),
-        # Judgments of another agent's round would make equal answers vary as one.
-        keep_apart=True,
         max_cost=purse.left,
     )
     budget = budget_of(settings)
-    paths = paths_of(settings, agent.name)
+    paths = paths_of(settings)
     ended = run_evaluation(
-        settings, agent.name, paths, list(work), budget=budget, checked=agent.settings
+        settings,
+        agent.name,
+        paths,
+        list(work),
+        budget=budget,
+        checked=agent.settings,
+        # Judgments of another agent's round would make equal answers vary as one.
+        is_apart=True,
     )
     if budget is not None and purse.left is not None and ended in (0, 1):
         purse.left = round(purse.left - budget.spent_usd, 6)
@@ -348,7 +333,7 @@ def _sample_of(agent: _Agent, sampling: Sampling) -> StrongSample:
         raise UsageError(
             "--sample needs a better judge than that of the results: name it with --judge_model"
         )
-    root = paths_of(agent.settings, agent.name).eval_results_root
+    root = paths_of(agent.settings).eval_results_root
     return strong_sample(agent.name, judge, agent.folder / "1", root, agent.work, sampling)
 
 
@@ -367,7 +352,7 @@ def _print_estimates(agents: Sequence[_Agent]) -> int:
         # By the results that count: what was judged again before is not asked again.
         settings = replace(agent.settings, overwrite=True)
         line(plain_console(), f"{agent.name}: each of {counted(agent.times, 'judgment')} takes:")
-        print_estimate(settings, agent.name, paths_of(settings, agent.name), agent.work)
+        print_estimate(settings, agent.name, paths_of(settings), agent.work)
     return 0
 
 

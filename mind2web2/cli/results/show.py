@@ -18,8 +18,7 @@ from rich.text import Text
 from mind2web2.cli.console import line, plain_console, print_table, warnings_on
 from mind2web2.cli.results.chosen import check_record
 from mind2web2.cli.results.stored_values import stored_values
-from mind2web2.cli.settings_file import paths_of, settings_of
-from mind2web2.cli.suggestions import suggested_command
+from mind2web2.cli.settings_file import settings_of
 from mind2web2.errors import Mind2Web2Error, UsageError
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.results.known_answers import agent_answers, folder_names, task_answers
@@ -39,13 +38,14 @@ from mind2web2.rubric.verdicts import (
     PageShown,
     Quote,
     Vote,
-    VotedBy,
 )
 from mind2web2.rubric.written_tree import WrittenNode
+from mind2web2.runs.paths import paths_of
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.invisible_text import make_visible
 from mind2web2.utils.names import check_name, name_list
 from mind2web2.utils.near_names import did_you_mean
+from mind2web2.utils.program import command_line
 from mind2web2.utils.text import counted, number
 
 _INDENT = "  "
@@ -60,13 +60,13 @@ def run(options: argparse.Namespace) -> int:
     if options.failed and options.answer is None:
         raise UsageError("--failed needs an answer: mind2web2 show AGENT TASK ANSWER --failed")
     settings = settings_of(options)
-    root = paths_of(settings, agent_name).eval_results_root
-    check_record(settings, root, agent_name)
+    root = paths_of(settings).eval_results_root
+    check_record(root, agent_name)
     console = plain_console()
     with warnings_on(console):
         if options.task is None:
             answers = agent_answers(root, agent_name)
-            _print_agent(console, settings, agent_name, answers)
+            _print_agent(console, agent_name, answers)
             return 0
         answers = _of_task(root, agent_name, options.task.rstrip("/"))
         if options.answer is None:
@@ -100,7 +100,6 @@ def _answer_named(answers: Sequence[ScoredAnswer], name: str) -> ScoredAnswer:
 
 def _print_agent(
     console: Console,
-    settings: RunSettings,
     agent_name: str,
     answers: Sequence[ScoredAnswer],
 ) -> None:
@@ -120,7 +119,7 @@ def _print_agent(
     if judges := sorted({answer.facts.judge for answer in answers if answer.facts.judge}):
         line(console, f"Judged by {'; '.join(judges)}.")
     if tasks:
-        command = suggested_command(settings, "show", agent_name, next(iter(tasks)))
+        command = command_line("show", agent_name, next(iter(tasks)))
         line(console, f"To see the answers to a task: {command}")
 
 
@@ -132,7 +131,7 @@ def _print_task(
 ) -> None:
 
     task_id = answers[0].task_id
-    root = paths_of(settings, agent_name).eval_results_root
+    root = paths_of(settings).eval_results_root
     rows = []
     for answer in answers:
         found = latest_result(answer_results_dir(root, agent_name, task_id, answer.answer_name))
@@ -149,7 +148,7 @@ def _print_task(
             line(console, f"{outcome}: {answer.answer_name}: {answer.reason}")
     scored = next((answer for answer in answers if answer.score is not None), None)
     if scored is not None:
-        command = suggested_command(settings, "show", agent_name, task_id, _stem(scored))
+        command = command_line("show", agent_name, task_id, _stem(scored))
         line(console, f"To see why an answer has its score: {command}")
 
 
@@ -173,7 +172,7 @@ class _AnswerPage:
         answer: ScoredAnswer,
     ) -> None:
         self._console = console
-        self._paths = paths_of(settings, agent_name)
+        self._paths = paths_of(settings)
         self._agent_name = agent_name
         self._answer = answer
         # The part of each page that the judge saw, by address in the order of the tree.
@@ -302,13 +301,13 @@ class _AnswerPage:
         if evidence.reason:
             is_error = evidence.decided_by == "error"
             yield f"Error: {evidence.reason}" if is_error else evidence.reason
-        yield from _vote_lines(evidence, "the answer")
+        yield from _vote_lines(evidence.votes, "the answer")
         for check in evidence.pages:
             self._pages.setdefault(check.url, check)
             outcome = check.outcome.replace("_", " ")
             why = f": {check.reason}" if check.reason else ""
             yield f"Page [{list(self._pages).index(check.url) + 1}]: {outcome}{why}"
-            yield from _vote_lines(check, "the page")
+            yield from _vote_lines(check.votes, "the page")
 
     def _print_pages(self) -> None:
 
@@ -357,14 +356,7 @@ class _AnswerPage:
         self._line(wrapped)
 
 
-def _vote_lines(voted: VotedBy, source: str) -> Iterator[str]:
-    """Yield the votes that decided, and before them those of a first judge that was in doubt."""
-    if voted.first_votes:
-        yield from _lines_of_votes(voted.first_votes, source, "First judge, in doubt")
-    yield from _lines_of_votes(voted.votes, source, voted.judge or "Judge")
-
-
-def _lines_of_votes(votes: Sequence[Vote], source: str, judge: str) -> Iterator[str]:
+def _vote_lines(votes: Sequence[Vote], source: str) -> Iterator[str]:
     """Yield votes; equal ones are one line."""
     grouped = Counter(
         (
@@ -379,7 +371,7 @@ def _lines_of_votes(votes: Sequence[Vote], source: str, judge: str) -> Iterator[
             of_votes = f" ({count} of {len(votes)} votes)"
         else:
             of_votes = ""
-        yield f"{judge}: {opinion}{of_votes}: {reasoning}"
+        yield f"Judge: {opinion}{of_votes}: {reasoning}"
         if quotation is not None:
             yield quotation
 

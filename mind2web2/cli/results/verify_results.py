@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from mind2web2.cli.console import line, plain_console, print_table
 from mind2web2.cli.results.chosen import check_record
-from mind2web2.cli.settings_file import paths_of, settings_of
-from mind2web2.cli.suggestions import suggested_evaluation
+from mind2web2.cli.settings_file import settings_of
 from mind2web2.errors import UsageError
+from mind2web2.runs.paths import paths_of
 from mind2web2.runs.settings import RunSettings
 from mind2web2.runs.verification import (
     KINDS,
@@ -24,6 +24,7 @@ from mind2web2.runs.verification import (
 )
 from mind2web2.utils.names import check_name, name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
+from mind2web2.utils.program import command_line
 from mind2web2.utils.text import counted, number
 
 _WRONG, _OUTDATED = 1, 3
@@ -56,8 +57,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _check_results(settings: RunSettings, agent_name: str) -> _Checked:
 
-    paths = paths_of(settings, agent_name)
-    check_record(settings, paths.eval_results_root, agent_name)
+    paths = paths_of(settings)
+    check_record(paths.eval_results_root, agent_name)
     paths.script_versions()  # raises where a pinned version does not exist
     judgments = None if settings.judgments is None else Path(settings.judgments)
     if judgments is not None and not judgments.is_file():
@@ -118,9 +119,7 @@ def _advice(settings: RunSettings, agent_name: str, answers: Sequence[Check]) ->
     if not settings.task_ids and len(tasks) == len({each.task_id for each in answers}):
         tasks = {}
     words = [word for task_id in tasks for word in ("--task_id", task_id)]
-    # An answer without a result of its own is judged as the others were.
-    like = next((each.made_from for each in answers if each.made_from is not None), None)
-    command = suggested_evaluation(settings, agent_name, like, *words)
+    command = command_line("evaluate", agent_name, *words, "--llm_provider", "replay")
     is_wrong = any(check.kind == "wrong" for check in answers)
     first = "delete the result files that are wrong, then " if is_wrong else ""
     return f"Next, {first}run from the stored judgments: {command}"

@@ -15,8 +15,9 @@ from mind2web2.analysis.corrections import CorrectionRoots
 from mind2web2.capture.models import CaptureSettings, NetworkSettings
 from mind2web2.cli.console import line, plain_console
 from mind2web2.cli.results.chosen import no_results
-from mind2web2.cli.settings_file import paths_of, settings_of
+from mind2web2.cli.settings_file import settings_of
 from mind2web2.errors import UsageError
+from mind2web2.runs.paths import paths_of
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.names import check_name
 from mind2web2.utils.program import program
@@ -139,7 +140,7 @@ def _catalog(
     The last paths have the labels and the samples by a strong judge.
     """
     agents = [check_name("agent", name.rstrip("/")) for name in named]
-    paths = paths_of(settings, *agents)
+    paths = paths_of(settings)
     catalog = Catalog(
         paths,
         agents,
@@ -149,5 +150,5 @@ def _catalog(
     known = catalog.known_agents()
     for agent in agents:
         if agent not in known:
-            raise no_results(settings, paths.eval_results_root, agent)
+            raise no_results(paths.eval_results_root, agent)
     return catalog

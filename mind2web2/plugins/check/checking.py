@@ -227,8 +227,9 @@ class _Command:
         work = select_work(check.paths, check.name)
         if settings.estimate:
             return print_estimate(settings, check.name, check.paths, work)
-        quiet = replace(settings, quiet=True)
-        status = run_evaluation(quiet, check.name, check.paths, work, checked=settings)
+        status = run_evaluation(
+            settings, check.name, check.paths, work, checked=replace(settings), is_quiet=True
+        )
         found = check.findings() if status == 0 else None
         if found is None:
             return status or 1

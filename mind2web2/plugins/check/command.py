@@ -6,7 +6,7 @@ from pathlib import Path
 
 from mind2web2.cli.options import Subcommands, add_settings
 from mind2web2.pages.archive import DEFAULT_ARCHIVE_URL
-from mind2web2.runs.settings import all_settings
+from mind2web2.runs.settings import SETTINGS
 
 _DESCRIPTION = """\
 Find out whether a report is true: find its statements and the sources that each cites, open the pages, and
@@ -37,11 +37,6 @@ _NOT_OF_CHECKS = frozenset(
         "dump_cache",
         "max_concurrent_tasks",
         "max_concurrent_answers",
-        "quiet",
-        "strict",
-        "script_env",
-        "engine",
-        "ray_address",
     )
 )
 
@@ -117,6 +112,6 @@ def add_command(commands: Subcommands) -> None:
         default=[],
         help="exit with status 1 if a figure is lower, as precision=.9; may be repeated",
     )
-    names = [name for name in all_settings() if name not in _NOT_OF_CHECKS]
+    names = [name for name in SETTINGS if name not in _NOT_OF_CHECKS]
     add_settings(parser, names)
     parser.set_defaults(run="mind2web2.plugins.check.checking")

@@ -9,7 +9,7 @@ import re
 import sys
 from pathlib import Path
 
-from mind2web2.capture.page.documents import office_html
+from mind2web2.capture.office import office_html
 from mind2web2.errors import DocumentError, UsageError
 from mind2web2.plugins.check.html_text import html_text
 from mind2web2.plugins.check.pdf import pdf_markdown

@@ -1,15 +1,14 @@
-"""The eval script of checks and the reader of its result, for ``Scorer.check`` and the viewer."""
+"""The eval script of checks and the reader of its result, for programs that hold a ``Scorer``."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from mind2web2.plugins.check.findings import CheckedReport, checked_report
-from mind2web2.plugins.check.page import report_page
-from mind2web2.plugins.check.rubric import CLAIMS
 from mind2web2.plugins.check.statements import read_report
 from mind2web2.results.answers import uniform_text
 from mind2web2.results.result_file import ResultFile
+from mind2web2.scoring.scorer import NoScore, Scorer
 from mind2web2.utils.path_config import ScriptFile
 
 TASK = "report"
@@ -28,18 +27,13 @@ def findings(report: str, result: ResultFile) -> CheckedReport:
     return checked_report("report", read_report(uniform_text(report)), result)
 
 
-def is_checked(result: ResultFile) -> bool:
-    """Tell whether a result is that of a check."""
-    return any(
-        name == CLAIMS and isinstance(value, dict) and "statements" in value
-        for name, value in result.info_entries()
-    )
+async def check_report(scorer: Scorer, report: str) -> CheckedReport | NoScore:
+    """Check a report as ``mind2web2 check`` does; return why there is no verdict if there is none.
 
-
-def page(report: str, result: ResultFile, evidence: str) -> str:
-    """Return the report as a page with each statement marked.
-
-    Args:
-        evidence: the address below which the viewer shows each leaf beside its page.
+    Raises:
+        AnswerError: the report is too large, or no text.
     """
-    return report_page(findings(report, result), uniform_text(report), evidence)
+    outcome = await scorer.score(TASK, report, SCRIPT)
+    if isinstance(outcome, NoScore):
+        return outcome
+    return findings(report, ResultFile.of(dict(outcome.result)))

@@ -15,7 +15,7 @@ from mind2web2.cli.settings_file import settings_of
 from mind2web2.errors import UsageError
 from mind2web2.plugins.check.checking import earlier_findings
 from mind2web2.plugins.check.outputs import findings_text
-from mind2web2.plugins.check.scoring import SCRIPTS
+from mind2web2.plugins.check.scoring import SCRIPTS, check_report
 from mind2web2.scoring.scorer import NoScore, Scorer
 from mind2web2.utils.names import check_name
 
@@ -29,7 +29,7 @@ class Tools:
 
     async def check_report(self, report: str) -> dict[str, Any]:
         """Check a report in markdown: does each cited page say what the report says?"""
-        found = await self._scorer.check(report)
+        found = await check_report(self._scorer, report)
         if isinstance(found, NoScore):
             return {"error": found.reason, "kind": found.kind}
         reply: dict[str, Any] = found.model_dump(mode="json")
@@ -38,7 +38,7 @@ class Tools:
     async def verify_claim(self, claim: str, url: str) -> dict[str, Any]:
         """Check one claim, a sentence, by the page at an address."""
         sentence = " ".join(claim.split()).rstrip(".")
-        found = await self._scorer.check(f"- {sentence} (<{url}>).\n")
+        found = await check_report(self._scorer, f"- {sentence} (<{url}>).\n")
         if isinstance(found, NoScore):
             return {"error": found.reason, "kind": found.kind}
         if not found.statements or not found.statements[0].claims[0].sources:

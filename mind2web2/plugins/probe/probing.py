@@ -14,7 +14,7 @@ from random import Random
 from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TextColumn
 
-from mind2web2.analysis.changed_pages import Share
+from mind2web2.analysis.changed_pages import PROBES_FOLDER, Share
 from mind2web2.cli.console import line, plain_console
 from mind2web2.cli.event_loop import run_to_exit
 from mind2web2.cli.options import given_settings
@@ -28,7 +28,7 @@ from mind2web2.plugins.probe.cases import CaseReader, passed_claims
 from mind2web2.plugins.probe.drafting import Draft, Drafting
 from mind2web2.plugins.probe.estimate import estimate_lines
 from mind2web2.plugins.probe.outputs import print_report
-from mind2web2.plugins.probe.report import PROBES_FOLDER, compared, probe_report
+from mind2web2.plugins.probe.report import compared, probe_report
 from mind2web2.plugins.probe.survivors_page import survivors_page
 from mind2web2.results.stored_results import latest_results
 from mind2web2.runs.paths import paths_of

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import glob
 import logging
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from pydantic import ValidationError
-
-from mind2web2.analysis.changed_pages import ChangedPages, Excerpt, OtherReply, Share
+from mind2web2.analysis.changed_pages import (
+    REPORT_NAME,
+    ChangedPages,
+    Excerpt,
+    OtherReply,
+    Share,
+)
 from mind2web2.plugins.probe.asking import Reply, kinds_asked
 from mind2web2.plugins.probe.drafting import Draft
 from mind2web2.plugins.probe.edits import CONTROLS
 from mind2web2.statistics.agreement import share_by_task
 from mind2web2.statistics.paired import Estimate, binomial_p_value
-from mind2web2.utils.files import read_regular_file, write_whole
+from mind2web2.utils.files import write_whole
 
 log = logging.getLogger(__name__)
 
@@ -25,8 +28,6 @@ log = logging.getLogger(__name__)
 _CONTEXT_CHARS = 160
 _CUT_WORD_BEFORE = re.compile(r"^\S{1,30}(?=\s)")
 _CUT_WORD_BEHIND = re.compile(r"(?<=\s)\S{1,30}$")
-PROBES_FOLDER = "probes"
-REPORT_NAME = "probe.json"
 
 
 class ProbeReport(ChangedPages):
@@ -51,18 +52,6 @@ class ProbeReport(ChangedPages):
         path = folder / REPORT_NAME
         write_whole(path, self.model_dump_json(indent=1).encode())
         return path
-
-
-def stored_reports(agent: str | None) -> list[ChangedPages]:
-    """Return the last report of each judge on an agent, or on all agents."""
-    found: list[ChangedPages] = []
-    folder = "*" if agent is None else glob.escape(agent)
-    for path in sorted(Path(PROBES_FOLDER).glob(f"{folder}/*/{REPORT_NAME}")):
-        try:
-            found.append(ProbeReport.model_validate_json(read_regular_file(path)))
-        except (OSError, ValidationError) as error:
-            log.warning("ignored %s: %s", path, " ".join(str(error).split())[:200])
-    return found
 
 
 def probe_report(

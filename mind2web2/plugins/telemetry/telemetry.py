@@ -17,7 +17,10 @@ from urllib.parse import urlsplit
 from mind2web2 import __version__
 from mind2web2.bridges.tables import LeafRecord, leaf_records
 from mind2web2.errors import UsageError
-from mind2web2.hooks import AnswerJob, AnswerOutcome, AskedQuestion, Listener
+from mind2web2.judge.protocol import AskedQuestion
+from mind2web2.plugin import Listener
+from mind2web2.results.answers import AnswerJob
+from mind2web2.runs.answer import AnswerOutcome
 
 if TYPE_CHECKING:
     from opentelemetry._logs import Logger

@@ -22,11 +22,10 @@ from mind2web2.errors import (
     PageBugError,
 )
 from mind2web2.judge.judgment import RecordedSkip
-from mind2web2.judge.protocol import Failure, Judge, JudgeLedger, Noted, QuestionContext
+from mind2web2.judge.protocol import Failure, JudgeLedger, Noted, QuestionContext
 from mind2web2.judge.service_request import ServiceRequest
 from mind2web2.judge.session import FailureLatch, cut_off_noted, unexpected
-from mind2web2.judge.spec import Voter, composition_named
-from mind2web2.judge.voting import Ballot, Shown, Voted, votes_of
+from mind2web2.judge.spec import Voter
 from mind2web2.llm_client.async_calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit
 from mind2web2.llm_client.structured_output import InvalidOutputError, read_template
@@ -82,23 +81,17 @@ class SentLedger:
 
     rest: JudgeLedger
     served: Served
-    first_served: Served
 
     @classmethod
     def of(cls, ledger: JudgeLedger) -> SentLedger:
         """Return a ledger as it travels."""
-        rest = replace(ledger, served=Counter(), first_served=Counter())
-        counts = (ledger.served, ledger.first_served)
-        served, first = ([(*key, each[key]) for key in each] for each in counts)
-        return cls(rest, served, first)
+        served = [(*key, count) for key, count in ledger.served.items()]
+        return cls(replace(ledger, served=Counter()), served)
 
     def ledger(self) -> JudgeLedger:
         """Return the ledger."""
-        counts = (self.served, self.first_served)
-        served, first = (
-            Counter({(model, system): count for model, system, count in each}) for each in counts
-        )
-        return replace(self.rest, served=served, first_served=first)
+        served = Counter({(model, system): count for model, system, count in self.served})
+        return replace(self.rest, served=served)
 
 
 # A verdict with its evidence.
@@ -183,28 +176,20 @@ class AnswerClient(AsyncCalls):
     It has the run's judge, whatever model the script names.
 
     Args:
-        voters: the judges that vote on claims, in the order in which they are asked; the last
-            decides.
         skips: what a replayed run has recorded about skipped verifications.
-        composition: the plugin's part by which several judges vote.
-        decides: of several judges, the one that decides; this is then another one.
     """
 
     def __init__(
         self,
         run: RpcClient,
-        voters: Sequence[Voter],
+        voter: Voter,
         endpoint: str,
         answer: str,
         skips: Sequence[RecordedSkip] = (),
         stops: ScriptStops | None = None,
-        *,
-        composition: str | None = None,
-        decides: AnswerClient | None = None,
     ) -> None:
         self._run = run
-        *others, self._voter = voters
-        # Scripts see the endpoint of the judge that decides.
+        self._voter = voter
         self._endpoint = endpoint
         self._answer = answer
         self._skips = {(each.node, each.claim, each.ordinal): each for each in skips}
@@ -215,28 +200,6 @@ class AnswerClient(AsyncCalls):
         self._templates = ScriptTemplates()
         self.questions: PassQuestions | WaitingQuestions = WaitingQuestions(run)
         self.image_limit = ImageLimit(max_images=self._voter.max_images)
-        self._composition = composition
-        if decides is not None:
-            self._latch = decides._latch
-            self._templates = decides._templates
-        self._others = [
-            AnswerClient(run, [voter], endpoint, answer, stops=stops, decides=self)
-            for voter in others
-        ]
-
-    @property
-    def voters(self) -> Sequence[str]:
-        """Return the models that vote on claims, of which the last decides."""
-        return [*(other._voter.model for other in self._others), self._voter.model]
-
-    async def vote(self, ballot: Ballot[Judge, Shown]) -> Voted[Shown]:
-        """Return the votes that decide a claim."""
-        if self._composition is None:
-            return await votes_of(self, ballot)
-        voted: Voted[Shown] = await composition_named(self._composition).votes(
-            [*self._others, self], ballot
-        )
-        return voted
 
     @property
     def failure(self) -> Mind2Web2Error | None:
@@ -320,13 +283,11 @@ class AnswerClient(AsyncCalls):
                 request.template,
                 request=self._templates.sent(request),
                 subject=subject,
-                model=self._voter.model,
             )
         except ImagesRefusedError:
             self.image_limit = await self._reply(
                 "image_limit",
                 ImageLimit,
-                model=self._voter.model,
                 met=self.image_limit,
             )
             raise

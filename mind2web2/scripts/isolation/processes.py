@@ -403,8 +403,7 @@ class ForkServer:
         withheld = [name for name in _PROXIES if "@" in os.environ.get(name, "")]
         if withheld:
             log.warning(
-                "scripts do not get proxy settings that contain a password; --script_env passes "
-                "one on names=%s",
+                "scripts do not get proxy settings that contain a password names=%s",
                 ",".join(sorted(withheld)),
             )
         control, theirs = socket.socketpair()

@@ -7,7 +7,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,9 +16,10 @@ from typing import Any
 from mind2web2.capture.models import NetworkSettings
 from mind2web2.errors import EvalScriptError, JudgeError, MachineError
 from mind2web2.judge.admission import DualSemaphore
+from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
-from mind2web2.judge.composed import judge_of_answer
 from mind2web2.judge.protocol import JudgeLedger
+from mind2web2.judge.spec import JudgeSpec
 from mind2web2.llm_client.own_price import OwnPrice
 from mind2web2.llm_client.prices import own_prices
 from mind2web2.pages.answer_cache import AnswerCache
@@ -54,13 +55,11 @@ class Isolation:
         limits: of each.
         network: for a script's downloads.
         homes: the processes with loaded scripts.
-        variables: of the environment that are passed on, beside those that any program needs.
     """
 
     limits: ScriptLimits = field(default_factory=ScriptLimits)
     network: NetworkSettings = field(default_factory=NetworkSettings)
     homes: ScriptHomes = script_homes
-    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -84,10 +83,8 @@ class RunSide:
     zone: str | None = None
 
 
-def prices_of(judge: CachingJudge) -> dict[str, OwnPrice]:
-    """Return the run's own prices of its judges, by model."""
-    prices = ((spec.model, spec.own_price) for spec in judge.settings.judges)
-    return {model: price for model, price in prices if price is not None}
+def _price_of(judge: JudgeSpec) -> dict[str, OwnPrice]:
+    return {} if judge.own_price is None else {judge.model: judge.own_price}
 
 
 async def isolated_result(
@@ -109,14 +106,13 @@ async def isolated_result(
         MachineError: no process can be started.
     """
     allow_deep_trees()
-    judge = judge_of_answer(run.judge, task_id, call.answer_name, run.limits.llm)
+    judge = AnswerJudge(run.judge, task_id, call.answer_name, run.limits.llm)
     answers = RunAnswers(judge, run.judge, call, task_id, cache, logger)
     job = PassJob(
         call=call,
         ahead=None,
         moment=datetime.now(UTC),
-        voters=[spec.voter for spec in run.judge.settings.judges],
-        composition=run.judge.settings.composition,
+        voter=run.judge.settings.voter,
         endpoint=run.judge.endpoint,
         cache_dir=cache.task_cache.task_dir,
         logger_name=logger.name,
@@ -130,7 +126,7 @@ async def isolated_result(
     )
     home_job = replace(
         home_of(call, isolation),
-        prices=own_prices() | prices_of(run.judge),
+        prices=own_prices() | _price_of(run.judge.settings),
         as_of=run.as_of,
         zone=run.zone,
     )
@@ -139,7 +135,6 @@ async def isolated_result(
             answers,
             starter.run,
             run.ahead,
-            waits_for_all=run.judge.settings.delivery.is_collected,
         )
         done = await done_in_time(passes, starter, call, isolation.limits, run.timeout_s, run.clock)
     cache.note_lookups(done.looked_up, done.captured, is_listed=done.is_listed)
@@ -154,7 +149,6 @@ def home_of(call: ScriptCall, isolation: Isolation) -> HomeJob:
         script_path=call.script_path,
         script_sha256=call.script_sha256,
         limits=isolation.limits,
-        variables=dict(isolation.variables),
         folder=Path.cwd(),
         import_paths=search_path(call.script_path),
         prices=own_prices(),
@@ -233,8 +227,7 @@ def exit_reason(
         return MachineError("the process that starts scripts has ended: run the same command again")
     if end.was_too_large:
         return EvalScriptError(
-            f"script {path.name} took more than {limits.memory_bytes // 1024**2} MB of memory "
-            "(script_memory in mind2web2.toml)"
+            f"script {path.name} took more than {limits.memory_bytes // 1024**2} MB of memory"
         )
     if os.WIFEXITED(end.status):
         return EvalScriptError(

@@ -184,15 +184,15 @@ class RunService:
         return replace(reply, value=None)
 
     @served
-    async def ask(self, request: SentRequest, subject: QuestionContext, model: str) -> ChatReply:
+    async def ask(self, request: SentRequest, subject: QuestionContext) -> ChatReply:
         """Answer a question about pages that only the script's process has."""
-        reply = await self.judge.for_model(model).ask(self._request(request), subject, None)
+        reply = await self.judge.ask(self._request(request), subject, None)
         return replace(reply, value=None)
 
     @served
-    async def image_limit(self, model: str, met: ImageLimit) -> ImageLimit:  # noqa: ARG002
+    async def image_limit(self, met: ImageLimit) -> ImageLimit:  # noqa: ARG002
         """Return the judge's limit of images; ``met`` makes another question after each refusal."""
-        return self.judge.for_model(model).image_limit
+        return self.judge.image_limit
 
     @served
     async def service(self, request: ServiceRequest) -> Any:

@@ -96,7 +96,6 @@ class HomeJob:
 
     Args:
         script_sha256: of the script that is meant.
-        variables: of the run's environment that are passed on.
         folder: the working directory.
         import_paths: ``sys.path``.
         prices: the user's own, by model.
@@ -109,7 +108,6 @@ class HomeJob:
     script_path: Path
     script_sha256: str
     limits: ScriptLimits
-    variables: dict[str, str]
     folder: Path
     import_paths: list[str]
     prices: dict[str, OwnPrice]
@@ -125,7 +123,6 @@ class PassJob:
 
     Args:
         ahead: how far the script goes on with stand-ins; ``None`` for program order.
-        composition: of several judges (``JudgeSpec.composition``).
         known: the replies so far, as JSON, by the keys of their questions.
         has_all_replies: the run replies to each question at once; a pass waits for that.
         moment: where the clock stands still, unless it stands at ``HomeJob.as_of``.
@@ -139,7 +136,7 @@ class PassJob:
     call: ScriptCall
     ahead: Ahead | None
     moment: datetime
-    voters: list[Voter]
+    voter: Voter
     endpoint: str
     cache_dir: Path
     logger_name: str
@@ -150,7 +147,6 @@ class PassJob:
     skips: list[RecordedSkip]
     known: dict[str, str]
     has_all_replies: bool = False
-    composition: str | None = None
 
 
 def serve(control_fd: int) -> None:
@@ -197,7 +193,6 @@ class ScriptHome:
             job.limits.apply_to_this_process()
         set_own_prices(job.prices)
         set_script_aliases(job.aliases)
-        os.environ.update(job.variables)
         os.chdir(job.folder)
         sys.path[:] = job.import_paths
         allow_deep_trees()
@@ -249,12 +244,11 @@ class ScriptHome:
         random.seed(f"{job.call.answer_name} {job.call.answer}")
         judge = AnswerClient(
             client,
-            job.voters,
+            job.voter,
             job.endpoint,
             job.call.answer,
             job.skips,
             self._stops,
-            composition=job.composition,
         )
         self._job.limits.apply_to_this_process()
         if job.ahead is None:

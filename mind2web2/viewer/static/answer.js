@@ -52,11 +52,6 @@ export function Answer({ steps, options }) {
       html`<p class="notice">In doubt, the next run judges it again: ${data.facts.doubts.join("; ")}</p>`
     }
     ${data.facts.script_faults?.map((/** @type {string} */ fault) => html`<p class="notice">Mistake of the script: ${fault}</p>`)}
-    ${
-      data.has_page &&
-      html`<iframe class="report" title="The report with each statement marked" src=${`/api/answer-page?${new URLSearchParams({ agent, task, answer })}`}
-        sandbox="allow-scripts allow-popups allow-popups-to-escape-sandbox allow-top-navigation-by-user-activation"></iframe>`
-    }
     <div class="columns">
       <section aria-label="Rubric tree">
         <p class="hint">${counted(rows.length, "node")}; leaves: ${counts.join(", ")}. ◆ marks a critical node: a gate, left out of the mean; if it scores below 1, its parent is 0.</p>

@@ -31,8 +31,7 @@ export function Evidence({ steps, options }) {
   const decisive = checks.findIndex((/** @type {any} */ check) => check.outcome === "supported");
   const source = Math.min(Number(options.source ?? Math.max(0, decisive)) || 0, Math.max(0, checks.length - 1));
   const check = checks[source];
-  const asked = check || evidence;
-  const votes = asked.votes || [];
+  const votes = (check || evidence).votes || [];
   const quote = votes.find((/** @type {any} */ vote) => vote.quote)?.quote;
   return html`
     <p class="path">
@@ -54,8 +53,7 @@ export function Evidence({ steps, options }) {
         ${evidence.reason && html`<p class="notice">${evidence.reason}</p>`}
         ${!row.evidence && html`<p class="notice">The result keeps no evidence of this leaf.</p>`}
         ${checks.length > 0 && html`<${Sources} ...${{ checks, source, steps }} />`}
-        <${Votes} ...${{ votes, check, steps, evidence, by: asked.judge }} />
-        <${Votes} ...${{ votes: asked.first_votes || [], check, steps, evidence, by: `${evidence.first_judge}, in doubt` }} />
+        <${Votes} ...${{ votes, check, steps, evidence }} />
       </section>
       <section aria-label="Page" class="beside">
         ${
@@ -90,9 +88,9 @@ function Sources({ checks, source, steps }) {
 }
 
 /** @param {any} props */
-function Votes({ votes, check, steps, evidence, by }) {
+function Votes({ votes, check, steps, evidence }) {
   if (!votes.length) return null;
-  return html`<h2>Votes${by ? ` of ${by}` : ""}${evidence.num_trials > 1 ? ` (of ${evidence.num_trials} at most)` : ""}</h2>
+  return html`<h2>Votes${evidence.num_trials > 1 ? ` (of ${evidence.num_trials} at most)` : ""}</h2>
     <ol class="votes">
       ${votes.map(
         (/** @type {any} */ vote) =>

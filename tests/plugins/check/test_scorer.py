@@ -1,4 +1,4 @@
-"""``Scorer.check``, and the tools that agents use."""
+"""Checks by a ``Scorer``, and the tools that agents use."""
 
 import json
 import sys
@@ -13,6 +13,7 @@ from servers.judge_server import JudgeServer
 from servers.local_http import LocalHttp
 
 from mind2web2 import Judge, Scorer
+from mind2web2.plugins.check.scoring import check_report
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ async def test_a_scorer_checks_a_report(
         allow_private_network=True,
     )
     async with scorer:
-        found = await scorer.check(REPORT.format(site.url))
+        found = await check_report(scorer, REPORT.format(site.url))
     assert [each.verdict for each in found.statements][:4] == [
         "supported",
         "contradicted",

@@ -131,7 +131,6 @@ def test_a_scripts_own_objects_are_sent_as_plain_values(value, plain):
 
 LEDGER = JudgeLedger(
     served=Counter({("m", None): 2, (None, "f"): 1}),
-    first_served=Counter({("n", None): 3}),
     first_created="a",
     last_created="b",
     usage=Usage(1, 2, 3, 4, 5, 6, 7, 0.5),
@@ -157,7 +156,7 @@ EVIDENCE = Evidence(
         Done(clock=CLOCK),
         QuestionContext("verify", "leaf", "a claim \ud83d", None, 2),
         ServiceRequest("google_maps", "geocode", ["Como"], {"language": "it"}),
-        Verification("a claim", None, "none", 3, True, ("gate",), is_gate=True),
+        Verification("a claim", None, "none", 3, True, ("gate",)),
         AskedForm("How deep?", "u", None, False, "depth"),
         Given("task", "answer \ud83d", PageSettings(max_text_chars=1)),
         SentRequest("m", [{"role": "user"}], SentTemplate("L", {}), 0.5, None, {}),
@@ -192,7 +191,7 @@ def test_objects_that_are_no_json_are_refused_where_they_are_sent(content):
     [
         Done(failure="no error"),
         Done(looked_up=[[]]),
-        SentLedger(JudgeLedger(usage="x"), [], []),
+        SentLedger(JudgeLedger(usage="x"), []),
         Done(clock=CLOCK.model_copy(update={"moment": 3})),
         QuestionContext("verify", trial="many"),
     ],

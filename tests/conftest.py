@@ -1,6 +1,7 @@
 """Fixtures and settings of all tests."""
 
 import gc
+import os
 import sys
 from collections.abc import Generator
 from pathlib import Path
@@ -20,6 +21,9 @@ settings.register_profile(
     "fixed", settings.get_profile("random"), derandomize=True, max_examples=50
 )
 settings.load_profile("fixed")
+
+# Where a job of cron or CI runs, it may be "dumb", which has no live displays.
+os.environ["TERM"] = "xterm-256color"
 
 
 @pytest.fixture

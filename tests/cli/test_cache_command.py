@@ -41,7 +41,7 @@ class Site(LocalHttp):
         """Answer with the page of that name; that of ``/slow`` comes when it is let go."""
         if request.path == "/slow":
             self.is_waiting.set()
-            self.may_go_on.wait(30)
+            self.may_go_on.wait()
         name = request.path.strip("/")
         page = Answer(PAGE.format(name).encode(), headers={"Content-Type": "text/html"})
         return self.replies.get(request.path, page)
@@ -338,10 +338,10 @@ def test_ctrl_c_keeps_finished_pages(project, site):
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
-        assert site.is_waiting.wait(30)
         assert any("/lake: saved" in line for line in process.stdout)
+        site.is_waiting.wait()
         process.send_signal(signal.SIGINT)
-        stdout, stderr = process.communicate(timeout=30)
+        stdout, stderr = process.communicate()
     assert (process.returncode, complaints(stderr)) == (130, [])
     assert "Stopped. 1 of 2 pages done and kept" in stdout
     assert read_json(project.root / "cache" / "bot" / "lake.json")["cached_url_count"] == 1

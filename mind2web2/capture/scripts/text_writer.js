@@ -33,6 +33,11 @@ function (parts) {
     return range.getBoundingClientRect();
   };
 
+  const fontSize = (node) => {
+    const around = dom.parent(node);
+    return Number.parseFloat(getComputedStyle(dom.type(around) === 1 ? around : around.host).fontSize);
+  };
+
   class Writer {
     constructor(maxChars) {
       this.sink = newSink(false);
@@ -189,7 +194,8 @@ function (parts) {
       const higher = Math.max(last.height, next.height);
       if (overlap < 0.3 * lower) return "\n";
       const distance = Math.max(last.left, next.left) - Math.min(last.right, next.right);
-      if (distance > 1.6 * higher) return " | ";
+      // Lines of some fonts are taller than those of others of the same size.
+      if (distance > 1.8 * Math.max(fontSize(sink.lastNode), fontSize(node))) return " | ";
       if (distance > 0.25 * higher) return " ";
       return lower < 0.8 * higher ? besideInOtherSize(sink.tail, text, next.bottom < last.bottom - 0.15 * higher) : "";
     }

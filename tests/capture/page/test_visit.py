@@ -1,5 +1,6 @@
 """Pages are waited for, held in place and stopped, whatever they do."""
 
+import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -90,6 +91,8 @@ async def test_a_page_is_held_in_place(visit, tooth, held_back):
         assert f"/teeth/{tooth}" in visited.navigation.document.url
         assert visited.page.context.pages == [visited.page]
         if held_back:
+            while not visited.navigation.held_back:  # noqa: ASYNC110 - an event of the browser
+                await asyncio.sleep(0.01)
             assert [url.rpartition("/")[2] for url in visited.navigation.held_back] == held_back
 
 

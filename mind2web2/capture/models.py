@@ -114,6 +114,7 @@ PageKind = Literal["web", "pdf"]
 
 TroubleKind = Literal[
     "http_error",
+    "refusal",
     "empty_page",
     "challenge",
     "consent_wall",
@@ -298,6 +299,7 @@ class RenderedPdf:
 
 _IN_WORDS: dict[TroubleKind, str] = {
     "http_error": "the server answered with an error",
+    "refusal": "the server refused to show the page",
     "empty_page": "the page showed hardly any text",
     "challenge": "the site may have shown a robot check or a block instead of the page",
     "consent_wall": "the site may have shown a request for consent instead of the page",
@@ -338,7 +340,7 @@ def _in_words(trouble: Trouble, record: CaptureRecord) -> str:
     words = _IN_WORDS[trouble.kind]
     return (
         f"{words} (HTTP status {record.status})"
-        if trouble.kind == "http_error" and record.status
+        if trouble.kind in ("http_error", "refusal") and record.status
         else words
     )
 

@@ -268,6 +268,11 @@ _PASSWORD_ERROR, _SECURITY_ERROR = (
     4,
     5,
 )  # FPDF_ERR_PASSWORD and FPDF_ERR_SECURITY in fpdfview.h
+# Shorter texts may be formulas. In Latin letters, a third are vowels in every language.
+_MIN_JUDGED_CHARS = 60
+_LEAST_WORDS_SHARE = 0.35
+_LEAST_VOWELS = 0.18
+_LONGEST_PLACEHOLDER = 1500
 # PDFium joins a word hyphenated at a line's end and leaves one of these in the hyphen's place.
 _LINE_END_HYPHEN = re.compile(r"[\x02\ufffe](?:\r?\n)?")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
@@ -333,7 +338,7 @@ def text_of(data: bytes, max_pages: int = 100) -> str:
             ]
         except pypdfium2.PdfiumError as error:
             raise DocumentError(f"PDF is damaged: {error}") from error
-    return _clean_text("\n".join(pages))
+    return "\n".join(map(_clean_text, pages))
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,10 +347,15 @@ class PdfLetters:
 
     Args:
         has_text: a page has text; without, it is a scan.
+        is_garbled: a page's text is none in any language: its fonts do not say which letters they
+            draw.
+        is_placeholder: it is a form that only Adobe's own reader shows.
         missing: the scripts that a page is written in and no font can draw.
     """
 
     has_text: bool
+    is_garbled: bool
+    is_placeholder: bool
     missing: tuple[str, ...]
 
 
@@ -357,15 +367,21 @@ def letters_of(data: bytes, max_pages: int = 100) -> PdfLetters:
     """
     import pypdfium2
 
-    has_text = False
     missing: set[str] = set()
+    texts = []
     with _open_document(data) as document:
         for index in range(min(len(document), max_pages)):
             with contextlib.suppress(pypdfium2.PdfiumError):  # a damaged page has no text
                 page = document[index]
-                has_text = has_text or bool(page.get_textpage().get_text_bounded().strip())
+                texts.append(page.get_textpage().get_text_bounded())
                 missing |= set(_missing_scripts(page))
-    return PdfLetters(has_text, tuple(sorted(missing)))
+    text = "".join(map(_clean_text, texts))
+    return PdfLetters(
+        has_text=bool(text.strip()),
+        is_garbled=any(map(_is_garbled, texts)),
+        is_placeholder=len(text) < _LONGEST_PLACEHOLDER and "adobe.com" in text.lower(),
+        missing=tuple(sorted(missing)),
+    )
 
 
 def _missing_scripts(page: pypdfium2.PdfPage) -> tuple[str, ...]:
@@ -467,7 +483,22 @@ def _draw(page: pypdfium2.PdfPage, settings: RenderSettings) -> bytes:
     return encode_jpeg(picture, settings.jpeg_quality)
 
 
+def _is_garbled(text: str) -> bool:
+    """Tell whether the text of a page is none in any language."""
+    letters = re.sub(r"[\s._\u2026\u00b7-]", "", text)
+    if len(letters) < _MIN_JUDGED_CHARS:
+        return False
+    words = re.findall(r"\w", letters)
+    latin = [letter for letter in words if letter.isascii() and letter.isalpha()]
+    vowels = [letter for letter in latin if letter in "aeiouyAEIOUY"]
+    is_no_writing = len(words) < _LEAST_WORDS_SHARE * len(letters)
+    has_no_vowels = len(latin) >= _MIN_JUDGED_CHARS and len(vowels) < _LEAST_VOWELS * len(latin)
+    return is_no_writing or has_no_vowels
+
+
 def _clean_text(text: str) -> str:
+    if _is_garbled(text):
+        return ""
     text = _LINE_END_HYPHEN.sub("-\n", text).replace("\r\n", "\n").replace("\r", "\n")
     return _CONTROL.sub("", text).strip("\n")
 

@@ -18,6 +18,8 @@ from mind2web2.errors import CaptureError
 _NET_ERROR = re.compile(r"net::(ERR_[A-Z0-9_]+)")
 # Statuses by which servers say that the same request may pass later.
 PASSING_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524})
+# Servers give these to machines, or for a while, and show people the page.
+_REFUSALS = frozenset({401, 402, 403, 407, 429, 451, 503, 999})
 _PASSING_NET_ERROR = re.compile(
     "ERR_(?:(?:CONNECTION_)?TIMED_OUT|CONNECTION_(?:CLOSED|RESET|ABORTED)|(?:PROXY_|SOCKS_)?CONNECTION_FAILED"
     "|HTTP2_(?:PING_FAILED|PROTOCOL_ERROR|SERVER_REFUSED_STREAM)|INCOMPLETE_(?:CHUNKED_ENCODING|HTTP2_HEADERS)"
@@ -197,6 +199,13 @@ _BARE_LINE = 40
 _LONGEST_HEADING = 120
 _LONGEST_UNFILLED = 200
 
+# "Showing 1 to 10 of 57 entries"
+_SHARE_OF_ROWS = re.compile(
+    r"\b1\s*(?:to|-|\u2013|bis|\u00e0|a|al?|\u81f3|\u5230|~)\s*(\d[\d.,]*)\s*[^\W\d]*\s*"
+    r"(?:of|out of|von|de|sur|di|van|av|af|z|\u0438\u0437|(?<=\s)/(?=\s)|[\uff0c,]?\s*\u5171)\s*"
+    r"(?:\w+\s)?(\d[\d.,]*)"
+)
+
 _CONSENT_HOSTS = (
     "consent.google.",
     "consent.youtube.",
@@ -311,6 +320,11 @@ class PageObservation:
         """Return markers and frames, one a line, in lower case."""
         return "\n".join((*self.markers, *self.frames)).lower()
 
+    @cached_property
+    def short_lines(self) -> list[str]:
+        """Return the lines of the text that may be notices, as phrases are compared with them."""
+        return [plain(line) for line in self.text.splitlines() if len(line) <= _LONGEST_HEADING]
+
     @property
     def is_html(self) -> bool:
         """Tell whether there is a page with a layout, and not a file shown as text."""
@@ -328,7 +342,8 @@ def signs_of_trouble(observed: PageObservation) -> tuple[Trouble, ...]:
     """
     found: list[Trouble] = []
     if observed.status is not None and observed.status >= 400:
-        found.append(Trouble(kind="http_error", detail=f"HTTP status {observed.status}"))
+        kind: TroubleKind = "refusal" if observed.status in _REFUSALS else "http_error"
+        found.append(Trouble(kind=kind, detail=f"HTTP status {observed.status}"))
     if observed.certificate_error:
         found.append(
             Trouble(
@@ -340,6 +355,9 @@ def signs_of_trouble(observed: PageObservation) -> tuple[Trouble, ...]:
         found += _of_content(observed)
     elif not observed.text.strip():
         found.append(Trouble(kind="empty_page", detail="no text"))
+    shown = next(filter(None, map(_SHARE_OF_ROWS.search, observed.short_lines)), None)
+    if shown is not None and _number(shown[1]) < _number(shown[2]):
+        found.append(Trouble(kind="incomplete", detail=f"shows {shown[1]} of {shown[2]} entries"))
     if observed.missing_because:
         found.append(Trouble(kind="incomplete", detail=observed.missing_because))
     return tuple(found)
@@ -473,6 +491,8 @@ def _login_wall(observed: PageObservation) -> str | None:
         return "led to a login page"
     if any(wall.startswith(_MEMBERS_WALLS) for wall in observed.walls):
         return "a request to log in or subscribe lies over the page"
+    if any(contains_one(line, phrases("paywall")) for line in observed.short_lines):
+        return "a request to subscribe ends the text"
     return None if observed.length > _LONGEST_NOTICE else _login_notice(observed)
 
 
@@ -507,13 +527,14 @@ def _is_login_host(address: SplitResult, observed: PageObservation) -> bool:
 
 
 def _soft_404(observed: PageObservation) -> str | None:
-    if observed.length <= _LONGEST_NOTICE:
-        if _names_a_lost_page(observed.plain_title, observed) or _names_a_lost_page(
-            observed.heading, observed
-        ):
-            return "its title says that the page does not exist"
-        if observed.length <= _SHORT_NOTICE and observed.says(phrases("not_found")):
-            return "says that the page does not exist"
+    named = [
+        _names_a_lost_page(title, observed) for title in (observed.plain_title, observed.heading)
+    ]
+    # Beside a menu and a footer, title and heading say it both.
+    if all(named) or (any(named) and observed.length <= _LONGEST_NOTICE):
+        return "its title says that the page does not exist"
+    if observed.length <= _SHORT_NOTICE and observed.says(phrases("not_found")):
+        return "says that the page does not exist"
     return "led to the site's home page" if _was_sent_home(observed) else None
 
 
@@ -547,6 +568,10 @@ def _emptiness(observed: PageObservation) -> str | None:
     if observed.length <= _BARE_LINE and observed.plain_text.strip(" .…") in phrases("loading"):
         return "says only that it is loading"
     return None
+
+
+def _number(digits: str) -> int:
+    return int(re.sub(r"\D", "", digits))
 
 
 def _parts(url: str) -> SplitResult:

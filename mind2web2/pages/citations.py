@@ -64,14 +64,10 @@ def as_cited(urls: Iterable[str]) -> list[str]:
             continue
         known = spellings.get(page)
         if known is None or (not split_url(known).scheme and split_url(url).scheme):
-            spellings[page] = _without_fragment(clean_url(url))
+            spellings[page] = clean_url(url)
     return [
         url if split_url(url).scheme else f"{_ASSUMED_SCHEME}://{url}" for url in spellings.values()
     ]
-
-
-def _without_fragment(url: str) -> str:
-    return url.partition("#")[0] + split_url(url).route
 
 
 class StoredPages(Protocol):

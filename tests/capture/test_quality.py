@@ -56,9 +56,9 @@ def test_pages_have_the_signs_of_their_trouble(case):
             {"status": 404, "title": "Page not found", "text": "Page not found"},
         ),
         (["http_error"], {"status": 500, "text": LONG}),
-        (["http_error", "empty_page"], {"status": 503, "text": ""}),
+        (["refusal", "empty_page"], {"status": 503, "text": ""}),
         (
-            ["http_error", "challenge"],
+            ["refusal", "challenge"],
             {
                 "status": 403,
                 "text": "Press & Hold to confirm you are a human (and not a bot).",

@@ -121,7 +121,7 @@ async def test_a_page_of_several_tasks_is_captured_once(cache):
 async def test_a_page_is_opened_as_it_is_cited(cache):
     """Its key in the index is the published one.
 
-    A fragment names a place in the page, not another page.
+    A fragment may choose what the page shows, and is no part of the key.
     """
     cited = [
         "http://a.example/api/item/",
@@ -136,7 +136,7 @@ async def test_a_page_is_opened_as_it_is_cited(cache):
     (task,), _ = await run(cache, capturer, *citations)
     opened = [
         "http://a.example/api/item/",
-        "https://b.example/a%3Ab%3Bc/",
+        "https://b.example/a%3Ab%3Bc/#part",
         "http://c.example/x/#/route/",
     ]
     assert (sorted(capturer.captured), [page.url for page in task.pages]) == (

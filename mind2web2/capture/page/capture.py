@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mind2web2.capture.letters import missing_letters, no_font_for
+from mind2web2.capture.letters import missing_letters
 from mind2web2.capture.models import CaptureSettings, Trouble
 from mind2web2.capture.page.devtools import ScriptError
 from mind2web2.capture.page.documents import read_file_content
@@ -131,9 +131,7 @@ async def _see_file(document: MainDocument, settings: CaptureSettings) -> Sighti
     content = await read_file_content(document.file, settings.max_text_chars, settings.jpeg_quality)
     seen = Sighting(document, text=content.text, screenshot=content.image, pdf=content.pdf)
     seen.notes += content.notes
-    if content.missing_scripts:
-        detail = f"fonts are not embedded, and {no_font_for(content.missing_scripts)}"
-        seen.troubles.append(Trouble(kind="missing_letters", detail=detail))
+    seen.troubles += content.troubles
     seen.troubles += signs_of_trouble(
         PageObservation(
             requested_url=document.file.url,

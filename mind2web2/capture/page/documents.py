@@ -11,6 +11,8 @@ from functools import partial
 from typing import Literal
 from urllib.parse import unquote
 
+from mind2web2.capture.letters import no_font_for
+from mind2web2.capture.models import Trouble
 from mind2web2.capture.office import OfficeHtml, office_html
 from mind2web2.capture.pdf import letters_of
 from mind2web2.capture.quality import PageFailureError
@@ -227,7 +229,7 @@ class FileContent:
     image: bytes | None = None
     pdf: bytes | None = None
     notes: tuple[str, ...] = ()
-    missing_scripts: tuple[str, ...] = ()
+    troubles: tuple[Trouble, ...] = ()
 
 
 async def read_file_content(
@@ -268,7 +270,17 @@ async def _pdf_content(pdf: bytes) -> FileContent:
     except DocumentError:  # reported when the PDF is prepared for a judge
         return FileContent(pdf=pdf)
     notes = () if letters.has_text else ("no text: the pages of the PDF are images",)
-    return FileContent(pdf=pdf, notes=notes, missing_scripts=letters.missing)
+    troubles = []
+    if letters.missing:
+        detail = f"fonts are not embedded, and {no_font_for(letters.missing)}"
+        troubles.append(Trouble(kind="missing_letters", detail=detail))
+    if letters.is_garbled:
+        detail = "the fonts of the PDF do not say which letters they draw: its text is left out"
+        troubles.append(Trouble(kind="incomplete", detail=detail))
+    if letters.is_placeholder:
+        detail = "a form that only Adobe's reader shows"
+        troubles.append(Trouble(kind="empty_page", detail=detail))
+    return FileContent(pdf=pdf, notes=notes, troubles=tuple(troubles))
 
 
 async def office_as_html(file: FetchedDocument) -> OfficeHtml:

@@ -132,6 +132,8 @@ class Navigation:
         self.held_back: list[str] = []
         self.refusal: str | None = None
         self.frames_left_out = 0
+        self.is_utf8 = False
+        """The page's encoding is UTF-8, whatever it says itself."""
         self.has_stayed = asyncio.Event()
         """Set once the main frame was kept from loading another document."""
 
@@ -293,7 +295,7 @@ class Navigation:
         document = self.document
         if document.is_page or document.status in _NO_CONTENT:
             self.page = document
-            await self._pass_on(event, stored)
+            await (self._show_as_utf8 if self.is_utf8 else self._pass_on)(event, stored)
             return
         if self._is_choosing:
             # The choice is between the page and the first file.
@@ -359,6 +361,12 @@ class Navigation:
                 return bytes(body), False
         await send(self._session, "IO.close", handle=stream["stream"])
         return bytes(body[: self._max_file_bytes]), True
+
+    async def _show_as_utf8(self, event: PausedRequest, stored: StoredResponse | None) -> None:
+        body, _ = await self._body(event) if stored is None else (stored.body, False)
+        declared = f"{media_type_of(self.document.content_type)}; charset=utf-8"
+        file = FetchedDocument(self.document.url, self.document.status or 200, declared, body)
+        await self._show_as_html(event, file)
 
     async def _show_as_html(self, event: PausedRequest, file: FetchedDocument) -> None:
         """Let the browser render a page that the server declares as another type."""

@@ -91,6 +91,8 @@ class PageState:
     is_parsed: bool
     is_cut_off: bool
     """Its parsing was stopped before the end."""
+    is_mojibake: bool
+    """It is UTF-8 that was read in another encoding."""
 
     @property
     def has_content(self) -> bool:
@@ -282,6 +284,7 @@ class Visit:
             url=seen["url"],
             is_parsed=seen["isParsed"],
             is_cut_off=seen["isCutOff"],
+            is_mojibake=seen["isMojibake"],
         )
 
     async def rest(self, page_time_s: float, limit_s: float) -> bool:
@@ -397,14 +400,18 @@ class Visit:
         return state is not None and state.stays_for(is_unwanted=is_unwanted)
 
     async def _read_whole(self) -> None:
-        """Load a page again that stopped its own parsing for something else, such as a mail."""
-        if not self._has_file():
-            try:
-                state = await self.within(_STOP_LIMIT_S, self.state(with_text=False))
-            except (ScriptError, TimeoutError):
-                return
-            if state.is_cut_off and not self._is_held:
-                await self._load_again()
+        """Load a page again that stopped its own parsing, or was read in a wrong encoding."""
+        if self._has_file() or self._is_held:
+            return
+        try:
+            state = await self.within(_STOP_LIMIT_S, self.state())
+        except (ScriptError, TimeoutError):
+            return
+        if state.is_mojibake:
+            self.navigation.is_utf8 = True
+            self.notes.append("the page is UTF-8, and did not say so")
+        if state.is_cut_off or state.is_mojibake:
+            await self._load_again()
 
     async def _load_again(self) -> PageState | None:
         """Load a page once more and keep it in place; ``None`` where it cannot be read then.
@@ -424,7 +431,7 @@ class Visit:
             )
             await self._load(page.url)
             state = await self._state_within_limit()
-            note = "the page was loaded again, since a download stopped its parsing"
+            note = "the page was loaded again"
             if state is not None and state.is_cut_off:
                 # No event comes before a form is sent or a mail is written.
                 await self._try_to_send("Emulation.setScriptExecutionDisabled", value=True)

@@ -17,12 +17,29 @@
       if (value) marks.add(value.slice(0, 200));
     }
   }
+  // Where most pieces beyond ASCII are UTF-8 that was read one byte a letter.
+  const isMojibake = () => {
+    if (document.characterSet === "UTF-8") return false;
+    const decoder = new TextDecoder(document.characterSet);
+    const bytes = new Map(Array.from({ length: 128 }, (_, i) => [decoder.decode(Uint8Array.of(128 + i)), 128 + i]));
+    const pieces = whole().slice(0, 200000).match(/[^\x00-\x7f]+/g) ?? [];
+    const isUtf8 = (piece) => {
+      try {
+        new TextDecoder("utf-8", { fatal: true }).decode(Uint8Array.from(piece, (letter) => bytes.get(letter) ?? 0xff));
+        return true;
+      } catch {
+        return false;
+      }
+    };
+    return pieces.filter(isUtf8).length > pieces.length / 2;
+  };
   return {
     text: text.replace(/\s+/g, " ").trim(),
     title: document.title ?? "",
     refreshAfter: Number.isFinite(refreshAfter) ? refreshAfter : null,
     marks: [...marks],
     url: document.URL,
+    isMojibake: withText && isMojibake(),
     isParsed: document.readyState !== "loading",
     isCutOff: document.readyState === "complete" && performance.timing.domInteractive === 0,
   };

@@ -33,16 +33,18 @@ _FORM_OF_PAPER = re.compile(
     r"(?:\.pdf|[./](?:full|pdf|epdf|abstract|fulltext|meta|pdfdirect|full-text|html))+$",
     re.IGNORECASE,
 )
+# Other failures may be those of this browser or this day.
+_DEAD = ("http_error", "navigation_error", "soft_404")
 _NOT_READ = "the page itself could not be read"
 _LANDING_PAGE = f"{_NOT_READ}; its DOI's landing page is shown"
 _OPEN_COPY = f"{_NOT_READ}; an open copy of the paper is shown"
 _PAGES_AT_ONCE = 5
 _RETRIES = 1
-_RETRACTED = re.compile(
-    r"\b(?:retracted(?: article)?:|retraction(?: notice| of)?:|this (?:article|paper) has been "
-    r"retracted)",
+_RETRACTED_TITLE = re.compile(
+    r"\W*(?:retracted\b|retraction(?: notice| note| of)?(?: to)?:)|.*[:\[(]\s*retracted\W*$",
     re.IGNORECASE,
 )
+_RETRACTED = re.compile(r"\bthis (?:article|paper) (?:has been|was|is) retracted", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,10 @@ class SourcePage:
     @property
     def is_retracted(self) -> bool:
         """Tell whether the page itself says that the work was retracted."""
-        return bool(_RETRACTED.search(f"{self.title}\n{self.text[:3000]}"))
+        # Elsewhere on a page, such words may be about other works.
+        opening = next((line for line in self.text.splitlines() if line.strip()), "")
+        is_titled = any(map(_RETRACTED_TITLE.match, (self.title, opening)))
+        return is_titled or bool(_RETRACTED.search(self.text[:3000]))
 
 
 @dataclass(frozen=True)
@@ -223,8 +228,11 @@ def _stored_text(pages: CacheFileSys, url: str, is_pdf: bool) -> str:
 
 
 def _problem(record: CaptureRecord | None, is_stored: bool, failure: str | None) -> str | None:
+    kinds = [trouble.kind for trouble in record.troubles] if record else []
     if not is_stored:
         reason = (record and record.failure) or failure or "not captured"
-        return f"invented: {reason}" if "there is no host" in reason else f"dead: {reason}"
-    kinds = [trouble.kind for trouble in record.troubles] if record else []
+        if "there is no host" in reason:
+            return f"invented: {reason}"
+        is_dead = record is None or any(kind in _DEAD for kind in kinds)
+        return f"dead: {reason}" if is_dead else f"walled: {reason}"
     return next((UNREADABLE[kind] for kind in kinds if kind in UNREADABLE), None)

@@ -145,6 +145,7 @@ def _source(source: str, leaf: WrittenNode | None) -> SourceVerdict:
 # Signs that a capture shows something else than the page: silence of such a page says nothing.
 UNREADABLE = {
     "http_error": "dead: the server answers with an error",
+    "refusal": "walled: the server refuses to show the page",
     "challenge": "walled: a robot check",
     "consent_wall": "walled: a request for consent",
     "login_wall": "walled: a login",

@@ -4,14 +4,13 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pytest
 from servers.archive_server import ArchiveServer
 from servers.local_http import Answer, LocalHttp, Request
 
 from mind2web2.pages.cited_pages import AgentCache
 from mind2web2.pages.crawl import CrawlProgress
 from mind2web2.plugins.check.checking import TASK
-from mind2web2.plugins.check.sources import Capturing, SourcePage, source_page
+from mind2web2.plugins.check.sources import Capturing, source_page
 from mind2web2.runs.settings import RunSettings
 
 HTML = {"Content-Type": "text/html"}
@@ -65,15 +64,3 @@ async def test_landing_pages_and_copies_stand_in_and_are_named(tmp_path: Path) -
     assert found[0].read_at.endswith("/doi/10.1000/dam")
     assert "/web/20200101000000" in found[1].read_at
     assert found[3].read_at.endswith("/open")
-
-
-@pytest.mark.parametrize(
-    ("title", "text", "expected"),
-    [
-        ("RETRACTED: The dam", "", True),
-        ("The dam", "This article has been retracted.", True),
-        ("The dam", "He retracted what he had said about the dam.", False),
-    ],
-)
-def test_a_page_that_says_so_is_retracted(title: str, text: str, expected: bool) -> None:
-    assert SourcePage("https://a.example", text=text, title=title).is_retracted is expected

@@ -1,0 +1,41 @@
+"""An installation with pip has all that the package imports."""
+
+import ast
+import sys
+import tomllib
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+# pydantic needs exactly one version of its core.
+OWN = {"mind2web2", "pydantic_core"}
+
+
+def declared():
+    """Return the names of the dependencies, those of extras included."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"].values()
+    wanted = [*project["dependencies"], *(name for extra in extras for name in extra)]
+    ends = str.maketrans("[<>=", "    ")
+    return {name.translate(ends).split()[0].lower() for name in wanted}
+
+
+def imported(path):
+    """Return the top-level modules that a module imports anywhere, for types as well."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module.partition(".")[0]
+
+
+def test_all_that_is_imported_is_declared():
+    """Of an undeclared package, an installation may have none."""
+    distributions, wanted = packages_distributions(), declared()
+    undeclared = {
+        name: str(path.relative_to(ROOT))
+        for path in (ROOT / "mind2web2").rglob("*.py")
+        for name in set(imported(path)) - sys.stdlib_module_names - OWN
+        if not wanted & {each.lower().replace("_", "-") for each in distributions.get(name, [name])}
+    }
+    assert undeclared == {}

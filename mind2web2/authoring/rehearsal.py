@@ -97,6 +97,7 @@ class TaskRehearsal:
         is_made_up: there is no perfect answer; values were made up.
         error: why the task or one of its cases was not rehearsed.
         question: the one that agents get.
+        program_order: why the script is run in program order, which is slow.
     """
 
     task_id: str
@@ -109,6 +110,7 @@ class TaskRehearsal:
     error: str | None = None
     question: str = ""
     is_made_up: bool = False
+    program_order: str = ""
 
     def with_cases(self, cases: tuple[CaseOutcome, ...]) -> TaskRehearsal:
         """Return the rehearsal with these outcomes of its cases."""
@@ -198,6 +200,7 @@ class _Rehearsal:
             amounts=self._amounts(right, run),
             error=run.error,
             is_made_up=not right.given,
+            program_order=", ".join(run.effects),
         )
         if self._plan.writes_cases:
             report = replace(report, written=await self._write_cases(variants))

@@ -27,6 +27,7 @@ from mind2web2.capture.models import CaptureSettings, NetworkSettings
 from mind2web2.capture.page.drawn_letters import drawn_scripts
 from mind2web2.errors import MachineError
 from mind2web2.utils.extras import missing_extra
+from mind2web2.utils.private_attributes import check_private_attributes
 
 if TYPE_CHECKING:
     from patchright.async_api import Browser as PatchrightBrowser
@@ -162,6 +163,12 @@ def user_agent(version: str) -> str:
 def browser_environment() -> dict[str, str]:
     """Return the part of our environment that a browser is given."""
     return {name: value for name, value in os.environ.items() if _ENVIRONMENT.fullmatch(name)}
+
+
+def driver_environment() -> dict[str, str]:
+    """Return the part of our environment that the browser's driver is given."""
+    own = {name: value for name, value in os.environ.items() if name.startswith("PLAYWRIGHT_")}
+    return own | browser_environment()
 
 
 def has_sandbox(settings: CaptureSettings) -> bool:
@@ -454,8 +461,12 @@ class BrowserProcess:
         log.info("connected to a running browser version=%s", self.browser.version)
 
     async def _start_driver(self) -> Playwright:
+        from patchright._impl import _transport
         from patchright.async_api import async_playwright
 
+        check_private_attributes("patchright")
+        # Scripts can read the environment of any process of their user.
+        _transport.get_driver_env = driver_environment  # type: ignore[attr-defined]  # private
         driver = async_playwright()
         playwright: Playwright = await driver.__aenter__()
         self._driver = driver

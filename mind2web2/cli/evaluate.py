@@ -14,7 +14,7 @@ from mind2web2.results.answers import select_work
 from mind2web2.runs.paths import paths_of
 from mind2web2.runs.settings import RunSettings
 from mind2web2.scripts.isolation.processes import fork_server
-from mind2web2.utils.own_memory import hide_memory
+from mind2web2.utils.hidden_keys import hide_memory
 
 
 def run(options: argparse.Namespace) -> int:

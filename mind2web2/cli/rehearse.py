@@ -26,6 +26,7 @@ from mind2web2.scripts.rubric_reading import read_rubric
 from mind2web2.scripts.rubric_script import script_of
 from mind2web2.utils.dollars import dollars
 from mind2web2.utils.files import write_whole
+from mind2web2.utils.hidden_keys import hide_memory
 from mind2web2.utils.junit import JUnitCase, JUnitSuite, junit_xml
 from mind2web2.utils.text import counted
 
@@ -44,6 +45,7 @@ def run(options: argparse.Namespace) -> int:
     is_judged = given_settings(options).judge_model is not None
     if not is_judged:
         _refuse_judge_options(options.pages, options.missing_pages)
+    hide_memory()
     cases: Path = options.cases or _CASES
     if options.cases is not None and not cases.is_dir():
         raise UsageError(f"--cases: there is no folder {cases}")
@@ -154,6 +156,8 @@ def _print(
             line(console, f"    more cannot be told: {report.reason}")
         for case in report.cases if is_verbose else ():
             line(console, f"    case {case.name}: {case}")
+        if report.program_order:
+            line(console, f"    runs in program order, which is slow: {report.program_order}")
         for path in report.written:
             line(console, f"    written: {_short_path(path)}")
         amounts = report.amounts

@@ -8,7 +8,7 @@ from mind2web2.runs.named_judge import judge_spec
 from mind2web2.runs.paths import paths_of
 from mind2web2.runs.settings import RunSettings
 from mind2web2.scoring.scorer import MissingPages, Scorer
-from mind2web2.utils.own_memory import hide_memory
+from mind2web2.utils.hidden_keys import hide_memory
 
 
 def scorer_of(

@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -32,16 +32,24 @@ from mind2web2.rubric.node import Undecided
 from mind2web2.rubric.verdicts import Evidence, ExtractionRecord
 from mind2web2.rubric.written_tree import WrittenNode, read_tree
 from mind2web2.scripts.aliases import own_script_aliases, set_script_aliases
-from mind2web2.scripts.isolation.processes import scrubbed_environment
+from mind2web2.scripts.isolation.effects import watch_effects
 from mind2web2.scripts.limits import LoopGuard, ScriptStops
 from mind2web2.scripts.load import EvaluateAnswer, unload_eval_script
 from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX
 from mind2web2.scripts.run import ScriptCall, load_script, script_result
 from mind2web2.utils.api_misuse import AddedNode
+from mind2web2.utils.hidden_keys import scrubbed_environment
 from mind2web2.verification.claims import evidence_of
 from mind2web2.verification.run_questions import AskedClaim, AskedForm, Given
 
 _log = logging.Logger("policy", logging.CRITICAL + 1)
+# The effects of scripts in this process since the last run began.
+_effects: list[str] = []
+
+
+@cache
+def _watch() -> None:
+    watch_effects(_effects.append)
 
 
 class Policy(Protocol):
@@ -95,6 +103,7 @@ class PolicyRun:
         chats: the number of the script's own requests.
         faults: mistakes that may cost the answer points, with the script's line.
         added: where the script has added its nodes.
+        effects: for which an evaluation runs the script in program order.
     """
 
     score: float | None = None
@@ -105,6 +114,7 @@ class PolicyRun:
     chats: int = 0
     faults: list[str] = field(default_factory=list)
     added: dict[str, AddedNode] = field(default_factory=dict)
+    effects: list[str] = field(default_factory=list)
 
     @cached_property
     def leaves(self) -> list[WrittenNode]:
@@ -291,6 +301,8 @@ class PolicyScript:
         stops: ScriptStops,
     ) -> None:
         random.seed(answer)
+        _watch()
+        _effects.clear()
         client = _PolicyClient(policy, run)
         # Scripts take any cache.
         cache: Any = _BlankCache(policy)
@@ -298,6 +310,7 @@ class PolicyScript:
         with services_answered_by(_answer_service):
             result = await script_result(evaluate, call, client, cache, _log, stops, run.added)
         run.faults = client.ledger.script_faults
+        run.effects = sorted(set(_effects))
         run.score = result["final_score"]
         breakdown = result.get("eval_breakdown") or [{}]
         run.tree = read_tree(breakdown[0].get("verification_tree")) or run.tree

@@ -32,6 +32,7 @@ class PrivateAttribute(NamedTuple):
 # change.
 REQUIREMENTS = {
     "arxiv": "arxiv>=4.0,<5",
+    "patchright": "patchright>=1.64,<2",
     "pydantic": "pydantic>=2.14,<3",
     "ray": "ray>=2.60,<3",
     "time-machine": "time-machine>=3.6,<4",
@@ -43,6 +44,13 @@ PRIVATE_ATTRIBUTES = (
         "Client",
         "_session",
         "limit the time and size of arXiv's replies",
+    ),
+    PrivateAttribute(
+        "patchright",
+        "patchright._impl",
+        "_transport",
+        "get_driver_env",
+        "start the browser's driver without keys",
     ),
     PrivateAttribute(
         "pydantic",

@@ -25,6 +25,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, BinaryIO, TypeVar, TypeVarTuple, cast
 
 from mind2web2.errors import DocumentError, MachineError, Mind2Web2Error, WorkerError
+from mind2web2.utils.hidden_keys import scrubbed_environment
 from mind2web2.utils.machine import processors
 
 # A document that unfolds to more than this costs one worker, not the machine.
@@ -160,15 +161,6 @@ def call_in_worker(function: Callable[[*Arguments], T], *args: *Arguments, timeo
     return cast(T, _Call(function, args, timeout_s).run(_pool))
 
 
-def _environment() -> dict[str, str]:
-    """Return a worker's environment.
-
-    ``breakpoint()`` is Python's own, which ends without a terminal.
-    """
-    kept = {name: value for name, value in os.environ.items() if name != "PYTHONBREAKPOINT"}
-    return {**kept, "PYTHONPATH": os.pathsep.join(sys.path)}
-
-
 class _Worker:
     """One child process that makes calls one after the other."""
 
@@ -180,7 +172,7 @@ class _Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=_environment(),
+            env=scrubbed_environment(os.environ),
             # Ctrl-C reaches a whole process group. Workers must not die of it: that would look like
             # a crashed document while the run is busy stopping.
             process_group=0,

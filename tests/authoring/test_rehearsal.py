@@ -177,6 +177,13 @@ def test_a_sound_script_has_no_finding(tmp_path):
     assert (report.amounts.leaves, report.amounts.judgments) == (4, 5)
 
 
+def test_a_script_that_runs_in_program_order_is_told(tmp_path):
+    started = "__import__('threading').Thread(target=print).start()"
+    assert rehearse_task(plan(tmp_path, script(tmp_path))).program_order == ""
+    report = rehearse_task(plan(tmp_path, script(tmp_path, "FAULT", started)))
+    assert report.program_order == "starts threads"
+
+
 REFUSING = (
     f"""evaluator.add_custom_node(museums[0].name in NAMES, "known", {PART}, critical=True)"""
 )

@@ -4,6 +4,7 @@ import asyncio
 import os
 import select
 import signal
+import subprocess
 import sys
 import textwrap
 from contextlib import asynccontextmanager, suppress
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from capture.users_browser import users_browser
+from fixtures.process_tree import descendants
 from patchright.async_api import Error
 from servers.hostile_site import http_server
 from servers.tcp_server import tcp_server
@@ -171,6 +173,39 @@ def test_secrets_are_not_handed_to_the_browser(monkeypatch):
     environment = browser_environment()
     assert "secret" not in environment.values()
     assert environment["PATH"] == os.environ["PATH"]
+
+
+WITH_ALL_PROCESSES = """
+import asyncio, os
+from mind2web2.capture.browser import Browser
+from mind2web2.capture.models import CaptureSettings
+from mind2web2.utils.workers import run_in_worker
+
+async def main():
+    await run_in_worker(os.getpid, timeout_s=60)
+    async with Browser(CaptureSettings()) as browser:
+        await browser.start()
+        print("ready", flush=True)
+        input()
+
+asyncio.run(main())
+"""
+
+
+def test_no_process_of_a_run_has_its_key():
+    environment = os.environ | {"OPENAI_API_KEY": "sk-hidden"}
+    with subprocess.Popen(
+        [sys.executable, "-c", WITH_ALL_PROCESSES],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment,
+    ) as run:
+        assert run.stdout.readline() == b"ready\n"
+        started = descendants(run.pid)
+        seen = [Path(f"/proc/{pid}/environ").read_bytes() for pid in started]
+        run.communicate(b"\n")
+    assert len(seen) > 3
+    assert not any(b"sk-hidden" in each for each in seen)
 
 
 async def test_pages_look_like_an_ordinary_browsers(browser):

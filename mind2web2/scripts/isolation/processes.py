@@ -22,13 +22,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import BinaryIO, NoReturn, Protocol
 
 from mind2web2.errors import UsageError
+from mind2web2.utils.hidden_keys import PROXIES, scrubbed_environment
 
 # Real scripts take a few seconds of processor time and less than 100 MB, most of it for Python
 # itself.
@@ -270,37 +271,6 @@ def _keep_only(connection_fd: int, output_fd: int) -> None:
     os.closerange(connection_fd + 1, _MAX_FILES)
 
 
-# A list of names to keep rather than of secrets to drop: a key may have any name.
-_KEPT = (
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "LANG",
-    "LANGUAGE",
-    "TZ",
-    "TMPDIR",
-    "TEMP",
-    "TMP",
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-    "REQUESTS_CA_BUNDLE",
-    "CURL_CA_BUNDLE",
-    "NO_PROXY",
-    "no_proxy",
-    "LD_LIBRARY_PATH",
-    "DYLD_LIBRARY_PATH",
-    "VIRTUAL_ENV",
-    "PYTHONUTF8",
-)
-# Locale settings, and those by which coverage is measured in processes that a test starts.
-_KEPT_BEGINNINGS = ("LC_", "COVERAGE_")
-# Many networks have no other way out; with a password in it, the setting is a secret.
-_PROXIES = frozenset(
-    {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"}
-)
-
 # Loading leaves hardly any garbage.
 _COMMAND = """
 import gc, sys
@@ -320,19 +290,6 @@ log = logging.getLogger(__name__)
 
 # Systems without fork (Windows) would take a second, and another interpreter, for each answer.
 _CAN_FORK = hasattr(os, "fork")
-
-
-def scrubbed_environment(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return the part of an environment that scripts' processes get."""
-    kept = {
-        name: value
-        for name, value in variables.items()
-        if name in _KEPT
-        or name.startswith(_KEPT_BEGINNINGS)
-        or (name in _PROXIES and "@" not in value)
-    }
-    # Sets have the same order in every run, and so has a claim that a script builds from one.
-    return {**kept, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": "0"}
 
 
 class ForkServer:
@@ -400,7 +357,7 @@ class ForkServer:
         self._process = self._control = None
 
     def _start(self) -> socket.socket:
-        withheld = [name for name in _PROXIES if "@" in os.environ.get(name, "")]
+        withheld = [name for name in PROXIES if "@" in os.environ.get(name, "")]
         if withheld:
             log.warning(
                 "scripts do not get proxy settings that contain a password names=%s",

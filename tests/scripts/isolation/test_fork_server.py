@@ -14,8 +14,9 @@ from servers.judge_server import VERDICT, JudgeServer
 
 from mind2web2.errors import JudgeUnavailableError
 from mind2web2.scripts.isolation.homes import ScriptHomes
-from mind2web2.scripts.isolation.processes import ForkServer, scrubbed_environment
+from mind2web2.scripts.isolation.processes import ForkServer
 from mind2web2.scripts.isolation.run import Isolation
+from mind2web2.utils.hidden_keys import scrubbed_environment
 
 # Says which processes there are, its own, its parent (the fork server) and one that it starts; then
 # asks.

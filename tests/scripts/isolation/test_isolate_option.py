@@ -88,7 +88,7 @@ def test_memory_is_limited(project, monkeypatch):
 
 
 def test_a_run_hides_its_keys_from_other_processes_of_its_user():
-    code = "import ctypes; from mind2web2.utils.own_memory import hide_memory; hide_memory(); "
+    code = "import ctypes; from mind2web2.utils.hidden_keys import hide_memory; hide_memory(); "
     code += "print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))"
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "0\n"
 

@@ -28,7 +28,6 @@ from mind2web2.results.answers import RunFolders, select_work
 from mind2web2.runs.answer import RunParts
 from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.run import RunProgress, evaluate_work
-from mind2web2.utils.garbage_collection import gc_frozen
 from mind2web2.utils.path_config import PathConfig
 
 TARGET_SHARE, TARGET_BLOCK_S, TARGET_MB = 0.8, 0.05, 600
@@ -117,8 +116,7 @@ async def evaluate(
         folders = RunFolders(AGENT, paths.cache_root, paths.eval_results_root)
         work = select_work(paths, AGENT)
         ticking = asyncio.create_task(watch.tick())
-        with gc_frozen():
-            outcomes = await evaluate_work(work, folders, run, Concurrency(3, 3), RunProgress())
+        outcomes = await evaluate_work(work, folders, run, Concurrency(3, 3), RunProgress())
         ticking.cancel()
     if any(outcome.score != 1.0 for outcome in outcomes):
         raise SystemExit(f"not every answer has its points: {outcomes[0]}")

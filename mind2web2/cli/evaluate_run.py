@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -45,7 +45,6 @@ from mind2web2.results.stored_results import (
 )
 from mind2web2.results.usage_file import write_usage
 from mind2web2.runs.answer import AnswerOutcome
-from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.paths import paths_of
 from mind2web2.runs.run import (
     ProgressFile,
@@ -56,7 +55,6 @@ from mind2web2.runs.run import (
 )
 from mind2web2.runs.session import OwnParts, Session, budget_of, open_run
 from mind2web2.runs.settings import RunSettings
-from mind2web2.utils.garbage_collection import gc_frozen
 from mind2web2.utils.logging_setup import LogFile
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.program import command_line
@@ -221,7 +219,7 @@ async def _run_session_with_display(
             )
             async with (
                 overwriting,
-                _at_work(session) as concurrency,
+                session.at_work() as concurrency,
                 display,
             ):
                 return await evaluate_work(
@@ -268,13 +266,6 @@ def _report(
         is_one_of_several=run.checked is not settings,
     )
     print_run(run.console, report)
-
-
-@asynccontextmanager
-async def _at_work(session: Session) -> AsyncIterator[Concurrency]:
-    with gc_frozen():
-        async with session.at_work() as concurrency:
-            yield concurrency
 
 
 def _print_reused(run: _Run, outcomes: Sequence[AnswerOutcome]) -> None:

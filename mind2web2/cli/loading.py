@@ -8,11 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from mind2web2.utils.garbage_collection import pause_gc
-
 
 def load_function(name: str) -> Any:
     """Import ``module:function`` and return the function; that of ``module`` is ``run``."""
     module, _, function = name.partition(":")
-    with pause_gc():
-        return getattr(import_module(module), function or "run")
+    return getattr(import_module(module), function or "run")

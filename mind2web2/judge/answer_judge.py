@@ -55,27 +55,31 @@ class AnswerJudge(JudgeSession, AsyncCalls):
         answer_name: str,
         limit: Limit | None = None,
     ) -> None:
-        self._answer: AnswerJudge = self
+        self._whole: AnswerJudge | None = None
         super().__init__(Usage(), ImageLimit(max_images=run.settings.max_images))
         self._run = run
         self._source = (task_id, answer_name)
         self.is_stopped = False
         self.asked: list[Judgment] = []
-        self._limits = AnswerLimits(limit or nullcontext(), self._check, self.asked.append)
+        self._places = limit or nullcontext()
         self._own_requests: Counter[str] = Counter()
 
     def for_question(self) -> AnswerJudge:
         """Return the judge of one question of the answer.
 
-        It has a failure and a ledger of its own.
+        It has a failure and a ledger of its own; its image limit and its end are the answer's.
         """
-        judge = type(self)(self._run, *self._source, self._limits.places)
-        judge.be_part_of(self)
+        judge = type(self)(self._run, *self._source, self._places)
+        judge._whole = self
         return judge
 
-    def be_part_of(self, answer: AnswerJudge) -> None:
-        """Be asked one question of an answer: its image limit and its end are the answer's."""
-        self._answer = answer
+    @property
+    def _answer(self) -> AnswerJudge:
+        return self._whole or self
+
+    @property
+    def _limits(self) -> AnswerLimits:
+        return AnswerLimits(self._places, self._check, self.asked.append)
 
     def _check(self) -> None:
         if self._answer.is_stopped:

@@ -48,7 +48,6 @@ from mind2web2.llm_client.chat import (
 from mind2web2.llm_client.prices import price_usd, total_price_usd
 from mind2web2.rubric.vote_rule import ALWAYS
 from mind2web2.utils.aio import to_the_end
-from mind2web2.utils.loop_turns import loop_turn
 from mind2web2.utils.text import counted
 
 
@@ -144,7 +143,8 @@ class CachingJudge:
             request: complete, with this run's model and parameters.
             source: task id and answer name.
         """
-        await loop_turn()
+        # Other tasks run between two long preparations.
+        await asyncio.sleep(0)
         extra = request.extra
         if self._extra:
             request = replace(request, extra={**extra, **self._keyed_extra})

@@ -62,7 +62,6 @@ from mind2web2.llm_client.transport import (
     Transport,
     WireRequest,
 )
-from mind2web2.utils.loop_turns import loop_turn
 from mind2web2.utils.near_names import did_you_mean
 from mind2web2.utils.shown_text import one_line
 
@@ -358,7 +357,8 @@ class _Exchange:
 
     async def _send_with_retries(self, wire: WireRequest) -> Completion:
         """Send with retries, and count the requests even if all fail."""
-        await loop_turn()
+        # Other tasks run between two long preparations.
+        await asyncio.sleep(0)
         made_before = self._attempts.made
         try:
             completion = await self._attempts.send(partial(self._send, wire))

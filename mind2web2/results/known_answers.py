@@ -32,7 +32,6 @@ from mind2web2.results.task_summary import (
     read_entries,
 )
 from mind2web2.utils.files import read_regular_file
-from mind2web2.utils.garbage_collection import pause_gc
 from mind2web2.utils.names import natural_key
 from mind2web2.utils.path_config import PathConfig
 
@@ -43,10 +42,7 @@ def agent_answers(output_dir: Path, agent_name: str) -> list[ScoredAnswer]:
     """Return every answer that an agent's result folders know of."""
     tasks = folder_names(output_dir / agent_name)
     # A benchmark's results are a million objects, none of them in a cycle.
-    with pause_gc():
-        return [
-            answer for task_id in tasks for answer in task_answers(output_dir, agent_name, task_id)
-        ]
+    return [answer for task_id in tasks for answer in task_answers(output_dir, agent_name, task_id)]
 
 
 def task_answers(output_dir: Path, agent_name: str, task_id: str) -> list[ScoredAnswer]:

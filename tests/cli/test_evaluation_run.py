@@ -170,60 +170,48 @@ return {"final_score": 0.5}
 """
 
 
-def test_no_script_ends_a_run_or_keeps_it_from_ending(project):
-    """Each costs its own answer, with the reason, and the table comes all the same."""
-    bodies = {
-        "stuck": STUCK,
-        "stuck_child": STUCK_CHILD,
-        "exiting_child": EXITING_CHILD,
-        "stuck_thread": STUCK_THREAD,
-        "blocking": BLOCKING,
-        "orphan": ORPHAN,
-        "raising": "raise ValueError('no such lake')",
-        "recursing": "def down(n): return down(n + 1)\ndown(0)",
-        "left_thread": "import threading\nthreading.Thread(target=time.sleep, "
-        "args=(3600,)).start()\n1 / 0",
-    }
-    for task, body in bodies.items():
+# Bodies of scripts, with how the reason begins why there is no result.
+LATE = "did not return within 3 s (--answer_timeout)"
+ENDLESS = {
+    "stuck": (STUCK, LATE),
+    "stuck_child": (STUCK_CHILD, LATE),
+    "stuck_thread": (STUCK_THREAD, LATE),
+    "blocking": (BLOCKING, ""),
+}
+ENDING = {
+    "exiting_child": (EXITING_CHILD, "called sys.exit(0)"),
+    "raising": ("raise ValueError('no such lake')", "raised ValueError: no such lake (line "),
+    "recursing": ("def down(n): return down(n + 1)\ndown(0)", "raised RecursionError: "),
+    "left_thread": (
+        "import threading\nthreading.Thread(target=time.sleep, args=(3600,)).start()\n1 / 0",
+        "raised ZeroDivisionError: ",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("bodies", "scores", "more"),
+    [
+        (ENDLESS, {}, ("--answer_timeout", "3")),
+        (ENDING, {"lake": 1.0, "orphan": 0.5}, ()),
+    ],
+)
+def test_no_script_ends_a_run_or_keeps_it_from_ending(project, bodies, scores, more):
+    """Each costs its own answer, with the reason."""
+    others = {"orphan": (ORPHAN, "")} if scores else {}
+    for task, (body, _) in {**bodies, **others}.items():
         project.add_answer(task=task)
         project.add_script_body(body, task=task)
+    given = ("--agent_name", "bot", "--max_concurrent_tasks", "12", *more)
     with JudgeServer() as server:
-        run = run_process(
-            *("--agent_name", "bot", "--judge_base_url", server.base_url),
-            *("--answer_timeout", "8", "--max_concurrent_tasks", "12"),
-            cwd=project.root,
-        )
+        run = run_process(*given, "--judge_base_url", server.base_url, cwd=project.root)
     assert (run.returncode, run.stderr) == (1, "")
-    reasons = dict(
-        re.findall(
-            r"^No result: (\w+)/answer_1\.md: script \w+\.py (.+)$",
-            run.stdout,
-            re.MULTILINE,
-        )
-    )
-    late = "did not return within 8 s (--answer_timeout)"
-    blocked = reasons.pop("blocking")
-    assert reasons == {
-        "stuck": late,
-        "stuck_child": late,
-        "exiting_child": "called sys.exit(0)",
-        "stuck_thread": late,
-        "raising": reasons["raising"],
-        "recursing": reasons["recursing"],
-        "left_thread": reasons["left_thread"],
-    }
-    assert reasons["raising"].startswith("raised ValueError: no such lake (line ")
-    assert reasons["recursing"].startswith("raised RecursionError: ")
-    assert reasons["left_thread"].startswith("raised ZeroDivisionError: ")
-    assert blocked.startswith("was stopped: it blocked all other work")
-    scores = {
-        task: entries["bot"][0]["score"]
-        for task, entries in read_json(project.root / "eval_results" / "all_results.json").items()
-    }
-    assert {task: score for task, score in scores.items() if score is not None} == {
-        "lake": 1.0,
-        "orphan": 0.5,
-    }
+    reason = r"^No result: (\w+)/answer_1\.md: script \w+\.py (.+)$"
+    reasons = dict(re.findall(reason, run.stdout, re.MULTILINE))
+    assert [task for task in bodies if not reasons[task].startswith(bodies[task][1])] == []
+    results = read_json(project.root / "eval_results" / "all_results.json")
+    found = {task: entries["bot"][0]["score"] for task, entries in results.items()}
+    assert {task: found[task] for task in scores} == scores
 
 
 def test_ctrl_c_at_any_other_moment_is_one_line(tmp_path):

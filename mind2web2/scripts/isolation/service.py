@@ -145,6 +145,9 @@ class RunService:
             self.error = error
         except Exception as error:
             self.error = unforeseen(question.name, error, self.logger)
+        finally:
+            # It holds the connection to the script's process, and that all questions.
+            self.check = None
         return Reply(failure=Failure.of(self.error))
 
     @served

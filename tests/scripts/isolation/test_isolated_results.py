@@ -1,6 +1,7 @@
 """A script in passes comes to the same tree as in program order."""
 
 import asyncio
+import gc
 import json
 import random
 import re
@@ -12,12 +13,13 @@ import pytest
 from evaluations import image
 from generated_scripts import made_up_script
 from program_order import program_order
-from projects import AGENT, QUICK_RETRY, Project, evaluate
+from projects import AGENT, QUICK_RETRY, ClaimJudge, Project, evaluate
 from servers.judge_server import JudgeServer, content
 from servers.maps_server import KEY, MapsServer
 
 from mind2web2.errors import CaptureError, JudgeUnavailableError
 from mind2web2.judge.admission import DualSemaphore
+from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
@@ -29,6 +31,7 @@ from mind2web2.results.answers import RunFolders, select_work
 from mind2web2.runs.answer import RunParts
 from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.run import RunProgress, evaluate_work
+from mind2web2.scripts.isolation.service import RunService
 
 # Each runs the scripts of its block in the one way or the other.
 PLACES = (program_order, nullcontext)
@@ -435,3 +438,23 @@ async def test_maps_are_asked_by_the_run(tmp_path, monkeypatch):
         12_345,
         "Distance not found",
     ]
+
+
+async def test_nothing_of_an_answer_is_kept_in_a_cycle(tmp_path):
+    """Reference counting frees what was asked, so that a long run takes no more memory."""
+    project = Project(tmp_path)
+    for number in range(3):
+        project.add_answer(f"answer_{number}")
+    project.add_script_body(
+        "for n in range(3):\n"
+        "    await evaluator.verify(f'Claim {n}', evaluator.add_leaf(f'l{n}', 'd'))\n"
+        "return evaluator.get_summary()\n"
+    )
+    gc.collect()
+    gc.disable()
+    try:
+        await evaluate(project, ClaimJudge())
+        kept = [each for each in gc.get_objects() if isinstance(each, AnswerJudge | RunService)]
+    finally:
+        gc.enable()
+    assert kept == []

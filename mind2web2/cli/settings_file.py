@@ -21,6 +21,7 @@ from mind2web2.scripts.aliases import set_script_aliases
 from mind2web2.utils.json_fields import JsonObject
 
 # User and password, and the query, of a base URL.
+_LOOPBACK = re.compile(r"https?://(?:[^/@]*@)?(?:localhost|127\.[\d.]+|\[::1\])(?::\d+)?(?:[/?]|$)")
 _SECRET_PARTS = re.compile(r"(?<=//)[^/]*@|(?<=[\w/])\?[^,]*")
 
 
@@ -56,9 +57,27 @@ def with_file(settings: RunSettings, takes: frozenset[str], *, is_announced: boo
         _set_aliases(aliases)
         applied = _applicable(content, settings, takes)
         settings = replace(settings, **applied, prices=prices, from_file=frozenset(applied))
+        if "judge_base_url" in applied:
+            _keep_key_from_strangers(settings)
         if is_announced:
             _announce(applied, prices)
     return settings
+
+
+def _keep_key_from_strangers(settings: RunSettings) -> None:
+    """Refuse to send the environment's key to a server that only the file names.
+
+    The file may be part of a folder from others.
+    """
+    server = settings.judge_base_url or ""
+    provider = settings.llm_provider.upper()
+    key, address = f"{provider}_API_KEY", f"{provider}_BASE_URL"
+    is_named = os.environ.get(address) == server
+    if os.environ.get(key) and not is_named and not _LOOPBACK.match(server):
+        raise UsageError(
+            f"{FILE_NAME} would send your {key} to {_text_without_secrets(server)}: if you trust "
+            f"this server, name it yourself, by --judge_base_url or {address}"
+        )
 
 
 def _announce(applied: JsonObject, prices: Mapping[str, OwnPrice]) -> None:

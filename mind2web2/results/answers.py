@@ -294,7 +294,6 @@ def uniform_text(text: str) -> str:
 
 
 def _answer_bytes(path: Path) -> bytes:
-    _refuse_foreign_link(path)
     status = path.stat()
     if stat.S_ISDIR(status.st_mode):
         raise AnswerError(f"answer {path} is a folder: an answer is one markdown file")
@@ -306,20 +305,6 @@ def _answer_bytes(path: Path) -> bytes:
             "at most"
         )
     return read_regular_file(path, MAX_ANSWER_BYTES)
-
-
-def _refuse_foreign_link(path: Path) -> None:
-    # Answers are exchanged as archives: a link in one must not carry a file of this machine to a
-    # judge and into the results. Links of whole agent or task folders are the user's own and may
-    # lead anywhere.
-    if not path.is_symlink():
-        return
-    agent_folder = path.absolute().parent.parent
-    target = path.resolve(strict=True)
-    if not target.is_relative_to(agent_folder.resolve()) and target.parent != path.parent.resolve():
-        raise AnswerError(
-            f"answer {path} is a link out of the agent's folder: put a copy of the file there"
-        )
 
 
 def _agent_folder(paths: PathConfig, agent_name: str) -> Path:

@@ -43,6 +43,7 @@ _SMALL_BODY_BYTES = 1024**2
 # The limit of one call to /scores.
 MAX_ANSWERS = 1000
 HEAD_TIMEOUT_S = 10.0
+BODY_TIMEOUT_S = 30.0
 # For the replies to calls that the stop has cut off.
 _REPLY_GRACE_S = 30
 _CLIENT_GONE = 499
@@ -145,15 +146,13 @@ class _HostCheck:
 
 
 def _is_own_name(host: str) -> bool:
-    if host.isascii():
-        name = urlsplit(f"//{host}").hostname or ""
-    else:
-        name = ""
+    if not host.isascii():
+        return False
     try:
-        ip_address(name)
+        name = urlsplit(f"//{host}").hostname or ""
+        return name == "localhost" or bool(ip_address(name))
     except ValueError:
-        return name == "localhost"
-    return True
+        return False
 
 
 def metrics_text(scorer: Scorer) -> str:
@@ -245,6 +244,13 @@ class TimedProtocol(H11Protocol):
         super().data_received(data)
         self._wait_for_head()
 
+    def shutdown(self) -> None:
+        """Close the connection, after the reply to a call in flight, which says so."""
+        if self._has_request:
+            headers = self.cycle.scope["headers"]
+            self.cycle.scope["headers"] = [*headers, (b"connection", b"close")]
+        super().shutdown()
+
     @property
     def _has_request(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
@@ -326,27 +332,34 @@ class _Bodies:
         """
         content = bytearray()
         try:
-            async for piece in request.stream():
-                content += piece
-                self._bytes += len(piece)
-                if len(content) > MAX_BODY_BYTES:
-                    raise HTTPException(
-                        413,
-                        f"the body is over {MAX_BODY_BYTES // 1024**2} MB: send fewer answers at "
-                        "once",
-                    )
-                if self._bytes > MAX_BODIES_BYTES:
-                    raise HTTPException(
-                        429,
-                        "the server has too many large requests in work: try again",
-                        {"Retry-After": "5"},
-                    )
+            try:
+                async with asyncio.timeout(BODY_TIMEOUT_S):
+                    await self._receive(request, content)
+            except TimeoutError as error:
+                seconds = f"{BODY_TIMEOUT_S:g} s"
+                raise HTTPException(408, f"the body did not come within {seconds}") from error
             if len(content) > _SMALL_BODY_BYTES:
                 yield await asyncio.to_thread(_json_object, content)
             else:
                 yield _json_object(content)
         finally:
             self._bytes -= len(content)
+
+    async def _receive(self, request: Request, content: bytearray) -> None:
+        async for piece in request.stream():
+            content += piece
+            self._bytes += len(piece)
+            if len(content) > MAX_BODY_BYTES:
+                raise HTTPException(
+                    413,
+                    f"the body is over {MAX_BODY_BYTES // 1024**2} MB: send fewer answers at once",
+                )
+            if self._bytes > MAX_BODIES_BYTES:
+                raise HTTPException(
+                    429,
+                    "the server has too many large requests in work: try again",
+                    {"Retry-After": "5"},
+                )
 
 
 def _json_object(content: bytearray) -> Mapping[str, Any]:

@@ -177,16 +177,24 @@ MAX_JSON_BYTES = 64 * 1024**2
 
 
 def read_regular_file(path: Path, max_bytes: int = MAX_JSON_BYTES) -> bytes:
-    """Return the content of a regular file, or of a link to one.
+    """Return the content of a regular file.
+
+    A link is not followed, since folders are exchanged, and one in them must not bring a file of
+    this machine to a judge or into a report. Links of whole folders are the user's own.
 
     Raises:
-        OSError: there is none, it is of another kind, cannot be read, or has more than
+        OSError: there is none, it is a link or of another kind, cannot be read, or has more than
             ``max_bytes``.
     """
     # A pipe without a writer would not even let itself be opened, unless it is opened like this.
-    descriptor = os.open(
-        path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    )
+    flags = ("O_NONBLOCK", "O_BINARY", "O_NOFOLLOW")
+    try:
+        descriptor = os.open(path, sum((getattr(os, flag, 0) for flag in flags), os.O_RDONLY))
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        reason = "it is a link: put a copy of the file there"
+        raise OSError(errno.ELOOP, reason, str(path)) from error
     with open(descriptor, "rb") as file:  # noqa: PTH123 - a path cannot be opened without waiting
         status = os.fstat(descriptor)
         if stat.S_ISDIR(status.st_mode):

@@ -375,7 +375,7 @@ class Catalog:
             and path.stat().st_mtime_ns >= max((entry[1] for entry in state), default=0)
         ):
             try:
-                return AgentSummary.read(json.loads(path.read_bytes()))
+                return AgentSummary.read(json.loads(read_regular_file(path)))
             except (OSError, ValueError, KeyError, TypeError):
                 pass  # of an older version or another tool
         return stored_metrics(self.paths.eval_results_root, agent, answers)
@@ -415,7 +415,9 @@ class Catalog:
         """Return the judge's dollars for this agent so far, by usage.json."""
         path = self.paths.eval_results_root / agent / "usage.json"
         try:
-            costs = [run["asked"]["cost_usd"] for run in json.loads(path.read_bytes())["runs"]]
+            costs = [
+                run["asked"]["cost_usd"] for run in json.loads(read_regular_file(path))["runs"]
+            ]
             return round(math.fsum(costs), 6)
         except (OSError, ValueError, KeyError, TypeError):
             return None

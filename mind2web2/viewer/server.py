@@ -32,6 +32,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mind2web2.errors import Mind2Web2Error, UsageError
 from mind2web2.results.stored_results import PROGRESS_NAME
+from mind2web2.utils.files import read_regular_file
 from mind2web2.viewer.catalog import Catalog
 from mind2web2.viewer.front_end import content_policy, index_html, json_bytes
 from mind2web2.viewer.keys import Json, NoSuchResultError
@@ -293,7 +294,7 @@ def run_states(catalog: Catalog) -> list[Json]:
     found = []
     for path in sorted(catalog.paths.eval_results_root.glob(f"*/{PROGRESS_NAME}")):
         try:
-            content: Any = json.loads(path.read_bytes())
+            content: Any = json.loads(read_regular_file(path))
             updated = datetime.fromisoformat(content["updated"])
         except (OSError, ValueError, KeyError, TypeError):
             continue

@@ -219,6 +219,18 @@ def test_secrets_in_an_address_are_not_printed(project):
     )
 
 
+def test_the_key_of_the_environment_goes_to_no_server_of_the_file(project, monkeypatch):
+    """Unless it is on this machine, or the environment names it too."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
+    line = 'judge_base_url = "http://judge.example:9/v1"'
+    (project.root / "mind2web2.toml").write_text(line, encoding="utf-8")
+    run = call(evaluate_main, *RUN, "--estimate")
+    wanted = "mind2web2.toml would send your OPENAI_API_KEY to http://judge.example:9/v1: if you"
+    assert wanted in run.stderr
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://judge.example:9/v1")
+    assert "would send" not in call(evaluate_main, *RUN, "--estimate").stderr
+
+
 def test_cache_asks_the_model_that_the_file_names(project, server):
     """A key alone names no model; the last line says what was asked and what it cost."""
     without = call(main, "cache", "bot")

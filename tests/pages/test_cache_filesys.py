@@ -488,3 +488,17 @@ def test_ordinary_use_logs_nothing(cache, caplog):
     cache.save()
     CacheFileSys(cache.task_dir).get_web(PAGE)
     assert caplog.records == []
+
+
+@pytest.mark.parametrize("suffix", [".txt", ".jpg", ".capture.json"])
+def test_a_link_in_a_cache_is_not_followed(tmp_path, suffix):
+    """A cache from others may hold one that leads to a file of this machine."""
+    cache = CacheFileSys(tmp_path / "cache")
+    cache.put_web(PAGE, "text", image_bytes())
+    secret = tmp_path / "secret"
+    secret.write_text("{}")
+    linked = tmp_path / "cache" / f"{md5(PAGE)}{suffix}"
+    linked.unlink(missing_ok=True)
+    linked.symlink_to(secret)
+    with pytest.raises(CacheReadError, match="it is a link"):
+        (cache.get_web(PAGE), cache.capture_record(PAGE))

@@ -89,6 +89,7 @@ def test_another_name_of_the_server_is_refused(client, path):
     body = {"json": CALL} if path == "/score" else {}
     for host, status in (
         ("rebound.example:80", 421),
+        ("[", 421),
         ("localhost:1", 200),
         ("[::1]:80", 200),
     ):
@@ -221,6 +222,17 @@ def test_a_connection_without_a_whole_head_is_closed(project, monkeypatch, sent)
     assert reply.startswith(b"HTTP/1.1 200")
 
 
+def test_a_body_that_does_not_come_is_not_waited_for(project, monkeypatch):
+    monkeypatch.setattr(server_module, "BODY_TIMEOUT_S", 0.2)
+    with served(scorer_of(project)) as client:
+        address = (client.base_url.host, client.base_url.port)
+        with socket.create_connection(address, timeout=60) as connection:
+            connection.sendall(
+                b"POST /score HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{"
+            )
+            assert connection.recv(4096).startswith(b"HTTP/1.1 408")
+
+
 def test_a_port_that_does_not_exist_is_named():
     """In one line."""
     with pytest.raises(
@@ -336,6 +348,8 @@ def test_a_stopped_server_answers_the_calls_in_flight(project, number, words, ex
         if expected == 200:
             release.set()
         assert reply.result().status_code == expected
+        if expected == 503:
+            assert reply.result().headers["connection"] == "close"
         release.set()
         output, errors = command.communicate(timeout=60)
     assert (command.returncode, errors) == (0, "")

@@ -23,7 +23,7 @@ from mind2web2.pages.crawl import CrawlProgress
 from mind2web2.plugins.check.figures import Bound
 from mind2web2.plugins.check.findings import CheckedReport, checked_report
 from mind2web2.plugins.check.hints import hints_of
-from mind2web2.plugins.check.inputs import report_name, report_text
+from mind2web2.plugins.check.inputs import report_in, report_name
 from mind2web2.plugins.check.outputs import (
     check_ending,
     print_findings,
@@ -34,7 +34,7 @@ from mind2web2.plugins.check.outputs import (
 from mind2web2.plugins.check.scoring import SCRIPT, SCRIPTS, TASK, script_with
 from mind2web2.plugins.check.sources import Capturing, SourcePage, source_page
 from mind2web2.plugins.check.statements import ReadReport, read_report
-from mind2web2.results.answers import select_work
+from mind2web2.results.answers import read_answer, select_work
 from mind2web2.results.stored_results import answer_results_dir, latest_result
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.files import write_whole
@@ -69,8 +69,7 @@ class Check:
     def of(cls, report: str, checks: Path, question: str = "") -> Check:
         """Read a report."""
         name = report_name(report)
-        text = report_text(report)
-        return cls(name, text, read_report(text), checks / name, question)
+        return cls(name, *report_in(report), checks / name, question)
 
     @property
     def paths(self) -> PathConfig:
@@ -131,7 +130,7 @@ def earlier_findings(name: str, checks: Path) -> CheckedReport | None:
     answer = checks / name / "answers" / name / TASK / f"{ANSWER}.md"
     if not answer.is_file():
         return None
-    text = report_text(str(answer))
+    text = read_answer(answer)
     return Check(name, text, read_report(text), checks / name).findings()
 
 

@@ -62,6 +62,7 @@ class _Writer:
     def __init__(self, root: HtmlElement) -> None:
         self._root = root
         self._notes = self._footnotes()
+        self._last_numbers: dict[HtmlElement, int] = {}
 
     def _footnotes(self) -> set[str]:
         """Return the ids of list items and paragraphs that raised links lead to."""
@@ -129,7 +130,8 @@ class _Writer:
         if above is None or above.tag != "ol":
             return note or "- "
         first = int(above.get("start")) if str(above.get("start")).isdigit() else 1
-        number = first + len(list(item.itersiblings("li", preceding=True)))
+        number = self._last_numbers.get(above, first - 1) + 1
+        self._last_numbers[above] = number
         return f"{note}[{number}]: " if note else f"{number}. "
 
     def _link(self, href: str) -> tuple[str, str]:

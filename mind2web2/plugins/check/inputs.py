@@ -13,9 +13,12 @@ from mind2web2.capture.office import office_html
 from mind2web2.errors import DocumentError, UsageError
 from mind2web2.plugins.check.html_text import html_text
 from mind2web2.plugins.check.pdf import pdf_markdown
+from mind2web2.plugins.check.statements import ReadReport, read_report
 from mind2web2.utils.text import as_unicode_text
+from mind2web2.utils.workers import call_in_worker
 
 STANDARD_INPUT = "-"
+_TIMEOUT_S = 60.0
 _MAX_BYTES = 100 * 1024**2
 _HTML_START = re.compile(
     rb"\s*(?:\xef\xbb\xbf)?\s*<(?:!doctype html|html|head|body)\b", re.IGNORECASE
@@ -29,21 +32,27 @@ def report_name(report: str) -> str:
     return re.sub(r"[^\w.-]+", "-", Path(report).stem).strip("-.") or "report"
 
 
-def report_text(report: str) -> str:
-    """Return the text of a report; each line ends in one character.
+def report_in(report: str) -> tuple[str, ReadReport]:
+    """Return the text of a report, each line of which ends in one character, and its statements.
+
+    They are read in a process with limits of time and memory, since the file may be hostile.
 
     Raises:
         UsageError: it cannot be read, or is none of the known formats.
     """
     data = _read(report)
     try:
-        text = _as_text(data, Path(report).name)
+        name = Path(report).name
+        return call_in_worker(_text_and_statements, data, name, timeout_s=_TIMEOUT_S)
     except DocumentError as error:
         raise UsageError(f"cannot read {report}: {error}") from error
-    text = as_unicode_text(text).replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _text_and_statements(data: bytes, name: str) -> tuple[str, ReadReport]:
+    text = as_unicode_text(_as_text(data, name)).replace("\r\n", "\n").replace("\r", "\n")
     if not text.strip():
-        raise UsageError(f"{report} has no text to check")
-    return text
+        raise DocumentError("it has no text to check")
+    return text, read_report(text)
 
 
 def _read(report: str) -> bytes:

@@ -56,7 +56,7 @@ _NUMBERED_NAME = re.compile(
     rf"[\s^\\\[【(]*(?:{SOURCE_WORD}\s*)?#?({_RANGE})[\s\\\]】)]*", re.IGNORECASE
 )
 _MASKED = re.compile(
-    r"(`+)[^`\n]+\1(?!`)|\$\$[^$]+\$\$|(?<![\w$])\$(?=\S)[^$\n]{1,200}?\S\$(?!\d)|\\\(.{1,200}?\\\)"
+    r"(?<!`)(`++)[^`\n]++\1(?!`)|\$\$[^$]+\$\$|(?<![\w$])\$(?=\S)[^$\n]{1,200}?\S\$(?!\d)|\\\(.{1,200}?\\\)"
 )
 _ID_COLUMN = re.compile(
     r".*\b(?:ids?|refs?|references?|sources?|citations?|cites?)\b.*|.*(?:来源|來源|文献|出典).*",

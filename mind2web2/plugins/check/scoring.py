@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 from mind2web2.plugins.check.findings import CheckedReport, checked_report
@@ -36,4 +37,4 @@ async def check_report(scorer: Scorer, report: str) -> CheckedReport | NoScore:
     outcome = await scorer.score(TASK, report, SCRIPT)
     if isinstance(outcome, NoScore):
         return outcome
-    return findings(report, ResultFile.of(dict(outcome.result)))
+    return await asyncio.to_thread(findings, report, ResultFile.of(dict(outcome.result)))

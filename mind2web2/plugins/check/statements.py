@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -155,8 +155,9 @@ class _Statements:
             )
             yield _Segment(block.start, block.end, cited, True, number)
             return
+        starts = [each.start for each in citations]
         for start, end, after, is_closed in self._sentences(block):
-            inside = [each for each in citations if start <= each.start < after]
+            inside = citations[bisect_left(starts, start) : bisect_left(starts, after)]
             yield self._trim(_Segment(start, end, inside, is_closed, number))
 
     def _is_below_head(self, number: int) -> bool:
@@ -262,12 +263,10 @@ class _Statements:
         table = self._blocks[number - 1].table
         if not table:
             return by_block.get(number - 1, [])
-        return [
-            segment
-            for before in range(number)
-            if self._blocks[before].table == table
-            for segment in by_block.get(before, [])
-        ]
+        first = number
+        while first > 0 and self._blocks[first - 1].table == table:
+            first -= 1
+        return [segment for before in range(first, number) for segment in by_block.get(before, [])]
 
     def _is_all_sources(self, content: str) -> bool:
         words = _WORD.findall(_SOURCE_LINE.sub("", content))

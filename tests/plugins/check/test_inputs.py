@@ -2,6 +2,7 @@
 
 import io
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +11,8 @@ from fixtures.report_files import EXPECTED, write_docx, write_html, write_pdf
 
 from mind2web2.errors import UsageError
 from mind2web2.plugins.check.html_text import html_text
-from mind2web2.plugins.check.inputs import report_text
+from mind2web2.plugins.check.inputs import report_in
+from mind2web2.plugins.check.markup import without_markup
 from mind2web2.plugins.check.rubric import page_address
 from mind2web2.plugins.check.statements import read_report
 
@@ -21,8 +23,7 @@ def test_each_format_has_the_same_statements_and_sources(
 ) -> None:
     path = tmp_path / "dams"
     write(path)
-    text = report_text(str(path))
-    read = read_report(text)
+    text, read = report_in(str(path))
     assert [
         (each.text.split()[0], [url.split("/")[2] for url in each.sources])
         for each in read.statements
@@ -58,11 +59,57 @@ def test_code_and_wrapped_links_of_a_page() -> None:
 def test_a_file_of_another_format_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.docx").write_bytes(b"\xd0\xcf\x11\0old Word")
     with pytest.raises(UsageError, match="none of markdown, HTML, DOCX and PDF"):
-        report_text(str(tmp_path / "a.docx"))
+        report_in(str(tmp_path / "a.docx"))
 
 
 def test_standard_input_is_a_report(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         sys, "stdin", io.TextIOWrapper(io.BytesIO("Zu alt.\r\nJa.".encode("utf-16")))
     )
-    assert report_text("-") == "Zu alt.\nJa."
+    assert report_in("-")[0] == "Zu alt.\nJa."
+
+
+MB = 1_000_000
+SLOW = {
+    "backticks": b"`" * MB,
+    "bold without an end": b"**a " * (MB // 4),
+    "numbered items": b"<html><ol>" + b"<li>It is 4 m tall." * (MB // 20),
+    "pages of one item": b"<html><p>It is 4 m tall." * (MB // 20),
+    "marks": b"It is old [1]. " * (MB // 15),
+    "tables": b"| a | 4 |\n" * (MB // 10),
+}
+
+
+@pytest.mark.parametrize("name", SLOW)
+def test_a_report_of_a_megabyte_is_read_in_time(name: str, tmp_path: Path) -> None:
+    """The time grows with the length of a report, not with its square."""
+    path = tmp_path / "report.txt"
+    path.write_bytes(SLOW[name])
+    report_in(str(path))
+
+
+def test_a_report_that_unfolds_without_end_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "report.docx"
+    with (
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file,
+        file.open("word/document.xml", "w", force_zip64=True) as part,
+    ):
+        part.write(b"<w:document><w:body><w:p><w:r><w:t>")
+        for _ in range(400):
+            part.write(b"x" * MB)
+    with pytest.raises(UsageError, match="cannot read"):
+        report_in(str(path))
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("**bold** and *it*", "bold and it"),
+        ("**bold *it* x**", "bold it x"),
+        ("***both***", "both"),
+        ("_so_ snake_case_name __x__", "so snake_case_name x"),
+        ("2*3*4 and 5 * 6", "2*3*4 and 5 * 6"),
+    ],
+)
+def test_emphasis_is_no_part_of_the_words(written: str, shown: str) -> None:
+    assert without_markup(written) == shown

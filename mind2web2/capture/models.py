@@ -156,26 +156,6 @@ class RefusedConnection(BaseModel):
     is_private: bool = False
 
 
-class Review(BaseModel):
-    """A person's decision about a stored page.
-
-    Args:
-        decision: ``right`` or ``wrong``, whether the page shows what it should; ``uploaded`` by the
-            person.
-        by: the person's name, as given.
-        created: UTC, ISO 8601.
-        troubles: the signs of trouble of which the decision disposed; judges are no longer shown
-            them.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    decision: Literal["right", "wrong", "uploaded"]
-    by: str
-    created: str
-    troubles: tuple[Trouble, ...] = ()
-
-
 class CaptureRecord(BaseModel):
     """The sidecar beside a page's files: where the page came from and what looks wrong about it.
 
@@ -192,7 +172,6 @@ class CaptureRecord(BaseModel):
             text.
         timings_s: seconds by stage.
         is_transient: the failure may pass, or lie with this machine or its network.
-        reviewed: what a person decided about the page.
         archived_at: when a web archive made this copy, UTC, ISO 8601; ``None`` for the page itself.
         archived_from: the address of that copy.
         imported_from: the file that the page was imported from instead of being captured.
@@ -225,7 +204,6 @@ class CaptureRecord(BaseModel):
     timings_s: dict[str, float] = Field(default_factory=dict)
     tries: int = 1
     browser: str = ""
-    reviewed: Review | None = None
     archived_at: str | None = None
     archived_from: str | None = None
     imported_from: str | None = None

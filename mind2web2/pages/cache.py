@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Hashable, Mapping, Sequence, Set
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,7 +38,7 @@ from mind2web2.pages.stored_files import (
 )
 from mind2web2.urls.parts import likely_keys, lookup_key, storage_key
 from mind2web2.utils.api_misuse import script_api
-from mind2web2.utils.files import is_leftover, text_sha256, write_together, write_whole
+from mind2web2.utils.files import is_leftover, write_together, write_whole
 from mind2web2.utils.text import as_unicode_text
 
 if TYPE_CHECKING:
@@ -270,14 +270,7 @@ class CacheFileSys:
 
     def _read_digest(self, url: str) -> str | None:
         stored = self._find(url)
-        content = self._digest_of(*stored) if stored else None
-        if stored is None or content is None:
-            return None
-        record = read_sidecar(PageFiles.of(self.task_dir, stored[0]).sidecar)
-        troubles = () if record is None or record.reviewed is None else record.reviewed.troubles
-        if record is None or record.sha256 != content or not troubles:
-            return content
-        return text_sha256(" ".join([content, *(trouble.kind for trouble in troubles)]))
+        return self._digest_of(*stored) if stored else None
 
     def files_state(self, url: str) -> Hashable | None:
         """Return a value that changes when the stored page's files are replaced.
@@ -309,57 +302,6 @@ class CacheFileSys:
                 update={"kind": stored[1], "sha256": self._digest_of(*stored)}
             )
             write_whole(PageFiles.of(self.task_dir, stored[0]).sidecar, sidecar_text(changed))
-
-    def remove(self, url: str, record: CaptureRecord | None = None) -> None:
-        """Remove a page, stored or failed, and leave only the given record, if any.
-
-        Raises:
-            CacheWriteError: the folder cannot be written, or the URL is not a URL.
-        """
-        with self._index_file.writing():
-            stored = self._find(url)
-            keys = {
-                _key_for_storing(url),
-                *likely_keys(url),
-                *([stored[0]] if stored else []),
-            }
-            self._remove_keys(keys)
-            if record is not None:
-                write_whole(
-                    PageFiles.of(self.task_dir, _key_for_storing(url)).sidecar,
-                    sidecar_text(record),
-                )
-
-    def mirror_page(self, url: str, source: CacheFileSys) -> None:
-        """Hold of a page, stored or failed, the same files as another cache, or none.
-
-        Raises:
-            CacheWriteError: the folder cannot be written, or the URL is not a URL.
-        """
-        with source._index_file.writing(), self._index_file.writing():
-            stored, own = source._find(url), self._find(url)
-            failed = (
-                key
-                for key in likely_keys(url)
-                if PageFiles.of(source.task_dir, key).sidecar.exists()
-            )
-            key = stored[0] if stored else next(failed, _key_for_storing(url))
-            contents = [read_file(path) for path in PageFiles.of(source.task_dir, key)]
-            if own is not None and own[0] != key:
-                self._remove_keys({own[0]})
-            replace_page(
-                self.task_dir,
-                dict(zip(PageFiles.of(self.task_dir, key), contents, strict=True)),
-            )
-            if stored is not None:
-                self._index_file.list_page(*stored)
-            else:
-                self._index_file.unlist({key})
-
-    def _remove_keys(self, keys: Set[str]) -> None:
-        for path in (path for key in keys for path in PageFiles.of(self.task_dir, key)):
-            path.unlink(missing_ok=True)
-        self._index_file.unlist(keys)
 
     def page_files(self, url: str) -> tuple[Path, ...]:
         """Return the files of the stored page: its text and screenshot, or its PDF.

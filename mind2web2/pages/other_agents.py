@@ -51,9 +51,8 @@ class PagesOfOthers:
             # A capture of this run would be refused.
             if not self._with_private_network and _is_private(url, record):
                 continue
-            # A page that a person or a file put in its place may be one agent's own view.
-            is_capture = record.reviewed is None and record.imported_from is None
-            if is_capture and record.captured_at >= oldest:
+            # An imported page may be one agent's own view.
+            if record.imported_from is None and record.captured_at >= oldest:
                 return cache
         return None
 

@@ -1,1 +1,1 @@
-"""View results: a local web app, one file, page reviews and audits."""
+"""View results: a local web app, one file, and audits."""

@@ -18,9 +18,6 @@ from mind2web2.viewer.front_end import json_bytes
 from mind2web2.viewer.keys import AnswerKey
 from mind2web2.viewer.stored_pages import PageKey
 
-# The page that the extension may send; only the session that shows the viewer chooses it.
-TARGET_PATH = "/api/capture/target"
-
 
 class JsonResponse(JSONResponse):
     """JSON that browsers can read, whatever numbers and characters results hold."""

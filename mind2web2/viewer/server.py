@@ -37,7 +37,6 @@ from mind2web2.viewer.catalog import Catalog
 from mind2web2.viewer.front_end import content_policy, index_html, json_bytes
 from mind2web2.viewer.keys import Json, NoSuchResultError
 from mind2web2.viewer.routes import (
-    TARGET_PATH,
     JsonResponse,
     answer_key,
     json_route,
@@ -46,10 +45,6 @@ from mind2web2.viewer.routes import (
 from mind2web2.viewer.stored_pages import StoredPages
 
 COOKIE = "mind2web2_session"
-# The browser extension that repairs caches asks from its own origin, without the session's cookie.
-EXTENSION_PATHS = ("/api/capture", "/api/upload-pdf/", "/api/upload-mhtml/")
-_EXTENSION_ORIGINS = ("chrome-extension://", "moz-extension://")
-_OTHER_SITE = "Requests of other sites are refused."
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _LOOK_EVERY_S = 0.5
 # A run writes its file every second; one that has been silent for longer was killed.
@@ -71,22 +66,19 @@ class Session:
     Args:
         hosts: values of the Host header that are answered; others are those of a rebound name.
         token: the value of the browser's cookie.
-        is_local: only this machine can connect; else the browser extension is not served.
         cookie: its name; browsers tell no ports apart, so that each viewer of a machine has its
             own.
     """
 
     hosts: frozenset[str]
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
-    is_local: bool = True
     cookie: str = COOKIE
 
     @classmethod
     def at(cls, host: str, port: int) -> Session:
         """Return the session of a server at this address."""
-        is_local = ip_address(host).is_loopback
         names = {*_LOOPBACK, _in_url(host)}
-        if not is_local:
+        if not ip_address(host).is_loopback:
             host_name = socket.gethostname()
             names |= {host_name, socket.getfqdn()}
             with suppress(OSError):
@@ -94,7 +86,7 @@ class Session:
                     _in_url(str(found[4][0])) for found in socket.getaddrinfo(host_name, None)
                 }
         hosts = frozenset(f"{name}:{port}" for name in names)
-        return cls(hosts, is_local=is_local, cookie=f"{COOKIE}_{port}")
+        return cls(hosts, cookie=f"{COOKIE}_{port}")
 
     def is_key(self, given: str | None) -> bool:
         """Tell whether a value is the key of this session."""
@@ -116,8 +108,7 @@ class SessionGuard:
         request = Request(scope)
         refusal = self._refusal(request)
         app = self._app if refusal is None else refusal
-        origin = request.headers.get("origin", "") if _is_of_extension(request) else ""
-        await app(scope, receive, partial(_with_headers, send, origin))
+        await app(scope, receive, partial(_with_headers, send))
 
     def _refusal(self, request: Request) -> Response | None:
         headers = request.headers
@@ -125,10 +116,8 @@ class SessionGuard:
             return PlainTextResponse("This server answers only under its own address.", 421)
         origin = headers.get("origin")
         is_own = origin is None or origin.partition("://")[2] in self._session.hosts
-        if _is_of_extension(request):
-            return self._extension_refusal(request, origin)
         if not is_own:
-            return PlainTextResponse(_OTHER_SITE, 403)
+            return PlainTextResponse("Requests of other sites are refused.", 403)
         # The cookie may be that of an earlier session at this port.
         offered_keys = (
             request.cookies.get(self._session.cookie),
@@ -141,23 +130,6 @@ class SessionGuard:
                 403,
             )
         return None
-
-    def _extension_refusal(self, request: Request, origin: str | None) -> Response | None:
-        """Serve the extension on this machine alone; without an Origin, requests may only read."""
-        if self._session.is_key(request.cookies.get(self._session.cookie)):
-            return (
-                None
-                if origin is None or origin.partition("://")[2] in self._session.hosts
-                else PlainTextResponse(_OTHER_SITE, 403)
-            )
-        is_extension = str(origin).startswith(_EXTENSION_ORIGINS)
-        if request.url.path == TARGET_PATH and request.method == "POST":
-            return PlainTextResponse("The page for the extension is chosen in the viewer.", 403)
-        if not self._session.is_local or not (
-            is_extension or (origin is None and request.method == "GET")
-        ):
-            return PlainTextResponse(_OTHER_SITE, 403)
-        return Response(status_code=204) if request.method == "OPTIONS" else None
 
 
 def _in_url(host: str) -> str:
@@ -264,20 +236,11 @@ def open_browser(address: str) -> bool:
     return webbrowser.open(address)
 
 
-def _is_of_extension(request: Request) -> bool:
-    return request.url.path.startswith(EXTENSION_PATHS)
-
-
-async def _with_headers(send: Send, extension_origin: str, message: Message) -> None:
+async def _with_headers(send: Send, message: Message) -> None:
     if message["type"] == "http.response.start":
         headers = MutableHeaders(scope=message)
         for name, value in _STATIC_HEADERS.items():
             headers.setdefault(name, value)
-        if extension_origin.startswith(_EXTENSION_ORIGINS):
-            headers["access-control-allow-origin"] = extension_origin
-            headers["access-control-allow-headers"] = "content-type"
-            headers["access-control-allow-methods"] = "GET, POST, OPTIONS"
-            headers["cross-origin-resource-policy"] = "cross-origin"
     await send(message)
 
 

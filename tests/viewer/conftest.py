@@ -13,11 +13,9 @@ import uvicorn
 from patchright.async_api import async_playwright
 
 from mind2web2.capture.browser_process import find_browser
-from mind2web2.capture.models import CaptureSettings
 from mind2web2.cli import evaluate_main
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.viewer.catalog import Catalog
-from mind2web2.viewer.page_review import PageReview, PageRoutes, Reviewer
 from mind2web2.viewer.report import ReportContent, write_report
 from mind2web2.viewer.server import Session, application, guard, listen, run_routes
 
@@ -116,10 +114,7 @@ def example_paths(tmp_path_factory):
 def example_server(example_paths):
     """Yield the address of the example's viewer."""
     catalog = Catalog(example_paths)
-    pages = PageRoutes(
-        PageReview(catalog, Reviewer("ann", CaptureSettings())), ["example"]
-    ).routes()
-    with served(catalog, {"pages": pages, "run": run_routes(catalog)}) as address:
+    with served(catalog, {"run": run_routes(catalog)}) as address:
         yield address
 
 

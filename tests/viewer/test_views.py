@@ -23,7 +23,6 @@ VIEWS = {
     "#/leaves": "h1:text-is('Leaves')",
     "#/leaves/museum_saturday": "table.leaves",
     "#/doubts": "h1:text-is('Doubts')",
-    "#/pages": "h1:has-text('Pages of example')",
     "#/run": "h1:text-is('Runs')",
 }
 

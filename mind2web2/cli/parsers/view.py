@@ -8,7 +8,6 @@ from mind2web2.cli.options import (
     Subcommands,
     add_correction_roots,
     add_folder_options,
-    add_settings,
     add_task_option,
     port_number,
 )
@@ -105,11 +104,6 @@ def add_command(commands: Subcommands) -> None:
     )
     for parser in (view, report):
         add_correction_roots(parser)
-    pages = view.add_argument_group("pages that are captured again")
-    pages.add_argument(
-        "--reviewer", metavar="NAME", help="who decides about them (default: your user name)"
-    )
-    add_settings(view, ["cdp_url", "allow_private_network"], group=pages)
     report.add_argument(
         "--tasks",
         metavar="ID",

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import getpass
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Thread
 
-from starlette.routing import Route
-
 from mind2web2.analysis.corrections import CorrectionRoots
-from mind2web2.capture.models import CaptureSettings, NetworkSettings
 from mind2web2.cli.console import line, plain_console
 from mind2web2.cli.results.chosen import no_results
 from mind2web2.cli.settings_file import settings_of
@@ -25,7 +21,6 @@ from mind2web2.viewer.audit import AuditSession, AuditSettings
 from mind2web2.viewer.catalog import Catalog
 from mind2web2.viewer.differing_labels import DifferingLabels
 from mind2web2.viewer.front_end import DEFAULT_TITLE
-from mind2web2.viewer.page_review import PageReview, PageRoutes, Reviewer
 from mind2web2.viewer.report import LARGE_FILE_BYTES, ReportContent, write_report
 from mind2web2.viewer.server import (
     Session,
@@ -56,7 +51,6 @@ def run_view(options: argparse.Namespace) -> int:
         raise UsageError("--audit is blind, and --label_differences shows verdicts: choose one")
     if options.audit is None:
         features = {
-            "pages": _page_routes(settings, catalog, options.reviewer),
             "run": run_routes(catalog),
         }
         if options.label_differences is not None:
@@ -111,14 +105,6 @@ def run_report(options: argparse.Namespace) -> int:
             "with --no_pages, or choose tasks with --tasks",
         )
     return 0
-
-
-def _page_routes(settings: RunSettings, catalog: Catalog, reviewer: str | None) -> list[Route]:
-
-    network = NetworkSettings(allow_private_network=settings.allow_private_network)
-    capture = CaptureSettings(cdp_url=settings.cdp_url, network=network)
-    review = PageReview(catalog, Reviewer(reviewer or getpass.getuser(), capture))
-    return PageRoutes(review, catalog.agents()).routes()
 
 
 def _agent_of_audit(catalog: Catalog) -> str:

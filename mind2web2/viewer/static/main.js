@@ -12,7 +12,6 @@ import { Leaves } from "viewer/leaves";
 import { Doubts } from "viewer/doubts";
 import { About } from "viewer/about";
 import { Audit } from "viewer/audit";
-import { Pages } from "viewer/pages";
 import { Run } from "viewer/run";
 
 /** @type {Record<string, {view: any, title: string}>} */
@@ -24,7 +23,6 @@ const VIEWS = {
   leaves: { view: Leaves, title: "Leaves" },
   doubts: { view: Doubts, title: "Doubts" },
   about: { view: About, title: "About" },
-  pages: { view: Pages, title: "Pages" },
   run: { view: Run, title: "Run" },
   audit: { view: Audit, title: "Audit" },
 };
@@ -33,7 +31,7 @@ const ALWAYS_THERE = new Set(["overview", "compare", "leaves", "doubts"]);
 // An audit is blind: its head leads to nothing that shows verdicts.
 const IN_NAVIGATION = FEATURES.has("audit")
   ? ["audit"]
-  : ["overview", "compare", "leaves", "doubts", "pages", "run"].filter((name) => ALWAYS_THERE.has(name) || FEATURES.has(name));
+  : ["overview", "compare", "leaves", "doubts", "run"].filter((name) => ALWAYS_THERE.has(name) || FEATURES.has(name));
 const HOME = address(IN_NAVIGATION[0]);
 
 function App() {

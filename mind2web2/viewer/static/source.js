@@ -25,7 +25,7 @@ export function load(kind, place = {}) {
   if (!found) {
     found = isFile ? readBlock(name) : fetchJson(`/api/${kind}`, place);
     loaded.set(name, found);
-    // Data that a run or the browser extension changes is looked up again whenever it is shown; views that are drawn
+    // Data that a run changes is looked up again whenever it is shown; views that are drawn
     // together share what is on its way.
     const drop = () => loaded.delete(name);
     found.then(isFile || LASTING.has(kind) ? undefined : drop, drop);
@@ -42,18 +42,11 @@ export function forget() {
 /**
  * Send a change to the server and return its answer.
  * @param {string} path
- * @param {any} body JSON, or a Blob that is sent as it is
- * @param {Record<string, string>} place
+ * @param {any} body
  */
-export async function send(path, body, place = {}) {
-  const isBlob = body instanceof Blob;
-  return answerOf(
-    await fetch(`${path}?${new URLSearchParams(place)}`, {
-      method: "POST",
-      headers: { "content-type": isBlob ? body.type || "application/octet-stream" : "application/json" },
-      body: isBlob ? body : JSON.stringify(body),
-    }),
-  );
+export async function send(path, body) {
+  const headers = { "content-type": "application/json" };
+  return answerOf(await fetch(path, { method: "POST", headers, body: JSON.stringify(body) }));
 }
 
 /**

@@ -6,7 +6,7 @@ A plugin is a package with entry points. The group names the hook:
 - ``mind2web2.judges``: a ``Provider`` (``mind2web2.llm_client.providers``), by the name in
   ``--llm_provider``.
 - ``mind2web2.listeners``: a ``ListenerOpener``, which follows runs.
-- ``mind2web2.page_importers``: an ``Importer`` (``mind2web2.pages.found_pages``), by the ending of
+- ``mind2web2.page_importers``: an ``Importer`` (``mind2web2.pages.importing``), by the ending of
   the files that it reads.
 - ``mind2web2.exports``: an ``Export``, by its option of ``mind2web2 export``.
 

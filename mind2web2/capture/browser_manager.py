@@ -22,7 +22,6 @@ from mind2web2.capture.models import (
     PackageBrowser,
     PageKind,
     RefusedConnection,
-    StoredResponses,
     Trouble,
 )
 from mind2web2.capture.network.proxy import FilteringProxy
@@ -97,7 +96,6 @@ _MAX_RECORDED_REFUSALS = 50
 # after.
 _PATIENT_ANSWER_S = 55.0
 # With less than none allowed, the proxy refuses every connection.
-_NO_BYTES = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +131,6 @@ class PageTries:
     """The tries at one page. The time limit counts while they run, not while they wait for a turn.
 
     Args:
-        stored: the responses to render the page from, without a network.
         is_patient: wait longer for the server's answer.
     """
 
@@ -141,15 +138,12 @@ class PageTries:
         self,
         tools: CaptureTools,
         url: str,
-        stored: StoredResponses | None = None,
         *,
         is_patient: bool = False,
     ) -> None:
         self._tools = tools
         self._url = url
-        self._settings = replace(tools.settings, stored=stored)
-        if is_patient:
-            self._settings = _patient(self._settings)
+        self._settings = _patient(tools.settings) if is_patient else tools.settings
         self._left_s = tools.settings.page_timeout_s
         self._tries = 0
         self._refused: dict[RefusedConnection, None] = {}
@@ -198,7 +192,7 @@ class PageTries:
 
     async def _try_other_spellings(self, seen: Sighting, address: str) -> Sighting:
         """Return the page under another spelling if the server knows only that one."""
-        if seen.document.status != 404 or self._settings.stored is not None:
+        if seen.document.status != 404:
             return seen
         tries = self._tries
         for spelling in _other_spellings(address):
@@ -249,8 +243,7 @@ class PageTries:
 
     async def _see(self, address: str, host: str, certificate_error: str | None) -> Sighting:
         settings = self._settings
-        max_bytes = settings.max_page_bytes if settings.stored is None else _NO_BYTES
-        async with self._tools.proxy.session(max_bytes) as traffic:
+        async with self._tools.proxy.session(settings.max_page_bytes) as traffic:
             try:
                 async with self._tools.browser.page(
                     traffic.server_url,
@@ -261,16 +254,13 @@ class PageTries:
                         page, session, address, settings, certificate_error, guard
                     )
             except PageFailureError as error:
-                raise (
-                    _explain(error, host, traffic) if settings.stored is None else error
-                ) from error
+                raise _explain(error, host, traffic) from error
             except BrowserGoneError as error:
                 raise PageFailureError(str(error), "crash", is_transient=True) from error
             finally:
-                if settings.stored is None:
-                    self._refused.update(dict.fromkeys(traffic.refused))
-                    self._is_private = self._is_private or traffic.is_private
-            if settings.stored is None and traffic.is_exhausted:
+                self._refused.update(dict.fromkeys(traffic.refused))
+                self._is_private = self._is_private or traffic.is_private
+            if traffic.is_exhausted:
                 seen.notes.append(f"the page was cut off after {traffic.bytes_received} bytes")
                 seen.troubles.append(Trouble(kind="incomplete", detail=seen.notes[-1]))
             return seen
@@ -465,10 +455,6 @@ class BatchBrowserManager(PackageBrowser):
             return await _pdf_shown(page.pdf)
         screenshot = base64.b64encode(page.screenshot).decode() if page.screenshot else None
         return screenshot, page.text
-
-    async def render(self, url: str, stored: StoredResponses) -> CapturedPage:
-        """Return what a page shows that is rendered from stored responses; nothing is fetched."""
-        return await PageTries(self._open_tools(), url, stored).run()
 
     async def capture(
         self,

@@ -46,29 +46,12 @@ class PackageBrowser:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredResponse:
-    """A response that was received before; names of headers in lower case, the body decoded."""
-
-    body: bytes
-    headers: Mapping[str, str]
-    status: int = 200
-
-
-class StoredResponses(Protocol):
-    """Responses by URL."""
-
-    def get(self, url: str) -> StoredResponse | None:
-        """Return the response to any spelling of a URL, ``None`` for none; may read a file."""
-
-
-@dataclass(frozen=True, slots=True)
 class CaptureSettings:
     """Bounds and looks of a capture.
 
     Args:
         headless: without a window.
         cdp_url: DevTools address of the user's own running browser, used instead of starting one.
-        stored: responses to render a page from without a network; ``None`` to fetch it.
         storage_state: cookies and local storage of a login, in Playwright's form, lent to every
             page.
         time_zone: of the browser, as the pages' scripts see it.
@@ -88,7 +71,6 @@ class CaptureSettings:
 
     headless: bool = True
     cdp_url: str | None = None
-    stored: StoredResponses | None = field(default=None, repr=False)
     storage_state: StorageState | None = field(default=None, repr=False)
     time_zone: str = "UTC"
     no_sandbox: bool = False

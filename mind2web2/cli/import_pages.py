@@ -7,7 +7,6 @@ import asyncio
 import sys
 from pathlib import Path
 
-from mind2web2.capture.browser_manager import BatchBrowserManager
 from mind2web2.cli.cache import answer_texts
 from mind2web2.cli.settings_file import settings_of
 from mind2web2.errors import UsageError
@@ -27,9 +26,7 @@ def run(options: argparse.Namespace) -> int:
     """Store the pages of a file and return the exit status."""
     if not options.file.exists():
         raise UsageError(f"there is no file {options.file}")
-    outcome = asyncio.run(
-        _import_pages(settings_of(options), options.agent, options.file, options.url)
-    )
+    outcome = asyncio.run(_import_pages(settings_of(options), options.agent, options.file))
     if outcome.faults:
         for fault in outcome.faults:
             print(f"{options.file}: {fault}", file=sys.stderr)  # noqa: T201
@@ -47,10 +44,7 @@ def run(options: argparse.Namespace) -> int:
     return 0 if stored else 1
 
 
-async def _import_pages(
-    settings: RunSettings, agent: str, file: Path, url: str | None
-) -> ImportOutcome:
-
+async def _import_pages(settings: RunSettings, agent: str, file: Path) -> ImportOutcome:
     paths = paths_of(settings)
     cache = AgentCache(paths.cache_root / agent)
     task_ids = settings.task_ids
@@ -58,9 +52,7 @@ async def _import_pages(
     citations = await find_citations(
         texts, LinkJudge(cache.folder / FOLDER_NAME, None, None), CrawlProgress()
     )
-    outcome = await import_file(
-        file, cache, citations, BatchBrowserManager, task_ids=task_ids, url=url
-    )
+    outcome = await asyncio.to_thread(import_file, file, cache, citations, task_ids=task_ids)
     for task in citations:
         if task.task_id in outcome.stored:
             cache.list_citations(task)

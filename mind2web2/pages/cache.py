@@ -98,7 +98,6 @@ class CacheFileSys:
         *,
         url: str | None = None,
         must_be_better: bool = False,
-        must_replace: bool = False,
     ) -> bool:
         """Store a captured page with its record, and return whether it was stored.
 
@@ -109,7 +108,6 @@ class CacheFileSys:
         Args:
             url: the URL to store it under instead of the requested one.
             must_be_better: an equally good stored page stays, since claims may already rest on it.
-            must_replace: the stored page gives way, however good it looks: a person decided so.
 
         Raises:
             CacheWriteError: the folder cannot be written, or the URL is not a URL.
@@ -120,8 +118,7 @@ class CacheFileSys:
         content = content_of(page)
         with self._index_file.writing():
             stored = self._find(url)
-            is_forced = must_replace and content is not None
-            if stored is not None and not is_forced:
+            if stored is not None:
                 known = self._record_of(*stored)
                 if not may_replace(page.record, known, must_be_better=must_be_better):
                     _log.info(

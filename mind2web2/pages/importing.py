@@ -1,58 +1,85 @@
-"""Pages that an agent saw, stored from JSON lines, and from files of plugins."""
+"""Pages that an agent saw, stored from JSON lines, and from files that plugins read."""
 
 from __future__ import annotations
 
-import asyncio
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from mind2web2.capture.models import (
-    CapturedPage,
-    CaptureRecord,
-    StoredResponse,
-    StoredResponses,
-)
+from mind2web2.capture.models import CapturedPage, CaptureRecord
+from mind2web2.capture.pdf import looks_like_pdf
 from mind2web2.capture.quality import PageObservation, signs_of_trouble
-from mind2web2.errors import CacheWriteError, CaptureError, DocumentError, UsageError
-from mind2web2.pages.cache import CacheFileSys
+from mind2web2.errors import DocumentError, UsageError
 from mind2web2.pages.cache_files import screenshot_bytes
 from mind2web2.pages.cited_pages import AgentCache, TaskCitations
-from mind2web2.pages.found_pages import (
-    MAX_FILE_BYTES,
-    Fault,
-    FoundPage,
-    FoundPages,
-    Importer,
-    StoredByUrl,
-    is_web_address,
-)
-from mind2web2.urls.parts import lookup_key
-from mind2web2.utils.aio import all_or_first_error
+from mind2web2.urls.parts import clean_url, lookup_key, split_url
 from mind2web2.utils.entry_points import load_part, parts_of
 from mind2web2.utils.files import read_regular_file
 
 MAX_TEXT_CHARS = 4_000_000
+MAX_FILE_BYTES = 100 * 1024**2
 _MAX_PATH_CHARS = 1000
-_PAGES_AT_ONCE = 4
-# Responses of these show no document in a browser.
-_WITHOUT_CONTENT = (204, 205, 304)
 
 
-class PageRenderer(Protocol):
-    """Renders pages without a network; ``BatchBrowserManager`` does."""
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why a part of a file cannot be imported."""
 
-    async def render(self, url: str, stored: StoredResponses) -> CapturedPage:
-        """Return the rendered page; the record names a failure."""
+    place: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.reason}"
 
 
-RendererOpener = Callable[[], AbstractAsyncContextManager[PageRenderer]]
+@dataclass(frozen=True, slots=True)
+class FoundPage:
+    """A page of a file: text and perhaps a screenshot, or a PDF.
+
+    Args:
+        place: where in the file, such as ``line 3``.
+        text: as the agent saw it.
+        screenshot: JPEG.
+        fetched_at: UTC, ISO 8601.
+    """
+
+    place: str
+    url: str
+    text: str | None = None
+    screenshot: bytes | None = None
+    pdf: bytes | None = None
+    status: int | None = None
+    fetched_at: str | None = None
+
+    def captured(self, source: str) -> CapturedPage:
+        """Return the page as if it had been captured, with its source in the record."""
+        text = self.text or ""
+        seen = PageObservation(
+            requested_url=self.url,
+            final_url=self.url,
+            status=self.status,
+            text=text,
+            text_chars=len(text),
+        )
+        record = CaptureRecord(
+            requested_url=self.url,
+            final_url=self.url,
+            kind="web" if self.pdf is None else "pdf",
+            captured_at=self.fetched_at or datetime.now(UTC).isoformat(timespec="seconds"),
+            imported_from=source,
+            status=self.status,
+            troubles=signs_of_trouble(seen) if self.pdf is None else (),
+        )
+        return CapturedPage(record, text=self.text, screenshot=self.screenshot, pdf=self.pdf)
+
+
+# The hook ``page_importers``, by the ending of a file's name such as ``warc``: reads the pages of a
+# file. It is called twice.
+Importer = Callable[[Path], Iterator[FoundPage | Fault]]
 
 
 @dataclass(slots=True)
@@ -71,59 +98,59 @@ class ImportOutcome:
     uncited: list[str] = field(default_factory=list)
 
 
-async def import_file(
+def import_file(
     path: Path,
     cache: AgentCache,
     tasks: Sequence[TaskCitations],
-    open_renderer: RendererOpener,
     *,
     task_ids: Sequence[str] = (),
-    url: str | None = None,
 ) -> ImportOutcome:
     """Store the pages of a file: each in the named tasks, or else in those whose answers cite it.
 
-    All pages are read and rendered before the first is stored. No browser is opened where none is
-    rendered.
-
-    Args:
-        url: the page's, for a file that does not say it.
+    All pages are read before the first is stored.
 
     Raises:
         UsageError: the file is of no known type.
         CacheWriteError: the cache cannot be written.
     """
-    found = reader_of(path, url)
-    citing_tasks = _citing_tasks(tasks, task_ids)
-    outcome = ImportOutcome(faults=await asyncio.to_thread(_faults, found))
+    read = _reader_of(path)
+    outcome = ImportOutcome(faults=_faults(read, path))
     if outcome.faults:
         return outcome
-    with tempfile.TemporaryDirectory(prefix="mind2web2-import-") as folder:
-        staging = CacheFileSys(folder)
-        staged = _Staging(found(), path.name, citing_tasks, task_ids, staging, outcome)
-        await staged.run(open_renderer)
-        if not outcome.faults:
-            await asyncio.to_thread(_store, staging, staged.places, cache, outcome)
+    wanted = _citing_tasks(tasks, task_ids)
+    for page in read(path):
+        assert isinstance(page, FoundPage), "the file has no faults"
+        cited_by = wanted.get(lookup_key(page.url), {})
+        places = {task_id: cited_by.get(task_id, page.url) for task_id in task_ids} or cited_by
+        if not places:
+            outcome.uncited.append(page.url)
+        captured = page.captured(path.name)
+        for task_id, url in places.items():
+            if cache.of(task_id).put_capture(captured, url=url):
+                outcome.stored.setdefault(task_id, []).append(url)
+            else:
+                outcome.kept.append(url)
     return outcome
 
 
 def _citing_tasks(
     tasks: Sequence[TaskCitations], task_ids: Sequence[str]
-) -> dict[str | None, list[tuple[str, str]]]:
+) -> Mapping[str | None, dict[str, str]]:
     """Return which tasks cite a page, each with its spelling, by lookup key."""
-    citing_tasks: dict[str | None, list[tuple[str, str]]] = {}
+    citing_tasks: dict[str | None, dict[str, str]] = {}
     for task in tasks:
         if not task_ids or task.task_id in task_ids:
             for url in task.urls():
-                citing_tasks.setdefault(lookup_key(url), []).append((task.task_id, url))
+                citing_tasks.setdefault(lookup_key(url), {})[task.task_id] = url
     return citing_tasks
 
 
-def _faults(found: FoundPages) -> list[Fault]:
+def _faults(read: Importer, path: Path) -> list[Fault]:
     """Return the faults of a file, twice the same page included."""
     faults = []
     places: dict[str | None, str] = {}
     try:
-        for page in found():
+        for page in read(path):
             if isinstance(page, Fault):
                 faults.append(page)
             elif (first := places.setdefault(lookup_key(page.url), page.place)) != page.place:
@@ -135,131 +162,15 @@ def _faults(found: FoundPages) -> list[Fault]:
     return faults
 
 
-@dataclass
-class _Staging:
-    """Puts the pages that a task wants into a cache of their own, before any is stored for good."""
-
-    pages: Iterator[FoundPage | Fault]
-    source: str
-    wanted: Mapping[str | None, Sequence[tuple[str, str]]]
-    task_ids: Sequence[str]
-    staging: CacheFileSys
-    outcome: ImportOutcome
-    places: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
-    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _renderer: PageRenderer | None = None
-
-    async def run(self, open_renderer: RendererOpener) -> None:
-        """Read and render all pages."""
-        async with AsyncExitStack() as exits:
-            await all_or_first_error(
-                self._work(exits, open_renderer) for _ in range(_PAGES_AT_ONCE)
-            )
-
-    async def _work(self, exits: AsyncExitStack, open_renderer: RendererOpener) -> None:
-        while True:
-            async with self._lock:
-                page = await asyncio.to_thread(next, self.pages, None)
-                if (
-                    isinstance(page, FoundPage)
-                    and page.stored is not None
-                    and self._renderer is None
-                ):
-                    self._renderer = await exits.enter_async_context(open_renderer())
-            if page is None:
-                return
-            assert isinstance(page, FoundPage), "the file has no faults"
-            cited_by = dict(self.wanted.get(lookup_key(page.url), ()))
-            tasks = {
-                task_id: cited_by.get(task_id, page.url) for task_id in self.task_ids
-            } or cited_by
-            if not tasks:
-                self.outcome.uncited.append(page.url)
-                continue
-            try:
-                captured = await self._render(page)
-                await asyncio.to_thread(self.staging.put_capture, captured, url=page.url)
-            except (DocumentError, CaptureError, CacheWriteError) as error:
-                self.outcome.faults.append(Fault(page.place, f"{page.url[:200]}: {error}"))
-            self.places[page.url] = list(tasks.items())
-
-    async def _render(self, found: FoundPage) -> CapturedPage:
-        """Return a page as the file has it, completed by rendering it."""
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        rendered = CapturedPage(
-            CaptureRecord(
-                requested_url=found.url,
-                final_url=found.url,
-                kind="web",
-                captured_at=now,
-            )
-        )
-        if found.stored is not None and (found.text is None or found.screenshot is None):
-            assert self._renderer is not None, "opened with the first such page"
-            rendered = await self._renderer.render(found.url, found.stored)
-            if rendered.record.kind is None:
-                raise CaptureError(f"cannot be rendered: {rendered.record.failure}")
-        record = rendered.record.model_copy(
-            update={
-                "captured_at": found.fetched_at or now,
-                "imported_from": self.source,
-                "status": found.status or rendered.record.status,
-            }
-        )
-        if found.text is not None:
-            seen = PageObservation(
-                requested_url=found.url,
-                final_url=record.final_url,
-                status=record.status,
-                title=record.title,
-                text=found.text,
-                text_chars=len(found.text),
-            )
-            record = record.model_copy(
-                update={
-                    "troubles": signs_of_trouble(seen),
-                    "text_chars": len(found.text),
-                }
-            )
-        return replace(
-            rendered,
-            record=record,
-            text=rendered.text if found.text is None else found.text,
-            screenshot=found.screenshot or rendered.screenshot,
-        )
-
-
-def _store(
-    source: CacheFileSys,
-    places: Mapping[str, Sequence[tuple[str, str]]],
-    cache: AgentCache,
-    outcome: ImportOutcome,
-) -> None:
-    for url, tasks in places.items():
-        for task_id, spelling in tasks:
-            task_cache = cache.of(task_id)
-            task_cache.copy_page(spelling, source)
-            if task_cache.digest(spelling) == source.digest(url):
-                outcome.stored.setdefault(task_id, []).append(spelling)
-            else:
-                outcome.kept.append(spelling)
-
-
-def reader_of(path: Path, url: str | None) -> FoundPages:
-    """Return the function that reads the pages of a file, which may be called again.
-
-    Raises:
-        UsageError: the file's type is unknown, or it does not say a page's URL where none is given.
-    """
-    name = path.name.lower().removesuffix(".gz")
-    if name.endswith((".jsonl", ".ndjson", ".json")):
-        return lambda: _json_pages(path)
-    ending = name.rpartition(".")[2]
+def _reader_of(path: Path) -> Importer:
+    ending = path.name.lower().removesuffix(".gz").rpartition(".")[2]
+    if ending in ("jsonl", "ndjson", "json"):
+        return _json_pages
     importer: Importer | None = load_part("page_importers", ending)
-    if importer is not None:
-        return importer(path, url)
-    endings = "".join(f", .{ending}" for ending in parts_of("page_importers"))
-    raise UsageError(f"{path} is none of .jsonl{endings}, or a cache folder")
+    if importer is None:
+        endings = "".join(f", .{ending}" for ending in parts_of("page_importers"))
+        raise UsageError(f"{path} is none of .jsonl{endings}")
+    return importer
 
 
 class _PageLine(BaseModel):
@@ -269,7 +180,7 @@ class _PageLine(BaseModel):
 
     url: str
     text: str | None = Field(None, max_length=MAX_TEXT_CHARS)
-    html: str | None = None
+    pdf: str | None = None
     screenshot: str | None = None
     fetched_at: str | None = None
     status: int | None = Field(None, ge=200, le=599)
@@ -285,54 +196,51 @@ def _json_pages(path: Path) -> Iterator[FoundPage | Fault]:
                 try:
                     yield _json_page(place, _PageLine.model_validate_json(line), path.parent)
                 except ValidationError as error:
-                    yield Fault(
-                        place,
-                        "; ".join(map(_in_words, error.errors(include_url=False))),
-                    )
-                except (ValueError, DocumentError) as error:
+                    reasons = "; ".join(map(_in_words, error.errors(include_url=False)))
+                    yield Fault(place, reasons)
+                except (ValueError, OSError, DocumentError) as error:
                     yield Fault(place, str(error))
 
 
 def _in_words(error: Any) -> str:
     where = ".".join(map(str, error["loc"]))
-    if where:
-        return f"{where}: {error['msg']}"
-    return str(error["msg"])
+    return f"{where}: {error['msg']}" if where else str(error["msg"])
 
 
 def _json_page(place: str, line: _PageLine, folder: Path) -> FoundPage:
-    if not is_web_address(line.url):
+    scheme = split_url(clean_url(line.url)).scheme
+    if lookup_key(line.url) is None or scheme not in ("http", "https"):
         raise ValueError(f"url is no http or https address: {line.url[:200]!r}")
-    if line.text is None and not line.html:
-        raise ValueError("has neither text nor html")
-    stored = None
-    if line.html:
-        status = 200 if line.status in (None, *_WITHOUT_CONTENT) else line.status
-        headers = {"content-type": "text/html; charset=utf-8"}
-        html = line.html.encode(errors="replace")
-        stored = StoredByUrl({line.url: StoredResponse(html, headers, status or 200)})
-    screenshot = _screenshot(line.screenshot, folder) if line.screenshot else None
+    if (line.text is None) == (line.pdf is None):
+        raise ValueError("has neither text nor pdf, or both")
+    pdf = None if line.pdf is None else _file_beside(line.pdf, folder, "pdf")
+    if pdf is not None and not looks_like_pdf(pdf):
+        raise ValueError(f"pdf: {line.pdf} is no PDF")
     return FoundPage(
         place,
         line.url,
         line.text,
-        screenshot,
-        stored,
+        _screenshot(line.screenshot, folder) if line.screenshot else None,
+        pdf,
         line.status,
         _moment(line.fetched_at, "fetched_at"),
     )
 
 
 def _screenshot(screenshot: str, folder: Path) -> bytes | None:
-    if len(screenshot) <= _MAX_PATH_CHARS and not screenshot.startswith("data:"):
-        file = folder / screenshot
-        if not file.resolve().is_relative_to(folder.resolve()):
-            raise ValueError(f"screenshot: {file} is outside of the folder of the imported file")
-        if file.is_file():
-            return screenshot_bytes(read_regular_file(file, MAX_FILE_BYTES))
-        if file.suffix:
-            raise ValueError(f"screenshot: there is no file {file}")
+    is_name = len(screenshot) <= _MAX_PATH_CHARS and Path(screenshot).suffix
+    if is_name and not screenshot.startswith("data:"):
+        return screenshot_bytes(_file_beside(screenshot, folder, "screenshot"))
     return screenshot_bytes(screenshot)
+
+
+def _file_beside(name: str, folder: Path, key: str) -> bytes:
+    file = folder / name
+    if not file.resolve().is_relative_to(folder.resolve()):
+        raise ValueError(f"{key}: {file} is outside of the folder of the imported file")
+    if not file.is_file():
+        raise ValueError(f"{key}: there is no file {file}")
+    return read_regular_file(file, MAX_FILE_BYTES)
 
 
 def _moment(text: str | None, name: str) -> str | None:

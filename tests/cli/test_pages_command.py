@@ -1,10 +1,11 @@
-"""``mind2web2 import pages``, with the real browser where pages are rendered."""
+"""``mind2web2 import pages``."""
 
 import base64
 import json
 
 import pytest
 from evaluations import image
+from fixtures.pdf_files import pdf
 from projects import call, read_json
 from servers.toothed_site import picture
 
@@ -13,7 +14,6 @@ from mind2web2.pages.cache import CacheFileSys
 
 SITE = "https://ottermoss.example"
 TEXT = "The weir of Ottermoss was built of oak in the year 1911, and has stood since."
-HTML = f"<!doctype html><title>The weir</title><p>{TEXT}</p>"
 NAMES = ("weir", "lock", "boat", "paper", "moved")
 
 
@@ -43,11 +43,9 @@ def pages(*words):
 
 
 def test_json_lines(project, tmp_path):
-    """Text as the agent saw it, the picture given, in a file or rendered.
-
-    Each in the tasks that cite it.
-    """
+    """Text and picture as the agent saw them, or a PDF, each in the tasks that cite it."""
     (tmp_path / "shot.png").write_bytes(picture("PNG"))
+    (tmp_path / "lock.pdf").write_bytes(pdf(["as seen"]))
     jpeg = image()
     file = json_lines(
         tmp_path,
@@ -58,10 +56,10 @@ def test_json_lines(project, tmp_path):
             "status": 200,
         },
         "",
-        {"url": f"{SITE}/lock", "text": "as seen", "html": HTML},
+        {"url": f"{SITE}/lock", "pdf": "lock.pdf"},
         {
             "url": f"{SITE}/boat/",
-            "html": HTML,
+            "text": TEXT,
             "screenshot": base64.b64encode(jpeg).decode(),
         },
         {"url": f"{SITE}/moved", "text": TEXT, "screenshot": "shot.png", "status": 404},
@@ -71,14 +69,11 @@ def test_json_lines(project, tmp_path):
     assert run.returncode == 0, run.stderr
     assert "Imported 5 pages" in run.stdout
     assert f"no answer cites it (--task_id ID stores it for a task): {SITE}/uncited" in run.stdout
-    texts = {name: project.get_web(f"{SITE}/{name}") for name in ("weir", "lock", "boat", "moved")}
-    assert {name: text.strip() for name, (text, _) in texts.items()} == {
-        **dict.fromkeys(("weir", "moved"), TEXT),
-        "lock": "as seen",
-        "boat": TEXT,
-    }
+    texts = {name: project.get_web(f"{SITE}/{name}") for name in ("weir", "boat", "moved")}
+    assert {text.strip() for text, _ in texts.values()} == {TEXT}
+    assert project.get_pdf(f"{SITE}/lock").startswith(b"%PDF")
     assert texts["weir"][1] is None
-    assert all(texts[name][1].startswith(b"\xff\xd8\xff") for name in ("lock", "boat", "moved"))
+    assert texts["moved"][1].startswith(b"\xff\xd8\xff")
     assert texts["boat"][1] == jpeg
     record = project.capture_record(f"{SITE}/weir")
     assert (record.captured_at, record.imported_from, record.status) == (
@@ -113,6 +108,8 @@ def test_bad_lines_are_listed_and_nothing_is_stored(project, tmp_path):
         9: {"url": f"{SITE}/boat", "text": TEXT, "fetched_at": "yesterday"},
         10: {"url": f"{SITE}/boat", "text": TEXT, "status": 20},
         11: {"url": f"{SITE}/weir/", "text": TEXT},
+        12: {"url": f"{SITE}/lock", "pdf": "pages.jsonl"},
+        13: {"url": f"{SITE}/lock", "pdf": "missing.pdf"},
     }
     run = pages("bot", json_lines(tmp_path, good, *bad.values()))
     assert run.returncode == 2
@@ -122,18 +119,7 @@ def test_bad_lines_are_listed_and_nothing_is_stored(project, tmp_path):
     ]
     assert [int(number) for number in numbered if number] == list(bad)
     assert "the same page as line 1" in run.stderr
-    assert "Nothing was imported: 10 errors" in run.stderr
-    assert project.get_all_urls() == []
-
-
-def test_a_page_that_cannot_be_rendered_stops_the_import(project, tmp_path):
-    lines = (
-        {"url": f"{SITE}/weir", "text": TEXT},
-        {"url": f"{SITE}/boat", "html": "<title></title>"},
-    )
-    run = pages("bot", json_lines(tmp_path, *lines))
-    assert run.returncode == 2
-    assert f"line 2: {SITE}/boat: cannot be rendered" in run.stderr
+    assert "Nothing was imported: 12 errors" in run.stderr
     assert project.get_all_urls() == []
 
 

@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from mind2web2.capture.models import StoredResponse, StoredResponses
 from mind2web2.capture.page.devtools import (
     AttachedFrame,
     PausedRequest,
@@ -45,8 +44,6 @@ _CHUNK_BYTES = 1024 * 1024
 # Documents of frames that come from the page itself.
 _FROM_NOWHERE = ("about:", "data:", "blob:")
 _NO_CONTENT = (204, 205, 304)
-# Without a network, subresources are answered as well.
-_ALL_PATTERNS = [{"urlPattern": "*", "requestStage": "Request"}]
 # A document may hold anything; none of it is fetched or run.
 _OFFICE_HEADERS = {
     "content-type": "text/html; charset=utf-8",
@@ -100,9 +97,6 @@ class Navigation:
     Files (PDF, images, text, attachments) are taken from the very response that the browser
     received, with its cookies and its address, and never asked for twice. Once locked, the page can
     go nowhere else.
-
-    Args:
-        stored: answers every request of the page, so that none leaves this machine.
     """
 
     def __init__(
@@ -112,13 +106,11 @@ class Navigation:
         max_file_bytes: int,
         guard: Guard | None = None,
         has_content: HasContent | None = None,
-        stored: StoredResponses | None = None,
     ) -> None:
         self._session = session
         self._main_frame_id = main_frame_id
         self._max_file_bytes = max_file_bytes
         self._guard = guard
-        self._stored = stored
         self._has_content = has_content
         self._frame_depths = {main_frame_id: 0}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -142,8 +134,7 @@ class Navigation:
         self._session.on("Fetch.requestPaused", self._on_paused)
         self._session.on("Page.frameAttached", self._on_frame_attached)
         await send(self._session, "Page.enable")
-        patterns = _DOCUMENT_PATTERNS if self._stored is None else _ALL_PATTERNS
-        await send(self._session, "Fetch.enable", patterns=patterns)
+        await send(self._session, "Fetch.enable", patterns=_DOCUMENT_PATTERNS)
 
     @property
     def is_under_way(self) -> bool:
@@ -178,13 +169,6 @@ class Navigation:
 
     async def _decide(self, event: PausedRequest) -> None:
         is_main = event["frameId"] == self._main_frame_id
-        if self._stored is not None:
-            is_document = event["resourceType"] == "Document"
-            if is_document and not is_main and await self._is_refused_frame(event):
-                await self._fail(event)
-            else:
-                await self._decide_stored(event, self._stored, is_main=is_main and is_document)
-            return
         is_response = "responseStatusCode" in event or "responseErrorReason" in event
         if is_main and not is_response:
             await self._decide_request(event)
@@ -221,55 +205,19 @@ class Navigation:
             self.is_locked = self.started >= _MAX_DOCUMENTS
         await self._continue(event)
 
-    async def _decide_stored(
-        self, event: PausedRequest, stored: StoredResponses, *, is_main: bool
-    ) -> None:
-        """Answer a request with what is stored, or not at all."""
-        response = (
-            None
-            if is_main and self.is_locked
-            else await asyncio.to_thread(stored.get, _url_of(event))
-        )
-        if is_main and not self.is_locked and "redirectedRequestId" not in event:
-            self.started += 1
-            self.is_locked = self.started >= _MAX_DOCUMENTS
-        if response is None:
-            await self._fail(event)
-        elif is_main:
-            await self._decide_response(event, response)
-            return
-        else:
-            # Modules and fonts of other sites need it, and whoever stored them may not have asked
-            # for it.
-            origin = event["request"].get("headers", {}).get("Origin", "*")
-            headers = {**response.headers, "access-control-allow-origin": origin}
-            await self._fulfill(event, response.status, headers, response.body)
-        if is_main:
-            self.arrived = self.started
-
-    async def _decide_response(
-        self, event: PausedRequest, stored: StoredResponse | None = None
-    ) -> None:
-        url = _url_of(event)
-        status = event["responseStatusCode"] if stored is None else stored.status
-        headers = _headers_of(event) if stored is None else dict(stored.headers)
+    async def _decide_response(self, event: PausedRequest) -> None:
+        url, status, headers = _url_of(event), event["responseStatusCode"], _headers_of(event)
         if 300 <= status < 400 and "location" in headers:
             self.document.redirects.append(url)
-            await self._pass_on(event, stored)
+            await self._continue(event)
             return
         redirects = self.document.redirects
         document = MainDocument(url, status, headers, redirects)
         try:
             self.document = document
-            await self._hand_over(event, stored)
+            await self._hand_over(event)
         finally:
             self.arrived = self.started
-
-    async def _pass_on(self, event: PausedRequest, stored: StoredResponse | None) -> None:
-        if stored is None:
-            await self._continue(event)
-        else:
-            await self._fulfill(event, stored.status, stored.headers, stored.body)
 
     async def _keeps_page(self, file: MainDocument, *, is_unwanted: bool) -> bool:
         """Tell whether a page with content started the download by itself.
@@ -291,18 +239,18 @@ class Navigation:
         self.held_back.append(file.url)
         return True
 
-    async def _hand_over(self, event: PausedRequest, stored: StoredResponse | None) -> None:
+    async def _hand_over(self, event: PausedRequest) -> None:
         document = self.document
         if document.is_page or document.status in _NO_CONTENT:
             self.page = document
-            await (self._show_as_utf8 if self.is_utf8 else self._pass_on)(event, stored)
+            await (self._show_as_utf8 if self.is_utf8 else self._continue)(event)
             return
         if self._is_choosing:
             # The choice is between the page and the first file.
             self.held_back.append(document.url)
             await self._fail(event)
             return
-        body, is_cut = await self._body(event) if stored is None else (stored.body, False)
+        body, is_cut = await self._body(event)
         file = FetchedDocument(
             document.url,
             document.status or 0,
@@ -362,8 +310,8 @@ class Navigation:
         await send(self._session, "IO.close", handle=stream["stream"])
         return bytes(body[: self._max_file_bytes]), True
 
-    async def _show_as_utf8(self, event: PausedRequest, stored: StoredResponse | None) -> None:
-        body, _ = await self._body(event) if stored is None else (stored.body, False)
+    async def _show_as_utf8(self, event: PausedRequest) -> None:
+        body, _ = await self._body(event)
         declared = f"{media_type_of(self.document.content_type)}; charset=utf-8"
         file = FetchedDocument(self.document.url, self.document.status or 200, declared, body)
         await self._show_as_html(event, file)

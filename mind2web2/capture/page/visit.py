@@ -162,7 +162,6 @@ class Visit:
             self.settings.max_document_bytes,
             self._guard,
             self._has_content,
-            self.settings.stored,
         )
         self.page.on("dialog", self._on_dialog)
         self.page.on("crash", self._on_crash)

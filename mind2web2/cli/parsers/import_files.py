@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from mind2web2.cli.options import Subcommands, add_folder_options, add_task_option, web_address
+from mind2web2.cli.options import Subcommands, add_folder_options, add_task_option
 from mind2web2.cli.task_options import add_task_list, add_tasks_root
 
 DESCRIPTION = """\
@@ -27,11 +27,7 @@ PAGES = """\
 Store the pages that an agent saw, instead of capturing them. The command fetches nothing from the network. It
 stores a page for each task whose answers cite it.
 
-  mind2web2 import pages my_agent pages.jsonl        one page a line: url, text or html, screenshot, ...
-  mind2web2 import pages my_agent crawl.warc.gz      the pages of a crawler
-  mind2web2 import pages my_agent page.mhtml         a page that Chrome has saved
-  mind2web2 import pages my_agent paper.pdf --url https://example.org/paper.pdf
-                                                     one PDF file
+  mind2web2 import pages my_agent pages.jsonl        one page a line: url, text or pdf, screenshot, ...
 
 Exit status: 0 something was stored, 1 nothing was stored, 2 the file has errors, which are listed, and
 nothing was stored.
@@ -90,15 +86,9 @@ def _add_pages(kinds: Subcommands) -> None:
         "file",
         metavar="FILE",
         type=Path,
-        help="a .jsonl, .warc.gz, .mhtml or .pdf file, or one that a plugin reads",
+        help="a .jsonl file, or one that a plugin reads",
     )
     add_task_option(parser, default="those whose answers cite the page")
-    parser.add_argument(
-        "--url",
-        metavar="URL",
-        type=web_address,
-        help="the address of the page in a .pdf or .mhtml file",
-    )
     add_folder_options(parser, "answer_folder", "cache_root")
     parser.set_defaults(run="mind2web2.cli.import_pages")
 

@@ -10,8 +10,8 @@ _LINK = re.compile(
 _TAG = re.compile(r"</?[a-z][^<>]*>", re.IGNORECASE)
 # Up to the next mark that may end it, so that a mark without an end is passed over at once.
 _EMPHASIS = re.compile(
-    r"(?<!\w)(\*{1,3})(?=\S)((?:[^*]|(?<=\w)\*(?=\w))++)(?<=\S)\1(?!\w)"
-    r"|(?<!\w)(_{1,3})(?=\S)((?:[^_]|(?<=\w)_(?=\w))++)(?<=\S)\3(?!\w)"
+    r"(?<!\w)(\*{1,3})(?=\S)((?:[^*]++|(?<=\w)\*(?=\w))+)(?<=\S)\1(?!\w)"
+    r"|(?<!\w)(_{1,3})(?=\S)((?:[^_]++|(?<=\w)_(?=\w))+)(?<=\S)\3(?!\w)"
 )
 # "**bold with *italics* in it**"
 _MAX_NESTED = 3

@@ -20,6 +20,7 @@ from mind2web2.capture.models import PageCapturer
 from mind2web2.cli.console import line, plain_console, print_table, warnings_on
 from mind2web2.cli.crawl_display import CrawlDisplay
 from mind2web2.cli.event_loop import run_to_exit
+from mind2web2.cli.loading import load_function
 from mind2web2.cli.options import given_settings
 from mind2web2.cli.settings_file import settings_of
 from mind2web2.errors import AnswerError, UsageError
@@ -41,7 +42,7 @@ from mind2web2.results.answers import (
 )
 from mind2web2.runs.capturing import capture_settings
 from mind2web2.runs.paths import paths_of
-from mind2web2.runs.settings import RunSettings
+from mind2web2.runs.settings import PLAIN, RunSettings
 from mind2web2.scripts.clock import answer_moment
 from mind2web2.utils.dollars import dollars
 from mind2web2.utils.path_config import PathConfig
@@ -117,6 +118,8 @@ def _check(given: RunSettings, no_llm: bool, archive: bool, archive_url: str | N
         raise UsageError(f"--no_llm asks no model: leave {asked} out")
     if archive_url is not None and not archive:
         raise UsageError("--archive_url goes with --archive")
+    if given.engine != PLAIN and (given.cdp_url or given.headed):
+        raise UsageError(f"a window belongs to one machine: leave --engine {given.engine} out")
     given.check_capture()
 
 
@@ -314,6 +317,13 @@ async def _cache_agent(
 def _capturer(caching: _Caching) -> AbstractAsyncContextManager[PageCapturer]:
 
     settings = replace(capture_settings(caching.settings), page_timeout_s=caching.page_timeout_s)
+    if caching.settings.engine != PLAIN:
+        way = f"mind2web2.plugins.{caching.settings.engine}.engine:capturer"
+        capturer: AbstractAsyncContextManager[PageCapturer]
+        capturer = load_function(way)(
+            caching.settings, settings, caching.pages_at_once, caching.retries
+        )
+        return capturer
     return BatchBrowserManager(
         settings.headless, caching.pages_at_once, caching.retries, settings=settings
     )

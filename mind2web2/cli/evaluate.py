@@ -12,7 +12,7 @@ from mind2web2.errors import UsageError
 from mind2web2.pages.barred import barred_list
 from mind2web2.results.answers import select_work
 from mind2web2.runs.paths import paths_of
-from mind2web2.runs.settings import RunSettings
+from mind2web2.runs.settings import PLAIN, RunSettings
 from mind2web2.scripts.isolation.processes import fork_server
 from mind2web2.utils.hidden_keys import hide_memory
 
@@ -36,6 +36,8 @@ def run(options: argparse.Namespace) -> int:
     # Only now: the judge's libraries take a while to load.
     if settings.estimate:
         way = "mind2web2.cli.estimate:print_estimate"
+    elif settings.engine != PLAIN:
+        way = f"mind2web2.plugins.{settings.engine}.engine:evaluate"
     else:
         way = "mind2web2.cli.evaluate_run:run_evaluation"
     status: int = load_function(way)(settings, agent_name, paths, work)
@@ -50,7 +52,7 @@ def prepare_settings(settings: RunSettings) -> RunSettings:
     """
     settings.check()
     hide_memory()
-    if not settings.estimate:
+    if not settings.estimate and settings.engine == PLAIN:
         # It loads what scripts need while this process loads what judges need.
         fork_server.warm_up()
     return settings

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -45,8 +45,10 @@ from mind2web2.results.stored_results import (
 )
 from mind2web2.results.usage_file import write_usage
 from mind2web2.runs.answer import AnswerOutcome
+from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.paths import paths_of
 from mind2web2.runs.run import (
+    AnswerRunner,
     ProgressFile,
     RunProgress,
     earlier_results_set_aside,
@@ -60,6 +62,15 @@ from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.program import command_line
 from mind2web2.utils.text import counted
 
+# Opens the machines that evaluate the answers of a run.
+Machines = Callable[[Session], AbstractAsyncContextManager[tuple[AnswerRunner, Concurrency]]]
+
+
+@asynccontextmanager
+async def _this_machine(session: Session) -> AsyncIterator[tuple[AnswerRunner, Concurrency]]:
+    async with session.at_work() as concurrency:
+        yield session.parts, concurrency
+
 
 @dataclass(frozen=True)
 class _Run:
@@ -71,6 +82,7 @@ class _Run:
     budget: Budget | None
     is_quiet: bool = False
     is_apart: bool = False
+    machines: Machines | None = None
     progress: RunProgress = field(default_factory=lambda: RunProgress(lets_results_go=True))
     # Once they exist: the judge's use, and the actions that keep it when the run is stopped.
     usages: list[RunUsage] = field(default_factory=list)
@@ -104,6 +116,7 @@ def run_evaluation(
     checked: RunSettings | None = None,
     is_quiet: bool = False,
     is_apart: bool = False,
+    machines: Machines | None = None,
 ) -> int:
     """Evaluate the work and return the exit status.
 
@@ -111,6 +124,7 @@ def run_evaluation(
         budget: in place of one of ``--max_cost``.
         is_quiet: print neither a line for each answer nor the judge's use.
         is_apart: do not reuse judgments of other agents.
+        machines: evaluate the answers in place of this one.
         checked: the settings under whose results checks of judges are kept, where they are others.
     """
     folders = RunFolders(agent_name, paths.cache_root, paths.eval_results_root)
@@ -135,6 +149,7 @@ def run_evaluation(
         budget or budget_of(settings),
         is_quiet,
         is_apart,
+        machines,
     )
     return run_to_exit(_exit_status(run), run.report_stop)
 
@@ -219,13 +234,13 @@ async def _run_session_with_display(
             )
             async with (
                 overwriting,
-                session.at_work() as concurrency,
+                (run.machines or _this_machine)(session) as (runner, concurrency),
                 display,
             ):
                 return await evaluate_work(
                     run.work,
                     run.folders,
-                    listeners.following(session.parts),
+                    listeners.following(runner),
                     concurrency,
                     run.progress,
                     dump_cache=run.settings.dump_cache,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from mind2web2.errors import BudgetReachedError, UsageError
@@ -34,6 +34,10 @@ _ENOUGH_REPLIES = 5
 _CAUTION = 20.0
 
 
+# Takes the dollars that a request lacks, and returns those that it may have, 0 if none are left.
+Lease = Callable[[float], Awaitable[float]]
+
+
 class Budget:
     """The dollars of one run.
 
@@ -42,6 +46,8 @@ class Budget:
         model: the judge.
         price: of the model, in place of the known ones.
         price_share: of the list price, less than 1 where the provider gives a discount.
+        lease: gets dollars from a budget that several machines share; without it all of them may be
+            spent here.
 
     Raises:
         UsageError: the model's price is not known.
@@ -53,12 +59,14 @@ class Budget:
         model: str,
         price: OwnPrice | None = None,
         price_share: float = 1.0,
+        lease: Lease | None = None,
     ) -> None:
         self.max_usd = max_usd
+        self._lease = lease
         self._price_share = price_share
         self.spent_usd = 0.0
         # Less where several machines share the budget.
-        self._allowed_usd = max_usd
+        self._allowed_usd = max_usd if lease is None else 0.0
         self._model = model
         self._requests = {model: _Requests(model, price)}
         # Questions whose latest request is in flight, or has a reply that is not read yet.
@@ -106,9 +114,13 @@ class Budget:
             # No deadlock: requests in flight end within their time limit and wait for nothing here.
             await self._changed.wait()
 
-    async def _extend(self, missing_usd: float) -> bool:  # noqa: ARG002 (a budget of one machine is fixed)
+    async def _extend(self, missing_usd: float) -> bool:
         """Try to allow more dollars, and return whether that succeeded."""
-        return False
+        if self._lease is None:
+            return False
+        leased_usd = await self._lease(missing_usd)
+        self._allowed_usd += leased_usd
+        return leased_usd > 0
 
     def leave(self, prompt_tokens: int, model: str = "", *, may_be_billed: bool) -> float:
         """Count and return the expected cost of an ended request, until its usage is known."""
@@ -149,15 +161,6 @@ class Budget:
         """Expect the model's replies to be like earlier ones."""
         for usage in usages:
             self.learn(usage.input_tokens, usage, model)
-
-    def follow(self, spent_usd: float, refusal: str | None) -> None:
-        """Show what other machines have spent, and why they were refused more."""
-        self.spent_usd, self._refusal = spent_usd, refusal
-
-    @property
-    def refusal(self) -> str | None:
-        """Return why requests are refused, ``None`` as long as none was."""
-        return self._refusal
 
     def price(self, usage: Usage, model: str = "") -> float:
         """Return the price of these tokens."""

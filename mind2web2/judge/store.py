@@ -173,6 +173,10 @@ class JudgmentStore:
             lambda: list(self._read("ORDER BY task_id, answer_name, created, key, endpoint", ()))
         )
 
+    def of_task(self, task_id: str) -> list[Judgment]:
+        """Return the judgments on the answers to a task."""
+        return self._in_thread(lambda: list(self._read("WHERE task_id = ?", (task_id,))))
+
     def identities(self) -> list[JudgeIdentity]:
         """Return the judges that have judgments here."""
         names = ", ".join(JudgeIdentity.model_fields)
@@ -382,6 +386,7 @@ def _prepare(connection: sqlite3.Connection) -> None:
         f"CREATE TABLE IF NOT EXISTS judgments ({', '.join(_COLUMNS)}, PRIMARY KEY (key, "
         "endpoint)) WITHOUT ROWID"
     )
+    connection.execute("CREATE INDEX IF NOT EXISTS judgments_by_task ON judgments (task_id)")
     _add_later_columns(connection)
 
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 JUDGE_PROVIDERS = ("openai", "azure_openai")
 REPLAY = "replay"
+PLAIN, RAY = "plain", "ray"
 # The settings that name the judge.
 JUDGE_NAMES = ("llm_provider", "judge_model", "judge_base_url")
 # Everything that says how the judge is asked.
@@ -133,6 +134,7 @@ _LIMITS = "limits"
 _COSTS = "costs"
 _SCRIPTS = "eval scripts"
 _PAGES = "pages that are not cached"
+_MACHINES = "machines"
 GROUP_HELPS = {_PAGES: "A page is captured when a claim needs it, and then stays in the cache."}
 _COUNT_IN_FILE = InFile("3", (int,))
 
@@ -490,6 +492,29 @@ class RunSettings:
         is_common=True,
     )
 
+    engine: str = setting(
+        PLAIN,
+        Setting(
+            "what does the work: this machine (plain), or all nodes of a Ray cluster (ray, which "
+            "needs the extra 'ray')",
+            parse=values.one_of((PLAIN, RAY)),
+            choices=lambda: (PLAIN, RAY),
+            group=_MACHINES,
+            see="scale.md#a-ray-cluster",
+        ),
+    )
+    ray_address: str | None = setting(
+        None,
+        Setting(
+            "with --engine ray, the head of the cluster",
+            parse=values.non_empty,
+            metavar="HOST:PORT",
+            group=_MACHINES,
+            default_text="RAY_ADDRESS, then a cluster that runs on this machine, then a new one of "
+            "this machine alone",
+        ),
+    )
+
     barred: Path | None = setting(
         None,
         Setting(
@@ -593,6 +618,8 @@ def _given_options(settings: RunSettings, *names: str) -> str:
 def _judge_conflicts(settings: RunSettings) -> Iterator[str]:
     if settings.judgments is not None and not settings.is_replay:
         yield "--judgments FILE goes with --llm_provider replay"
+    if settings.ray_address is not None and settings.engine != RAY:
+        yield "--ray_address goes with --engine ray"
     if settings.is_replay and settings.overwrite:
         yield (
             "--overwrite asks everything again, --llm_provider replay asks nothing: leave one "

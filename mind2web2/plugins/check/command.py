@@ -37,6 +37,8 @@ _NOT_OF_CHECKS = frozenset(
         "dump_cache",
         "max_concurrent_tasks",
         "max_concurrent_answers",
+        "engine",
+        "ray_address",
     )
 )
 

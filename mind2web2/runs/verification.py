@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
+import shutil
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -364,8 +366,16 @@ def _linked_pages(pages: Path, folder: Path) -> CacheFileSys:
     folder.mkdir()
     for path in pages.iterdir() if pages.is_dir() else ():
         if path.is_file():
-            (folder / path.name).symlink_to(path.absolute())
+            _link(path.absolute(), folder / path.name)
     return CacheFileSys(folder)
+
+
+def _link(path: Path, other: Path) -> None:
+    """Give a file a second name, or copy it to another disk; a symbolic link would not be read."""
+    try:
+        os.link(path, other)
+    except OSError:
+        shutil.copy2(path, other)
 
 
 def _parts(

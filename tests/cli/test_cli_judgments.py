@@ -71,7 +71,7 @@ def test_a_store_is_no_file_to_import(tmp_path):
     [
         (
             ["export", "bot", "--judgments", "x.jsonl"],
-            "no results of agent bot under eval_results: run mind2web2 ev",
+            "no judgments at eval_results/bot/judgments.sqlite3: run mind2web2 ev",
         ),
         (["export", "../bot", "--judgments", "x.jsonl"], "agent '../bot' begins with a dot"),
         (["import", "judgments", "a/b", "three.jsonl"], "agent 'a/b' contains"),

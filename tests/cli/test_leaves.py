@@ -58,10 +58,3 @@ def test_the_leaves_as_json():
     [task] = json.loads(call(main, "metrics", "bot", "--leaves", "--json").stdout)["leaves"]
     depth = next(row for row in task["leaves"] if row["leaf"] == "depth")
     assert (depth["passed"], depth["failed"], depth["by_agent"]) == (3, 3, {"bot": 0.5})
-
-
-@pytest.mark.usefixtures("results")
-def test_the_earlier_name_of_the_command_still_works():
-    outcome = call(main, "leaves", "bot")
-    assert "Leaves to look at first" in outcome.stdout
-    assert "mind2web2 leaves is now metrics --leaves" in outcome.stderr

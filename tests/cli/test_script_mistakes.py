@@ -1,6 +1,6 @@
 """Mistakes of a script that cost the answer points.
 
-A message names script and line, or there is no result (--strict).
+A message names script and line.
 """
 
 import pytest
@@ -87,37 +87,6 @@ def test_metrics_and_show_name_them(project, server):
         assert f"Mistake of the script: {fault}." in shown.stdout
     assert "2 passed, 0 failed, 0 skipped, 2 never judged." in shown.stdout
     assert "never judged forgotten" in shown.stdout
-
-
-def test_strict_gives_no_result(project, server):
-    """With the mistakes as the reason, also where a result was stored before.
-
-    Nothing is asked again.
-    """
-    assert evaluate(server).returncode == 0
-    asked = len(server.requests)
-    run = evaluate(server, "--strict")
-    assert run.returncode == 1
-    reason = f"the eval script makes mistakes (--strict): {'; '.join(faults(project))}"
-    assert f"No result: lake/answer_1.md, lake/answer_2.md: {reason}" in run.stdout
-    assert project.task_summary()["answer_1.md"]["status"] == "unscored"
-    assert len(server.requests) == asked
-    assert evaluate(server).returncode == 0
-    assert project.task_summary()["answer_1.md"]["status"] == "success"
-
-
-def test_strict_changes_nothing_for_a_sound_script(project, server):
-    """Its results are the same, and are reused either way."""
-    project.add_script({"leaf": ("The lake is deep.", None)})
-    assert evaluate(server, "--strict").returncode == 0
-    asked = len(server.requests)
-    run = evaluate(server)
-    assert (run.returncode, "script_faults" in run.stdout, len(server.requests)) == (
-        0,
-        False,
-        asked,
-    )
-    assert len(project.result_paths()) == 1
 
 
 def test_a_tree_without_a_leaf_is_named(project, server):

@@ -27,18 +27,18 @@ def project(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (f"rubric script {MUSEUM} -o file/x.py", "cannot use file/x.py: "),
-        ("judgments import bot folder", "judgments from folder: Is a directory"),
+        (f"rehearse {MUSEUM} --write_script file/x.py", "cannot use file/x.py: "),
+        ("import judgments bot folder", "judgments from folder: Is a directory"),
         ("submit bot --num_runs 1 -o folder", "cannot pack folder: Is a directory"),
         ("rehearse lake --junit folder", "cannot use folder: Is a directory"),
         ("rehearse lake --cases nowhere", "--cases: there is no folder nowhere"),
         ("rehearse lake --pages folder", "--pages is for a real judge: add --judge_m"),
         ("rehearse lake --missing_pages capture", "--missing_pages is for a real"),
         (
-            "answers import bot a.csv --tasks_root nowhere",
+            "import answers bot a.csv --tasks_root nowhere",
             "--tasks_root: there is no folder nowhere",
         ),
-        ("answers import bot a.csv --tasks_root file", "--tasks_root: there is no folder file"),
+        ("import answers bot a.csv --tasks_root file", "--tasks_root: there is no folder file"),
         ("new sea --cases file", "cannot use file/sea: Not a directory"),
     ],
 )
@@ -69,7 +69,6 @@ def test_a_name_that_is_none_is_refused(words, message):
     run = call(main, *words)
     assert (run.returncode, run.stderr.count("\n")) == (2, 1)
     assert message in run.stderr
-    assert call(main, "tasks").stdout.endswith("1 task: 1 sound\n")
 
 
 def test_a_file_in_the_place_of_the_results_is_named_alone(project):
@@ -86,7 +85,7 @@ OUTPUTS = (
     "submit bot --num_runs 1 -o {}",
     "rehearse lake --junit {}",
     "report bot -o {}",
-    "judgments export bot {}",
+    "export bot --judgments {}",
     "metrics bot --junit {}",
 )
 

@@ -74,7 +74,7 @@ def test_the_wheel_is_small_and_holds_no_tests(wheel):
     for part in (
         "viewer/static/main.js",
         "judge_check/labelled_set.json.xz",
-        "plugins/telemetry/entry_points.txt",
+        ".dist-info/entry_points.txt",
         "pages/barred.txt",
         "LICENSE",
     ):

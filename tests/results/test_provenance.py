@@ -113,9 +113,6 @@ def test_a_judges_record_says_all_that_determines_its_replies():
         "max_images": 3,
         "extra_body": '{"top_k":1}',
         "votes": "1",
-        "first_model": None,
-        "first_endpoint": None,
-        "doubt": None,
     }
 
 

@@ -128,17 +128,6 @@ return evaluator.get_summary()
 """
 
 
-def test_strict_gives_no_score_for_a_careless_script(project):
-    """A leaf that is never judged would lower the reward; a sound script has its score."""
-    with scorer_of(project, strict=True) as scorer:
-        assert scorer.score_sync("lake", "The lake is deep.").score == 1
-        project.add_script_body(CARELESS, task="careless")
-        refused = scorer.score_sync("careless", "The lake is deep.")
-    assert refused.kind == "script"
-    assert "leaf 'forgotten' is never judged" in refused.reason
-    assert score_once(project).score == 1
-
-
 def test_a_script_that_exits_in_a_task_ends_nothing(project):
     """The scorer's loop goes on."""
     project.add_script_body(EXITS)

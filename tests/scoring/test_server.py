@@ -357,22 +357,6 @@ def test_a_stopped_server_answers_the_calls_in_flight(project, number, words, ex
     assert judge.requests[0]["model"] == "judge-2"
 
 
-def test_a_strict_server_gives_a_careless_script_no_score(project):
-    """A leaf that is never judged would cost the answer points."""
-    project.add_script_body(
-        "evaluator.add_leaf('forgotten', 'd')\nreturn evaluator.get_summary()",
-        task="careless",
-    )
-    with JudgeServer() as judge:
-        command, address, _ = started(project, judge, "--strict")
-        call_of_it = {**CALL, "task": "careless"}
-        refused = httpx.post(f"{address}/score", json=call_of_it, timeout=60)
-        command.send_signal(signal.SIGTERM)
-        command.communicate(timeout=60)
-    assert (refused.status_code, refused.json()["kind"]) == (503, "script")
-    assert "leaf 'forgotten' is never judged" in refused.json()["reason"]
-
-
 def test_a_judge_that_is_not_there_yet_is_reported(project):
     """At the start; the server serves, and asks it again for each call."""
     with JudgeServer() as judge:

@@ -27,7 +27,7 @@ from script_checks import plausible
 from servers.judge_server import JudgeServer
 
 from mind2web2.cli import evaluate_main
-from mind2web2.runs.settings import RunSettings
+from mind2web2.runs import session
 
 FIXTURES = REPOSITORY / "tests" / "fixtures" / "scheduler"
 # Scripts that read, delay, copy or combine verdicts in their own ways, and those with tasks of
@@ -277,6 +277,12 @@ WAYS = ("values", "gates", None)
 WAYS_OF_ALL = ("values", None)
 
 
+def run_ahead(way):
+    """Let commands run scripts in a way; no option of theirs asks for program order."""
+    parts = session.RunParts
+    return patch.object(session, "RunParts", lambda **given: parts(**{**given, "ahead": way}))
+
+
 def names_of(way, others):
     """Return the scripts that are run in a way."""
     own = [*FIXTURE_SCORES, *CASES]
@@ -354,7 +360,7 @@ def run_in_all_ways(tmp_path_factory, others):
         with (
             environment(folder),
             JudgeServer(reply=verdict) as server,
-            patch.object(RunSettings, "goes_ahead", way),
+            run_ahead(way),
         ):
             printed = run(server).stdout
         paths = {name: project.result_paths(task=name) for name in names}
@@ -448,7 +454,7 @@ def test_a_time_limit_of_the_scripts_own_that_runs_out_is_no_result(
     with (
         environment(tmp_path),
         JudgeServer(reply=reply) as server,
-        patch.object(RunSettings, "goes_ahead", way),
+        run_ahead(way),
     ):
         try:
             printed = run(server).stdout

@@ -101,7 +101,7 @@ def test_an_answer_without_a_result_is_unscored(root, tmp_path):
     ("name", "more", "message"),
     [
         ("log.csv", [], "ends in .eval or .json"),
-        ("log.eval", ["--answers"], "--inspect does not go with --answers"),
+        ("log.eval", ["--answers"], "--answers and --anonymous go with -o FILE"),
     ],
 )
 def test_other_exports_are_refused(root, tmp_path, name, more, message):

@@ -69,7 +69,7 @@ def test_metrics_leaves_and_check_judge_show_the_figures(example):
     assert sentence in command(example, "metrics", "example").stdout
     bounded = command(example, "metrics", "example", "--json", "--bound_false_passes")
     numbers = json.loads(bounded.stdout)
-    shown = next(each for each in numbers["figures"]["probe"] if each["judge"] == model)
+    shown = next(each for each in numbers["changed_pages"] if each["judge"] == model)
     assert (shown["probes"], shown["noticed"]["value"]) == (20, 0)
     # A judge that notices nothing may have passed every claim wrongly.
     assert numbers["bound_false_passes"]["wrong_passes"] == 1

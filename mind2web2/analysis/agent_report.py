@@ -34,7 +34,6 @@ from mind2web2.results.cautions import lasting_cautions
 from mind2web2.results.freshness import ResultsNow, results_now
 from mind2web2.results.known_answers import agent_answers, with_file_facts, with_unevaluated
 from mind2web2.results.model_families import own_family_caution
-from mind2web2.results.opposite_verdicts import TwinVerdicts
 from mind2web2.results.result_file import ResultFile
 from mind2web2.results.scored_answer import ScoredAnswer
 from mind2web2.results.stored_results import LoadedResult, latest_results
@@ -127,14 +126,13 @@ def agent_report(
         summary = summary.model_copy(update={"warnings": (*summary.warnings, unreviewed)})
     judges = {answer.facts.judge for answer in scored if answer.facts.judge}
     own_family = own_family_caution(paths.answers_root / agent_name, judges)
-    further = (gathered.twins.line(), own_family)
     correction = correction_of(roots, agent_name, task_ids)
     own = [answer for answer in scored if answer.task_id in summary.tasks]
     report = AgentReport(
         summary=summary,
         now=results_now(paths, agent_name, answers, task_ids),
         corrected=None if correction is None else correction.figures(),
-        cautions=(*lasting_cautions(gathered.cautious), *filter(None, further)),
+        cautions=(*lasting_cautions(gathered.cautious), *filter(None, [own_family])),
         sentence=paper_sentence(summary, own, gathered.making, correction),
         weighted=gathered.weighted.figure(),
         by_tag=tuple(gathered.tags.figures()) if by_tag else None,
@@ -208,7 +206,6 @@ class _Gathered:
         self._cautioned = cautioned
         self._cited = cited
         self.cautious: list[CautionFacts] = []
-        self.twins = TwinVerdicts()
         self.making = Making()
         self.tags = TagShares()
         self.weighted = WeightedScores()
@@ -221,7 +218,6 @@ class _Gathered:
             self.newest = result
         if place in self._cautioned:
             self.cautious.append(CautionFacts.of(task_id, answer_name, result.content))
-            self.twins.add(task_id, answer_name, result.content.leaves())
         if place in self._cited:
             self.making.add(result.content)
         self.tags.add(task_id, result.content)

@@ -12,7 +12,6 @@ from mind2web2.results.claim_facts import (
     is_shown_in_part,
     unavailable_pages,
 )
-from mind2web2.results.opposite_verdicts import opposite_verdicts
 from mind2web2.results.result_file import ResultFile
 from mind2web2.rubric.verdicts import QuoteMatch
 from mind2web2.rubric.written_tree import WrittenNode
@@ -32,7 +31,6 @@ class CautionFacts:
         notes: lines about this answer alone.
         partly_shown: claims that were judged without all images of a page.
         declined: votes and extractions that the judge refused.
-        opposites: pairs of leaves that contradict each other about a page.
         clock: the date that the script read, and whether ``--as_of`` fixed it.
     """
 
@@ -52,7 +50,6 @@ class CautionFacts:
     flagged_pages: frozenset[str]
     flagged_claims: frozenset[str]
     faults: tuple[str, ...]
-    opposites: tuple[str, ...]
     clock: tuple[str, bool] | None
 
     @property
@@ -82,9 +79,6 @@ class CautionFacts:
             flagged_pages=frozenset(_flagged_pages(result, leaves)),
             flagged_claims=frozenset(_flagged_claims(leaves)),
             faults=tuple(result.faults_of_script()),
-            opposites=tuple(
-                f"{pair.passed.leaf} and {pair.failed.leaf}" for pair in opposite_verdicts(leaves)
-            ),
             clock=_clock(result),
         )
 

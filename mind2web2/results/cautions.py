@@ -41,19 +41,8 @@ def lasting_cautions(results: Sequence[CautionFacts]) -> list[str]:
         _unavailable_line(results),
         _downloads_line(results),
         *_fault_lines(results),
-        _opposites_line(results),
     ]
     return [line for line in lines if line]
-
-
-def _opposites_line(results: Iterable[CautionFacts]) -> str | None:
-    pairs = [f"{one.name}: {pair}" for one in results for pair in one.opposites]
-    if not pairs:
-        return None
-    return (
-        f"{counted(len(pairs), 'pair')} of leaves in one answer say the same about one page, but "
-        f"got opposite verdicts ({name_list(pairs)})"
-    )
 
 
 def _unavailable_line(results: Sequence[CautionFacts]) -> str | None:

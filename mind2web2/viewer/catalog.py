@@ -52,7 +52,7 @@ from mind2web2.utils.names import is_file_name, name_list, natural_key
 from mind2web2.utils.near_names import did_you_mean
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.program import program
-from mind2web2.viewer.doubts import agent_doubts, leaf_doubts, opposite_rows
+from mind2web2.viewer.doubts import agent_doubts, leaf_doubts
 from mind2web2.viewer.keys import AnswerKey, Json, NoSuchResultError
 from mind2web2.viewer.markdown import markdown_tree
 
@@ -198,8 +198,7 @@ class Catalog:
         for agent in self.agents():
             read = self._agent_read(agent)
             agents.append(agent_doubts(agent, read.changed_pages, self._own_family(agent, read)))
-        opposite = [row for key, result in self._results() for row in opposite_rows(key, result)]
-        return {"agents": agents, "opposite": opposite}
+        return {"agents": agents}
 
     def _results(self) -> Iterator[tuple[AnswerKey, ResultFile]]:
         for agent in self.agents():

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
 
 from mind2web2.analysis.changed_pages import ChangedPages, report_lines
-from mind2web2.results.opposite_verdicts import opposite_verdicts
 from mind2web2.results.result_file import ResultFile
 from mind2web2.viewer.keys import AnswerKey, Json
 
@@ -22,9 +20,6 @@ def leaf_doubts(
     for report in reports:
         for leaf in report.unread_leaves(key.task, key.answer, result):
             found[leaf].append(UNREAD)
-    for pair in opposite_verdicts(result.leaves()):
-        found[pair.passed.leaf].append(f"contradicts {pair.failed.leaf}")
-        found[pair.failed.leaf].append(f"contradicts {pair.passed.leaf}")
     return {leaf: list(dict.fromkeys(doubts)) for leaf, doubts in found.items()}
 
 
@@ -42,9 +37,3 @@ def agent_doubts(agent: str, reports: Sequence[ChangedPages], own_family: str | 
             for each in report.survivors
         ],
     }
-
-
-def opposite_rows(key: AnswerKey, result: ResultFile) -> Iterator[Json]:
-    """Yield the pairs of leaves of one answer that contradict each other."""
-    for pair in opposite_verdicts(result.leaves()):
-        yield {"agent": key.agent, "task": key.task, "answer": key.answer, **asdict(pair)}

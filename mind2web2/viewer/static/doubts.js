@@ -1,5 +1,4 @@
-// Doubts about the judges' verdicts that need no labels: verdicts that stayed on changed pages, and leaves that
-// contradict each other.
+// Doubts about the judges' verdicts that need no labels: verdicts that stayed on changed pages.
 
 import { html, address, counted, OutsideLink, useData, Waiting } from "viewer/parts";
 
@@ -21,9 +20,6 @@ export function Doubts() {
       }
     </p>
     ${stayed.map((/** @type {any} */ each) => html`<${Stayed} stayed=${each} />`)}
-    <h2>Leaves that contradict each other</h2>
-    <p>${counted(data.opposite.length, "pair")} of leaves of one answer say the same about the same page, with opposite verdicts.</p>
-    ${data.opposite.map((/** @type {any} */ pair) => html`<${Opposite} pair=${pair} />`)}
   `;
 }
 
@@ -49,22 +45,6 @@ function Side({ title, page, reason }) {
     ${page && html`<blockquote>…${page.before}<mark>${page.changed || "(removed)"}</mark>${page.after}…</blockquote>`}
     <p class="why">The judge: ${reason}</p>
   </div>`;
-}
-
-/** @param {{pair: any}} props */
-function Opposite({ pair }) {
-  return html`<article class="stayed">
-    <p class="where"><bdi>${pair.agent}/${pair.task}/${pair.answer}</bdi> on ${" "}<${OutsideLink} href=${pair.url}><bdi>${pair.url}</bdi><//></p>
-    <div class="sides">
-      ${[pair.passed, pair.failed].map(
-        (statement) => html`<div>
-          <a href=${address("evidence", [pair.agent, pair.task, pair.answer, statement.leaf])}><bdi>${statement.leaf}</bdi></a>
-          <span class="where"> ${statement.supported ? "supported" : "not supported"}</span>
-          <blockquote class="claim">${statement.claim}</blockquote>
-        </div>`,
-      )}
-    </div>
-  </article>`;
 }
 
 /** @param {{doubts?: string[], of?: string}} props */

@@ -157,7 +157,6 @@ class CaptureRecord(BaseModel):
         archived_at: when a web archive made this copy, UTC, ISO 8601; ``None`` for the page itself.
         archived_from: the address of that copy.
         imported_from: the file that the page was imported from instead of being captured.
-        copied_from: the other agent for whose answers the page was captured.
         is_private: the page or a part of it came from a private network, where only some runs may
             go.
         scripts: of the page's letters, and whether the machine had a font for them; empty for a
@@ -189,7 +188,6 @@ class CaptureRecord(BaseModel):
     archived_at: str | None = None
     archived_from: str | None = None
     imported_from: str | None = None
-    copied_from: str | None = None
     is_private: bool = False
     scripts: dict[str, bool] = Field(default_factory=dict)
     time_zone: str | None = None

@@ -32,7 +32,6 @@ from mind2web2.pages.archive import DEFAULT_ARCHIVE_URL, Archive
 from mind2web2.pages.cited_pages import AgentCache, CitedPage, TaskPages
 from mind2web2.pages.crawl import CrawlProgress, crawl, find_citations
 from mind2web2.pages.link_judge import FOLDER_NAME, AskForUrls, LinkJudge, judged_urls
-from mind2web2.pages.other_agents import PagesOfOthers
 from mind2web2.results.answers import (
     AnswerFile,
     agent_names,
@@ -300,7 +299,6 @@ async def _cache_agent(
             choice=caching.only or ("doubtful" if caching.is_archive_asked else "missing"),
             before=caching.before,
             archive=archive,
-            others=None if caching.before is not None else _pages_of_others(caching.settings),
             pages_at_once=caching.pages_at_once,
         )
     print_cached(run.console, tasks, partial(caching.suggested, agent_name))
@@ -327,10 +325,6 @@ def _capturer(caching: _Caching) -> AbstractAsyncContextManager[PageCapturer]:
     return BatchBrowserManager(
         settings.headless, caching.pages_at_once, caching.retries, settings=settings
     )
-
-
-def _pages_of_others(settings: RunSettings) -> PagesOfOthers:
-    return PagesOfOthers(with_private_network=settings.allow_private_network)
 
 
 def _archive(caching: _Caching, answers: Mapping[str, Sequence[AnswerFile]]) -> Archive | None:

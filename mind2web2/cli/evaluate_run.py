@@ -32,7 +32,6 @@ from mind2web2.judge.store import FILE_NAME
 from mind2web2.judge.usage import RunUsage
 from mind2web2.judge_check.fitness import failure
 from mind2web2.pages.barred import barred_list
-from mind2web2.pages.other_agents import PagesOfOthers
 from mind2web2.results.agent_summary import AgentSummary
 from mind2web2.results.answers import RunFolders, TaskWork
 from mind2web2.results.freshness import changed_scripts
@@ -188,7 +187,6 @@ async def _run_session_and_report(run: _Run) -> list[AnswerOutcome]:
         own = OwnParts(
             budget=run.budget,
             other_stores=others,
-            other_pages=PagesOfOthers(with_private_network=settings.allow_private_network),
             observer=listeners.question_asked if listeners.listeners else None,
             barred=None if settings.no_barred else barred_list(settings.barred),
         )

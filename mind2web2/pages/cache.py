@@ -284,22 +284,6 @@ class CacheFileSys:
         main, *others = (file_state(path) for path in (*files.of_kind(kind), files.sidecar))
         return None if main is None else (main, *others)
 
-    def replace_record(self, url: str, record: CaptureRecord) -> None:
-        """Give the stored page another record, whose ``sha256`` becomes that of the content.
-
-        Raises:
-            CacheMiss: no page is stored for the URL.
-            CacheWriteError: the folder cannot be written.
-        """
-        with self._index_file.writing():
-            stored = self._find(url)
-            if stored is None:
-                raise CacheMiss(f"no page is stored for {url} in {self.task_dir}")
-            changed = record.model_copy(
-                update={"kind": stored[1], "sha256": self._digest_of(*stored)}
-            )
-            write_whole(PageFiles.of(self.task_dir, stored[0]).sidecar, sidecar_text(changed))
-
     def page_files(self, url: str) -> tuple[Path, ...]:
         """Return the files of the stored page: its text and screenshot, or its PDF.
 

@@ -50,13 +50,6 @@ class PageCapture(Protocol):
 OpenBrowser = Callable[[], AbstractAsyncContextManager[PageCapture]]
 
 
-class KnownPages(Protocol):
-    """Pages that serve as well as new captures, such as ``PagesOfOthers``."""
-
-    def copy_page(self, url: str, own: PageCache) -> bool:
-        """Copy a page into a cache; return whether there is one. Reads files."""
-
-
 class SharedCaptures:
     """The captures of a run, with one browser that is opened for the first of them.
 
@@ -66,12 +59,10 @@ class SharedCaptures:
 
     Args:
         open_browser: called once, when the first page that is not cached is wanted.
-        others: pages of other agents, which are copied instead of captured.
     """
 
-    def __init__(self, open_browser: OpenBrowser, others: KnownPages | None = None) -> None:
+    def __init__(self, open_browser: OpenBrowser) -> None:
         self._open_browser = open_browser
-        self._others = others
         self._browser: PageCapture | None = None
         self._opening = asyncio.Lock()
         self._exits = AsyncExitStack()
@@ -125,19 +116,12 @@ class SharedCaptures:
             if is_there and (not is_retry or (outcome is not None and outcome.cache is cache)):
                 return
             if outcome is None or not await outcome.is_copied(url, cache):
-                if not is_retry and await self._is_copied_from_others(url, cache):
-                    return
                 page = await self._capture(url, limit, logger)
                 await asyncio.to_thread(_store, page, url, cache, must_be_better=not is_retry)
                 self._outcomes[key] = outcome = _Outcome(page.record, cache)
             # Another process may have stored it since.
             if is_retry or await asyncio.to_thread(cache.has, url) is None:
                 outcome.check()
-
-    async def _is_copied_from_others(self, url: str, cache: PageCache) -> bool:
-        if self._others is None:
-            return False
-        return await asyncio.to_thread(self._others.copy_page, url, cache)
 
     def is_refused_as_private(self, url: str) -> bool:
         """Return whether this run refused a page because its address is private."""

@@ -20,7 +20,6 @@ from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.citations import addresses_to_open
 from mind2web2.pages.cited_pages import AgentCache, Choice, TaskCitations, TaskPages, is_older
 from mind2web2.pages.link_judge import LinkJudge
-from mind2web2.pages.other_agents import PagesOfOthers, copy_from_agent
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.aio import all_or_first_error
 
@@ -153,7 +152,6 @@ async def crawl(
     before: datetime | None = None,
     pages_at_once: int = 5,
     archive: Archive | None = None,
-    others: PagesOfOthers | None = None,
 ) -> list[TaskPages]:
     """Store the chosen pages in the tasks' caches, and return all cited pages.
 
@@ -163,7 +161,6 @@ async def crawl(
     Args:
         before: capture pages that are older than this instead of those of the choice.
         archive: asked for a copy of each page that is unavailable or looks wrong.
-        others: pages of other agents of the folder, which are copied instead of captured.
 
     Raises:
         MachineError: no browser can be started.
@@ -176,7 +173,6 @@ async def crawl(
         choice,
         before,
         archive,
-        others,
     )
     try:
         left = await run.copy_known(await run.plan())
@@ -197,13 +193,6 @@ async def crawl(
     return await asyncio.to_thread(lambda: [cache.pages_of(task) for task in tasks])
 
 
-_Copy = Callable[[str, CacheFileSys, CacheFileSys], object]
-
-
-def _copy_of_task(url: str, source: CacheFileSys, own: CacheFileSys) -> None:
-    own.copy_page(url, source)
-
-
 @dataclass
 class _Crawl:
     tasks: Mapping[str, TaskCitations]
@@ -212,7 +201,6 @@ class _Crawl:
     choice: Choice
     before: datetime | None
     archive: Archive | None
-    others: PagesOfOthers | None
     _jobs_left: Counter[str] = field(default_factory=Counter)
     _unanswered: deque[tuple[PageJob, CapturedPage]] = field(default_factory=deque)
     _silent_hosts: set[str] = field(default_factory=set)
@@ -232,20 +220,16 @@ class _Crawl:
         return jobs
 
     async def copy_known(self, jobs: Sequence[PageJob]) -> list[PageJob]:
-        """Copy pages that other tasks or other agents have, and return the others."""
+        """Copy pages that other tasks have, and return the others."""
         left = []
         holders = await asyncio.to_thread(self.cache.holders) if jobs else {}
         for job in jobs:
             page = lookup_key(job.url)
             source = await asyncio.to_thread(self._source_of, job, holders.get(page, ()))
-            if source is not None:
-                await self._copy(job, source)
-                continue
-            source = await asyncio.to_thread(self._source_of_others, job)
             if source is None:
                 left.append(job)
             else:
-                await self._copy(job, source, copy_from_agent)
+                await self._copy(job, source)
         return left
 
     async def work(self, queue: Iterator[PageJob], capturer: PageCapturer) -> None:
@@ -294,22 +278,12 @@ class _Crawl:
         lasting = (cache for cache, record in held if record is None or not record.is_transient)
         return next(lasting, None)
 
-    def _source_of_others(self, job: PageJob) -> CacheFileSys | None:
-        """Return the cache of another agent that has the page of one of the job's tasks."""
-        if self.others is None:
-            return None
-        for task_id, url in job.wanted_by:
-            source = self.others.source_of(url, self.cache.of(task_id))
-            if source is not None:
-                return source
-        return None
-
-    async def _copy(self, job: PageJob, source: CacheFileSys, copy: _Copy = _copy_of_task) -> None:
+    async def _copy(self, job: PageJob, source: CacheFileSys) -> None:
         is_copied = False
         for task_id, url in job.wanted_by:
             task_cache = self.cache.of(task_id)
             if task_cache is not source:
-                await asyncio.to_thread(copy, url, source, task_cache)
+                await asyncio.to_thread(task_cache.copy_page, url, source)
                 is_copied = True
         record = await asyncio.to_thread(source.capture_record, job.url)
         await self._note_outcome(job, PageOutcome(job.url, record, is_copied=is_copied))

@@ -27,7 +27,6 @@ from mind2web2.llm_client.chat import ChatProvider
 from mind2web2.llm_client.retries import RetryPolicy
 from mind2web2.pages.captures import OpenBrowser, SharedCaptures
 from mind2web2.pages.library import PageLibrary
-from mind2web2.pages.other_agents import PagesOfOthers
 from mind2web2.pages.run_browser import run_browser
 from mind2web2.runs.answer import BarredSources, RunParts
 from mind2web2.runs.capturing import capture_settings, network_of
@@ -48,7 +47,7 @@ _ANSWER_BYTES = 64 * 1024**2
 # Judgments in memory where nothing keeps them (about 30 MB).
 _MAX_JUDGMENTS_IN_MEMORY = 20_000
 
-CapturesMaker = Callable[[OpenBrowser, PagesOfOthers | None], SharedCaptures]
+CapturesMaker = Callable[[OpenBrowser], SharedCaptures]
 
 
 @dataclass(frozen=True)
@@ -60,9 +59,8 @@ class OwnParts:
         judge: in place of the one that the settings name.
         store: of judgments; it is not closed with the session.
         other_stores: files of other agents, whose judgments are reused.
-        other_pages: of other agents, which are copied.
         budget: in place of one of ``max_cost``.
-        captures: makes the captures of a run from what opens its browser, and ``other_pages``.
+        captures: makes the captures of a run from what opens its browser.
         limits: of captures and judge requests.
         judge_check: the judge's last check.
         observer: is called after each question that was sent to the judge.
@@ -73,7 +71,6 @@ class OwnParts:
     judge: JudgeSpec | None = None
     store: JudgmentStore | None = None
     other_stores: Sequence[Path] = ()
-    other_pages: PagesOfOthers | None = None
     budget: Budget | None = None
     captures: CapturesMaker | None = None
     limits: DualSemaphore | None = None
@@ -264,7 +261,7 @@ def _captures(settings: RunSettings, judge: CachingJudge, own: OwnParts) -> Shar
         settings.max_webpage_retrieval,
         judge.check_reachable,
     )
-    return (own.captures or SharedCaptures)(open_browser, own.other_pages)
+    return (own.captures or SharedCaptures)(open_browser)
 
 
 def isolation_of(settings: RunSettings) -> Isolation:

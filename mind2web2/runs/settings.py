@@ -452,8 +452,7 @@ class RunSettings:
     )
 
     no_capture: bool = flag(
-        "capture nothing, and copy nothing from other agents: a page that is not cached counts "
-        "as unavailable, and claims on it fail",
+        "capture nothing: a page that is not cached counts as unavailable, and claims on it fail",
         group=_PAGES,
         is_common=True,
     )

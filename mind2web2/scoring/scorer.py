@@ -36,7 +36,6 @@ from mind2web2.llm_client.base_client import provider_names
 from mind2web2.llm_client.chat import Limit
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import OpenBrowser, SharedCaptures
-from mind2web2.pages.other_agents import PagesOfOthers
 from mind2web2.pages.page_cache import PageCache
 from mind2web2.results.answers import (
     EMPTY_ANSWER,
@@ -551,7 +550,7 @@ class _StoredPagesOnly(SharedCaptures):
         )
 
 
-def _stored_pages_only(_: OpenBrowser, __: PagesOfOthers | None) -> SharedCaptures:
+def _stored_pages_only(_: OpenBrowser) -> SharedCaptures:
     return _StoredPagesOnly()
 
 

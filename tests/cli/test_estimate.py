@@ -2,16 +2,13 @@
 
 import re
 import shutil
-from datetime import UTC, datetime
 
 import pytest
 from projects import TASK, Project, call, overridden
-from servers.judge_server import JudgeServer, prompt_text
+from servers.judge_server import JudgeServer
 
-from mind2web2.capture.models import CapturedPage, CaptureRecord
 from mind2web2.cli import evaluate_main, main
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
-from mind2web2.pages.cache import CacheFileSys
 
 CLAIMS = {"first": ("The lake is deep.", None), "second": ("The lake is cold.", None)}
 # gpt-4o: 40 tokens at $2.50, 60 cached at $1.25 and 10 out at $10 a million.
@@ -242,24 +239,6 @@ def test_judgments_of_another_agent_are_not_asked_again(project, server):
     assert scores[0] == scores[1]
     assert run(server, *newer, "--overwrite").returncode == 0
     assert len(server.calls) == 2 * asked
-
-
-def test_pages_of_another_agent_are_not_captured_again(project, server):
-    """The task's recent page is copied where an answer is evaluated.
-
-    No browser could reach its address.
-    """
-    url = "https://a.example/depth"
-    project.add_script({"deep": ("The lake is deep.", url)})
-    now = datetime.now(UTC).isoformat()
-    record = CaptureRecord(requested_url=url, final_url=url, kind="web", captured_at=now)
-    project.cache().put_capture(CapturedPage(record, "It is 80 m deep.", None))
-    shutil.copytree(project.root / "answers" / "bot", project.root / "answers" / "newer")
-    names = ("--agent_name", "newer", "--judge_base_url", server.base_url)
-    assert call(evaluate_main, *names).returncode == 0
-    own = CacheFileSys(project.root / "cache" / "newer" / TASK)
-    assert own.capture_record(url).copied_from == "bot"
-    assert "It is 80 m deep." in prompt_text(server.requests[0])
 
 
 @pytest.mark.usefixtures("project")

@@ -3,7 +3,7 @@
 import asyncio
 import io
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 from PIL import Image
@@ -14,7 +14,6 @@ from mind2web2.errors import MachineError
 from mind2web2.pages.cited_pages import AgentCache, TaskCitations
 from mind2web2.pages.crawl import CrawlProgress, crawl, find_citations
 from mind2web2.pages.link_judge import LinkJudge
-from mind2web2.pages.other_agents import PagesOfOthers
 
 A, B, C = "https://a.example/1", "https://b.example/2", "https://c.example/3"
 PUZZLE = Trouble(kind="challenge", detail="a puzzle")
@@ -170,42 +169,6 @@ async def test_a_slow_server_is_waited_for_once_more_at_the_end(cache):
         also_dead: None,
     }
     assert (len(progress.outcomes), progress.pages_total) == (4, 4)
-
-
-@pytest.mark.parametrize(
-    ("days", "trouble", "task", "keep_apart", "is_copied"),
-    [
-        (1, None, "one", False, True),
-        (1, None, "one", True, False),
-        (31, None, "one", False, False),
-        (1, PUZZLE, "one", False, False),
-        (1, None, "two", False, False),
-    ],
-)
-async def test_a_sound_page_of_another_agent_is_copied(
-    cache, days, trouble, task, keep_apart, is_copied
-):
-    theirs = AgentCache(cache.folder.parent / "other").of(task)
-    moment = (datetime.now(UTC) - timedelta(days=days)).isoformat()
-    record = CaptureRecord(
-        requested_url=A,
-        final_url=A,
-        kind="web",
-        captured_at=moment,
-        troubles=(trouble,) if trouble else (),
-    )
-    theirs.put_capture(CapturedPage(record, "their text", jpeg()))
-    before = theirs.capture_record(A)
-    capturer = ScriptedCapturer()
-    others = None if keep_apart else PagesOfOthers()
-    await run(cache, capturer, citing("one", A), others=others)
-    own = cache.of("one")
-    assert (capturer.captured == [], own.get_web(A)[0] == "their text") == (
-        is_copied,
-        is_copied,
-    )
-    assert own.capture_record(A).copied_from == ("other" if is_copied else None)
-    assert theirs.capture_record(A) == before
 
 
 async def test_a_second_run_has_nothing_to_do(cache):

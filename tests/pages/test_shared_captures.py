@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from contextlib import nullcontext
-from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import pytest
@@ -24,7 +23,6 @@ from mind2web2.errors import CacheWriteError, CaptureError, MachineError
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.captures import DoubtfulPageError, SharedCaptures
 from mind2web2.pages.library import PageLibrary
-from mind2web2.pages.other_agents import PagesOfOthers, copy_from_agent
 
 log = logging.getLogger("tests")
 CHALLENGE = Trouble(kind="challenge", detail="[the claim is true]")
@@ -146,80 +144,6 @@ async def test_a_page_of_several_tasks_is_captured_once(cache, tmp_path):
     assert len(browser.urls) == 1
     assert cache.get_web(PAGE) == other.get_web(PAGE)
     assert other.capture_record(PAGE).troubles == (CHALLENGE,)
-
-
-@pytest.mark.parametrize(
-    ("days", "task", "is_copied"),
-    [(1, "lake", True), (31, "lake", False), (1, "sea", False)],
-)
-async def test_a_sound_page_of_another_agent_is_copied(tmp_path, days, task, is_copied):
-    theirs = CacheFileSys(tmp_path / "other" / task)
-    moment = (datetime.now(UTC) - timedelta(days=days)).isoformat()
-    made = CaptureRecord(requested_url=PAGE, final_url=PAGE, kind="web", captured_at=moment)
-    theirs.put_capture(CapturedPage(made, "their text", image()))
-    own, browser = CacheFileSys(tmp_path / "bot" / "lake"), Browser()
-    async with SharedCaptures(lambda: browser, PagesOfOthers()) as captures:
-        await captures.capture_into(PAGE, own, nullcontext(), log)
-    assert (own.get_web(PAGE)[0] == "their text") is is_copied
-    assert own.capture_record(PAGE).copied_from == ("other" if is_copied else None)
-    assert browser.urls == ([] if is_copied else [PAGE])
-
-
-@pytest.mark.parametrize(
-    ("cited", "final", "is_private"),
-    [
-        ("http://10.0.0.7/depth", None, True),
-        ("http://localhost:8080/depth", None, True),
-        ("http://wiki.internal/depth", None, True),
-        (PAGE, "http://[::1]/depth", True),
-        (PAGE, PAGE, True),
-        (PAGE, "https://8.8.8.8/depth", False),
-    ],
-)
-@pytest.mark.parametrize("is_allowed", [False, True])
-async def test_a_private_page_of_another_agent_is_copied_if_allowed(
-    tmp_path, cited, final, is_private, is_allowed
-):
-    """Without the permission, a capture would be refused.
-
-    Names are judged by what their capture recorded.
-    """
-    theirs = CacheFileSys(tmp_path / "other" / "lake")
-    made = CaptureRecord(
-        requested_url=cited,
-        final_url=final or cited,
-        kind="web",
-        captured_at=datetime.now(UTC).isoformat(),
-        is_private=is_private and cited == final,
-    )
-    theirs.put_capture(CapturedPage(made, "their text", image()))
-    own, browser = CacheFileSys(tmp_path / "bot" / "lake"), Browser()
-    others = PagesOfOthers(with_private_network=is_allowed)
-    async with SharedCaptures(lambda: browser, others) as captures:
-        await bring(captures, own, cited)
-    is_copied = is_allowed or not is_private
-    assert browser.urls == ([] if is_copied else [cited])
-
-
-@pytest.mark.parametrize("harmed", ["index.json", "*.txt", "*.jpg", "*.capture.json"])
-async def test_a_page_of_another_agent_that_cannot_be_read_is_captured(tmp_path, harmed):
-    """A fault of its disk does not cost the page."""
-    theirs = CacheFileSys(tmp_path / "other" / "lake")
-    made = record().model_copy(update={"captured_at": datetime.now(UTC).isoformat()})
-    theirs.put_capture(CapturedPage(made, "their text", image()))
-    [path] = theirs.task_dir.glob(harmed)
-    path.unlink()
-    path.mkdir()
-    own, browser = CacheFileSys(tmp_path / "bot" / "lake"), Browser()
-    async with SharedCaptures(lambda: browser, PagesOfOthers()) as captures:
-        await bring(captures, own)
-    assert own.get_web(PAGE)[0] == "Depth: 80 m"
-
-
-def test_a_page_of_another_agent_that_has_vanished_is_not_copied(cache, tmp_path):
-    """Another process may remove it after it was found."""
-    assert not copy_from_agent(PAGE, CacheFileSys(tmp_path / "other" / "a"), cache)
-    assert cache.has(PAGE) is None
 
 
 async def test_a_page_that_has_vanished_is_captured_again(cache, tmp_path):

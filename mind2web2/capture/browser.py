@@ -8,7 +8,7 @@ import sys
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
 from mind2web2.capture.browser_process import (
     BrowserProcess,
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
         BrowserContext,
         CDPSession,
         Page,
-        StorageState,
         ViewportSize,
     )
 
@@ -34,6 +33,7 @@ log = logging.getLogger(__name__)
 # A browser that takes longer to open or close a tab has stopped working.
 TAB_TIMEOUT_S = 30.0
 LOCALE = "en-US"
+TIME_ZONE = "UTC"
 _LANGUAGES = "en-US,en"
 
 
@@ -138,11 +138,10 @@ class Browser:
             viewport=size,
             screen=size,
             locale=LOCALE,
-            timezone_id=self._settings.time_zone,
+            timezone_id=TIME_ZONE,
             permissions=[],  # an empty list refuses them all, none at all leaves some as they are
             accept_downloads=False,
             ignore_https_errors=ignore_certificate_errors,
-            storage_state=cast("StorageState | None", self._settings.storage_state),
             color_scheme="light",
             reduced_motion="reduce",
         )

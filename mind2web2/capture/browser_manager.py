@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
-from mind2web2.capture.browser import LOCALE, Browser
+from mind2web2.capture.browser import Browser
 from mind2web2.capture.models import (
     CapturedPage,
     CaptureRecord,
@@ -296,7 +296,6 @@ class PageTries:
 
     def _record(self, seen: Sighting, failure: PageFailureError | None = None) -> CaptureRecord:
         kind: PageKind = "web" if seen.pdf is None else "pdf"
-        is_ours = self._settings.cdp_url is None
         return CaptureRecord(
             requested_url=self._url,
             final_url=seen.document.url or self._url,
@@ -317,9 +316,6 @@ class PageTries:
             browser=self._tools.browser_version,
             is_private=self._is_private,
             scripts=seen.scripts,
-            # A browser of the user's own has its own.
-            time_zone=self._settings.time_zone if is_ours else None,
-            language=LOCALE if is_ours else None,
         )
 
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
-
-# Cookies and local storage as Playwright saves them: handed to the browser as they are.
-StorageState = Mapping[str, Any]
 
 
 def environment_proxies() -> dict[str, str]:
@@ -52,9 +49,6 @@ class CaptureSettings:
     Args:
         headless: without a window.
         cdp_url: DevTools address of the user's own running browser, used instead of starting one.
-        storage_state: cookies and local storage of a login, in Playwright's form, lent to every
-            page.
-        time_zone: of the browser, as the pages' scripts see it.
         no_sandbox: start the browser without its sandbox.
         page_timeout_s: for everything about one page, its retries included.
         answer_timeout_s: until the server begins to answer; a silent one is not asked again.
@@ -71,8 +65,6 @@ class CaptureSettings:
 
     headless: bool = True
     cdp_url: str | None = None
-    storage_state: StorageState | None = field(default=None, repr=False)
-    time_zone: str = "UTC"
     no_sandbox: bool = False
     network: NetworkSettings = field(default_factory=NetworkSettings)
     page_timeout_s: float = 120.0
@@ -161,8 +153,6 @@ class CaptureRecord(BaseModel):
             go.
         scripts: of the page's letters, and whether the machine had a font for them; empty for a
             PDF.
-        time_zone: of the browser; ``None`` where it was not known.
-        language: likewise.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -190,8 +180,6 @@ class CaptureRecord(BaseModel):
     imported_from: str | None = None
     is_private: bool = False
     scripts: dict[str, bool] = Field(default_factory=dict)
-    time_zone: str | None = None
-    language: str | None = None
 
     @property
     def is_refused_as_private(self) -> bool:

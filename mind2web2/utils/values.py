@@ -13,7 +13,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from mind2web2.utils.near_names import did_you_mean
 
@@ -127,14 +126,6 @@ def date_utc(text: str) -> datetime:
         return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
     except ValueError as error:
         raise ValueError(f"not a date such as 2026-01-31: {text!r}") from error
-
-
-def time_zone(text: str) -> str:
-    """Return the name of a time zone."""
-    try:
-        return ZoneInfo(text).key
-    except (ValueError, OSError, ZoneInfoNotFoundError) as error:
-        raise ValueError(f"not a time zone such as Europe/Berlin: {text!r}") from error
 
 
 def web_address(text: str) -> str:

@@ -1,6 +1,5 @@
 """Captures and downloads through a real proxy on loopback that asks for credentials."""
 
-import json
 import logging
 
 import pytest
@@ -11,8 +10,7 @@ from servers.toothed_site import FACT, HOST, ToothedSite
 
 from mind2web2.api_tools.surroundings import downloads_from
 from mind2web2.api_tools.tool_pdf import download
-from mind2web2.capture.browser_manager import BatchBrowserManager
-from mind2web2.capture.models import CaptureSettings, NetworkSettings
+from mind2web2.capture.models import NetworkSettings
 from mind2web2.capture.network.destinations import Destinations, PrivateDestinationError
 from mind2web2.capture.network.proxy_url import parse_upstream
 from mind2web2.capture.network.upstream import upstream_for
@@ -151,31 +149,3 @@ async def test_a_proxy_that_is_down_is_named():
         pytest.raises(CaptureError, match=r"proxy 127\.0\.0\.1:9 cannot be reached"),
     ):
         await download("http://files.example/file", first_delay_s=0)
-
-
-async def test_a_login_is_lent_to_pages():
-    """Cookies are sent, and local storage is there before the page's scripts run."""
-    with SmallSite() as site:
-        site.pages["/"] = (
-            "<p id=who>nobody</p><script>who.textContent = localStorage.user + "
-            "document.cookie</script>"
-        )
-        cookie = {
-            "name": "session",
-            "value": "opensesame",
-            "domain": "127.0.0.1",
-            "path": "/",
-            "expires": -1,
-        }
-        cookie |= {"httpOnly": False, "secure": False, "sameSite": "Lax"}
-        origin = {
-            "origin": site.url,
-            "localStorage": [{"name": "user", "value": "ada"}],
-        }
-        state = json.loads(json.dumps({"cookies": [cookie], "origins": [origin]}))
-        network = NetworkSettings(allow_private_network=True)
-        settings = CaptureSettings(network=network, storage_state=state)
-        async with BatchBrowserManager(settings=settings) as manager:
-            page = await manager.capture(f"{site.url}/")
-        assert page.text.strip() == "adasession=opensesame"
-        assert "opensesame" not in page.record.model_dump_json() + repr(settings)

@@ -26,7 +26,7 @@ from mind2web2.results.result_facts import result_facts
 from mind2web2.results.result_file import ResultFile
 from mind2web2.results.shard_states import SHARDS_NAME, shard_states, shards_text
 from mind2web2.results.stored_results import latest_result, newest_result_name
-from mind2web2.results.task_summary import SUMMARY_NAME, overwritten_results
+from mind2web2.results.task_summary import SUMMARY_NAME
 from mind2web2.results.usage_file import merge_usage
 from mind2web2.utils.files import (
     first_link,
@@ -213,7 +213,6 @@ def _merge_task(places: _Places, task_id: str, report: MergeReport) -> None:
         unscored_in(current),
         names,
         failed_in(current),
-        overwritten=overwritten_results(source),
     )
 
 

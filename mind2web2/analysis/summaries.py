@@ -27,7 +27,6 @@ from mind2web2.results.task_summary import (
     REMOVED,
     SUMMARY_NAME,
     TaskEntry,
-    overwritten_results,
     read_entries,
     task_summary,
     write_entries,
@@ -140,7 +139,6 @@ def write_task_summary(
     answer_names: Collection[str] | None = None,
     failed: Mapping[str, str] | None = None,
     elsewhere: Collection[str] = (),
-    overwritten: Mapping[str, str] | None = None,
 ) -> list[ScoredAnswer]:
     """Write a task's ``summary.json`` and ``unscored.json`` and return its answers.
 
@@ -152,7 +150,6 @@ def write_task_summary(
             as ``removed`` and not counted, here or when the folder is read again.
         failed: why the agent failed, by answer name; such a run counts as 0.
         elsewhere: answers that other shards judge; they remain as they are listed.
-        overwritten: results as ``overwritten_results`` returns them, beside those of this folder.
 
     Raises:
         ResultWriteError: the file cannot be written.
@@ -169,10 +166,6 @@ def write_task_summary(
             {**unscored, **unscored_in(others)},
             names,
             {**(failed or {}), **failed_in(others)},
-            {
-                *overwritten_results(folder).items(),
-                *(overwritten or {}).items(),
-            },
         )
         write_entries(folder, entries)
     return answers
@@ -199,7 +192,6 @@ def _task_entries(
     unscored: Mapping[str, str],
     answer_names: Collection[str] | None,
     failed: Mapping[str, str],
-    overwritten: Collection[tuple[str, str]],
 ) -> tuple[list[ScoredAnswer], list[TaskEntry]]:
     found = judged_answers(folder)
     names = found.keys() if answer_names is None else set(answer_names)
@@ -225,23 +217,15 @@ def _task_entries(
         )
         for name in sorted(found.keys() - current, key=natural_key)
     ]
-    entries = [
-        _with_earlier_result(entry, folder, overwritten)
-        for entry in task_summary(answers) + removed
-    ]
+    entries = [_with_earlier_result(entry, folder) for entry in task_summary(answers) + removed]
     return answers, entries
 
 
-def _with_earlier_result(
-    entry: TaskEntry, folder: Path, overwritten: Collection[tuple[str, str]]
-) -> TaskEntry:
+def _with_earlier_result(entry: TaskEntry, folder: Path) -> TaskEntry:
     # Names the result that does not count, so that a later one does: clocks and stamps can be
     # alike.
     earlier = newest_result_name(results_dir_of(folder, entry.answer_name))
     is_result_of_script = entry.score is not None and entry.reason is None
     if earlier is None or is_result_of_script:
         return entry
-    named = entry.model_copy(update={"earlier_result": earlier})
-    if (entry.md_name, earlier) not in overwritten:
-        return named
-    return named.model_copy(update={"is_overwritten": True})
+    return entry.model_copy(update={"earlier_result": earlier})

@@ -26,9 +26,8 @@ from mind2web2.utils.text import counted, number
 log = logging.getLogger(__name__)
 
 OVERWRITE_CONTINUED = (
-    "The same command asks everything again from the start. Without --overwrite, it judges the "
-    "answers that have no new result from stored replies: those of this run, or else earlier "
-    "ones."
+    "The same command asks everything again from the start. Answers without a new result keep "
+    "their earlier one."
 )
 
 _USAGE_COLUMNS = (

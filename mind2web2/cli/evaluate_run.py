@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -34,7 +34,6 @@ from mind2web2.judge_check.fitness import failure
 from mind2web2.pages.barred import barred_list
 from mind2web2.results.agent_summary import AgentSummary
 from mind2web2.results.answers import RunFolders, TaskWork
-from mind2web2.results.freshness import changed_scripts
 from mind2web2.results.shard_states import SHARDS_NAME, ShardState, shard_states, shards_text
 from mind2web2.results.stored_results import (
     PROGRESS_NAME,
@@ -50,7 +49,6 @@ from mind2web2.runs.run import (
     AnswerRunner,
     ProgressFile,
     RunProgress,
-    earlier_results_set_aside,
     evaluate_work,
     uncached_pages,
 )
@@ -225,13 +223,7 @@ async def _run_session_with_display(
             await _print_beforehand(run)
             if judge_check is not None and (failed := failure(judge_check)):
                 run.print(f"Warning: {failed}")
-            overwriting = (
-                earlier_results_set_aside(run.work, run.folders, judge.usage)
-                if run.settings.overwrite
-                else nullcontext()
-            )
             async with (
-                overwriting,
                 (run.machines or _this_machine)(session) as (runner, concurrency),
                 display,
             ):
@@ -331,16 +323,13 @@ def _write_summaries(run: _Run) -> AgentSummary | None:
 
 
 async def _print_beforehand(run: _Run) -> None:
-    """Print which scripts have changed, and how many pages are not cached."""
+    """Print what this shard judges, and how many pages are not cached."""
     settings, folders = run.settings, run.folders
     if settings.shard is not None:
         here = sum(len(task.answers) for task in run.work)
         run.print(
             f"Shard {settings.shard}: {counted(here, 'answer')}. Other machines judge the rest."
         )
-    root = folders.eval_results_root
-    if changed := await asyncio.to_thread(changed_scripts, root, folders.agent_name, run.work):
-        run.print(f"These eval scripts changed since their last result: {', '.join(changed)}.")
     counts = [await asyncio.to_thread(uncached_pages, folders, task.task_id) for task in run.work]
     if total := sum(counts):
         run.print(uncached_text(total, settings))

@@ -47,21 +47,3 @@ def dataset_record(folder: Path) -> DatasetRecord:
 def git_blob_id(content: bytes) -> str:
     """Return the id that git, and so a dataset's listing, gives a file with this content."""
     return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
-
-
-def dataset_commit(script: Path) -> str | None:
-    """Return the dataset's commit that a script is from.
-
-    ``None`` for other scripts and changed ones.
-
-    Raises:
-        OSError: the script cannot be read.
-    """
-    record = dataset_record(script.parent)
-    listed = record.files.get(script.name)
-    content = read_regular_file(script) if listed else b""
-    is_from_there = listed in (
-        git_blob_id(content),
-        hashlib.sha256(content).hexdigest(),
-    )
-    return record.commit if is_from_there else None

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from mind2web2.judge.judgment import JudgmentSource
+from mind2web2 import __version__
+from mind2web2.judge.judgment import JudgmentSource, ServiceAnswer
 from mind2web2.judge.spec import JudgeRecord
-from mind2web2.scripts.inputs import ScriptInputs
+from mind2web2.scripts.clock import ClockReading
 
 # The name under which versions list this package.
 OWN_PACKAGE = "mind2web2"
+# Libraries that send requests to judges, or render and scale the pages that judges see.
+_SHAPING_LIBRARIES = ("aiohttp", "patchright", "pillow", "pydantic", "pypdfium2")
+
+
+@cache
+def library_versions() -> Mapping[str, str]:
+    """Return the versions of this package, Python, and libraries that shape requests."""
+    versions = {OWN_PACKAGE: __version__, "python": platform.python_version()}
+    for name in _SHAPING_LIBRARIES:
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    return versions
 
 
 class Served(BaseModel):
@@ -38,22 +55,37 @@ class Premises(NamedTuple):
     settings_sha256: str
 
 
+class ScriptInputs(BaseModel):
+    """Inputs of a script beside its answer and pages.
+
+    Args:
+        services: answers of map and paper services.
+        clock: ``None`` where the script has not read it.
+        as_of: the value of ``--as_of``: a moment, or ``answer``.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    services: tuple[ServiceAnswer, ...] = ()
+    clock: ClockReading | None = None
+    as_of: str | None = None
+
+
 class Provenance(BaseModel):
-    """Everything that determines a result.
+    """What determines a result. Other fields of earlier versions are not read.
 
     Args:
         answer_sha256: of the answer's text.
         script: version folder and file name of the eval script.
         script_sha256: of the script's bytes.
-        dataset_commit: of the dataset with the script; ``None`` for other and changed scripts.
-        settings_sha256: of all our texts that judges see, and of the default settings.
+        settings_sha256: of our texts that judges see.
+        digest: over all that the result was made from; ``None`` in results of earlier versions.
         pages: digest of every page that the script looked up; ``None`` where none was stored.
         listing_sha256: of the list of stored pages, if the script read that list.
         with_captures: pages that were not stored would have been captured.
         with_private_network: captures and downloads from private addresses were allowed.
         refused_pages: pages that were not captured because their addresses are private.
         refused_downloads: files that the script did not get for the same reason.
-        other_pages: digests of judged pages that ``pages`` lacks: the script stored them itself.
         versions: of this package, of Python and of the libraries that shape requests; empty in
             results of earlier versions.
         served: the models behind the judgments.
@@ -67,8 +99,8 @@ class Provenance(BaseModel):
     answer_sha256: str
     script: str
     script_sha256: str
-    dataset_commit: str | None = None
     settings_sha256: str
+    digest: str | None = None
     judge: JudgeRecord
     pages: Mapping[str, str | None]
     listing_sha256: str | None = None
@@ -76,7 +108,6 @@ class Provenance(BaseModel):
     with_private_network: bool = False
     refused_pages: tuple[str, ...] = ()
     refused_downloads: tuple[str, ...] = ()
-    other_pages: Mapping[str, tuple[str | None, ...]] = Field(default_factory=dict)
     versions: Mapping[str, str] = Field(default_factory=dict)
     served: tuple[Served, ...] = ()
     inputs: ScriptInputs = ScriptInputs()
@@ -87,20 +118,11 @@ class Provenance(BaseModel):
         """Return the checksums of answer, script and settings."""
         return Premises(self.answer_sha256, self.script_sha256, self.settings_sha256)
 
-    @property
-    def package_version(self) -> str | None:
-        """Return the version of this package, ``None`` in results of earlier versions."""
-        return self.versions.get(OWN_PACKAGE)
-
 
 def served_by(served: Mapping[tuple[str | None, str | None], int]) -> tuple[Served, ...]:
     """Return the models behind judgments, the most frequent first."""
     ordered = sorted(served.items(), key=lambda item: (-item[1], str(item[0])))
     return tuple(
-        Served(
-            model=model,
-            system_fingerprint=fingerprint,
-            judgments=count,
-        )
+        Served(model=model, system_fingerprint=fingerprint, judgments=count)
         for (model, fingerprint), count in ordered
     )

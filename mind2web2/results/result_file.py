@@ -11,7 +11,7 @@ import hashlib
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Annotated, Any, Self, TypeGuard
 
@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 from mind2web2.judge.last_check import CheckRecord
 from mind2web2.judge.protocol import JudgeLedger, Rejection
 from mind2web2.judge.usage import rounded_usd
-from mind2web2.results.claim_facts import QUOTE_MATCHES, page_checks, vote_groups
+from mind2web2.results.claim_facts import QUOTE_MATCHES, vote_groups
 from mind2web2.results.provenance import Provenance
 from mind2web2.results.score_bounds import ScoreBounds, score_bounds
 from mind2web2.rubric.verdicts import (
@@ -402,22 +402,6 @@ class ResultFile(BaseModel):
             if leaf.evidence is not None:
                 for votes in vote_groups(leaf.evidence):
                     yield from votes
-
-    def other_pages(self, pages: Mapping[str, str | None]) -> dict[str, tuple[str | None, ...]]:
-        """Return the digests of judged pages that differ from the cache, by address.
-
-        Args:
-            pages: digests of the pages that the script looked up in the cache.
-        """
-        found: dict[str, set[str | None]] = {}
-        checks = [check for leaf in self.leaves() for check in page_checks(leaf)]
-        for check in checks:
-            if not check.votes:
-                continue
-            sha256 = None if check.page is None else check.page.sha256
-            if check.url not in pages or pages[check.url] != sha256:
-                found.setdefault(check.url, set()).add(sha256)
-        return {url: tuple(sorted(digests, key=str)) for url, digests in sorted(found.items())}
 
     # The checksum
 

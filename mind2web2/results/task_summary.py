@@ -35,8 +35,6 @@ class TaskEntry(BaseModel):
         status: ``success``, ``failed``, ``unscored`` or ``removed``.
         reason: why there is no score; with a score, how the agent's run failed.
         earlier_result: the newest result file where it does not count, so that a later one does.
-        is_overwritten: a run with ``--overwrite`` began to replace the judgments that
-            ``earlier_result`` rests on, and has not written another result.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -47,7 +45,6 @@ class TaskEntry(BaseModel):
     success: bool = False
     reason: str | None = None
     earlier_result: str | None = None
-    is_overwritten: bool = False
 
     @property
     def md_name(self) -> str:
@@ -117,19 +114,6 @@ def _is_sound(entry: JsonObject) -> bool:
         return False
     score = entry["score"]
     return is_file_name(entry["answer_name"]) and (score is None or is_score(score))
-
-
-def overwritten_results(folder: Path) -> dict[str, str]:
-    """Return the results whose judgments an unfinished ``--overwrite`` may have replaced.
-
-    Args:
-        folder: of the task.
-    """
-    return {
-        entry.md_name: entry.earlier_result
-        for entry in read_entries(folder / UNSCORED_NAME)
-        if entry.is_overwritten and entry.earlier_result is not None
-    }
 
 
 def write_entries(folder: Path, entries: Sequence[TaskEntry]) -> None:

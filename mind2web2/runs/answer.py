@@ -33,9 +33,15 @@ from mind2web2.pages.library import PageLibrary
 from mind2web2.prompts import flags_of
 from mind2web2.results.answers import AnswerJob, AnswerSetting, read_answer
 from mind2web2.results.caution_facts import CautionFacts
-from mind2web2.results.freshness import Conditions, held_result, moment_of, provenance_now
-from mind2web2.results.overwriting import list_overwritten
-from mind2web2.results.provenance import Provenance, served_by
+from mind2web2.results.freshness import (
+    Conditions,
+    folder_sha256,
+    inputs_digest,
+    moment_of,
+    prompts_sha256,
+    why_judged_again,
+)
+from mind2web2.results.provenance import Provenance, ScriptInputs, library_versions, served_by
 from mind2web2.results.result_file import (
     Barred,
     BarredSource,
@@ -53,14 +59,12 @@ from mind2web2.results.stored_results import (
     write_result,
 )
 from mind2web2.rubric.written_tree import TREE_FORMAT
-from mind2web2.scripts.clock import AsOf, known_zone, recorded_moment
-from mind2web2.scripts.inputs import ClockReading
+from mind2web2.scripts.clock import AsOf, ClockReading, known_zone, recorded_moment
 from mind2web2.scripts.isolation.questions import Ahead
 from mind2web2.scripts.isolation.run import Isolation, RunSide, isolated_result
 from mind2web2.scripts.run import ScriptCall
-from mind2web2.scripts.sources import script_sources
 from mind2web2.utils.aio import to_the_end
-from mind2web2.utils.files import remove_leftovers
+from mind2web2.utils.files import file_sha256, remove_leftovers, text_sha256
 from mind2web2.utils.logging_setup import cleanup_logger, create_logger
 from mind2web2.utils.process_lock import ProcessLock
 
@@ -177,6 +181,7 @@ class RunParts:
         """Return the settings that decide whether earlier results still hold."""
         return Conditions(
             judge=self.judge.record,
+            as_of=self.as_of,
             with_captures=self.captures is not None,
             with_private_network=self.with_private_network,
             strict=self.strict,
@@ -272,7 +277,7 @@ async def reuse_or_evaluate(job: AnswerJob, run: RunParts) -> AnswerOutcome | No
     try:
         newest = await asyncio.to_thread(newest_result_name, job.folder / "results")
         before = await asyncio.to_thread(_earlier, job, run, newest)
-        earlier, changed = await _with_same_services(before, run)
+        earlier, changed = before.earlier, before.changed
         if earlier is None or not _is_current(earlier, job, run):
             async with answer_locked(job.folder) as is_ours:
                 if not is_ours:
@@ -281,9 +286,9 @@ async def reuse_or_evaluate(job: AnswerJob, run: RunParts) -> AnswerOutcome | No
                 newest = await asyncio.to_thread(newest_result_name, job.folder / "results")
                 if run.reuse and seen != newest:  # another process has written it since
                     before = await asyncio.to_thread(_earlier, job, run, newest)
-                    earlier, changed = await _with_same_services(before, run)
+                    earlier, changed = before.earlier, before.changed
                 if earlier is None:
-                    return await _judged_outcome(job, run, before.text, newest, changed)
+                    return await _judged_outcome(job, run, before.text, changed)
                 earlier = await asyncio.to_thread(_bring_up_to_date, earlier, job, run, before.text)
         elif before.has_lock:
             await _clear_left_lock(job.folder)
@@ -297,8 +302,6 @@ async def reuse_or_evaluate(job: AnswerJob, run: RunParts) -> AnswerOutcome | No
         # A bug of ours or of a library: it is reported, and the other answers go on.
         log.exception("evaluation failed task=%s answer=%s", job.task_id, job.answer.name)
         reason = f"internal error: {type(error).__name__}: {_one_line(error)}"
-    if _is_overwritten(run, newest):
-        reason += "; its earlier result is not counted, as --overwrite asks for a new one"
     # An answer that cannot be read has no log of its own.
     log.info("no result task=%s answer=%s reason=%s", job.task_id, job.answer.name, reason)
     return AnswerOutcome(job.task_id, job.answer.name, None, reason, earlier_result=newest)
@@ -323,44 +326,24 @@ class _Before:
 def _earlier(job: AnswerJob, run: RunParts, newest: str | None) -> _Before:
     """Return an answer with its earlier result; reads files."""
     text = read_answer(job.answer.path)
-    if run.reuse:
-        earlier, changed = held_result(job, text, run.conditions)
+    found = latest_result(job.folder / "results")
+    if run.reuse and found is not None:
+        changed = why_judged_again(found, job, text, run.conditions)
     else:
-        earlier, changed = None, "--overwrite" if _is_overwritten(run, newest) else None
+        is_overwritten = not run.reuse and not run.is_replay and newest is not None
+        changed = "--overwrite" if is_overwritten else None
+    earlier = found if run.reuse and changed is None else None
     return _Before(text, earlier, changed, (job.folder / _LOCK_NAME).exists())
 
 
-async def _with_same_services(
-    before: _Before, run: RunParts
-) -> tuple[LoadedResult | None, str | None]:
-    """Return an earlier result if services answer as they did, or why there is none."""
-    earlier = before.earlier
-    made_from = None if earlier is None else earlier.content.provenance
-    if earlier is None or made_from is None or not made_from.inputs.services:
-        return earlier, before.changed
-    answers = await run.judge.services.describe_changes(made_from.inputs.services)
-    if not answers:
-        return earlier, before.changed
-    changed = "; ".join(answers)
-    log.info("result no longer holds path=%s changed=%s", earlier.path, changed)
-    return None, changed
-
-
 async def _judged_outcome(
-    job: AnswerJob, run: RunParts, text: str, newest: str | None, changed: str | None
+    job: AnswerJob, run: RunParts, text: str, changed: str | None
 ) -> AnswerOutcome:
     """Run the script and write its result."""
     run.judge.raise_if_out()
-    if _is_overwritten(run, newest):
-        # Another run may have written this result since the start of this one.
-        await asyncio.to_thread(list_overwritten, job.folder.parent, [job.answer.name])
     result, is_same = await _evaluate_and_write(job, run, text)
     changed = None if is_same else changed
     return AnswerOutcome(job.task_id, job.answer.name, result, None, is_same, changed)
-
-
-def _is_overwritten(run: RunParts, newest: str | None) -> bool:
-    return not run.reuse and not run.is_replay and newest is not None
 
 
 def _is_current(found: LoadedResult, job: AnswerJob, run: RunParts) -> bool:
@@ -488,13 +471,14 @@ async def run_script_on_answer(
         Mind2Web2Error: there is no result; the text says why.
     """
     started = time.monotonic()
-    provenance = await asyncio.to_thread(provenance_now, job, text, run.conditions)
+    # Before the script can write files of its own.
+    script_sha256, sources_sha256 = await asyncio.to_thread(_checksums, job.script_path)
     # Before the script can store pages itself.
     await run.library.note_stored(job.task_cache)
     cache = AnswerCache(job.task_cache, run.library, run.limits.webpage, run.captures)
     call = ScriptCall(
         script_path=job.script_path,
-        script_sha256=provenance.script_sha256,
+        script_sha256=script_sha256,
         agent_name=job.agent_name,
         answer_name=job.answer.name,
         answer=text,
@@ -517,8 +501,14 @@ async def run_script_on_answer(
         raise EvalScriptError(
             f"the eval script makes mistakes (--strict): {'; '.join(script_faults)}"
         )
-    evaluated = _Evaluated(ResultFile.of(summary), ledger, clock, cache, provenance, started)
+    evaluated = _Evaluated(
+        ResultFile.of(summary), ledger, clock, cache, script_sha256, sources_sha256, started
+    )
     return await asyncio.to_thread(_completed, job, run, text, evaluated)
+
+
+def _checksums(script: Path) -> tuple[str, str]:
+    return file_sha256(script), folder_sha256(script.parent)
 
 
 @dataclass(frozen=True)
@@ -526,6 +516,7 @@ class _Evaluated:
     """A script's result with all that is known of its making.
 
     Args:
+        sources_sha256: of the script's folder.
         started: when the evaluation began, by the monotonic clock.
     """
 
@@ -533,7 +524,8 @@ class _Evaluated:
     ledger: JudgeLedger
     clock: ClockReading | None
     cache: AnswerCache
-    provenance: Provenance
+    script_sha256: str
+    sources_sha256: str
     started: float
 
 
@@ -548,7 +540,7 @@ def _completed(job: AnswerSetting, run: RunParts, text: str, evaluated: _Evaluat
         judge_model=run.judge.settings.model,
         task_id=job.task_id,
         time_seconds=job.answer.time_s,
-        provenance=_made_from(job, run, evaluated, pages),
+        provenance=_made_from(job, run, text, evaluated, pages),
         judge_usage=JudgeUsage.of(ledger),
         doubts=tuple(sorted(ledger.doubts)),
         ignored_arguments=tuple(sorted(set(ledger.ignored_arguments))),
@@ -571,32 +563,37 @@ def _completed(job: AnswerSetting, run: RunParts, text: str, evaluated: _Evaluat
 
 
 def _made_from(
-    job: AnswerSetting, run: RunParts, evaluated: _Evaluated, pages: Mapping[str, str | None]
+    job: AnswerSetting,
+    run: RunParts,
+    text: str,
+    evaluated: _Evaluated,
+    pages: Mapping[str, str | None],
 ) -> Provenance:
     """Return what a result was made from."""
-    ledger, clock, as_of = evaluated.ledger, evaluated.clock, run.as_of
-    inputs = {
-        "services": tuple({answer.key: answer for answer in ledger.services}.values()),
-        "clock": clock if _depends_on(clock, job.script_path) else None,
-        "as_of": as_of.isoformat() if isinstance(as_of, datetime) else as_of,
-    }
-    return evaluated.provenance.model_copy(
-        update={
-            "pages": pages,
-            "refused_pages": _refused_pages(pages, run.captures),
-            "refused_downloads": tuple(sorted(set(ledger.refused_downloads))),
-            "other_pages": evaluated.summary.other_pages(pages),
-            "listing_sha256": evaluated.cache.listing_used(),
-            "served": served_by(ledger.served),
-            "inputs": evaluated.provenance.inputs.model_copy(update=inputs),
-            "replayed_from": run.judge.settings.replayed_from,
-        }
+    ledger, clock, conditions = evaluated.ledger, evaluated.clock, run.conditions
+    made_from = Provenance(
+        answer_sha256=text_sha256(text),
+        script=f"{job.script_version}/{job.script_path.name}",
+        script_sha256=evaluated.script_sha256,
+        settings_sha256=prompts_sha256(),
+        judge=conditions.judge,
+        pages=pages,
+        listing_sha256=evaluated.cache.listing_used(),
+        with_captures=conditions.with_captures,
+        with_private_network=conditions.with_private_network,
+        refused_pages=_refused_pages(pages, run.captures),
+        refused_downloads=tuple(sorted(set(ledger.refused_downloads))),
+        versions=library_versions(),
+        served=served_by(ledger.served),
+        inputs=ScriptInputs(
+            services=tuple({answer.key: answer for answer in ledger.services}.values()),
+            clock=clock if clock is not None and clock.is_read else None,
+            as_of=conditions.stated_moment,
+        ),
+        replayed_from=run.judge.settings.replayed_from,
     )
-
-
-def _depends_on(clock: ClockReading | None, script_path: Path) -> bool:
-    is_read = clock is not None and clock.is_read
-    return is_read or bool(script_sources(script_path).impure)
+    digest = inputs_digest(made_from, evaluated.sources_sha256, job.answer)
+    return made_from.model_copy(update={"digest": digest})
 
 
 def _refused_pages(

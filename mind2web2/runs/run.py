@@ -7,8 +7,8 @@ import json
 import logging
 import os
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +17,6 @@ from typing import Literal, Protocol
 from mind2web2.analysis.summaries import write_task_summary
 from mind2web2.errors import (
     CacheReadError,
-    JudgeUnusableError,
     Mind2Web2Error,
     ResultWriteError,
     UsageError,
@@ -26,9 +25,7 @@ from mind2web2.judge.usage import RunUsage, rounded_usd
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.citations import listed_urls
 from mind2web2.results.answers import AnswerJob, RunFolders, TaskWork
-from mind2web2.results.overwriting import list_overwritten, restore_entries
 from mind2web2.results.stored_results import answer_dir, answer_results_dir, newest_result_name
-from mind2web2.results.task_summary import TaskEntry
 from mind2web2.runs.answer import (
     AnswerOutcome,
     until_unlocked,
@@ -134,39 +131,6 @@ class AnswerRunner(Protocol):
 
     async def evaluate(self, job: AnswerJob) -> AnswerOutcome | None:
         """Evaluate one answer, as ``reuse_or_evaluate`` does."""
-
-
-@asynccontextmanager
-async def earlier_results_set_aside(
-    work: Sequence[TaskWork], folders: RunFolders, usage: RunUsage
-) -> AsyncIterator[None]:
-    """List the results of the work as overwritten before any question is asked.
-
-    A run that is stopped, even by the machine, leaves none of them beside judgments that it has
-    replaced.
-    """
-    listed = await asyncio.to_thread(_list_overwritten, work, folders)
-    try:
-        yield
-    except JudgeUnusableError:
-        if not usage.total().asked.judgments:
-            await asyncio.to_thread(_restore_entries, listed)
-        raise
-
-
-def _list_overwritten(work: Sequence[TaskWork], folders: RunFolders) -> dict[Path, list[TaskEntry]]:
-    listed = {}
-    for task in work:
-        folder = folders.agent_results / task.task_id
-        names = [answer.name for answer in task.answers]
-        listed[folder] = list_overwritten(folder, names)
-    return listed
-
-
-def _restore_entries(listed: Mapping[Path, list[TaskEntry]]) -> None:
-    for folder, was in listed.items():
-        if was:
-            restore_entries(folder, was)
 
 
 async def evaluate_work(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from mind2web2.results.answers import RunFolders, TaskWork, answer_files, withou
 from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.run import (
     RunProgress,
-    earlier_results_set_aside,
     evaluate_work,
 )
 from mind2web2.runs.session import OwnParts, open_run
@@ -124,7 +122,6 @@ async def evaluate_task(
     async with (
         open_run(settings, folders.agent_results / FILE_NAME, own=own) as run,
         run.at_work(),
-        earlier_results_set_aside([work], folders, run.judge.usage) if overwrite else nullcontext(),
     ):
         outcomes = await evaluate_work(
             [work],

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from pydantic import BaseModel, ConfigDict
+
 from mind2web2.errors import AnswerError
-from mind2web2.scripts.inputs import ClockReading
 from mind2web2.utils.api_misuse import caller_of
 from mind2web2.utils.moments import parse_moment
 from mind2web2.utils.private_attributes import check_private_attributes
@@ -24,6 +25,27 @@ _LOCALTIME = Path("/etc/localtime")
 _UTC_NAMES = frozenset(
     {"Etc/UTC", "Etc/UCT", "Etc/Universal", "Etc/Zulu", "UCT", "Universal", "Zulu"}
 )
+
+
+class ClockReading(BaseModel):
+    """The moment at which a script ran.
+
+    Args:
+        moment: ISO 8601 with the local offset; the script's own clock, not the run's.
+        zone: name of the local time zone.
+        is_read: the script has read the clock; otherwise it may only convert local times.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    moment: str
+    zone: str
+    is_read: bool
+
+    @property
+    def date(self) -> str:
+        """Return the local date."""
+        return self.moment[:10]
 
 
 class ScriptClock:

@@ -60,6 +60,7 @@ class ScriptPasses:
     _open: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _is_new: asyncio.Event = field(default_factory=asyncio.Event)
     _failure: str | None = None
+    _awaited: str | None = None
     _certain: list[str] = field(default_factory=list)
 
     async def done(self) -> Done | None:
@@ -83,10 +84,9 @@ class ScriptPasses:
 
     async def _passes(self, ahead: Ahead) -> Done | str:
         """Return how the last pass ended, or why the script has to run in program order."""
-        awaited: str | None = None
         while True:
             began_s, known_before = time.monotonic(), len(self.known)
-            has_reply = awaited in self.known
+            has_reply = self._awaited in self.known
             ended = Done(program_order="ends its process", certain=self._certain)
             done = await self._next(ahead) or ended
             self._certain = done.certain
@@ -95,17 +95,15 @@ class ScriptPasses:
             if not done.is_open:
                 return done
             # The same script meets the same question first, until it has its reply.
-            if awaited not in (done.used if has_reply else (done.first_open, None)):
+            if self._awaited not in (done.used if has_reply else (done.first_open, None)):
                 return "asks something else each time"
-            awaited = done.first_open
+            self._awaited = done.first_open
             await self._until_worthwhile(time.monotonic() - began_s)
-            if self._failure not in (None, awaited):
-                if self._is_for_any_question(self._failure):
-                    self.failed = self._failure
-                    return done
-                return "a question has failed that it may not ask"
+            if self._is_for_any_question(self._failure):
+                self.failed = self._failure
+                return done
             if not self._open and len(self.known) == known_before:
-                return "cannot check a single reply"
+                return "has no further reply"
 
     async def _next(self, ahead: Ahead | None) -> Done | None:
         self.count += 1
@@ -141,21 +139,24 @@ class ScriptPasses:
             self._is_new.set()
         if reply is None:
             return
-        self.known[question.key] = reply
         if _is_failed(question, reply):
             self._note_failure(question)
+            if question.template is not None and question.key != self._awaited:
+                # The script's own check may let another reply pass after the ones before it.
+                return
+        self.known[question.key] = reply
 
     def _note_failure(self, question: Question) -> None:
         self._failure = self._failure or question.key
         self.answers.stop()
 
-    def _is_for_any_question(self, key: str) -> bool:
+    def _is_for_any_question(self, key: str | None) -> bool:
         """Tell whether the judge refused its key, model or address.
 
         Another question meets the same refusal.
         """
-        failure = self.known[key].failure
-        return failure is not None and failure.name == JudgeAccessError.__name__
+        failure = None if key is None else self.answers.error_of(key)
+        return isinstance(failure, JudgeAccessError)
 
     async def _until_worthwhile(self, cost_s: float) -> None:
         """Wait for the replies to all questions, or for one of them and long enough."""

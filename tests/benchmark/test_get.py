@@ -1,12 +1,11 @@
 """``mind2web2 get`` and ``mind2web2 rehearse``, against a server that speaks the hub's protocol."""
 
-import shutil
 import subprocess
 import sys
 import threading
 
 import pytest
-from projects import ClaimJudge, Project, call, clean_environment, evaluate
+from projects import call, clean_environment
 from servers.hub_server import COMMIT, HubServer
 from servers.local_http import Answer
 
@@ -153,20 +152,6 @@ def test_a_killed_download_continues(hub, tmp_path):
         "dev_set.csv",
         "evaluation_scripts/2025_07_14/mill.py",
     ]
-
-
-async def test_results_name_the_commit(hub, tmp_path):
-    project = Project(tmp_path)
-    project.add_answer()
-    script = project.add_script({"deep": ("The lake is deep.", None)}, version="2025_07_14")
-    hub.files["evaluation_scripts/2025_07_14/lake.py"] = script.read_bytes()
-    shutil.rmtree(script.parent)
-    assert call_in_thread("get").returncode == 0
-    [outcome] = await evaluate(project, ClaimJudge())
-    assert outcome.result.document["provenance"]["dataset_commit"] == COMMIT
-    script.write_text(script.read_text() + "# mine\n")
-    [outcome] = await evaluate(project, ClaimJudge())
-    assert outcome.result.document["provenance"]["dataset_commit"] is None
 
 
 def call_in_thread(*words):

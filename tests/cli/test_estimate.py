@@ -60,11 +60,9 @@ def test_a_first_run_counts_what_the_scripts_ask(project, server):
         assert (told.returncode, told.stderr) == (0, "")
         assert "Answers to evaluate: 2 of 2; 0 have a result that is up to date." in told.stdout
         assert "Judge: o4-mini (openai https://api.openai.com/v1)." in told.stdout
-        assert (
-            "Judge requests: between 4 and 16, probably 8, based on the questions that scripts ask "
-            "with made-up replies."
-        ) in told.stdout
-        assert re.search(r"^Dollars: between \$\S+ and \$\S+, probably \$\S+\.$", told.stdout, re.M)
+        assert "based on a run with made-up replies" in told.stdout
+        assert "Judge requests: probably 8; tokens in: " in told.stdout
+        assert re.search(r"^Dollars: probably \$\S+; --ahead gates adds", told.stdout, re.M)
         assert (
             "1 cited page is not cached. A page is captured when a claim needs it." in told.stdout
         )
@@ -77,77 +75,16 @@ def test_a_later_run_is_known(project, server):
     asked, before = len(server.calls), files(project)
     told = run(server, "--estimate")
     assert "Answers to evaluate: 0 of 2; 2 have a result that is up to date." in told.stdout
-    assert "Judge requests: 0." in told.stdout
-    assert "Dollars: $0.0000." in told.stdout
+    assert "Judge requests: probably 0; " in told.stdout
+    assert "Dollars: probably $0.0000; " in told.stdout
     assert "All cited pages are cached." in told.stdout
     again = run(server, "--estimate", "--overwrite")
     assert f"Estimate: {TASK}: answers 2 of 2, judge requests {asked}, " in again.stdout
-    assert (
-        "Judge requests: between 6 and 10, probably 8, based on your 2 earlier results."
-        in again.stdout
-    )
-    assert f"probably ${asked * PRICE_USD:.4f}." in again.stdout
+    assert "based on 2 earlier results" in again.stdout
+    assert "Judge requests: probably 8; " in again.stdout
+    assert f"probably ${asked * PRICE_USD:.4f}; " in again.stdout
     assert "1 cited page is not cached. With --no_capture, claims on them fail." in again.stdout
     assert (files(project), len(server.calls)) == (before, asked)
-
-
-def test_stored_judgments_take_nothing(project, server):
-    """The run asks nothing, as estimated.
-
-    It is back at the first judge, or has another time of the agent.
-    """
-    assert run(server).returncode == 0
-    assert run(server, "--judge_model", "gpt-4.1").returncode == 0
-    (project.root / "answers/bot" / TASK / "answer_1.meta.json").write_text('{"time_seconds": 9}')
-    asked = len(server.calls)
-    told = run(server, "--estimate")
-    assert "Answers to evaluate: 2 of 2; 0 have a result that is up to date." in told.stdout
-    assert "Judge requests: 0." in told.stdout
-    assert "Dollars: $0.0000." in told.stdout
-    assert run(server).returncode == 0
-    assert len(server.calls) == asked
-    anew = run(server, "--estimate", "--overwrite")
-    assert "probably 8, based on your 2 earlier results." in anew.stdout
-    (project.results / FILE_NAME).unlink()
-    project.add_answer("answer_1", "another text")
-    lost = run(server, "--estimate")
-    assert "Answers to evaluate: 1 of 2" in lost.stdout
-    assert "Judge requests: between 3 and 5, probably 4, based on your 2 earlier" in lost.stdout
-
-
-def test_what_is_partly_stored_may_take_less(project, server):
-    """With an edited script, or after a stopped run, nothing or everything may be asked."""
-    assert run(server).returncode == 0
-    project.add_script(CLAIMS | {"third": ("The lake is wide.", None)})
-    edited = run(server, "--estimate")
-    assert "Judge requests: between 0 and 10, probably 8, based on your 2 earlier" in edited.stdout
-    for path in project.result_paths("answer_1"):
-        path.unlink()
-    stopped = run(server, "--estimate")
-    assert "Judge requests: between 0 and 16, probably 8, based on your 1 earlier" in stopped.stdout
-
-
-def test_results_of_others_say_less(project, server):
-    """The basis is named, and the range is wider.
-
-    The results are by another judge, or on another agent's answers.
-    """
-    assert run(server).returncode == 0
-    other = run(server, "--estimate", "--judge_model", "o4-mini")
-    assert (
-        "Judge requests: between 4 and 16, probably 8, based on your 2 earlier results by another "
-        "judge."
-    ) in other.stdout
-    assert "out: 3,200." in other.stdout
-    answer = project.root / "answers/scout" / TASK / "answer_1.md"
-    answer.parent.mkdir(parents=True)
-    answer.write_text("An answer.")
-    scout = call(evaluate_main, "--agent_name", "scout", "--estimate", "--judge_model", "gpt-4o")
-    assert "based on 2 earlier results of other agents." in scout.stdout
-    project.add_answer("answer_1", task="hill")
-    project.add_script(CLAIMS, task="hill")
-    hill = run(server, "--estimate", "--task_id", "hill")
-    assert "Judge requests: between 2 and 8, probably 4, based on the questions" in hill.stdout
 
 
 def test_an_unknown_price_is_reported(project, server):
@@ -174,12 +111,11 @@ def test_a_replay_costs_nothing(server):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--max_cost", "1000"], "--max_cost 1000 covers the run."),
+        (["--max_cost", "1000"], "--max_cost 1000 probably covers the run."),
         (
             ["--max_cost", "$0.0001"],
             "--max_cost 0.0001 will probably not cover the run",
         ),
-        (["--llm_provider", "azure_openai"], "results of any server count as valid"),
     ],
 )
 def test_options_that_bear_on_it_are_noted(options, words):
@@ -207,24 +143,11 @@ def test_answers_that_will_have_no_result_are_listed(project):
     )
 
 
-def test_what_an_estimate_rests_on_is_added_up(project, server):
-    """Over the tasks; each kind is named once."""
-    for number, task in enumerate(("pond", "sea"), start=1):
-        project.add_script(CLAIMS, task)
-        for run_number in range(1, number + 2):
-            project.add_answer(f"answer_{run_number}", task=task)
-    assert run(server).returncode == 0
-    told = run(server, "--estimate", "--overwrite")
-    assert "based on your 7 earlier results." in told.stdout
-
-
 def test_judgments_of_another_agent_are_not_asked_again(project, server):
     assert run(server).returncode == 0
     asked, theirs = len(server.calls), (project.results / FILE_NAME).read_bytes()
     shutil.copytree(project.root / "answers" / "bot", project.root / "answers" / "newer")
     newer = ("--agent_name", "newer")
-    estimated = run(server, *newer, "--estimate")
-    assert "Judge requests: 0" in estimated.stdout, estimated.stdout
     assert run(server, *newer).returncode == 0
     assert (len(server.calls), (project.results / FILE_NAME).read_bytes()) == (
         asked,
@@ -244,7 +167,7 @@ def test_judgments_of_another_agent_are_not_asked_again(project, server):
 @pytest.mark.usefixtures("project")
 def test_a_first_run_follows_the_rule_of_votes(server):
     told = run(server, "--estimate", "--votes", "1")
-    assert "probably 4, based on the questions" in told.stdout
+    assert "Judge requests: probably 4; " in told.stdout
 
 
 def test_a_damaged_store_of_another_agent_is_left_out(project, server, caplog):
@@ -270,33 +193,11 @@ return evaluator.get_summary()
 """
 
 
-def test_a_first_estimate_takes_the_sizes_of_cached_pages(project):
-    page = "https://a.example/depth"
-    project.add_script({"first": ("The lake is deep.", page)})
-    words = ("--agent_name", "bot", "--estimate", "--task_id", TASK)
-    unknown = tokens_in(call(evaluate_main, *words).stdout)
-    project.cache().put_web(page, "Depth: 80 m. " * 100, None)
-    small = tokens_in(call(evaluate_main, *words).stdout)
-    project.cache().put_web(page, "Depth: 80 m. " * 20_000, None)
-    large = tokens_in(call(evaluate_main, *words).stdout)
-    assert small < unknown < large
-    # Two answers with two votes each; the first one cites the page.
-    assert large - small == 2 * 13 * 19_900 / 4
-
-
-def tokens_in(printed):
-    """Return the tokens of an estimate."""
-    [tokens] = re.findall(r"Tokens in: probably ([0-9,]+)", printed)
-    return int(tokens.replace(",", ""))
-
-
 def test_extractions_are_filled_for_the_estimate(project):
-    """Two answers of one extraction and three claims; lookahead asks more."""
+    """Two answers of one extraction and three claims."""
     project.add_script_body(EXTRACTING)
     told = call(evaluate_main, "--agent_name", "bot", "--estimate").stdout
-    assert "probably 14, based on the questions" in told
-    assert "With --ahead values, probably 14 requests" in told
-    assert "gates, probably 16 requests" in told
+    assert "Judge requests: probably 14; " in told
 
 
 def test_an_answer_whose_script_fails_is_not_estimated(project):
@@ -304,9 +205,3 @@ def test_an_answer_whose_script_fails_is_not_estimated(project):
     told = call(evaluate_main, "--agent_name", "bot", "--estimate").stdout
     assert "Not estimated: lake/answer_1.md: " in told
     assert "KeyError" in told
-
-
-@pytest.mark.usefixtures("project")
-def test_a_replay_has_one_price(server):
-    told = run(server, "--estimate", "--llm_provider", "replay")
-    assert (told.returncode, "--ahead" in told.stdout) == (0, False)

@@ -7,6 +7,7 @@ from projects import call, entered, read_json
 from servers.judge_server import JudgeServer
 
 from mind2web2.cli import evaluate_main, main
+from mind2web2.results.freshness import CHANGED
 from mind2web2.results.result_file import ResultFile
 
 PAGE = "https://lake.example/depth"
@@ -44,27 +45,11 @@ def other_page(project):
 @pytest.mark.parametrize(
     ("change", "options", "reason"),
     [
-        (
-            lambda project: project.add_answer(text="The lake is cold."),
-            (),
-            "answer changed",
-        ),
-        (
-            lambda project: project.add_script({"cold": ("It is cold.", PAGE)}),
-            (),
-            "script example/lake.py changed",
-        ),
-        (other_page, (), f"page changed: {PAGE}"),
-        (
-            lambda _project: None,
-            ("--judge_model", "gpt-4o"),
-            "judge changed: model o4-mini, now gpt-4o",
-        ),
-        (
-            lambda _: None,
-            ["--no_screenshots"],
-            "judge changed: max_images not set, now 0",
-        ),
+        (lambda project: project.add_answer(text="The lake is cold."), (), CHANGED),
+        (lambda project: project.add_script({"cold": ("It is cold.", PAGE)}), (), CHANGED),
+        (other_page, (), CHANGED),
+        (lambda _project: None, ("--judge_model", "gpt-4o"), CHANGED),
+        (lambda _project: None, ("--no_screenshots",), CHANGED),
         (lambda _project: None, ("--overwrite",), "--overwrite"),
     ],
 )

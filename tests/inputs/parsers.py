@@ -37,7 +37,6 @@ from mind2web2.capture.page.documents import (
 from mind2web2.capture.pdf import RenderSettings, render_pages
 from mind2web2.errors import Mind2Web2Error
 from mind2web2.judge.judgment import Judgment
-from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.judge.transfer import open_for_replay
 from mind2web2.llm_client import claude_protocol, openai_protocol
@@ -50,7 +49,7 @@ from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.citations import cited_urls, listed_urls
 from mind2web2.pages.cited_pages import AgentCache, TaskCitations
 from mind2web2.results.answers import answer_files, read_answer
-from mind2web2.runs.estimate import stored_judgments, task_results
+from mind2web2.runs.estimate import task_usages
 from mind2web2.urls.markdown import regex_find_urls
 from mind2web2.urls.parts import (
     likely_keys,
@@ -224,7 +223,7 @@ def _read_task_summary(content: bytes, folder: Path) -> None:
 def _sum_up(folder: Path) -> None:
     generate_result_summary(folder, "agent")
     merge_all_results(folder)
-    task_results(folder / "agent" / "task")
+    task_usages(folder / "agent" / "task")
     write_task_summary(folder, "agent", "task", {})
     for path in (folder / "all_results.json", folder / "agent" / "summary.json"):
         json.loads(path.read_bytes())
@@ -262,8 +261,6 @@ def _read_judgments(name: str) -> Read:
             store.all(), store.identities()
             asyncio.run(store.get("0" * 64))
             asyncio.run(store.put(_judgment()))
-        if path.suffix == ".sqlite3":
-            stored_judgments(path, JudgeSpec("m", provider="replay"), None)
 
     return read
 

@@ -7,7 +7,6 @@ from inputs.parsers import PARSERS
 
 from mind2web2.errors import CacheWriteError, JudgmentStoreError, UsageError
 from mind2web2.judge.judgment import Judgment
-from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.judge.transfer import open_for_replay
 from mind2web2.llm_client.structured_output import InvalidOutputError, read_template
@@ -74,14 +73,6 @@ def test_a_store_holds_no_programs(statement, tmp_path):
     connection.close()
     with pytest.raises(UsageError, match="no table of judgments"):
         open_for_replay(path)
-    with pytest.raises(JudgmentStoreError, match="no table of judgments"):
-        _stored_usage(path)
-
-
-def _stored_usage(path):
-    from mind2web2.runs.estimate import stored_judgments
-
-    return stored_judgments(path, JudgeSpec("m", provider="replay"), None)
 
 
 async def test_a_number_beyond_all_measure_keeps_no_judgment(tmp_path):

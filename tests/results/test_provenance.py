@@ -2,20 +2,11 @@
 
 import hashlib
 import platform
-import subprocess
-import sys
-from collections import defaultdict
 from importlib.metadata import version
-
-import pytest
-from projects import clean_environment
-from pydantic import create_model
 
 from mind2web2 import __version__
 from mind2web2.judge.spec import JudgeSpec
-from mind2web2.prompts import HashedText
-from mind2web2.results.provenance import Provenance, served_by
-from mind2web2.results.settings_digest import library_versions, settings_sha256
+from mind2web2.results.provenance import Provenance, library_versions, served_by
 from mind2web2.utils.files import file_sha256, text_sha256
 
 JUDGE = JudgeSpec("judge-1").record("openai http://localhost/v1")
@@ -34,49 +25,6 @@ def test_digests_are_over_the_very_bytes(tmp_path):
     (tmp_path / "t.py").write_bytes(b"\xff\r\n")
     assert file_sha256(tmp_path / "t.py") == hashlib.sha256(b"\xff\r\n").hexdigest()
     assert text_sha256("日本") == hashlib.sha256("日本".encode()).hexdigest()
-
-
-def test_settings_are_the_same_in_another_process():
-    """Otherwise nothing would ever be reused."""
-    code = "from mind2web2.results.settings_digest import settings_sha256; print(settings_sha256())"
-    other = subprocess.run(
-        [sys.executable, "-c", code],
-        env=clean_environment(PYTHONHASHSEED="7"),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert other.stdout.strip() == settings_sha256()
-
-
-@pytest.mark.parametrize(
-    ("place", "text"),
-    [
-        ("verification.messages._ON_PAGE", "Is this claim in line with the page?"),
-        ("verification.messages._WITHOUT_PAGE", "Does this claim hold?"),
-        ("verification.messages._FROM_PAGE", "Fill in the form."),
-        ("verification.messages._FROM_ANSWER", "Fill in the form."),
-        ("verification.messages._NO_IMAGES", "There is nothing to see."),
-        ("verification.messages.instructions", "You are a judge: {}.".format),
-        ("prompts._REMOVED", "[gone]"),
-        ("prompts._CODE_LENGTH", 10),
-        ("results.settings_digest.NO_SCREENSHOT", "no picture"),
-        ("capture.models._IN_WORDS", defaultdict(lambda: "something is wrong")),
-        ("pages.prepared_page.cut_text", lambda text, *_: HashedText(f"{text} [cut]")),
-        ("results.settings_digest.schema_text", lambda _: "Reply in JSON."),
-        ("results.settings_digest.repair_messages", lambda *_: ["Once more."]),
-        (
-            "results.settings_digest.BinaryEvalResult",
-            create_model("Verdict", __doc__="A verdict.", result=(bool, ...)),
-        ),
-    ],
-)
-def test_every_text_that_a_judge_is_shown_is_part_of_the_settings(place, text, monkeypatch):
-    """A result made with other instructions, blocks, notes or schemas is not reused."""
-    before = settings_sha256()
-    assert settings_sha256.__wrapped__() == before
-    monkeypatch.setattr(f"mind2web2.{place}", text)
-    assert settings_sha256.__wrapped__() != before
 
 
 def test_versions_cover_everything_that_shapes_a_question():

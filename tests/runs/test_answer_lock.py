@@ -142,21 +142,6 @@ async def test_results_written_at_once_have_stamps_of_their_own(project):
         assert all(read_json(path)["final_score"] == 1.0 for path in paths)
 
 
-async def test_overwriting_lists_a_result_that_another_run_has_just_written(project):
-    """If it then fails, that result does not count, as its judgments may be replaced."""
-    await evaluate(project, ClaimJudge())
-    judge = ClaimJudge(unavailable)
-    [first, _] = await evaluate(project, judge, reuse=False, overwrite=True)
-    assert first.result is None
-    entry = project.task_summary()["answer_1.md"]
-    [result] = project.result_paths()
-    assert (entry["is_overwritten"], entry["earlier_result"]) == (True, result.name)
-    [again, _] = await evaluate(project, ClaimJudge())
-    assert again.score == 1.0
-    entry = project.task_summary()["answer_1.md"]
-    assert (entry["score"], entry.get("is_overwritten")) == (1.0, None)
-
-
 async def test_a_cancelled_wait_takes_no_lock(tmp_path):
     """Neither while it is waited for, nor in the moment in which it is taken."""
     async with answer_locked(tmp_path) as is_ours:

@@ -1,7 +1,6 @@
-"""A result is reused only while nothing that its script reads has changed."""
+"""A result is reused only while nothing in its script's folder has changed."""
 
 import inspect
-import json
 import os
 import time
 from datetime import datetime
@@ -10,10 +9,8 @@ import pytest
 from projects import ClaimJudge, Project, evaluate, read_json, run_command
 from servers.arxiv_server import ArxivServer
 from servers.judge_server import JudgeServer
-from servers.local_http import Answer, LocalHttp
 
 from mind2web2.api_tools import tool_arxiv
-from mind2web2.results.result_file import with_checksum
 from mind2web2.scripts.isolation.processes import fork_server
 
 VERIFY = (
@@ -51,16 +48,6 @@ def put(path, text="DEPTH = '2,500 m'\n"):
         target = root / "eval_scripts/example" / path
         target.parent.mkdir(exist_ok=True)
         target.write_text(text)
-
-    return change
-
-
-def set_variable(name):
-    """Return a change of the environment."""
-
-    def change(root, monkeypatch):
-        monkeypatch.setenv(name, str(root))
-        fork_server.close()  # as another command starts another one
 
     return change
 
@@ -112,8 +99,6 @@ CHANGES = {
         A_JSON,
     ),
     "a shell's output": ("", f"os.popen('cat ' + str({FACT})).read()", A_JSON),
-    "HOME": ("", "pathlib.Path.home()", set_variable("HOME")),
-    "LANG": ("", "os.environ.get('LANG')", set_variable("LANG")),
     "an installed module": (
         "import sys\nsys.path.insert(0, str(pathlib.Path(__file__).parent / 'site'))\nimport "
         "lakes\n",
@@ -123,15 +108,6 @@ CHANGES = {
 }
 
 
-@pytest.fixture
-def _own_fork_server(name):
-    yield
-    if name in ("HOME", "LANG"):
-        # The next one has the environment of the tests again.
-        fork_server.close()
-
-
-@pytest.mark.usefixtures("_own_fork_server")
 @pytest.mark.parametrize("name", CHANGES)
 async def test_each_kind_of_change_is_noticed(tmp_path, monkeypatch, name):
     before, claim, change = CHANGES[name]
@@ -157,50 +133,6 @@ async def test_each_kind_of_change_is_noticed(tmp_path, monkeypatch, name):
     assert len(project.result_paths()) == 2
 
 
-async def test_another_page_from_the_network_is_noticed(tmp_path):
-    replies = [b"deep", b"shallow"]
-    with LocalHttp(lambda _request: Answer(replies[0])) as web:
-        fetch = f"import urllib.request\nfound = urllib.request.urlopen({web.url!r}).read()\n"
-        project = project_with(tmp_path, fetch, "found")
-        judge = ClaimJudge()
-        await evaluate(project, judge)
-        replies.pop(0)
-        [changed] = await evaluate(project, judge)
-    assert (changed.reused, len(set(judge.claims))) == (False, 2)
-
-
-async def test_a_script_that_runs_again_asks_nothing_and_writes_nothing(tmp_path):
-    project = project_with(tmp_path, "", "os.getcwd()")
-    await evaluate(project, ClaimJudge())
-    judge = ClaimJudge()
-    [again] = await evaluate(project, judge)
-    assert (again.reused, again.changed, judge.claims) == (True, None, [])
-    assert len(project.result_paths()) == 1
-
-
-@pytest.mark.parametrize(
-    ("inputs", "is_reused"),
-    [
-        ({"files": {"a.json": "0" * 64}, "account": {"HOME": "0"}}, True),
-        ({"modules": {"helpers/gone.py": "0" * 64}}, False),
-        ({"clock": {"moment": "2025", "zone": "UTC", "is_read": True}}, False),
-    ],
-)
-async def test_a_result_of_an_earlier_version_holds_by_its_checksums(tmp_path, inputs, is_reused):
-    """Its script is pure; records of other reads say nothing against that."""
-    project = Project(tmp_path)
-    project.add_answer("answer_1")
-    project.add_script({"deep": ("deep", None)})
-    await evaluate(project, ClaimJudge())
-    [path] = project.result_paths()
-    document = read_json(path)
-    document["provenance"]["inputs"] = inputs
-    path.write_text(json.dumps(with_checksum(document)))
-    judge = ClaimJudge()
-    [again] = await evaluate(project, judge)
-    assert (again.reused, judge.claims) == (is_reused, [])
-
-
 @pytest.mark.parametrize(
     ("claim", "is_read"),
     [
@@ -217,8 +149,9 @@ async def test_reading_the_clock_is_noticed(tmp_path, claim, is_read):
     project = project_with(tmp_path, "", claim)
     [outcome] = await evaluate(project, ClaimJudge())
     clock = outcome.result.document["provenance"]["inputs"]["clock"]
-    assert clock["is_read"] is is_read
-    assert clock["moment"].startswith(datetime.now().astimezone().date().isoformat())
+    assert (clock is not None) is is_read
+    today = datetime.now().astimezone().date().isoformat()
+    assert clock is None or clock["moment"].startswith(today)
 
 
 async def test_a_paper_has_one_answer(tmp_path, monkeypatch):

@@ -16,15 +16,15 @@ from mind2web2.utils.values import local_path
 
 DESCRIPTION = """\
 Check that an agent's results are correct and up to date. The command runs every script again from the stored
-judgments, in a temporary folder, and prints the leaves that differ. It also compares answers, scripts, helper
-files, pages, questions and metrics. It asks no judge and changes none of your files.
+judgments, in a temporary folder, and prints the leaves that differ. It asks no judge and changes none of your
+files.
 
   mind2web2 verify-results my_agent                   check all results
   mind2web2 verify-results my_agent another           check several agents
   mind2web2 verify-results my_agent --task_id TASK    check one task; may be repeated
 
   wrong      the result was changed or damaged, or its script and judgments give another one
-  stale      the answer, script or pages behind the result have changed since, or may have changed
+  stale      the answer, script or pages behind the result, or this toolkit, have changed since
   missing    an answer has no score, or a file that its script needs is gone
 
 The command notices accidents. It cannot notice a record that somebody forged as a whole, with its judgments.
@@ -46,7 +46,7 @@ def add_command(commands: Subcommands) -> None:
         nargs="+",
         help="the agents, folders under eval_results/",
     )
-    add_task_option(parser, "all, and the agent's summary")
+    add_task_option(parser, "all")
     judgments = replace(
         SETTINGS["judgments"],
         help="the file of judgments, a judgments.sqlite3 or an exported .jsonl file",

@@ -244,8 +244,8 @@ def print_now(console: Console, now: ResultsNow, unevaluated: Sequence[str], eva
             f"Warning: {counted(len(now.stale), 'result')} out of date. To judge again: {evaluate}",
         )
     by_reason: dict[str, list[str]] = defaultdict(list)
-    for name, reasons in now.stale.items():
-        by_reason["; ".join(reasons)].append(name)
+    for name, reason in now.stale.items():
+        by_reason[reason].append(name)
     for reason, names in by_reason.items():
         line(console, f"Out of date: {name_list(names)}: {reason}")
     if unevaluated:

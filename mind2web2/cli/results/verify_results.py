@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from mind2web2.cli.console import line, plain_console, print_table
 from mind2web2.cli.results.chosen import check_record
@@ -14,14 +14,7 @@ from mind2web2.cli.settings_file import settings_of
 from mind2web2.errors import UsageError
 from mind2web2.runs.paths import paths_of
 from mind2web2.runs.settings import RunSettings
-from mind2web2.runs.verification import (
-    KINDS,
-    Check,
-    CheckedAgent,
-    Finding,
-    check_results,
-    summaries_checked,
-)
+from mind2web2.runs.verification import KINDS, Check, Finding, check_results
 from mind2web2.utils.names import check_name, name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.program import command_line
@@ -30,33 +23,21 @@ from mind2web2.utils.text import counted, number
 _WRONG, _OUTDATED = 1, 3
 
 
-class _Checked(NamedTuple):
-    agent_name: str
-    answers: Sequence[Check]
-    summaries: Sequence[Check]
-
-
 def run(options: argparse.Namespace) -> int:
     """Print the findings and return the exit status."""
     names = [check_name("agent", name) for name in options.agents]
     settings = settings_of(options)
-    checked = [_check_results(settings, name) for name in dict.fromkeys(names)]
+    checked = {name: _check_results(settings, name) for name in names}
     if options.json:
         _print_json(checked)
     else:
-        for agent in checked:
-            _print(settings, agent)
-    kinds = {
-        finding.kind
-        for agent in checked
-        for check in (*agent.answers, *agent.summaries)
-        for finding in check.findings
-    }
+        for name, answers in checked.items():
+            _print(settings, name, answers)
+    kinds = {check.state for answers in checked.values() for check in answers} - {"ok"}
     return _WRONG if "wrong" in kinds else _OUTDATED if kinds else 0
 
 
-def _check_results(settings: RunSettings, agent_name: str) -> _Checked:
-
+def _check_results(settings: RunSettings, agent_name: str) -> list[Check]:
     paths = paths_of(settings)
     check_record(paths.eval_results_root, agent_name)
     paths.script_versions()  # raises where a pinned version does not exist
@@ -66,10 +47,7 @@ def _check_results(settings: RunSettings, agent_name: str) -> _Checked:
             f"no judgments at {judgments}: name a judgments.sqlite3 or an exported .jsonl file"
         )
     task_ids = _tasks(paths, agent_name, settings.task_ids or None)
-    answers = check_results(paths, agent_name, task_ids, judgments)
-    places = task_ids if settings.task_ids else (*task_ids, None)
-    summaries = [summaries_checked(paths, agent_name, task_id) for task_id in places]
-    return _Checked(agent_name, answers, summaries)
+    return asyncio.run(check_results(paths, agent_name, task_ids, judgments))
 
 
 def _tasks(paths: PathConfig, agent_name: str, task_ids: Sequence[str] | None) -> list[str]:
@@ -88,18 +66,17 @@ def _tasks(paths: PathConfig, agent_name: str, task_ids: Sequence[str] | None) -
 
 
 def _cells(check: Check) -> Sequence[str]:
-    task_id, _, stem = check.place.removesuffix(".md").rpartition("/")
-    return task_id, stem, number(check.score), number(check.score_again), check.state
+    stem = check.answer_name.removesuffix(".md")
+    return check.task_id, stem, number(check.score), number(check.score_again), check.state
 
 
-def _print(settings: RunSettings, agent: _Checked) -> None:
-
+def _print(settings: RunSettings, agent_name: str, answers: Sequence[Check]) -> None:
     console = plain_console()
-    agent_name, answers, summaries = agent
     by_finding: dict[Finding, list[str]] = {}
-    for check in (*answers, *summaries):
+    for check in answers:
         for finding in check.findings:
-            by_finding.setdefault(finding, []).append(check.place)
+            place = f"{check.task_id}/{check.answer_name}"
+            by_finding.setdefault(finding, []).append(place)
     headings = ("task", "answer", "score", "run again", "state")
     rows = [_cells(check) for check in answers]
     print_table(console, f"Results of {agent_name}", headings, rows, texts=("answer", "state"))
@@ -110,23 +87,37 @@ def _print(settings: RunSettings, agent: _Checked) -> None:
     counts = [f"{states.count(kind)} {kind}" for kind in KINDS if kind in states]
     correct = f"{states.count('ok')} correct and up to date"
     line(console, f"{counted(len(states), 'answer')}: {', '.join([correct, *counts])}")
-    if any(check.findings for check in (*answers, *summaries)):
+    if any(check.findings for check in answers):
         line(console, _advice(settings, agent_name, answers))
 
 
 def _advice(settings: RunSettings, agent_name: str, answers: Sequence[Check]) -> str:
-    tasks = dict.fromkeys(str(check.task_id) for check in answers if check.findings)
+    tasks = dict.fromkeys(check.task_id for check in answers if check.findings)
     if not settings.task_ids and len(tasks) == len({each.task_id for each in answers}):
         tasks = {}
     words = [word for task_id in tasks for word in ("--task_id", task_id)]
     command = command_line("evaluate", agent_name, *words, "--llm_provider", "replay")
-    is_wrong = any(check.kind == "wrong" for check in answers)
+    is_wrong = any(check.state == "wrong" for check in answers)
     first = "delete the result files that are wrong, then " if is_wrong else ""
     return f"Next, {first}run from the stored judgments: {command}"
 
 
-def _print_json(checked: Sequence[_Checked]) -> None:
-
-    contents = [CheckedAgent.of(*agent).model_dump(mode="json") for agent in checked]
+def _print_json(checked: Mapping[str, Sequence[Check]]) -> None:
+    contents = [
+        {"agent": name, "answers": [_as_json(check) for check in answers]}
+        for name, answers in checked.items()
+    ]
     content = contents[0] if len(contents) == 1 else {"agents": contents}
     plain_console().print_json(json.dumps(content))
+
+
+def _as_json(check: Check) -> dict[str, object]:
+    return {
+        "task_id": check.task_id,
+        "answer_name": check.answer_name,
+        "path": None if check.path is None else str(check.path),
+        "score": check.score,
+        "score_again": check.score_again,
+        "record": check.state,
+        "findings": [finding._asdict() for finding in check.findings],
+    }

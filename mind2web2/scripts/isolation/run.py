@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -24,7 +25,7 @@ from mind2web2.llm_client.own_price import OwnPrice
 from mind2web2.llm_client.prices import own_prices
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.scripts.aliases import own_script_aliases
-from mind2web2.scripts.inputs import ClockReading
+from mind2web2.scripts.clock import ClockReading
 from mind2web2.scripts.isolation.homes import ScriptHomes, script_homes
 from mind2web2.scripts.isolation.pass_process import AnswerProcesses, answer_processes
 from mind2web2.scripts.isolation.processes import (
@@ -38,7 +39,6 @@ from mind2web2.scripts.isolation.service import RunAnswers
 from mind2web2.scripts.isolation.worker import HomeJob, PassJob
 from mind2web2.scripts.passes import ScriptPasses
 from mind2web2.scripts.run import ScriptCall, checked_result
-from mind2web2.scripts.sources import search_path
 from mind2web2.utils.deep_trees import allow_deep_trees
 
 # This keeps the loop from spinning if hardly any time is left on a frozen clock.
@@ -150,7 +150,8 @@ def home_of(call: ScriptCall, isolation: Isolation) -> HomeJob:
         script_sha256=call.script_sha256,
         limits=isolation.limits,
         folder=Path.cwd(),
-        import_paths=search_path(call.script_path),
+        # Last of all, Python looks in the script's own folder.
+        import_paths=[*sys.path, str(call.script_path.parent.absolute())],
         prices=own_prices(),
         aliases=own_script_aliases(),
     )

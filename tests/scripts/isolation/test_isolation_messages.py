@@ -35,7 +35,7 @@ from mind2web2.rubric.verdicts import (
     PageShown,
     Vote,
 )
-from mind2web2.scripts.inputs import ClockReading
+from mind2web2.scripts.clock import ClockReading
 from mind2web2.scripts.isolation import rpc
 from mind2web2.scripts.isolation.answer_client import (
     SentLedger,

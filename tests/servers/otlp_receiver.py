@@ -1,7 +1,7 @@
 """A receiver of OpenTelemetry's protocol, OTLP over HTTP with protobuf bodies.
 
 with OtlpReceiver() as receiver:
-    ... receiver.url ... receiver.spans ... receiver.events
+    ... receiver.url ... receiver.spans
 """
 
 import gzip
@@ -9,10 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
-    ExportLogsServiceRequest,
-    ExportLogsServiceResponse,
-)
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
     ExportTraceServiceResponse,
@@ -22,11 +18,11 @@ from servers.local_http import Answer, LocalHttp, Request
 
 @dataclass(frozen=True)
 class Received:
-    """A span or an event.
+    """A span.
 
     Args:
         parent: the id of the span that it belongs to.
-        seconds: of a span.
+        events: the name and the attributes of each.
     """
 
     name: str
@@ -34,18 +30,17 @@ class Received:
     service: str
     trace: str
     span: str
-    parent: str = ""
-    seconds: float = 0.0
-    error: str = ""
+    parent: str
+    is_error: bool
+    events: tuple[tuple[str, Mapping[str, Any]], ...]
 
 
 class OtlpReceiver(LocalHttp):
-    """Keeps the spans and events that are sent to it, in their order."""
+    """Keeps the spans that are sent to it, in their order."""
 
     def __init__(self) -> None:
         super().__init__(self._received)
         self.spans: list[Received] = []
-        self.events: list[Received] = []
 
     def _received(self, request: Request) -> Answer:
         headers = {name.lower(): value for name, value in request.headers.items()}
@@ -53,12 +48,10 @@ class OtlpReceiver(LocalHttp):
         body = request.body
         if headers.get("content-encoding") == "gzip":
             body = gzip.decompress(body)
-        if request.path == "/v1/traces":
-            self._add_spans(ExportTraceServiceRequest.FromString(body))
-            return _accepted(ExportTraceServiceResponse())
-        assert request.path == "/v1/logs"
-        self._add_events(ExportLogsServiceRequest.FromString(body))
-        return _accepted(ExportLogsServiceResponse())
+        assert request.path == "/v1/traces"
+        self._add_spans(ExportTraceServiceRequest.FromString(body))
+        headers = {"Content-Type": "application/x-protobuf"}
+        return Answer(ExportTraceServiceResponse().SerializeToString(), headers=headers)
 
     def _add_spans(self, sent: ExportTraceServiceRequest) -> None:
         for resource in sent.resource_spans:
@@ -71,31 +64,11 @@ class OtlpReceiver(LocalHttp):
                     span.trace_id.hex(),
                     span.span_id.hex(),
                     span.parent_span_id.hex(),
-                    (span.end_time_unix_nano - span.start_time_unix_nano) / 1e9,
-                    span.status.message,
+                    span.status.code == span.status.STATUS_CODE_ERROR,
+                    tuple((one.name, _attributes(one.attributes)) for one in span.events),
                 )
                 self.spans.append(received)
-
-    def _add_events(self, sent: ExportLogsServiceRequest) -> None:
-        for resource in sent.resource_logs:
-            service = _attributes(resource.resource.attributes)["service.name"]
-            for scope in resource.scope_logs:
-                for record in scope.log_records:
-                    received = Received(
-                        record.event_name,
-                        _attributes(record.attributes),
-                        service,
-                        record.trace_id.hex(),
-                        "",
-                        record.span_id.hex(),
-                    )
-                    self.events.append(received)
 
 
 def _attributes(pairs: Any) -> dict[str, Any]:
     return {pair.key: getattr(pair.value, pair.value.WhichOneof("value")) for pair in pairs}
-
-
-def _accepted(message: Any) -> Answer:
-    headers = {"Content-Type": "application/x-protobuf"}
-    return Answer(message.SerializeToString(), headers=headers)

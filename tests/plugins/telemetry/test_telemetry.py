@@ -1,20 +1,18 @@
-"""Spans and events of an evaluation, as a receiver of OpenTelemetry's protocol gets them."""
+"""Spans of an evaluation, as a receiver of OpenTelemetry's protocol gets them."""
 
 import subprocess
 import sys
 
 import pytest
-from projects import AGENT, TASK, call, claim_in, entered
+from projects import AGENT, call, claim_in, entered
 from servers.judge_server import JudgeServer, prompt_text, status
 from servers.otlp_receiver import OtlpReceiver
 
 from mind2web2.cli import evaluate_main
-from mind2web2.errors import UsageError
-from mind2web2.plugins.telemetry.telemetry import EVENT, signals_of
+from mind2web2.plugins.telemetry.telemetry import EVENT
 
 CLAIMS = {"deep": ("The lake is deep.", None), "wide": ("The lake is wide.", None)}
 ADDRESS = "OTEL_EXPORTER_OTLP_ENDPOINT"
-CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 
 
 @pytest.fixture
@@ -85,116 +83,58 @@ def test_each_answer_is_a_span_and_each_request_its_child(judge, receiver):
 
 
 @pytest.mark.usefixtures("project")
-@pytest.mark.parametrize("has_texts", [False, True])
-def test_each_leaf_and_answer_is_an_event(judge, receiver, monkeypatch, has_texts):
-    """Within its answer's span; claims are in it only where texts are asked for."""
-    monkeypatch.setenv(CONTENT, str(has_texts).lower())
+def test_each_leaf_is_an_event_of_its_answers_span(judge, receiver):
     assert evaluate(judge).returncode == 0
-    assert {event.name for event in receiver.events} == {EVENT}
-    spans = {span.span for span in spans_of(receiver, "evaluate_answer")}
-    assert {event.parent for event in receiver.events} == spans
-    found = {
-        (
-            event.attributes["gen_ai.evaluation.name"],
-            event.attributes["gen_ai.evaluation.score.value"],
-            event.attributes.get("gen_ai.evaluation.score.label"),
-            event.attributes.get("mind2web2.claim"),
-        )
-        for event in receiver.events
-    }
-    claims = {name: claim if has_texts else None for name, (claim, _) in CLAIMS.items()}
-    assert found == {
-        ("rubric_tree", 0.5, None, None),
-        ("deep", 1.0, "passed", claims["deep"]),
-        ("wide", 0.0, "failed", claims["wide"]),
-    }
-    assert {
-        (one.attributes["gen_ai.agent.name"], one.attributes["mind2web2.task"])
-        for one in receiver.events
-    } == {(AGENT, TASK)}
-    leaf = next(one for one in receiver.events if "mind2web2.leaf" in one.attributes)
-    explanation = leaf.attributes["gen_ai.evaluation.explanation"]
-    assert explanation.startswith("decided by judge; votes: ")
+    answers = spans_of(receiver, "evaluate_answer")
+    assert len(answers) == 2
+    for answer in answers:
+        assert {
+            (
+                name,
+                leaf["gen_ai.evaluation.name"],
+                leaf["gen_ai.evaluation.score.value"],
+                leaf["gen_ai.evaluation.score.label"],
+            )
+            for name, leaf in answer.events
+        } == {(EVENT, "deep", 1.0, "passed"), (EVENT, "wide", 0.0, "failed")}
 
 
 @pytest.mark.usefixtures("project")
 def test_results_that_are_taken_again_add_nothing(judge, receiver):
     """Nothing was judged."""
     assert evaluate(judge).returncode == 0
-    before = len(receiver.spans), len(receiver.events)
+    before = len(receiver.spans)
     assert evaluate(judge).returncode == 0
-    assert (len(receiver.spans), len(receiver.events)) == before
+    assert len(receiver.spans) == before
 
 
 @pytest.mark.usefixtures("project")
-@pytest.mark.parametrize("has_texts", [False, True])
-def test_a_failure_is_sent_without_texts_unless_asked(receiver, monkeypatch, has_texts):
-    monkeypatch.setenv(CONTENT, str(has_texts).lower())
+def test_a_failure_is_sent_without_texts(receiver):
     with JudgeServer(faults=lambda _: status(400, "the model is asleep")) as judge:
         assert evaluate(judge).returncode in (1, 2)
     requests = [span for span in receiver.spans if span.name.startswith("chat ")]
-    errors = {span.attributes["error.type"]: span.error for span in requests}
-    assert "JudgeRequestError" in errors
-    assert set(errors) <= {"JudgeRequestError", "CancelledError"}
+    assert "JudgeRequestError" in {span.attributes["error.type"] for span in requests}
     answers = spans_of(receiver, "evaluate_answer")
-    explanations = [event.attributes["gen_ai.evaluation.explanation"] for event in receiver.events]
-    assert {event.attributes["error.type"] for event in receiver.events} == {"no_score"}
-    texts = [errors["JudgeRequestError"], *explanations]
-    texts += [span.error for span in answers]
-    assert answers
-    assert explanations
-    assert {"asleep" in text for text in texts} == {has_texts}
+    assert {span.attributes["error.type"] for span in answers} == {"no_score"}
+    assert all(span.is_error for span in [*requests, *answers])
+    assert "asleep" not in str(receiver.spans)
 
 
 @pytest.mark.usefixtures("project")
-def test_a_receiver_that_is_away_costs_no_result(judge, monkeypatch, caplog):
-    """The run has the same results, and says once what was not sent and why."""
+def test_a_receiver_that_is_away_costs_no_result(judge, monkeypatch):
     with OtlpReceiver() as gone:
-        address = gone.url
-    monkeypatch.setenv(ADDRESS, address)
-    # The exporter says why only before a second try, which follows about a second later.
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "4")
+        monkeypatch.setenv(ADDRESS, gone.url)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
     outcome = evaluate(judge)
     assert outcome.returncode == 0
     assert "0.5" in outcome.stdout
-    printed = " ".join(outcome.stdout.split())
-    assert printed.count("Warning: not all telemetry was sent: ") == 1
-    assert printed.count("Connection refused") == 1
-    assert "check the receiver that OTEL_EXPORTER_OTLP_ENDPOINT names" in printed
-    assert outcome.stderr == ""
-    assert [one.name for one in caplog.records if "opentelemetry" in one.name] == []
 
 
 @pytest.mark.usefixtures("project")
-def test_an_exporter_that_is_not_supported_is_named(judge, monkeypatch):
-    """The run goes on without it."""
-    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "zipkin")
-    outcome = evaluate(judge)
-    assert outcome.returncode == 0
-    warning = "Warning: no telemetry: OTEL_TRACES_EXPORTER=zipkin is not supported"
-    assert warning in outcome.stdout
-
-
-@pytest.mark.parametrize(
-    ("environment", "expected"),
-    [
-        ({}, ()),
-        ({ADDRESS: "http://x"}, ("TRACES", "LOGS")),
-        ({ADDRESS: "http://x", "OTEL_SDK_DISABLED": "True"}, ()),
-        ({ADDRESS: "http://x", "OTEL_LOGS_EXPORTER": "none"}, ("TRACES",)),
-        ({"OTEL_EXPORTER_OTLP_LOGS_ENDPOINT": "http://x"}, ("LOGS",)),
-        ({"OTEL_TRACES_EXPORTER": "otlp"}, ("TRACES",)),
-    ],
-)
-def test_the_environment_says_what_is_exported(environment, expected):
-    """By the names that OpenTelemetry has."""
-    assert signals_of(environment) == expected
-
-
-def test_another_exporter_is_refused():
-    """Rather than taken for another."""
-    with pytest.raises(UsageError, match="set otlp or none"):
-        signals_of({"OTEL_LOGS_EXPORTER": "console"})
+def test_the_environment_can_switch_it_off(judge, receiver, monkeypatch):
+    monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
+    assert evaluate(judge).returncode == 0
+    assert receiver.spans == []
 
 
 def test_nothing_of_it_is_imported_while_it_is_off():

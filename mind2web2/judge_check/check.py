@@ -8,21 +8,17 @@ replies.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import combinations
 from statistics import fmean
-from typing import Any
-
-from pydantic import BaseModel
 
 from mind2web2.capture.models import CaptureRecord, PageKind, Trouble
 from mind2web2.errors import CacheMiss, JudgeOutputError, MachineError, Mind2Web2Error
@@ -30,28 +26,22 @@ from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.judgment import JudgeIdentity
 from mind2web2.judge.last_check import CheckRecord
-from mind2web2.judge.store import JudgmentStore
-from mind2web2.judge.tokens import request_tokens
 from mind2web2.judge.usage import TaskUsage
 from mind2web2.judge_check.drawn_page import (
     can_be_drawn,
     screenshot,
-    white_screenshot,
 )
 from mind2web2.judge_check.labelled_set import (
     LabelledClaim,
     LabelledForm,
     LabelledPage,
     LabelledSet,
-    Picture,
 )
-from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Usage
+from mind2web2.llm_client.chat import Limit
 from mind2web2.pages.cache_files import screenshot_bytes
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
 from mind2web2.pages.page_cache import PageCache
-from mind2web2.pages.preparation import ShownParts, screenshot_parts
-from mind2web2.pages.prepared_page import PageSettings
 from mind2web2.rubric.node import VerificationNode
 from mind2web2.rubric.verdicts import Evidence, QuoteMatch, Vote
 from mind2web2.statistics.paired import (
@@ -66,7 +56,6 @@ from mind2web2.utils.aio import all_or_first_error
 from mind2web2.verification.config import EvaluatorConfig
 from mind2web2.verification.context import EvaluationContext
 from mind2web2.verification.extractor import Extractor
-from mind2web2.verification.messages import BinaryEvalResult
 from mind2web2.verification.verifier import Verifier
 
 log = logging.getLogger(__name__)
@@ -128,21 +117,11 @@ class JudgeCheck:
 
 
 class LabelledPages:
-    """The pages of the set as a page cache has them; a screenshot is drawn when it is read.
+    """The pages of the set as a page cache has them; a screenshot is drawn when it is read."""
 
-    Args:
-        draw: draws a screenshot of a text and a picture.
-    """
-
-    def __init__(
-        self,
-        pages: Mapping[str, LabelledPage],
-        is_drawn: bool = True,
-        draw: Callable[[str, Picture | None], bytes] = screenshot,
-    ) -> None:
+    def __init__(self, pages: Mapping[str, LabelledPage], is_drawn: bool = True) -> None:
         self._pages = pages
         self._is_drawn = is_drawn
-        self._draw = draw
 
     def has(self, url: str) -> PageKind | None:
         """Tell whether a page belongs to the set."""
@@ -154,7 +133,7 @@ class LabelledPages:
         if get_screenshot and page.image_file is not None:
             return page.text, screenshot_bytes(page.image_file.read_bytes())
         is_drawn = get_screenshot and self._is_drawn and can_be_drawn(page.text)
-        return page.text, self._draw(page.text, page.picture) if is_drawn else None
+        return page.text, screenshot(page.text, page.picture) if is_drawn else None
 
     def capture_record(self, url: str) -> CaptureRecord:
         """Return the record that a capture of the page leaves."""
@@ -190,7 +169,6 @@ class Checking:
         votes: of each claim at most; a vote ends as soon as it is settled.
         library: keeps the prepared pages for the next judge.
         captured: keeps the pages that are not given.
-        is_counted: screenshots are white, as only their sizes count.
     """
 
     labelled: LabelledSet
@@ -200,13 +178,6 @@ class Checking:
     captured: PageCache | None = None
     on_reply: Callable[[], object] = lambda: None
     library: PageLibrary = field(default_factory=PageLibrary)
-    is_counted: bool = False
-    log: logging.Logger = log
-
-    def counted(self) -> Checking:
-        """Return the same check for counting tokens, which needs no picture but its size."""
-        library = PageLibrary(cut=_SharedCuts().parts)
-        return replace(self, library=library, is_counted=True)
 
     async def of(self, judge: CachingJudge, capture: SharedCaptures | None = None) -> JudgeCheck:
         """Ask a judge all cases at once, within the limit.
@@ -250,7 +221,7 @@ class Checking:
             llm_limit=self.limit,
             page_limit=self.page_limit,
             config=EvaluatorConfig(default_num_trials=self.votes),
-            logger=self.log,
+            logger=log,
         )
         try:
             return await (
@@ -276,29 +247,12 @@ class Checking:
 
         The library knows prepared pages by this cache.
         """
-        draw = white_screenshot if self.is_counted else screenshot
         is_drawn = not self.labelled.is_outside
-        return LabelledPages(self.labelled.pages, is_drawn=is_drawn, draw=draw)
+        return LabelledPages(self.labelled.pages, is_drawn=is_drawn)
 
     @cached_property
     def _to_capture(self) -> frozenset[str]:
         return self.labelled.to_capture
-
-
-class _SharedCuts:
-    """Cuts equal screenshots once."""
-
-    def __init__(self) -> None:
-        self._parts: dict[tuple[bytes, PageSettings], ShownParts] = {}
-        self._turn = asyncio.Lock()
-
-    async def parts(self, screenshot: bytes, settings: PageSettings) -> ShownParts:
-        """Return the parts of a screenshot, the same ones for an equal screenshot."""
-        key = screenshot, settings
-        async with self._turn:
-            if key not in self._parts:
-                self._parts[key] = await screenshot_parts(screenshot, settings)
-            return self._parts[key]
 
 
 async def _claim(context: EvaluationContext, case: LabelledClaim) -> CaseOutcome:
@@ -341,45 +295,6 @@ async def _form(context: EvaluationContext, case: LabelledForm) -> CaseOutcome:
         raise MachineError(f"case {case.id} was not judged: {record.unavailable}")
     declined = int(record.declined is not None)
     return CaseOutcome(case, case.is_filled_rightly(value), value.model_dump(), declined=declined)
-
-
-class CountingProvider:
-    """Sends nothing: counts the requests that a check takes, and their tokens.
-
-    Args:
-        store: whose judgments are free; ``None`` where none count.
-    """
-
-    def __init__(self, endpoint: str, store: JudgmentStore | None) -> None:
-        self.endpoint = endpoint
-        self.prompts: list[int] = []
-        self.stored = 0
-        self._store = store
-
-    async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:  # noqa: ARG002
-        """Count a request and give an empty reply."""
-        if (
-            self._store is not None
-            and await self._store.get(request.name, self.endpoint) is not None
-        ):
-            self.stored += 1
-        else:
-            self.prompts.append(request_tokens(request))
-        value = _empty_reply(request.template or BaseModel)
-        return ChatReply(text=value.model_dump_json(), value=value, usage=Usage())
-
-    async def close(self) -> None:
-        """Do nothing."""
-
-
-def _empty_reply(template: type[BaseModel]) -> BaseModel:
-    if template is BinaryEvalResult:
-        return BinaryEvalResult(reasoning="", result=False)
-    values: dict[str, Any] = {
-        name: [] if field.annotation == list[str] else None
-        for name, field in template.model_fields.items()
-    }
-    return template.model_validate(values)
 
 
 @dataclass(frozen=True, slots=True)

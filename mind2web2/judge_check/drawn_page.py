@@ -41,16 +41,6 @@ def screenshot(text: str, picture: Picture | None = None) -> bytes:
     return _jpeg(canvas.image)
 
 
-def white_screenshot(text: str, picture: Picture | None = None) -> bytes:
-    """Return a white picture of the same size, which is enough to count tokens."""
-    return _white(_page_height(_visible_lines(text, picture), picture))
-
-
-@cache
-def _white(height_px: int) -> bytes:
-    return _jpeg(_Canvas(height_px).image)
-
-
 def _jpeg(image: Image.Image) -> bytes:
     content = io.BytesIO()
     image.save(content, "JPEG", quality=60)

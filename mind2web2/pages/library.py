@@ -21,7 +21,7 @@ from mind2web2.pages.page_cache import (
     page_digest,
     page_state,
 )
-from mind2web2.pages.preparation import Cut, prepare_content, screenshot_parts
+from mind2web2.pages.preparation import prepare_content
 from mind2web2.pages.prepared_page import PageSettings, PreparedPage
 from mind2web2.prompts import address_flags, one_a_kind
 from mind2web2.urls.parts import lookup_key
@@ -115,13 +115,9 @@ class PageLibrary:
     Args:
         memory_bytes: prepared pages kept at most; the least recently used are dropped and prepared
             again when needed.
-        cut: cuts screenshots.
     """
 
-    def __init__(
-        self, memory_bytes: int = DEFAULT_MEMORY_BYTES, cut: Cut = screenshot_parts
-    ) -> None:
-        self._cut = cut
+    def __init__(self, memory_bytes: int = DEFAULT_MEMORY_BYTES) -> None:
         self._memory = PageMemory(memory_bytes)
         self._known: dict[_PageKey, _Known] = {}
         # The caches themselves, so that their ids stay taken.
@@ -264,7 +260,6 @@ class PageLibrary:
                 kind,
                 request.settings,
                 request.with_images,
-                self._cut,
             )
         except CaptureError:
             if sha256 is None:

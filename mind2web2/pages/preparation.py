@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 from typing import TypeAlias, TypeVar
 
@@ -27,7 +27,6 @@ from mind2web2.utils.workers import run_in_worker
 Stored = TypeVar("Stored")
 # The parts of a screenshot as ``data:`` URLs, and notes on what they leave out.
 ShownParts: TypeAlias = tuple[tuple[HashedText, ...], tuple[str, ...]]
-Cut: TypeAlias = Callable[[bytes, PageSettings], Awaitable[ShownParts]]
 _SCREENSHOT_TIMEOUT_S = 60.0
 _PDF_TIMEOUT_S = 120.0
 
@@ -61,20 +60,18 @@ async def prepare_content(
     kind: PageKind,
     settings: PageSettings,
     with_images: bool,
-    cut: Cut = screenshot_parts,
 ) -> PreparedPage:
     """Return the content of a stored page as the judge sees it.
 
     Args:
         with_images: ``False`` for the text alone.
-        cut: cuts screenshots.
 
     Raises:
         CaptureError: the page is gone.
         DocumentError: it cannot be read.
     """
     if kind == "web":
-        return await _web_page(cache, url, settings, with_images, cut)
+        return await _web_page(cache, url, settings, with_images)
     return await _pdf_page(cache, url, settings, with_images)
 
 
@@ -87,7 +84,7 @@ async def _read(read: Callable[..., Stored], *arguments: object) -> Stored:
 
 
 async def _web_page(
-    cache: PageCache, url: str, settings: PageSettings, with_images: bool, cut: Cut
+    cache: PageCache, url: str, settings: PageSettings, with_images: bool
 ) -> PreparedPage:
     text, screenshot = await _read(cache.get_web, url, with_images)
     images: tuple[HashedText, ...] = ()
@@ -95,7 +92,7 @@ async def _web_page(
     doubt: str | None = None
     if with_images and screenshot:
         try:
-            images, notes = await cut(screenshot, settings)
+            images, notes = await screenshot_parts(screenshot, settings)
         except DocumentError as error:
             notes = (f"screenshot left out: {error}",)
             doubt = notes[0] if isinstance(error, WorkerError) else None

@@ -130,22 +130,15 @@ def test_scripted_judges(check):
     }
 
 
-def test_a_check_is_stored_and_estimated(check, server, tmp_path):
-    """The estimate counts the requests that follow.
-
-    The second check asks nothing; no agent gets results.
-    """
+def test_a_check_is_stored(check, server, tmp_path):
+    """The second check asks nothing; no agent gets results."""
     words = ("--judge_model", "right", "--sample", "20")
-    estimate = figures(check(*words, "--estimate", "--json"))["right"]
-    assert not (tmp_path / "eval_results").exists()
-    before = len(server.calls)
     text = check(*words).stdout
-    assert len(server.calls) - before == estimate["requests"]
+    asked = len(server.calls)
     assert "20/20" in text and "The first two votes on a page are the same: 100%" in text
     again = figures(check(*words, "--json"))
-    assert len(server.calls) - before == estimate["requests"]
+    assert len(server.calls) == asked
     assert again["judges"][0]["usage"]["asked"]["judgments"] == 0
-    assert figures(check(*words, "--estimate", "--json"))["right"]["requests"] == 0
     assert [path.name for path in (tmp_path / "eval_results").iterdir()] == [".judge_checks"]
     assert any(image_urls(body) for body in server.requests if body["model"] == "right")
 
@@ -160,14 +153,6 @@ def test_judges_on_servers_of_their_own(check, server):
         assert [each["name"] for each in found["judges"]] == ["right", "always-true"]
         assert {body["model"] for body in other.requests} == {"always-true"}
         assert {body["model"] for body in server.requests[before:]} == {"right"}
-
-
-def test_an_estimate_does_not_warn_of_pages_to_capture(check, tmp_path, caplog):
-    row = {"claim": "The lake is deep.", "label": True, "url": "https://lake.example"}
-    (tmp_path / "labels.jsonl").write_text(json.dumps(row), encoding="utf-8")
-    outcome = check("--labels", "labels.jsonl", "--judge_model", "right", "--estimate")
-    assert (outcome.returncode, caplog.text) == (0, "")
-    assert "1 of the cases cite pages that a check captures first" in outcome.stdout
 
 
 def test_the_table_fits_eighty_columns(check, monkeypatch):

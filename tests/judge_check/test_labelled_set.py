@@ -1,6 +1,5 @@
 """The labelled set: labels that follow from its pages, shown as stored pages are."""
 
-import asyncio
 import io
 import logging
 import re
@@ -14,14 +13,10 @@ import pytest
 from PIL import Image
 
 from mind2web2.capture.models import CapturedPage
-from mind2web2.judge.caching import CachingJudge
-from mind2web2.judge.spec import JudgeSpec
-from mind2web2.judge.store import JudgmentStore
-from mind2web2.judge_check.check import Checking, CountingProvider, LabelledPages
+from mind2web2.judge_check.check import LabelledPages
 from mind2web2.judge_check.labelled_set import SHIPPED, shipped_set
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.library import PageLibrary, PageRequest
-from mind2web2.pages.preparation import screenshot_parts
 from mind2web2.pages.prepared_page import PageSettings
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -204,43 +199,3 @@ def test_a_picture_is_at_the_top_of_the_screenshot_alone():
         assert not all(words in text for (words,) in page.picture.rows)
         assert len(text[: text.index("[image]")]) < 1_000
         assert Image.open(io.BytesIO(screenshot)).height > 1_000
-
-
-class CountedCuts:
-    """Cuts screenshots, and counts how many."""
-
-    def __init__(self):
-        self.count = 0
-
-    async def parts(self, screenshot, settings):
-        """Cut one."""
-        self.count += 1
-        return await screenshot_parts(screenshot, settings)
-
-
-async def tokens_of(checking, model):
-    """Return the tokens of each request of a check, smallest first."""
-    provider = CountingProvider("judge", None)
-    with JudgmentStore(None) as store:
-        await checking.of(CachingJudge(JudgeSpec(model), provider, store))
-    return sorted(provider.prompts)
-
-
-async def test_an_estimate_counts_the_same_tokens_without_drawing():
-    """Each page costs as many tokens white as drawn, and pages of one size share one picture."""
-    part = shipped_set().of(["fact only in an image", "table cell"]).sample(12)
-    drawn = Checking(part, 1, asyncio.Semaphore(8))
-    counted = drawn.counted()
-    assert await tokens_of(counted, "o4-mini") == await tokens_of(drawn, "o4-mini")
-    shown = [counted.pages.get_web(url)[1] for url in part.pages]
-    assert len(set(shown)) < len(shown) == len(part.pages)
-
-
-async def test_judges_share_the_prepared_pages():
-    """The second judge draws and cuts nothing again."""
-    part = shipped_set().of(["table cell"]).sample(4)
-    cuts = CountedCuts()
-    checking = Checking(part, 1, asyncio.Semaphore(8), library=PageLibrary(cut=cuts.parts))
-    for model in ("o4-mini", "gpt-5-mini"):
-        await tokens_of(checking, model)
-    assert cuts.count == len(part.pages)

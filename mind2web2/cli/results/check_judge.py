@@ -5,13 +5,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from rich import box
 from rich.console import Console
@@ -28,11 +26,10 @@ from mind2web2.cli.options import (
 from mind2web2.cli.settings_file import with_file
 from mind2web2.errors import UsageError
 from mind2web2.judge.last_check import CHECKS_FOLDER, record_check
-from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.judge.store import FILE_NAME
 from mind2web2.judge_check.anchor import CASES, AnchorNews, anchor_news
 from mind2web2.judge_check.check import (
     Checking,
-    CountingProvider,
     JudgeCheck,
     JudgeComparison,
     Quality,
@@ -48,13 +45,11 @@ from mind2web2.judge_check.figures import (
 from mind2web2.judge_check.fitness import verdict
 from mind2web2.judge_check.labelled_set import LabelledSet, shipped_set
 from mind2web2.judge_check.outside_labels import read_labels
-from mind2web2.llm_client.chat import Usage
-from mind2web2.llm_client.prices import total_price_usd
-from mind2web2.llm_client.settings import check_address, endpoint_of
+from mind2web2.llm_client.settings import check_address
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.page_cache import PageCache
 from mind2web2.runs.paths import paths_of
-from mind2web2.runs.session import OwnParts, open_run
+from mind2web2.runs.session import open_run
 from mind2web2.runs.settings import RunSettings
 from mind2web2.statistics.paired import Estimate
 from mind2web2.utils.dollars import dollars
@@ -64,16 +59,11 @@ from mind2web2.utils.text import counted, percent, percent_within, points
 _AT_SERVER = "@http"
 _WRONG_SHOWN = 10
 _BELOW = 5
-# An estimate counts the pages to capture; they are not unavailable.
-_SILENT = logging.getLogger("mind2web2.estimated")
-_SILENT.disabled = True
-_OUTPUT_TOKENS = 400
 _STOPPED = "Stopped. Every reply so far is kept. The same command continues from here."
 
 
 def run(options: argparse.Namespace) -> int:
     """Check the judges, print the figures and return the exit status."""
-    # For a judge pool, which serves one model.
     named = options.judge_models or []
     first = named[0].partition(_AT_SERVER)[0] if named else None
     with redirect_stdout(sys.stderr) if options.json else nullcontext():
@@ -112,8 +102,7 @@ def run(options: argparse.Namespace) -> int:
         is_anchor=options.anchor,
         fails_if_changed=options.fail_if_changed,
     )
-    work = _print_estimate(check) if settings.estimate else _run_check(check)
-    return run_to_exit(work, lambda: line(console, _STOPPED))
+    return run_to_exit(_run_check(check), lambda: line(console, _STOPPED))
 
 
 def _judge(settings: RunSettings, named: str) -> RunSettings:
@@ -206,71 +195,6 @@ def _chosen_cases(options: argparse.Namespace) -> _Cases:
     if sample:
         labelled = labelled.sample(sample)
     return _Cases(labelled, is_recorded=not (options.labels or categories), ceiling=ceiling)
-
-
-async def _print_estimate(check: _Check) -> int:
-
-    settings = check.settings
-    path = check.store_path
-    console = check.console
-    cases = len(check.judges) * len(check.checking.labelled.cases)
-    found = {}
-    with _progress(console, cases, is_quiet=check.is_json) as advance:
-        drawn = replace(check.checking, on_reply=advance, log=_SILENT)
-        undrawn = drawn.counted()
-        for named in check.judges:
-            endpoint = endpoint_of(named.llm_provider, named.judge_base_url) or named.llm_provider
-            has_store = path.is_file() and not settings.overwrite
-            with JudgmentStore(path if has_store else None) as known:
-                provider = CountingProvider(endpoint, known)
-                # The keys of stored replies contain the pictures' checksums.
-                may_be_stored = any(
-                    (judge.model, judge.endpoint) == (named.model, endpoint)
-                    for judge in known.identities()
-                )
-                checking = drawn if may_be_stored else undrawn
-                async with open_run(named, None, own=OwnParts(provider=provider)) as session:
-                    judged = await checking.of(session.judge)
-            found[judged.name] = _amounts(named, provider, judged)
-    if check.is_json:
-        console.print_json(json.dumps(found))
-        return 0
-    for model, own in found.items():
-        cost = "price unknown" if own["cost_usd"] is None else f"about {dollars(own['cost_usd'])}"
-        may_split = check.checking.votes > 1
-        more = ", and one more for each split vote" if may_split else ""
-        line(
-            console,
-            f"{model}: {counted(len(check.checking.labelled.cases), 'case')}; judge requests: "
-            f"{own['requests']:,}{more}; stored replies, which are free: {own['stored']:,}. "
-            f"Tokens in: {own['input_tokens']:,}, out: about {own['output_tokens']:,}. "
-            f"{cost.capitalize()}, without discounts for repeated text.",
-        )
-        if own["to_capture"]:
-            line(
-                console,
-                f"{own['to_capture']:,} of the cases cite pages that a check captures first, so "
-                "they are not counted here.",
-            )
-    line(console, "Nothing was asked.")
-    return 0
-
-
-def _amounts(
-    judge: RunSettings,
-    provider: CountingProvider,
-    judged: JudgeCheck,
-) -> dict[str, Any]:
-    """Return what a check of one judge takes."""
-    usages = [Usage(tokens, output_tokens=_OUTPUT_TOKENS) for tokens in provider.prompts]
-    return {
-        "requests": len(usages),
-        "stored": provider.stored,
-        "input_tokens": sum(provider.prompts),
-        "output_tokens": _OUTPUT_TOKENS * len(usages),
-        "cost_usd": total_price_usd(usages, judge.model),
-        "to_capture": sum(one.failure is not None for one in judged.outcomes),
-    }
 
 
 async def _run_check(check: _Check) -> int:

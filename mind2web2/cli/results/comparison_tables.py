@@ -132,14 +132,6 @@ def _print_power(console: Console, pair: Pair, tasks: int) -> None:
         f"{shown} four "
         f"times out of five. {_for_observed(pair, power, tasks)}".rstrip(),
     )
-    split = power.variation
-    if split.between_runs is not None:
-        line(
-            console,
-            f"Variance of a task's difference: {split.of_difference:.2g}, with "
-            f"{split.between_tasks:.2g} between tasks and {split.between_runs / split.runs:.2g} "
-            "between runs.",
-        )
 
 
 def _for_observed(pair: Pair, power: Power, tasks: int) -> str:

@@ -36,7 +36,7 @@ from mind2web2.cli.results.corrections import (
 )
 from mind2web2.cli.results.junit import junit_suite
 from mind2web2.cli.results.leaves import leaf_reports, print_leaves
-from mind2web2.cli.results.tables import print_metrics, print_now, print_variation, print_verdicts
+from mind2web2.cli.results.tables import print_bounds, print_metrics, print_now, print_verdicts
 from mind2web2.cli.settings_file import settings_of
 from mind2web2.errors import UsageError
 from mind2web2.results.scored_answer import NEVER_EVALUATED
@@ -196,7 +196,7 @@ def _print_agent(
 
 
 def _print_grounds(console: Console, settings: RunSettings, agent: ReportedAgent) -> None:
-    """Print what the scores rest on: corrections, verdicts, variation and checks of the judge."""
+    """Print what the scores rest on: corrections, verdicts, bounds and checks of the judge."""
     report = agent.report
     if report.corrected is not None:
         for text in correction_lines(report.corrected):
@@ -204,7 +204,7 @@ def _print_grounds(console: Console, settings: RunSettings, agent: ReportedAgent
     if report.bound_false_passes is not None:
         line(console, str(report.bound_false_passes))
     print_verdicts(console, report.summary.verdicts)
-    print_variation(console, report.summary)
+    print_bounds(console, report.summary)
     if report.weighted is not None:
         answers = counted(report.weighted.answers, "answer")
         mean = number(report.weighted.mean)

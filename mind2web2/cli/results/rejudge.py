@@ -441,21 +441,6 @@ def _repeated_lines(judge: str, found: Repeatability) -> Iterator[str]:
         f"partial completion of {answers}, judged {counted(len(found.means), 'time')} by "
         f"{judge}: {means}."
     )
-    split, share = found.variance, found.judge_share_of_variance
-    if split is not None and split.between_judgments is not None:
-        runs = "unknown (one run)"
-        if split.between_runs is not None:
-            runs = f"{split.between_runs:.2g}"
-        yield (
-            f"variance of scores: between tasks {split.between_tasks:.2g}, between runs of a task "
-            f"{runs}, between judgments of an answer {split.between_judgments:.2g}."
-        )
-        if share is not None:
-            narrower = 1 - (1 - share) ** 0.5
-            yield (
-                f"the judge makes up {percent(share)} of the variance of a score that is judged "
-                f"once; without it the 95% interval would be {percent(narrower)} narrower."
-            )
     yield (
         f"two judgments of a leaf differ at {_percent_text(found.flip_rate)}: "
         f"of {counted(found.leaves, 'leaf')} decided every time, {found.ever_flipped} of them not "

@@ -129,14 +129,6 @@ def _print_missing(console: Console, bounds: MissingBounds | None) -> None:
         f"If all missing scores were 0 or 1, partial completion would be {percent(low)} or "
         f"{percent(high)}, and the success rate {percent(low_rate)} or {percent(high_rate)}.",
     )
-    lacking, others = bounds.at_missing, bounds.at_others
-    if lacking is not None and others is not None:
-        hard = ", so scores are missing at hard tasks" if lacking < others else ""
-        line(
-            console,
-            f"Tasks with a missing score average {percent(lacking)} on their other answers, and "
-            f"complete tasks {percent(others)}{hard}.",
-        )
 
 
 def print_verdicts(console: Console, verdicts: VerdictCounts) -> None:
@@ -209,9 +201,9 @@ def _doubtful_answers(verdicts: VerdictCounts) -> list[tuple[str, Sequence[str]]
     ]
 
 
-def print_variation(console: Console, summary: AgentSummary) -> None:
-    """Print how far the scores depend on weak verdicts, and on tasks and runs."""
-    bounds, variation = summary.bounds, summary.variation
+def print_bounds(console: Console, summary: AgentSummary) -> None:
+    """Print how far the scores depend on weak verdicts."""
+    bounds = summary.bounds
     if bounds.avg_score is not None and bounds.success_rate is not None:
         (low, high), (low_rate, high_rate) = bounds.avg_score, bounds.success_rate
         line(
@@ -226,13 +218,6 @@ def print_variation(console: Console, summary: AgentSummary) -> None:
             f"There are no bounds for weak evidence, because {counted(bounds.without, 'result')} "
             "came from an earlier version or has no rubric tree. `evaluate --llm_provider "
             "replay` writes results with bounds.",
-        )
-    if variation is not None and variation.between_runs is not None:
-        line(
-            console,
-            f"Variance of scores: {variation.between_tasks:.2g} between tasks, "
-            f"{variation.between_runs:.2g} between runs of a task (which includes the judge's own "
-            "variance: mind2web2 rejudge measures it).",
         )
 
 

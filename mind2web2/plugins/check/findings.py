@@ -20,8 +20,6 @@ _LABELS: Mapping[FigureName, str] = {
     "contradicted": "Contradicted claims, of those whose page was read",
     "unavailable": "Sources whose page was unavailable",
     "effective_citations": "Effective citations (supported statements and addresses)",
-    "fact_accuracy_paper": "FACT citation accuracy, as its paper defines it",
-    "fact_accuracy_code": "FACT citation accuracy, as its code computes it",
 }
 
 

@@ -34,9 +34,9 @@ from virtual_time import run_virtually
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatRequest, Usage
 from mind2web2.llm_client.failures import RequestFailedError
-from mind2web2.llm_client.rate_limiter import RateLimiter
 from mind2web2.llm_client.retries import Attempts, RetryPolicy
 from mind2web2.llm_client.transport import Completion
+from mind2web2.llm_client.window import Window
 
 AT_ONCE = 30
 LATENCY_S = 0.3
@@ -116,13 +116,13 @@ def alternating(high: float) -> Callable[[float], float]:
 def served(server: SimulatedServer, seconds: float, at_once: int = AT_ONCE) -> None:
     """Keep more requests waiting than may be sent, for so long."""
 
-    async def ask(limiter: RateLimiter, limit: asyncio.Semaphore) -> None:
+    async def ask(window: Window, limit: asyncio.Semaphore) -> None:
         while True:
-            await Attempts(RetryPolicy(), limit, limiter).send(server.send)
+            await Attempts(RetryPolicy(), limit, window).send(server.send)
 
     async def main() -> None:
-        limiter, limit = RateLimiter(), asyncio.Semaphore(at_once)
-        asking = [asyncio.ensure_future(ask(limiter, limit)) for _ in range(3 * at_once)]
+        window, limit = Window(), asyncio.Semaphore(at_once)
+        asking = [asyncio.ensure_future(ask(window, limit)) for _ in range(3 * at_once)]
         await asyncio.wait(asking, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         for task in asking:
             task.cancel()

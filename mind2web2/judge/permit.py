@@ -159,8 +159,8 @@ class Permit:
        while it waited for its place. While a rejection is only suspected, it gives its place back
        and waits for the replies in flight.
     4. Budget: it waits until there is room for its cost, or is refused.
-    5. Pool and rate limiter: a server takes it. Each try may go to another server, so ``Attempts``
-       takes this step inside of the permit (``llm_client/retries.py``).
+    5. Window: fewer requests are in flight than the server takes. ``Attempts`` takes this step
+       inside of the permit (``llm_client/retries.py``).
 
     The place is kept after a reply until ``aclose``, which follows when the reply is stored: a
     process that dies loses no more replies than requests may be in flight.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mind2web2.llm_client.claude_protocol import VERSION, ClaudeTransport
-from mind2web2.llm_client.http_pool import Server
+from mind2web2.llm_client.http import Server
 from mind2web2.llm_client.providers import Provider
 from mind2web2.llm_client.settings import (
     ADDRESS_GIVEN,

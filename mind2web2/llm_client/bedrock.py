@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from mind2web2.errors import UsageError
 from mind2web2.llm_client.claude_protocol import VERSION, ClaudeTransport
-from mind2web2.llm_client.http_pool import HttpReply, RequestContent, Server
+from mind2web2.llm_client.http import Server
 from mind2web2.llm_client.judge_errors import Service
 from mind2web2.llm_client.providers import Provider
 from mind2web2.llm_client.settings import (
@@ -72,15 +72,12 @@ class BedrockTransport(ClaudeTransport):
 
     def __init__(self, server: Server, service: Service, signer: Any) -> None:
         super().__init__(server, service)
-        self._server = server
         self._signer = signer
 
-    async def _post(self, model: str, body: dict[str, Any]) -> HttpReply:
+    async def _post(self, model: str, body: dict[str, Any]) -> bytes:
         content = json_bytes({"anthropic_version": VERSION, **body})
         path = f"/model/{quote(model, safe=':;')}/invoke"
-        request = RequestContent(json_body=content, headers=self._sign(path, content))
-        pool = await self._pools.here()
-        return await pool.request("POST", path, request)
+        return await self._server.post(path, content, self._sign(path, content))
 
     def _sign(self, path: str, content: bytes) -> Mapping[str, str]:
         """Return the headers of a request, its signature among them."""

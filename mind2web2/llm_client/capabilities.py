@@ -88,13 +88,10 @@ class Capabilities:
 
     Args:
         modes: the provider's ways to fill a template, the best first.
-        probes_images: whether a request with more images than any before is sent alone, so that a
-            limit costs one refusal instead of one for each concurrent request.
     """
 
-    def __init__(self, modes: Sequence[OutputMode], *, probes_images: bool = True) -> None:
+    def __init__(self, modes: Sequence[OutputMode]) -> None:
         self._modes = modes
-        self._probes_images = probes_images
         self._images: defaultdict[str, _ImagesTaken] = defaultdict(_ImagesTaken)
         self._refused: set[tuple[str, str]] = set()
 
@@ -157,7 +154,7 @@ class Capabilities:
             raise known.limit.refusal(
                 f"judge {model} takes {known.limit.in_words()}, as an earlier reply stated"
             )
-        if count <= known.most or not self._probes_images:
+        if count <= known.most:
             yield
             return
         known.probe = probe = asyncio.Event()

@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
 from typing import Any, Literal, NotRequired, TypedDict
 
 from mind2web2.errors import JudgeRequestError
-from mind2web2.llm_client.allowances import allowances_in
 from mind2web2.llm_client.chat import (
     CheckedMessage,
     ImagePart,
@@ -18,13 +15,7 @@ from mind2web2.llm_client.chat import (
     Usage,
 )
 from mind2web2.llm_client.failures import RequestFailedError
-from mind2web2.llm_client.http_pool import (
-    HttpPool,
-    HttpReply,
-    PoolPerLoop,
-    RequestContent,
-    Server,
-)
+from mind2web2.llm_client.http import Server
 from mind2web2.llm_client.judge_errors import Service
 from mind2web2.llm_client.openai_protocol import MODELS_TIMEOUT_S, read_models
 from mind2web2.llm_client.reply_body import read_body, string, text_of, tokens
@@ -87,30 +78,20 @@ class ClaudeTransport:
     modes = (OutputMode.TOOL, OutputMode.PLAIN)
 
     def __init__(self, server: Server, service: Service) -> None:
-        self._pools = PoolPerLoop(partial(HttpPool, server))
+        self._server = server
         self.service = service
 
     async def send(self, wire: WireRequest) -> Completion:
         """Make one HTTP request."""
         reply = await self._post(wire.model, request_body(wire))
-        completion = read_completion(reply.content, self.service.secrets)
-        return replace(completion, allowances=allowances_in(reply.headers))
+        return read_completion(reply, self.service.secrets)
 
-    async def _post(self, model: str, body: dict[str, Any]) -> HttpReply:
-        content = json_bytes({"model": model, **body})
-        pool = await self._pools.here()
-        return await pool.post_json("/v1/messages", content)
+    async def _post(self, model: str, body: dict[str, Any]) -> bytes:
+        return await self._server.post("/v1/messages", json_bytes({"model": model, **body}))
 
     async def models(self) -> list[str]:
         """Return the names of the server's models."""
-        content = RequestContent(query={"limit": 1000})
-        pool = await self._pools.here()
-        reply = await pool.request("GET", "/v1/models", content, MODELS_TIMEOUT_S)
-        return read_models(reply.content)
-
-    async def close(self) -> None:
-        """Close the pool."""
-        await self._pools.close()
+        return read_models(await self._server.get("/v1/models", MODELS_TIMEOUT_S, {"limit": 1000}))
 
 
 def read_completion(content: bytes, secrets: tuple[str, ...] = ()) -> Completion:

@@ -6,14 +6,13 @@ import json
 import re
 from typing import Any, Literal
 
-from mind2web2.llm_client.allowances import NOTHING_SAID, Allowances
 from mind2web2.utils.shown_text import MAX_WORDS_CHARS, one_line, without_secrets
 
 # Temporary, beside 5xx. 424 is Bedrock's "error while processing the model", 499 a gateway's word
 # that its own client went away.
 _PASSING_STATUSES = frozenset({408, 409, 424, 425, 429, 499})
-# Permanent, although 5xx: not implemented, and another version of HTTP.
-_LASTING_STATUSES = frozenset({501, 505})
+# Permanent, although 5xx: another version of HTTP is needed.
+_OTHER_VERSION = 505
 # LiteLLM wraps a model's 400 in a 500 of its own.
 _WRAPPED = "badrequesterror"
 # Groq checks the model's JSON itself.
@@ -129,7 +128,6 @@ class RequestFailedError(Exception):
         codes: tuple[str, ...] = (),
         param: str = "",
         retry_after_s: float | None = None,
-        allowances: Allowances = NOTHING_SAID,
         is_sent: bool = True,
         is_connection_lost: bool = False,
         is_final: bool = False,
@@ -140,7 +138,6 @@ class RequestFailedError(Exception):
         self.status = 400 if status == 500 and _WRAPPED in self.words else status
         self.codes = codes
         self.retry_after_s = retry_after_s
-        self.allowances = allowances
         self.is_sent = is_sent
         self.is_outage = False
         self.is_final = is_final
@@ -243,12 +240,6 @@ class RequestFailedError(Exception):
         """Tell whether the server names a near time at which it accepts requests again."""
         if self.retry_after_s is not None:
             return self.retry_after_s <= _SOON_S
-        limits = (self.allowances.requests, self.allowances.tokens)
-        if any(
-            limit is not None and limit.remaining < 1 and limit.reset_s <= _SOON_S
-            for limit in limits
-        ):
-            return True
         return _TIME_TO_COME_BACK.search(self.words) is not None
 
     @property
@@ -270,6 +261,17 @@ class RequestFailedError(Exception):
         )
 
     @property
+    def is_timeout(self) -> bool:
+        """Tell whether there was no reply in time."""
+        return isinstance(self.__cause__, TimeoutError)
+
+    @property
+    def is_of_server(self) -> bool:
+        """Tell whether the failure may be the server's own rather than the request's."""
+        is_down = self.is_unreachable or self.is_timeout
+        return is_down or self.is_too_fast or self.is_server_error
+
+    @property
     def can_pass(self) -> bool:
         """Tell whether the failure is temporary, so that the same request may succeed later."""
         if (
@@ -286,7 +288,7 @@ class RequestFailedError(Exception):
         return (
             self.status is None
             or self.status in _PASSING_STATUSES
-            or (self.status >= 500 and self.status not in _LASTING_STATUSES)
+            or (self.status >= 500 and self.status != _OTHER_VERSION)
         )
 
 
@@ -295,7 +297,6 @@ def failure_from_body(
     body: str,
     retry_after_s: float | None = None,
     secrets: tuple[str, ...] = (),
-    allowances: Allowances = NOTHING_SAID,
 ) -> RequestFailedError:
     """Return the failure that an error status and its body describe, in any server's format."""
     error = _error_object(body)
@@ -308,7 +309,6 @@ def failure_from_body(
         codes=tuple(error[name] for name in ("code", "type") if name in error),
         param=error.get("param", ""),
         retry_after_s=retry_after_s,
-        allowances=allowances,
     )
 
 

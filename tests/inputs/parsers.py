@@ -40,7 +40,6 @@ from mind2web2.judge.judgment import Judgment
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.judge.transfer import open_for_replay
 from mind2web2.llm_client import claude_protocol, openai_protocol
-from mind2web2.llm_client.allowances import allowances_in
 from mind2web2.llm_client.failures import RequestFailedError, failure_from_body
 from mind2web2.llm_client.settings import check_address, public_address
 from mind2web2.llm_client.structured_output import InvalidOutputError, read_template
@@ -280,8 +279,6 @@ def _read_document(content: bytes, _: Path) -> None:
     document.text().encode("utf-8", "surrogatepass")
     is_attachment(header)
     retry_after_s({"retry-after": header, "retry-after-ms": header})
-    for names in ("x-ratelimit-{1}-requests", "anthropic-ratelimit-requests-{1}"):
-        allowances_in({names.format("", what): header for what in ("remaining", "limit", "reset")})
 
 
 def _read_reply(content: bytes, _: Path) -> None:

@@ -69,27 +69,14 @@ async def ask(address, client_of, retry):
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (
-            Answer(b"", 307, {"Location": "http://us er@:99999999/"}),
-            r"redirects to what is no http\(s\) address",
+        *(
+            (
+                Answer(b"", code, {"Location": "http://a:b@other.example/x?key=1"}),
+                "to other.example/x: give",
+            )
+            for code in (301, 302, 303, 307, 308)
         ),
-        (Answer(b"", 307, {"Location": "http://[::1/x"}), "to what is no http"),
-        (Answer(b"", 307, {"Location": "https:///x"}), "to what is no http"),
-        (
-            Answer(b"", 307, {"Location": "ftp://files.example/x"}),
-            "to what is no http",
-        ),
-        (Answer(b"", 307), "307 the server redirects without an address"),
-        (Answer(b"", 304), "304 the server redirects without an address"),
-        (
-            Answer(b"{}", 200, {"X-Long": "a" * 70_000}),
-            "a header of the reply is longer than 65,536 bytes",
-        ),
-        (Answer(b"{}", 200, {"Content-Encoding": "br"}), "compresses its replies by"),
-        (
-            Answer(b"\xff\x06", 200, {"Content-Encoding": "snappy"}),
-            "compresses its replies by snappy",
-        ),
+        (Answer(b"", 304), "304 the server redirects to nowhere"),
         (
             Answer(
                 gzip.compress(b" " * 65_000_000, 1),
@@ -110,36 +97,11 @@ async def test_a_reply_that_will_not_change_is_asked_for_once(quick, client_of, 
     assert ": check the" in str(caught.value)
 
 
-@pytest.mark.parametrize("code", [301, 302, 303])
-async def test_a_redirect_that_drops_the_question_is_not_followed(quick, client_of, code):
-    def answer(request):
-        is_moved = request.path.endswith("/elsewhere")
-        moved = Answer(b"", code, {"Location": "/elsewhere"})
-        return Answer(reply_for(request)) if is_moved else moved
-
-    with (
-        LocalHttp(answer) as server,
-        pytest.raises(JudgeAccessError, match="/elsewhere, where the question would"),
-    ):
-        await ask(server.url, client_of, quick)
-    assert [request.method for request in server.requests] == ["POST"]
-
-
-async def test_redirects_without_end_are_followed_once(quick, client_of):
-    """The second question would be led the same way."""
-    with (
-        LocalHttp(lambda request: Answer(b"", 307, {"Location": request.path})) as server,
-        pytest.raises(JudgeAccessError, match="redirects without end"),
-    ):
-        await ask(server.url, client_of, quick)
-    assert len(server.requests) == 10
-
-
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (Answer(b"xx", headers={"Content-Encoding": "gzip"}), "cannot be unpacked"),
-        (Answer(b"{}", headers={"no header": "x"}), "bad reply: "),
+        (Answer(b"{}", headers={"no header": "x"}), "the reply is not HTTP: "),
+        (Answer(b"xx", headers={"Content-Encoding": "snappy"}), "the reply is no completion"),
     ],
 )
 async def test_a_damaged_reply_is_no_outage(quick, client_of, answer, words):

@@ -107,14 +107,11 @@ async def test_wrong_keywords_cost_nothing(asynchronous, keywords, words):
         assert server.requests == []
 
 
-async def test_a_synchronous_client_has_no_asynchronous_calls(quick):
-    """Neither ``async_response`` nor ``chat``."""
+async def test_a_synchronous_client_has_no_asynchronous_call(quick):
     with JudgeServer() as server:
         async with LLMClient("openai", base_url=server.base_url, retry=quick) as client:
             with pytest.raises(ValueError, match="is_async=True"):
                 await client.async_response(messages=MESSAGES, model="m")
-            with pytest.raises(ValueError, match="is_async=True"):
-                await client.chat(ChatRequest("m", MESSAGES))
 
 
 async def test_a_synchronous_client_works_inside_a_running_loop(quick):
@@ -132,10 +129,7 @@ async def test_a_synchronous_client_works_inside_a_running_loop(quick):
 
 
 def test_the_synchronous_classes_work_without_a_loop(quick, monkeypatch):
-    """Plain code uses ``OpenAIClient`` and ``AzureOpenAIClient``.
-
-    It may close them twice without harm.
-    """
+    """Plain code uses ``OpenAIClient`` and ``AzureOpenAIClient``."""
     monkeypatch.setenv("AZURE_OPENAI_API_VERSION", "2024-10-21")
     with JudgeServer("yes") as server:
         clients = [
@@ -143,9 +137,7 @@ def test_the_synchronous_classes_work_without_a_loop(quick, monkeypatch):
             AzureOpenAIClient(base_url=server.url, api_key="k", retry=quick),
         ]
         for client in clients:
-            with client:
-                assert client.response(messages=MESSAGES, model="m") == "yes"
-            client.close()
+            assert client.response(messages=MESSAGES, model="m") == "yes"
     assert [call.path.partition("?")[0] for call in server.calls] == [
         "/v1/chat/completions",
         "/openai/deployments/m/chat/completions",

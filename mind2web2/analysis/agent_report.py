@@ -27,8 +27,11 @@ from mind2web2.analysis.tag_figures import (
     domain_figures,
 )
 from mind2web2.analysis.unreviewed import unreviewed_warning
-from mind2web2.errors import ResultWriteError, UsageError
+from mind2web2.errors import AnswerError, ResultWriteError, UsageError
+from mind2web2.pages.barred import BarredList
+from mind2web2.pages.cited_pages import AgentCache
 from mind2web2.results.agent_summary import AgentSummary
+from mind2web2.results.answers import read_answer
 from mind2web2.results.caution_facts import CautionFacts
 from mind2web2.results.cautions import lasting_cautions
 from mind2web2.results.freshness import ResultsNow, results_now
@@ -38,8 +41,10 @@ from mind2web2.results.result_file import ResultFile
 from mind2web2.results.scored_answer import ScoredAnswer
 from mind2web2.results.stored_results import LoadedResult, latest_results
 from mind2web2.utils.json_fields import JsonObject
+from mind2web2.utils.names import name_list
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.program import program
+from mind2web2.utils.text import percent
 
 
 class AgentReport(BaseModel):
@@ -97,6 +102,7 @@ def agent_report(
     *,
     by_tag: bool,
     bounds_false_passes: bool,
+    barred: BarredList,
 ) -> ReportedAgent | None:
     """Write an agent's ``summary.json`` and report on it; ``None`` without results.
 
@@ -126,13 +132,15 @@ def agent_report(
         summary = summary.model_copy(update={"warnings": (*summary.warnings, unreviewed)})
     judges = {answer.facts.judge for answer in scored if answer.facts.judge}
     own_family = own_family_caution(paths.answers_root / agent_name, judges)
+    flagged = _barred_answers(paths, agent_name, gathered.judged_pages, barred)
+    barred_line = _barred_line(root, agent_name, answers, flagged, task_ids)
     correction = correction_of(roots, agent_name, task_ids)
     own = [answer for answer in scored if answer.task_id in summary.tasks]
     report = AgentReport(
         summary=summary,
         now=results_now(paths, agent_name, answers, task_ids),
         corrected=None if correction is None else correction.figures(),
-        cautions=(*lasting_cautions(gathered.cautious), *filter(None, [own_family])),
+        cautions=(*lasting_cautions(gathered.cautious), *filter(None, (own_family, barred_line))),
         sentence=paper_sentence(summary, own, gathered.making, correction),
         weighted=gathered.weighted.figure(),
         by_tag=tuple(gathered.tags.figures()) if by_tag else None,
@@ -143,6 +151,47 @@ def agent_report(
     )
     newest = None if gathered.newest is None else gathered.newest.content
     return ReportedAgent(agent_name, answers, report, newest, not_written)
+
+
+def _barred_answers(
+    paths: PathConfig,
+    agent_name: str,
+    judged_pages: Mapping[tuple[str, str], Sequence[str]],
+    barred: BarredList,
+) -> list[tuple[str, str]]:
+    """Return the answers that cite a barred source, or were judged on one; reads files."""
+    cache = AgentCache(paths.cache_root / agent_name)
+    found = []
+    for (task_id, name), judged in judged_pages.items():
+        try:
+            text = read_answer(paths.answers_root / agent_name / task_id / name)
+        except AnswerError:
+            text = ""
+        if barred.sources_of(text, judged, cache.of(task_id)):
+            found.append((task_id, name))
+    return found
+
+
+def _barred_line(
+    root: Path,
+    agent_name: str,
+    answers: Sequence[ScoredAnswer],
+    flagged: Sequence[tuple[str, str]],
+    task_ids: Collection[str] | None,
+) -> str | None:
+    if not flagged:
+        return None
+    others = [answer for answer in answers if _place(answer) not in flagged]
+    without = stored_metrics(root, agent_name, others, task_ids)
+    return (
+        f"answers that rest on barred sources, which changes no score: {len(flagged)} "
+        f"({name_list('/'.join(place) for place in flagged)}); without them: partial completion "
+        f"{_shown(without.avg_score)}, success rate {_shown(without.success_rate)}"
+    )
+
+
+def _shown(share: float | None) -> str:
+    return "unknown" if share is None else percent(share)
 
 
 def _place(answer: ScoredAnswer) -> tuple[str, str]:
@@ -206,6 +255,7 @@ class _Gathered:
         self._cautioned = cautioned
         self._cited = cited
         self.cautious: list[CautionFacts] = []
+        self.judged_pages: dict[tuple[str, str], list[str]] = {}
         self.making = Making()
         self.tags = TagShares()
         self.weighted = WeightedScores()
@@ -218,6 +268,7 @@ class _Gathered:
             self.newest = result
         if place in self._cautioned:
             self.cautious.append(CautionFacts.of(task_id, answer_name, result.content))
+            self.judged_pages[place] = result.content.judged_pages()
         if place in self._cited:
             self.making.add(result.content)
         self.tags.add(task_id, result.content)

@@ -308,7 +308,6 @@ def _origins_of(one: ResultFile, other: ResultFile) -> dict[str, tuple[object, o
         "scripts": (facts.script_sha256, other_facts.script_sha256),
         "judges": (facts.judge, other_facts.judge),
         "times of the agent": (one.time_seconds, other.time_seconds),
-        "barred sources": (one.barred, other.barred),
     }
 
 

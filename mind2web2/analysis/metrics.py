@@ -21,7 +21,6 @@ from mind2web2.analysis.score_matrix import (
 from mind2web2.analysis.verdict_counts import verdict_counts
 from mind2web2.results.agent_summary import (
     AgentSummary,
-    BarredFigures,
     Ends,
     Intervals,
     ListedAnswer,
@@ -44,8 +43,6 @@ from mind2web2.statistics.uncertainty import (
     nested_variance,
     student_quantile,
 )
-from mind2web2.utils.names import name_list
-from mind2web2.utils.text import percent
 
 # Digits after the point as published (file-layouts.md).
 _SCORE_DIGITS = 6
@@ -87,7 +84,6 @@ def agent_metrics(
     successes = _spread([run.success_rate for run in runs.values()], nothing)
     words = _spread([run.words for run in runs.values()], None)
     time_s = _mean(answer.time_s for answer in grid.table.values())
-    barred = _barred_figures(grid)
     return AgentSummary(
         agent_name=agent_name,
         num_tasks=len(grid.tasks),
@@ -105,10 +101,9 @@ def agent_metrics(
         judge_models=judge_models(judged),
         missing=grid.missing,
         missing_counted_as_zero=grid.missing_counted_as_zero,
-        warnings=_warnings(grid, judged, barred, caution),
+        warnings=_warnings(grid, judged, caution),
         intervals=_intervals(grid),
         verdicts=verdict_counts(judged),
-        barred=barred,
         bounds=_metric_bounds(grid),
         over_tasks=_task_means(grid),
         these_tasks=_these_tasks(grid),
@@ -120,11 +115,9 @@ def agent_metrics(
 def _warnings(
     grid: ScoreGrid,
     judged: Sequence[ScoredAnswer],
-    barred: BarredFigures,
     caution: str | None,
 ) -> tuple[str, ...]:
     warnings = [] if caution is None else [caution]
-    warnings += _barred_warnings(barred)
     warnings += grid.warnings
     warnings += _failed_run_warnings(grid)
     warnings += mixture_warnings(judged)
@@ -226,48 +219,6 @@ def _failed_run_warnings(grid: ScoreGrid) -> list[str]:
     ]
     counted = f"runs in which the agent failed: {len(failed)}, counted as 0: {'; '.join(failed)}"
     return [counted] if failed else []
-
-
-# Barred sources
-
-
-def _barred_figures(grid: ScoreGrid) -> BarredFigures:
-    """Return the answers that rest on barred sources, and the scores without them."""
-    barred = [
-        place
-        for place, answer in grid.table.items()
-        if answer.facts.is_barred and place in grid.scores
-    ]
-    kept = grid.scores.keys() - set(barred)
-    scores = {place: one for place, one in grid.scores.items() if place in kept}
-    others = replace(grid, scores=scores)
-    runs = [_run_means(others, run) for run in grid.runs]
-    tasks = dict.fromkeys(task for task, _ in scores)
-    passed = {task for (task, _), score in scores.items() if is_success(score)}
-    return BarredFigures(
-        answers=tuple("/".join(place) for place in barred),
-        avg_score=_round(_mean(run.score for run in runs), _SCORE_DIGITS),
-        success_rate=_round(_mean(run.success_rate for run in runs)),
-        pass_at_k=_round(_mean(float(task in passed) for task in tasks)),
-    )
-
-
-def _barred_warnings(barred: BarredFigures) -> list[str]:
-    if not barred.answers:
-        return []
-    figures = {
-        "partial completion": barred.avg_score,
-        "success rate": barred.success_rate,
-        "pass@k": barred.pass_at_k,
-    }
-    listed = []
-    for label, value in figures.items():
-        shown = "unknown" if value is None else percent(value)
-        listed.append(f"{label} {shown}")
-    return [
-        f"answers that rest on barred sources, which changes no score: {len(barred.answers)} "
-        f"({name_list(barred.answers)}); without them: {', '.join(listed)}"
-    ]
 
 
 # Ranges

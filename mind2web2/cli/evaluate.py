@@ -9,7 +9,6 @@ from mind2web2.cli.loading import load_function
 from mind2web2.cli.options import given_settings
 from mind2web2.cli.settings_file import settings_of
 from mind2web2.errors import UsageError
-from mind2web2.pages.barred import barred_list
 from mind2web2.results.answers import select_work
 from mind2web2.runs.paths import paths_of
 from mind2web2.runs.settings import PLAIN, RunSettings
@@ -23,8 +22,6 @@ def run(options: argparse.Namespace) -> int:
     settings = prepare_settings(
         replace(settings_of(options, is_announced=True), agent_name=agent_name)
     )
-    if settings.barred is not None:
-        barred_list(settings.barred)
     paths = paths_of(settings)
     # Captures fill a new folder; without them, a typing error would fail every claim.
     root, captures = paths.cache_root, settings.captures_pages

@@ -31,7 +31,6 @@ from mind2web2.judge.other_agents import stores_of_others
 from mind2web2.judge.store import FILE_NAME
 from mind2web2.judge.usage import RunUsage
 from mind2web2.judge_check.fitness import failure
-from mind2web2.pages.barred import barred_list
 from mind2web2.results.agent_summary import AgentSummary
 from mind2web2.results.answers import RunFolders, TaskWork
 from mind2web2.results.shard_states import SHARDS_NAME, ShardState, shard_states, shards_text
@@ -186,7 +185,6 @@ async def _run_session_and_report(run: _Run) -> list[AnswerOutcome]:
             budget=run.budget,
             other_stores=others,
             observer=listeners.question_asked if listeners.listeners else None,
-            barred=None if settings.no_barred else barred_list(settings.barred),
         )
         async with open_run(settings, judgments, own=own, check_roots=roots) as session:
             display = _display(run, session)

@@ -17,7 +17,7 @@ from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.citations import cited_urls
 from mind2web2.pages.shared_words import RUN_WORDS, shared_words
 from mind2web2.urls.parts import lookup_key
-from mind2web2.utils.files import read_regular_file, text_sha256
+from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.workers import call_in_worker
 
 log = logging.getLogger(__name__)
@@ -41,7 +41,6 @@ class BarredPage(TypedDict):
 class BarredList:
     """Rules that name barred sources."""
 
-    sha256: str
     addresses: tuple[tuple[str, re.Pattern[str]], ...]
     titles: tuple[tuple[str, re.Pattern[str]], ...]
 
@@ -72,9 +71,7 @@ class BarredList:
                 raise UsageError(
                     f"{path}, line {number}: {rule[:80]!r} is no host, address or title: PATTERN"
                 )
-        # Results with flags of the addresses alone get those of the question as well.
-        digest = text_sha256(f"{text}\nquestion: {RUN_WORDS}, in PDFs too")
-        return cls(digest, tuple(addresses), tuple(titles))
+        return cls(tuple(addresses), tuple(titles))
 
     def rule_for_url(self, url: str) -> str | None:
         """Return the first rule that names a URL, also one within the address of an archive."""
@@ -113,16 +110,9 @@ class BarredList:
     def _matches(self, url: str, pages: CacheFileSys) -> Iterator[tuple[str, str | None]]:
         yield url, self.rule_for_url(url)
         record = pages.capture_record(url)
-        addresses = [] if record is None else [record.final_url, record.archived_from or ""]
-        stored = pages.index_key(url)
-        addresses += [
-            final
-            for final in pages.redirected_urls()
-            if stored and pages.index_key(final) == stored
-        ]
-        for address in addresses:
-            yield address, self.rule_for_url(address) if address else None
-        if record is not None and record.title:
+        if record is not None:
+            for address in filter(None, (record.final_url, record.archived_from)):
+                yield address, self.rule_for_url(address)
             yield record.title, self.rule_for_title(record.title)
 
 

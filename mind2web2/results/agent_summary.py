@@ -80,15 +80,6 @@ class VerdictCounts(ClaimCounts):
     unexplained: tuple[str, ...]
 
 
-class BarredFigures(_Figures):
-    """The answers that rest on barred sources, and the averages without them."""
-
-    answers: tuple[str, ...]
-    avg_score: float | None
-    success_rate: float | None
-    pass_at_k: float | None
-
-
 class MetricBounds(_Figures):
     """The averages with each score at its lower and at its upper bound.
 
@@ -160,7 +151,6 @@ class AgentSummary(_Figures):
     warnings: tuple[str, ...]
     intervals: Intervals
     verdicts: VerdictCounts
-    barred: BarredFigures
     bounds: MetricBounds
     over_tasks: TaskMeans | None
     these_tasks: TheseTasks | None

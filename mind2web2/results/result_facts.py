@@ -38,7 +38,6 @@ def result_facts(result: ResultFile) -> ResultFacts:
         is_treeless=not leaves,
         is_off_tree=result.other_score_by_tree is not None,
         is_flagged=bool(result.answer_flags),
-        is_barred=bool(result.barred_sources()),
         claims=tuple(claim_facts(leaf) for leaf in leaves if is_claim(leaf)),
         extractions=tuple(found for found in reservations if found),
         bounds=_bounds(result),

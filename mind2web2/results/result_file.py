@@ -79,29 +79,6 @@ class JudgeUsage(BaseModel):
         )
 
 
-class BarredSource(BaseModel):
-    """A page about the benchmark that the answer cites, or was judged on.
-
-    Args:
-        shown: the address or title that the rule names.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    url: str
-    rule: str
-    shown: str
-
-
-class Barred(BaseModel):
-    """The barred sources of an answer, by the list that was in use."""
-
-    model_config = ConfigDict(frozen=True)
-
-    list_sha256: str | None = None
-    sources: tuple[BarredSource, ...] = ()
-
-
 class RunRecord(BaseModel):
     """The time at which a result was made, and how long that took.
 
@@ -164,7 +141,6 @@ class ResultMaking(BaseModel):
     ignored_arguments: tuple[str, ...]
     script_faults: tuple[str, ...]
     answer_flags: tuple[Flag, ...]
-    barred: Barred | None
     run: RunRecord
 
 
@@ -216,7 +192,6 @@ class ResultFile(BaseModel):
     ignored_arguments: tuple[str, ...] = ()
     script_faults: tuple[str, ...] | None = None
     answer_flags: tuple[Flag, ...] = ()
-    barred: Barred | None = None
     run: RunRecord = RunRecord()
     score_bounds: ScoreBounds | None = None
     eval_breakdown: tuple[
@@ -249,12 +224,9 @@ class ResultFile(BaseModel):
         }
         return ResultFile.of(with_checksum(written))
 
-    def with_time_and_barred(self, time_s: float | None, barred: Barred | None) -> ResultFile:
-        """Return the same result with another time of the agent and other barred sources."""
-        shown = None if barred is None else barred.model_dump(mode="json")
-        return ResultFile.of(
-            with_checksum({**self.document, "time_seconds": time_s, "barred": shown})
-        )
+    def with_time(self, time_s: float | None) -> ResultFile:
+        """Return the same result with another time of the agent."""
+        return ResultFile.of(with_checksum({**self.document, "time_seconds": time_s}))
 
     @property
     def document(self) -> JsonObject:
@@ -378,9 +350,9 @@ class ResultFile(BaseModel):
         """Return the files that the script did not get because their addresses are private."""
         return () if self.provenance is None else self.provenance.refused_downloads
 
-    def barred_sources(self) -> tuple[BarredSource, ...]:
-        """Return the barred sources that the answer cites or was judged on."""
-        return () if self.barred is None else self.barred.sources
+    def judged_pages(self) -> list[str]:
+        """Return the addresses of the pages that the result was made from."""
+        return [] if self.provenance is None else list(self.provenance.pages)
 
     def unread_pages(self) -> list[str]:
         """Return the page of each extraction that is empty because its page is unavailable."""

@@ -32,7 +32,6 @@ class ResultFacts:
         is_treeless: its score comes from the script alone, without a rubric tree.
         is_off_tree: its script returned another score than its rubric tree gives.
         is_flagged: the answer's text tries to instruct the judge.
-        is_barred: the answer cites a barred source, or was judged on one.
         claims: verdicts of the judge, and on unavailable pages.
         extractions: the reservations of each extraction that has any.
         bounds: of the score, by its weak verdicts; ``None`` where the result has none.
@@ -50,7 +49,6 @@ class ResultFacts:
     is_treeless: bool = False
     is_off_tree: bool = False
     is_flagged: bool = False
-    is_barred: bool = False
     claims: tuple[ClaimFacts, ...] = ()
     extractions: tuple[frozenset[Reservation], ...] = ()
     bounds: tuple[float, float] | None = None

@@ -8,12 +8,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
 
 from mind2web2 import __version__
 from mind2web2.errors import (
@@ -27,7 +26,6 @@ from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.last_check import CheckRecord
 from mind2web2.judge.protocol import JudgeLedger
 from mind2web2.pages.answer_cache import AnswerCache
-from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
 from mind2web2.prompts import flags_of
@@ -43,8 +41,6 @@ from mind2web2.results.freshness import (
 )
 from mind2web2.results.provenance import Provenance, ScriptInputs, library_versions, served_by
 from mind2web2.results.result_file import (
-    Barred,
-    BarredSource,
     JudgeUsage,
     ResultFile,
     ResultMaking,
@@ -127,19 +123,6 @@ def _take(lock: ProcessLock, folder: Path) -> bool:
 DEFAULT_JUDGE_LIMIT = 30
 
 
-class BarredSources(Protocol):
-    """A list of barred sources, such as a ``BarredList``."""
-
-    @property
-    def sha256(self) -> str:
-        """Return the list's checksum."""
-
-    def sources_of(
-        self, answer: str, judged: Iterable[str], pages: CacheFileSys, question: str
-    ) -> Sequence[Mapping[str, Any]]:
-        """Return the barred sources on which an answer rests, as ``BarredSource`` has them."""
-
-
 @dataclass(frozen=True)
 class RunParts:
     """Everything that the answers of a run share.
@@ -153,7 +136,6 @@ class RunParts:
         clock: returns the seconds that count towards ``answer_timeout_s``.
         ahead: how far scripts go on with stand-ins; ``None`` for program order.
         isolation: how scripts are run in processes of their own.
-        barred: the sources that flag an answer; ``None`` flags none.
         as_of: the moment at which the clock of scripts stands still; ``None`` for the real time, in
             a replay for the moment of the newest result.
         judge_check: the judge's last check on the labelled set, for the results.
@@ -172,7 +154,6 @@ class RunParts:
     ahead: Ahead | None = "values"
     isolation: Isolation = field(default_factory=Isolation)
     as_of: AsOf | None = None
-    barred: BarredSources | None = None
     judge_check: CheckRecord | None = None
     strict: bool = False
 
@@ -278,7 +259,7 @@ async def reuse_or_evaluate(job: AnswerJob, run: RunParts) -> AnswerOutcome | No
         newest = await asyncio.to_thread(newest_result_name, job.folder / "results")
         before = await asyncio.to_thread(_earlier, job, run, newest)
         earlier, changed = before.earlier, before.changed
-        if earlier is None or not _is_current(earlier, job, run):
+        if earlier is None or not _is_current(earlier, job):
             async with answer_locked(job.folder) as is_ours:
                 if not is_ours:
                     return None
@@ -289,7 +270,7 @@ async def reuse_or_evaluate(job: AnswerJob, run: RunParts) -> AnswerOutcome | No
                     earlier, changed = before.earlier, before.changed
                 if earlier is None:
                     return await _judged_outcome(job, run, before.text, changed)
-                earlier = await asyncio.to_thread(_bring_up_to_date, earlier, job, run, before.text)
+                earlier = await asyncio.to_thread(_bring_up_to_date, earlier, job)
         elif before.has_lock:
             await _clear_left_lock(job.folder)
         return AnswerOutcome(job.task_id, job.answer.name, earlier.content, None, reused=True)
@@ -346,52 +327,19 @@ async def _judged_outcome(
     return AnswerOutcome(job.task_id, job.answer.name, result, None, is_same, changed)
 
 
-def _is_current(found: LoadedResult, job: AnswerJob, run: RunParts) -> bool:
-    """Tell whether a result has the agent's time and the list of barred sources of now."""
-    known = None if found.content.barred is None else found.content.barred.list_sha256
-    list_sha256 = None if run.barred is None else run.barred.sha256
-    return found.content.time_seconds == job.answer.time_s and known == list_sha256
+def _is_current(found: LoadedResult, job: AnswerJob) -> bool:
+    """Tell whether a result has the agent's time as it is known now."""
+    return found.content.time_seconds == job.answer.time_s
 
 
-def _bring_up_to_date(
-    found: LoadedResult, job: AnswerJob, run: RunParts, text: str
-) -> LoadedResult:
-    """Return the result with the agent's time and barred sources as known now.
-
-    These change no verdict.
-    """
-    if _is_current(found, job, run):
+def _bring_up_to_date(found: LoadedResult, job: AnswerJob) -> LoadedResult:
+    """Return the result with the agent's time as it is known now; this changes no verdict."""
+    if _is_current(found, job):
         return found
-    made_from = found.content.provenance
-    pages = () if made_from is None else made_from.pages
-    barred = _barred_sources(job, run, text, pages, _question(found.content))
-    content = found.content.with_time_and_barred(job.answer.time_s, barred)
+    content = found.content.with_time(job.answer.time_s)
     replace_result(found.path, content)
-    log.info(
-        "time and barred sources updated path=%s time_s=%s",
-        found.path,
-        job.answer.time_s,
-    )
+    log.info("time updated path=%s time_s=%s", found.path, job.answer.time_s)
     return LoadedResult(found.path, content)
-
-
-def _question(result: ResultFile) -> str:
-    """Return the task's question, as the root of the rubric has it."""
-    return result.trees[0].desc if result.trees else ""
-
-
-def _barred_sources(
-    job: AnswerSetting,
-    run: RunParts,
-    text: str,
-    judged: Iterable[str],
-    question: str,
-) -> Barred | None:
-    if run.barred is None:
-        return None
-    found = run.barred.sources_of(text, judged, job.task_cache, question)
-    sources = tuple(BarredSource.model_validate(source) for source in found)
-    return Barred(list_sha256=run.barred.sha256, sources=sources)
 
 
 def _script_time(job: AnswerJob, run: RunParts) -> ScriptTime:
@@ -533,7 +481,6 @@ def _completed(job: AnswerSetting, run: RunParts, text: str, evaluated: _Evaluat
     """Return the complete result; reads files."""
     ledger, summary = evaluated.ledger, evaluated.summary
     pages = evaluated.cache.pages_used()
-    barred = _barred_sources(job, run, text, pages, _question(summary))
     making = ResultMaking(
         agent_name=job.agent_name,
         answer_name=job.answer.name,
@@ -546,7 +493,6 @@ def _completed(job: AnswerSetting, run: RunParts, text: str, evaluated: _Evaluat
         ignored_arguments=tuple(sorted(set(ledger.ignored_arguments))),
         script_faults=tuple(dict.fromkeys(ledger.script_faults)),
         answer_flags=tuple(flags_of(text)),
-        barred=barred,
         run=RunRecord(
             version=__version__,
             tree_format=TREE_FORMAT,

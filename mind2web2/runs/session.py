@@ -28,7 +28,7 @@ from mind2web2.llm_client.retries import RetryPolicy
 from mind2web2.pages.captures import OpenBrowser, SharedCaptures
 from mind2web2.pages.library import PageLibrary
 from mind2web2.pages.run_browser import run_browser
-from mind2web2.runs.answer import BarredSources, RunParts
+from mind2web2.runs.answer import RunParts
 from mind2web2.runs.capturing import capture_settings, network_of
 from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.named_judge import judge_spec, replayed_judge
@@ -64,7 +64,6 @@ class OwnParts:
         limits: of captures and judge requests.
         judge_check: the judge's last check.
         observer: is called after each question that was sent to the judge.
-        barred: flags answers that rest on barred sources, unless ``no_barred`` is set.
     """
 
     provider: ChatProvider | None = None
@@ -76,7 +75,6 @@ class OwnParts:
     limits: DualSemaphore | None = None
     judge_check: CheckRecord | None = None
     observer: QuestionObserver | None = None
-    barred: BarredSources | None = None
 
 
 @dataclass(frozen=True)
@@ -236,7 +234,6 @@ def run_parts(
         ahead=settings.ahead or "values",
         isolation=isolation_of(settings),
         as_of=settings.as_of,
-        barred=None if settings.no_barred else own.barred,
         judge_check=judge_check,
     )
 

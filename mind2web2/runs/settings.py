@@ -514,18 +514,6 @@ class RunSettings:
         ),
     )
 
-    barred: Path | None = setting(
-        None,
-        Setting(
-            "a file of hosts, addresses and titles. An answer that relies on one is flagged; its "
-            "score stays the same",
-            parse=values.local_path,
-            metavar="FILE",
-            default_text="the benchmark's own dataset, code, paper and leaderboard",
-            see="trust.md#barred-sources",
-        ),
-    )
-    no_barred: bool = flag("do not flag answers that rely on barred sources")
     overwrite: bool = flag(
         "ask everything again, without reusing results or stored judgments",
         is_common=True,
@@ -606,8 +594,6 @@ def conflicts(settings: RunSettings) -> Iterator[str]:
     """Yield what contradicts what, each in one line with the option to leave out or to add."""
     yield from _judge_conflicts(settings)
     yield from _capture_conflicts(settings)
-    if settings.barred is not None and settings.no_barred:
-        yield "--no_barred flags no answer: leave --barred out"
 
 
 def _given_options(settings: RunSettings, *names: str) -> str:

@@ -11,7 +11,6 @@ from mind2web2.errors import UsageError
 from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.client_judge import as_provider
 from mind2web2.judge.store import FILE_NAME
-from mind2web2.pages.barred import barred_list
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.results.answers import RunFolders, TaskWork, answer_files, without_empty
 from mind2web2.runs.concurrency import Concurrency
@@ -113,7 +112,6 @@ async def evaluate_task(
     )
     own = OwnParts(
         provider=as_provider(client),
-        barred=barred_list(),
         limits=DualSemaphore(
             webpage_semaphore or asyncio.Semaphore(settings.max_webpage_retrieval),
             llm_semaphore or asyncio.Semaphore(settings.max_llm_requests),

@@ -226,7 +226,6 @@ class Scorer:
             ahead="gates",
             allow_private_network=allow_private_network,
             no_capture=missing_pages == "unavailable",
-            no_barred=True,
             prices=file_prices(),
         )
         self.counts = ScorerCounts()

@@ -25,6 +25,8 @@ from mind2web2.analysis.leaf_report import ENOUGH_RESULTS, JudgedResult, task_re
 from mind2web2.analysis.summaries import stored_metrics
 from mind2web2.analysis.unreviewed import unreviewed_warning
 from mind2web2.judge.last_check import CHECKS_FOLDER
+from mind2web2.pages.barred import BarredPage, default_barred
+from mind2web2.pages.cited_pages import AgentCache
 from mind2web2.results.agent_summary import AgentSummary
 from mind2web2.results.known_answers import agent_answers
 from mind2web2.results.model_families import own_family_caution
@@ -200,6 +202,11 @@ class Catalog:
             agents.append(agent_doubts(agent, read.changed_pages, self._own_family(agent, read)))
         return {"agents": agents}
 
+    def _barred(self, key: AnswerKey, text: str, result: ResultFile) -> list[BarredPage]:
+        pages = AgentCache(self.paths.cache_root / key.agent).of(key.task)
+        question = result.trees[0].desc if result.trees else ""
+        return default_barred().sources_of(text, result.judged_pages(), pages, question)
+
     def _results(self) -> Iterator[tuple[AnswerKey, ResultFile]]:
         for agent in self.agents():
             for answer in self.answers(agent):
@@ -270,7 +277,7 @@ class Catalog:
                 record.model_dump(mode="json", exclude_defaults=True)
                 for record in result.extractions
             ],
-            "facts": _provenance_facts(result),
+            "facts": _provenance_facts(result) | {"barred": self._barred(key, text or "", result)},
         }
 
     def _rubric(self, result: ResultFile) -> list[str] | None:
@@ -500,7 +507,6 @@ def _marks(facts: ResultFacts) -> set[str]:
         "quote_missing": any("not_found" in claim.quotes for claim in facts.claims),
         "in_doubt": facts.in_doubt,
         "flagged": facts.is_flagged,
-        "barred": facts.is_barred,
         "no_tree": facts.is_treeless,
     }
     return marks | {name for name, is_so in named.items() if is_so}
@@ -516,7 +522,6 @@ def _provenance_facts(result: ResultFile) -> Json:
         "quotes",
         "doubts",
         "answer_flags",
-        "barred",
         "time_seconds",
         "score_bounds",
     )

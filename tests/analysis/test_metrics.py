@@ -167,12 +167,6 @@ def test_the_published_summary():
             "off_tree": [],
             "unexplained": [f"{task}/answer_{run}.md" for task in "abc" for run in (1, 2)],
         },
-        "barred": {
-            "answers": [],
-            "avg_score": 0.458333,
-            "success_rate": 0.3333,
-            "pass_at_k": 0.6667,
-        },
         "bounds": {"avg_score": None, "success_rate": None, "without": 6},
         "over_tasks": None,
         "these_tasks": None,

@@ -1,6 +1,7 @@
 """The file of cited URLs, its order and damaged ones; and barred sources among them."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -9,11 +10,12 @@ from servers.judge_server import JudgeServer
 
 from mind2web2.capture.models import CapturedPage, CaptureRecord
 from mind2web2.cli import main
-from mind2web2.errors import CacheReadError, CacheWriteError
+from mind2web2.errors import CacheReadError, CacheWriteError, UsageError
 from mind2web2.pages.barred import BarredList, default_barred
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.citations import citations_as_json, listed_urls, write_citations
 from mind2web2.viewer.catalog import Catalog
+from mind2web2.viewer.keys import AnswerKey
 
 EXAMPLE = Path(__file__).parents[2] / "cache/example"
 ANSWERS = {
@@ -197,13 +199,11 @@ def test_titles_are_named_by_patterns():
     ],
 )
 def test_a_wrong_list_is_refused_with_its_line(tmp_path, monkeypatch, content, problem):
-    """Before anything is evaluated."""
     monkeypatch.chdir(tmp_path)
     if content is not None:
         (tmp_path / "a.txt").write_bytes(content)
-    run = call(main, "evaluate", "bot", "--barred", "a.txt")
-    assert (run.returncode, run.stderr.count("\n")) == (2, 1)
-    assert problem in run.stderr
+    with pytest.raises(UsageError, match=re.escape(problem)):
+        BarredList.read(Path("a.txt"))
 
 
 def captured(url, final_url, title=""):
@@ -227,13 +227,7 @@ def test_sources_are_found_by_citation_redirect_and_title(tmp_path):
     pages.put_capture(
         captured("https://copy.example/b", "https://copy.example/b", "All Solutions here")
     )
-    pages.put_web("https://old.example/c", "text", None)
-    (tmp_path / "pages/redirects.json").write_text(
-        '{"https://barred.example/c": "https://old.example/c"}'
-    )
-    answer = (
-        "See [a](https://short.example/a), https://sub.barred.example/x, https://old.example/c."
-    )
+    answer = "See [a](https://short.example/a), https://sub.barred.example/x."
     judged = [
         "https://copy.example/b",
         "https://short.example/a",
@@ -253,16 +247,11 @@ def test_sources_are_found_by_citation_redirect_and_title(tmp_path):
             "barred.example",
             "https://sub.barred.example/x",
         ),
-        ("https://old.example/c", "barred.example", "https://barred.example/c"),
         ("https://copy.example/b", "title: *solutions*", "All Solutions here"),
     ]
 
 
-def test_a_flag_is_shown_everywhere_and_changes_no_score(tmp_path, monkeypatch):
-    """In the result, metrics, the text of an answer and the viewer's rows.
-
-    Reused results get it as well.
-    """
+def test_metrics_and_the_viewer_name_barred_sources_and_change_no_score(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "300")
     project = Project(tmp_path)
@@ -273,49 +262,16 @@ def test_a_flag_is_shown_everywhere_and_changes_no_score(tmp_path, monkeypatch):
     with JudgeServer(
         lambda body: {"reasoning": "r", "result": "2506" not in json.dumps(body)}
     ) as judge:
-
-        def evaluate(*options):
-            words = [
-                "--agent_name",
-                "bot",
-                "--judge_base_url",
-                judge.base_url,
-                "--no_capture",
-            ]
-            run = run_command(*words, *options, cwd=tmp_path)
-            assert (run.returncode, run.stderr) == (0, "")
-            found = {
-                stem: read_json(project.result_paths(stem)[-1])["barred"]
-                for stem in ("answer_1", "answer_2")
-            }
-            flagged = [stem for stem, barred in found.items() if barred and barred["sources"]]
-            return run.stdout, flagged, read_json(project.results / "summary.json")
-
-        output, flagged, summary = evaluate()
-        assert flagged == ["answer_1"]
-        assert (summary["avg_score"], summary["barred"]["answers"]) == (
-            0.5,
-            ["lake/answer_1.md"],
-        )
-        without = {
-            name: summary["barred"][name] for name in ("avg_score", "success_rate", "pass_at_k")
-        }
-        assert without == {"avg_score": 1.0, "success_rate": 1.0, "pass_at_k": 1.0}
-        assert (
-            "barred sources, which changes no score: 1 (lake/answer_1.md); without them: partial"
-            in output
-        )
-        shown = call(main, "show", "bot", "lake", "answer_1").stdout
-        assert "Barred source: https://arxiv.org/abs/2506.21506 " in shown
-        rows = Catalog(project.paths).overview()["answers"]
-        assert ["barred" in row["marks"] for row in rows] == [True, False]
-        asked = len(judge.requests)
-        assert evaluate("--barred", "own.txt")[1] == ["answer_2"]
-        _, flagged, summary = evaluate("--no_barred")
-        assert (flagged, summary["barred"]["answers"], summary["avg_score"]) == (
-            [],
-            [],
-            0.5,
-        )
-        assert len(judge.requests) == asked
-        assert [len(project.result_paths(stem)) for stem in ("answer_1", "answer_2")] == [1, 1]
+        words = ["--agent_name", "bot", "--judge_base_url", judge.base_url, "--no_capture"]
+        run_command(*words, cwd=tmp_path)
+    printed = call(main, "metrics", "bot").stdout
+    assert (
+        "barred sources, which changes no score: 1 (lake/answer_1.md); without them: partial "
+        "completion 100%, success rate 100%"
+    ) in printed
+    assert "1 (lake/answer_2.md)" in call(main, "metrics", "bot", "--barred", "own.txt").stdout
+    assert read_json(project.results / "summary.json")["avg_score"] == 0.5
+    shown = Catalog(project.paths).answer(AnswerKey("bot", "lake", "answer_1"))
+    assert [each["url"] for each in shown["facts"]["barred"]] == [
+        "https://arxiv.org/abs/2506.21506"
+    ]

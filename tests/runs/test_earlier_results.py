@@ -130,7 +130,6 @@ def test_an_earlier_version_is_shown(tmp_path, monkeypatch):
         ("doubts", "x"),
         ("run", {"created": 5, "judge_check": {}}),
         ("judge_usage", "many"),
-        ("barred", {"list_sha256": 1, "sources": [{"url": "u"}, None]}),
         ("score_bounds", {"low": 2, "high": 1}),
         ("answer_flags", {"kind": "instruction"}),
     ],
@@ -139,8 +138,7 @@ def test_a_malformed_field_counts_as_missing(field, value):
     """The others are read all the same."""
     result = ResultFile.of({**RELEASED, field: value})
     default = ResultFile.of({name: known for name, known in RELEASED.items() if name != field})
-    assert result.model_dump(exclude={"barred"}) == default.model_dump(exclude={"barred"})
-    assert result.barred_sources() == ()
+    assert result.model_dump() == default.model_dump()
     assert result.document[field] == value
 
 
@@ -159,7 +157,6 @@ def test_a_result_is_written_in_the_order_of_the_layout():
             "ignored_arguments": (),
             "script_faults": (),
             "answer_flags": (),
-            "barred": None,
             "run": {"version": "1"},
         }
     )
@@ -183,7 +180,6 @@ def test_a_result_is_written_in_the_order_of_the_layout():
         "ignored_arguments",
         "script_faults",
         "answer_flags",
-        "barred",
         "run",
         "score_bounds",
     ]

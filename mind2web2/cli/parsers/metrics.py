@@ -53,6 +53,13 @@ def add_command(commands: Subcommands) -> None:
         "count as 0"
     )
     add_settings(parser, ["task_list"], changed=[replace(SETTINGS["task_list"], help=text)])
+    parser.add_argument(
+        "--barred",
+        metavar="FILE",
+        type=Path,
+        help="hosts, addresses and titles. Answers that rest on one are named, with the scores "
+        "without them (default: the benchmark's own dataset, code, paper and leaderboard)",
+    )
     add_task_option(parser, "all that have results")
     parser.add_argument(
         "--by_tag",

@@ -76,7 +76,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add_settings(
         parser,
         names,
-        base=RunSettings(no_capture=True, no_barred=True),
+        base=RunSettings(no_capture=True),
         changed=changed,
     )
 

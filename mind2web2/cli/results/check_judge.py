@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
     labelled = chosen.labelled
     # No scripts run, and pages are captured for labels on addresses alone.
     captures = bool(labelled.to_capture)
-    settings = replace(settings, no_capture=not captures, no_barred=True)
+    settings = replace(settings, no_capture=not captures)
     if options.anchor:
         settings = replace(settings, overwrite=True)
     judges = [_judge(settings, name) for name in named or [settings.model]]

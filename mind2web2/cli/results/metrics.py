@@ -39,6 +39,7 @@ from mind2web2.cli.results.leaves import leaf_reports, print_leaves
 from mind2web2.cli.results.tables import print_bounds, print_metrics, print_now, print_verdicts
 from mind2web2.cli.settings_file import settings_of
 from mind2web2.errors import UsageError
+from mind2web2.pages.barred import barred_list
 from mind2web2.results.scored_answer import NEVER_EVALUATED
 from mind2web2.runs.paths import paths_of
 from mind2web2.runs.settings import RunSettings
@@ -128,6 +129,7 @@ def _report_agent(
         domains_of(settings),
         by_tag=options.by_tag,
         bounds_false_passes=options.bound_false_passes,
+        barred=barred_list(options.barred),
     )
     if found is None:
         raise no_results(root, name)

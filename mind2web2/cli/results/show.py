@@ -221,8 +221,6 @@ class _AnswerPage:
             self._text(f"In doubt: {'; '.join(result.doubts)}.")
         for fault in result.faults_of_script():
             self._text(f"Mistake of the script: {fault}.")
-        for source in result.barred_sources():
-            self._text(f"Barred source: {source.url} ({source.shown}; rule {source.rule})")
 
     def _print_files(self, folder: Path, found: LoadedResult | None) -> None:
         files = {"Answer": folder / self._answer.answer_name, "Log": folder / "logs"}

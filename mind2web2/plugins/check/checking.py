@@ -18,10 +18,11 @@ from mind2web2.cli.evaluate import prepare_settings
 from mind2web2.cli.evaluate_run import run_evaluation
 from mind2web2.cli.event_loop import run_to_exit
 from mind2web2.cli.settings_file import settings_of
+from mind2web2.pages.barred import default_barred
 from mind2web2.pages.cited_pages import AgentCache
 from mind2web2.pages.crawl import CrawlProgress
 from mind2web2.plugins.check.figures import Bound
-from mind2web2.plugins.check.findings import CheckedReport, checked_report
+from mind2web2.plugins.check.findings import CheckedReport, checked_report, precision_without
 from mind2web2.plugins.check.hints import hints_of
 from mind2web2.plugins.check.inputs import report_in, report_name
 from mind2web2.plugins.check.outputs import (
@@ -31,6 +32,8 @@ from mind2web2.plugins.check.outputs import (
     write_hints,
     write_output,
 )
+from mind2web2.plugins.check.question import question_of
+from mind2web2.plugins.check.rubric import page_address
 from mind2web2.plugins.check.scoring import SCRIPT, SCRIPTS, TASK, script_with
 from mind2web2.plugins.check.sources import Capturing, SourcePage, source_page
 from mind2web2.plugins.check.statements import ReadReport, read_report
@@ -105,8 +108,17 @@ class Check:
         report = checked_report(self.name, self.read, found.content)
         pages = self.source_pages()
         report.name_stand_ins({page.source: page.read_at for page in pages if page.is_stand_in})
-        retracted = [page.source for page in pages if page.is_retracted]
-        return report.model_copy(update={"retracted": retracted})
+        question = self.question or question_of(self.text) or ""
+        read = [page_address(source) for source in self.sources]
+        barred = default_barred().sources_of("", read, self.cache.of(TASK), question)
+        contaminated = [source["url"] for source in barred]
+        return report.model_copy(
+            update={
+                "retracted": [page.source for page in pages if page.is_retracted],
+                "contaminated": contaminated,
+                "precision_without": precision_without(report.statements, contaminated),
+            }
+        )
 
     @property
     def cache(self) -> AgentCache:

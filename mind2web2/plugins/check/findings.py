@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from pydantic import BaseModel
 
@@ -60,7 +60,6 @@ class CheckedReport(BaseModel):
 def checked_report(name: str, read: ReadReport, result: ResultFile) -> CheckedReport:
     """Return what the result of a check says about a report."""
     statements = verdicts_of(read, result)
-    contaminated = [source.url for source in result.barred_sources()]
     return CheckedReport(
         name=name,
         statements=statements,
@@ -68,13 +67,14 @@ def checked_report(name: str, read: ReadReport, result: ResultFile) -> CheckedRe
         unresolved=read.unresolved,
         uncited=read.uncited,
         invented=_invented_sources(statements),
-        contaminated=contaminated,
-        precision_without=_precision_without(statements, set(contaminated)),
         judge=result.judge_model,
     )
 
 
-def _precision_without(statements: list[StatementVerdict], sources: set[str]) -> Figure | None:
+def precision_without(
+    statements: Sequence[StatementVerdict], sources: Collection[str]
+) -> Figure | None:
+    """Return the citation precision of the claims that rest on none of these sources."""
     others = [
         statement
         for statement in statements

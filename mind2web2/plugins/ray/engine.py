@@ -375,7 +375,7 @@ class _Cluster:
         }
         return Order(
             # A page that is not stored stays away: `cache --engine ray` captures ahead.
-            replace(settings, engine="plain", ray_address=None, no_capture=True, barred=None),
+            replace(settings, engine="plain", ray_address=None, no_capture=True),
             agent_name,
             variables,
             own_prices(),

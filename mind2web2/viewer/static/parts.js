@@ -152,7 +152,6 @@ export const MARKS = {
   split_votes: "split votes",
   quote_missing: "quotation not found",
   flagged: "text written for the judge",
-  barred: "barred source",
   declined: "judge declined",
   error: "error in a check",
   in_doubt: "in doubt",

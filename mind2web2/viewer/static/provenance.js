@@ -32,7 +32,7 @@ export function Provenance({ answer }) {
     <${Raw} title="Extracted values and notes of the script" value=${answer.info} />
     <${Raw} title="Extractions" value=${answer.extractions} />
     <${Raw} title="Passages of the answer that look written for the judge" value=${facts.answer_flags} />
-    <${Raw} title="Barred sources that the answer rests on" value=${facts.barred?.sources} />
+    <${Raw} title="Barred sources that the answer rests on" value=${facts.barred} />
     <${Raw} title="Provenance" value=${made} />
   `;
 }

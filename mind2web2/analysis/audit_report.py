@@ -5,7 +5,7 @@ The report covers each auditor, pairs of auditors, and the corrected score.
 
 from __future__ import annotations
 
-from itertools import chain, combinations
+from itertools import combinations
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
@@ -54,8 +54,6 @@ class AuditReport(BaseModel):
 
     Args:
         score: corrected by the whole answers that auditors labelled.
-        differing: the labels of leaves on which two agents or judges differ: no random sample, so
-            that they count for agreement alone; ``None`` without any.
         second_pass: with the labels of the second pass in place of the blind ones; ``None`` without
             any.
     """
@@ -66,7 +64,6 @@ class AuditReport(BaseModel):
     auditors: tuple[AuditorFigures, ...]
     between_auditors: tuple[AuditorPair, ...]
     score: CorrectionFigures | None
-    differing: JudgeQuality | None
     second_pass: JudgeQuality | None
 
 
@@ -74,8 +71,7 @@ def audit_report(eval_results_root: Path, audits_root: Path, agent: str) -> Audi
     """Return what the labels of an agent say, ``None`` where there are none."""
     files = {name: LabelFile(audits_root, agent, name) for name in auditors(audits_root, agent)}
     blind = {name: file.blind() for name, file in files.items()}
-    differing = [file.differing() for file in files.values()]
-    if not any(blind.values()) and not any(differing):
+    if not any(blind.values()):
         return None
     answers = audited_answers(eval_results_root, agent)
     by_auditor = []
@@ -95,16 +91,11 @@ def audit_report(eval_results_root: Path, audits_root: Path, agent: str) -> Audi
     if any(second.values()):
         labels_now = [{**blind[name], **second[name]} for name in files]
         settled = judge_quality(answers, label_verdicts(answers, labels_now))
-    of_differing = None
-    if any(differing):
-        verdicts = label_verdicts(answers, differing)
-        of_differing = judge_quality(answers, verdicts, len({*chain(*differing)}))
     correction = correction_by_labels(answers, audits_root, agent) if answers else None
     return AuditReport(
         agent=agent,
         auditors=tuple(by_auditor),
         between_auditors=tuple(pairs),
         score=None if correction is None else correction.figures(),
-        differing=of_differing,
         second_pass=settled,
     )

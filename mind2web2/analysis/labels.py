@@ -35,8 +35,6 @@ class Label(BaseModel):
     Args:
         seen_sha256: of the claim and the pages, which is all that a label rests on.
         is_second: given in the second pass, with the judge's reasons in view.
-        is_differing: given in the comparison, where two agents or judges differ, with the verdicts
-            in view.
         is_taken_back: the label before it does not count.
     """
 
@@ -51,7 +49,6 @@ class Label(BaseModel):
     seconds: float = 0.0
     seen_sha256: str
     is_second: bool = False
-    is_differing: bool = False
     is_taken_back: bool = False
     created: str
 
@@ -85,7 +82,6 @@ class LabelFile:
         note: str = "",
         seconds: float = 0.0,
         is_second: bool = False,
-        is_differing: bool = False,
         is_taken_back: bool = False,
     ) -> Label:
         """Write a label to the disk and return it.
@@ -100,7 +96,6 @@ class LabelFile:
             seconds=round(seconds, 1),
             seen_sha256=seen_sha256,
             is_second=is_second,
-            is_differing=is_differing,
             is_taken_back=is_taken_back,
             created=datetime.now(UTC).isoformat(timespec="seconds"),
         )
@@ -136,15 +131,11 @@ class LabelFile:
 
         Labels that were taken back do not count.
         """
-        return self._first(lambda label: not label.is_second and not label.is_differing)
+        return self._first(lambda label: not label.is_second)
 
     def second(self) -> Labels:
         """Return the first label of the second pass of each leaf."""
         return self._first(lambda label: label.is_second)
-
-    def differing(self) -> Labels:
-        """Return the labels of leaves on which two agents or judges differ."""
-        return self._first(lambda label: label.is_differing)
 
     def _first(self, is_wanted: Callable[[Label], bool]) -> Labels:
         found: dict[tuple[LeafName, str], Label] = {}

@@ -13,7 +13,7 @@ import logging
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -511,13 +511,6 @@ class IndexFile:
     def list_page(self, key: str, kind: PageKind) -> None:
         """Add or change an entry, keeping those of other processes; call inside ``writing()``."""
         self._list_what_exists({**self.current().listed, key: kind})
-
-    def unlist(self, keys: Set[str]) -> None:
-        """Remove entries, keeping those of other processes; call inside ``writing()``."""
-        listed = self.current().listed
-        remaining = {key: kind for key, kind in listed.items() if key not in keys}
-        if len(remaining) < len(listed):
-            self._write(remaining)
 
     def tidy(self) -> None:
         """Make the file list exactly the pages on disk; call inside ``writing()``."""

@@ -95,13 +95,6 @@ def add_command(commands: Subcommands) -> None:
         "the judge's "
         "reasons. These labels are stored apart from the blind ones",
     )
-    view.add_argument(
-        "--label_differences",
-        metavar="NAME",
-        help="label as NAME, in the view Compare, the leaves where two agents or judges differ. "
-        "These labels "
-        "count only for agreement",
-    )
     for parser in (view, report):
         add_correction_roots(parser)
     report.add_argument(

@@ -27,8 +27,6 @@ def print_audit(console: Console, found: AuditReport) -> None:
     for pair in found.between_auditors:
         title = f"{' and '.join(pair.auditors)}: {counted(pair.leaves, 'leaf')}"
         _print_figures(console, title, _between(pair.figures))
-    if found.differing is not None:
-        _print_quality(console, "Judge and auditors on leaves that differ", found.differing)
         line(
             console,
             "These leaves are not a random sample, and their labels were not blind, so they "

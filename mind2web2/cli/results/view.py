@@ -19,7 +19,6 @@ from mind2web2.utils.names import check_name
 from mind2web2.utils.program import program
 from mind2web2.viewer.audit import AuditSession, AuditSettings
 from mind2web2.viewer.catalog import Catalog
-from mind2web2.viewer.differing_labels import DifferingLabels
 from mind2web2.viewer.front_end import DEFAULT_TITLE
 from mind2web2.viewer.report import LARGE_FILE_BYTES, ReportContent, write_report
 from mind2web2.viewer.server import (
@@ -47,15 +46,10 @@ def run_view(options: argparse.Namespace) -> int:
     host, port = listener.getsockname()[:2]
     session = Session.at(host, port)
     shown_host = f"[{host}]" if ":" in host else host
-    if options.audit is not None and options.label_differences is not None:
-        raise UsageError("--audit is blind, and --label_differences shows verdicts: choose one")
     if options.audit is None:
         features = {
             "run": run_routes(catalog),
         }
-        if options.label_differences is not None:
-            name = check_name("auditor", options.label_differences)
-            features["labels"] = DifferingLabels(catalog, options.audits_root, name).routes()
     else:
         auditor = check_name("auditor", options.audit)
         audit = AuditSettings(

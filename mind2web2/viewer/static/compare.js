@@ -1,8 +1,8 @@
 // Two agents, or two runs: score differences by task, and the leaves that flipped.
 
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import { html, address, counted, number, Score, useData, Waiting } from "viewer/parts";
-import { forget, load, program, send } from "viewer/source";
+import { program } from "viewer/source";
 import { LeafDoubts } from "viewer/doubts";
 
 /** @param {{options: Record<string, string>}} props */
@@ -10,7 +10,6 @@ export function Compare({ options }) {
   const { data, error } = useData("overview", {});
   const { data: claims, error: claimsError } = useData("claims", {});
   const sides = useMemo(() => (data ? sidesOf(data) : []), [data]);
-  const labels = useLabels();
   if (!data || !claims) return html`<${Waiting} error=${error || claimsError} />`;
   const one = sides.includes(options.a) ? options.a : sides[0];
   const other = sides.includes(options.b) ? options.b : sides.find((side) => side !== one) || one;
@@ -50,7 +49,7 @@ export function Compare({ options }) {
                 <td><${Score} score=${task.before} /></td>
                 <td><${Score} score=${task.after} /></td>
                 <td class=${sign(task.change)}>${signed(task.change)}</td>
-                <td><${Flips} flips=${flips.filter((flip) => flip.task === task.name)} causes=${data.causes} labels=${labels} /></td>
+                <td><${Flips} flips=${flips.filter((flip) => flip.task === task.name)} causes=${data.causes} /></td>
               </tr>`,
           )}
         </tbody>
@@ -148,8 +147,8 @@ function Choice({ name, label, sides, value, choose }) {
   </label>`;
 }
 
-/** @param {{flips: any[], causes: Record<string, string>, labels: any}} props */
-function Flips({ flips, causes, labels }) {
+/** @param {{flips: any[], causes: Record<string, string>}} props */
+function Flips({ flips, causes }) {
   if (!flips.length) return html`<span class="where">none</span>`;
   return html`<details>
     <summary>${flips.length}</summary>
@@ -162,7 +161,6 @@ function Flips({ flips, causes, labels }) {
             <a href=${address("evidence", flip.after.place)}><span class=${`dot ${flip.after.status}`}></span> ${flip.after.status}</a>
             <span class="where"> <bdi>${answersOf(flip)}</bdi></span>
             ${[flip.before, flip.after].map((side) => html`<${LeafDoubts} doubts=${side.doubts} of=${side.place[0]} />`)}
-            ${[flip.before, flip.after].map((side) => html`<${LeafLabel} place=${side.place} labels=${labels} />`)}
             ${flip.cause && html`<span class="cause">${causes[flip.cause]}</span>`}
             ${
               flip.before.text === flip.after.text
@@ -175,51 +173,6 @@ function Flips({ flips, causes, labels }) {
       )}
     </ul>
   </details>`;
-}
-
-const CAN_LABEL = (document.documentElement.dataset.features || "").split(" ").includes("labels");
-/** @type {[string, string][]} */
-const LABELS = [
-  ["y", "supported"],
-  ["n", "not supported"],
-  ["u", "undecidable"],
-];
-
-/** The labels of leaves that differ, and what sends one; null if the viewer takes none. */
-function useLabels() {
-  const [state, setState] = useState(/** @type {any} */ (null));
-  const [problem, setProblem] = useState("");
-  useEffect(() => {
-    if (CAN_LABEL) load("differing-labels").then(setState, (failure) => setProblem(String(failure.message || failure)));
-  }, []);
-  if (!CAN_LABEL) return null;
-  /** @param {string[]} place @param {string | null} label */
-  const give = ([agent, ...leaf], label) =>
-    send("/api/differing-label", { agent, leaf, label }).then(
-      (found) => {
-        forget();
-        setProblem("");
-        setState(found);
-      },
-      (failure) => setProblem(String(failure.message || failure)),
-    );
-  const given = new Map((state?.labels || []).map((/** @type {string[]} */ row) => [JSON.stringify(row.slice(0, 4)), row[4]]));
-  return { give, given, problem };
-}
-
-/**
- * Buttons to label one side of a flip: the person sees the verdicts, so that the label counts for agreement alone.
- * @param {{place: string[], labels: any}} props
- */
-function LeafLabel({ place, labels }) {
-  if (!labels) return null;
-  const label = labels.given.get(JSON.stringify(place));
-  return html`<span class="leaf-label" role="group" aria-label=${`Your label of ${place[3]} of ${place[0]}`}>
-    ${place[0]}: ${LABELS.map(
-      ([key, name]) => html`<button aria-pressed=${key === label} onClick=${() => labels.give(place, key === label ? null : key)}>${name}</button> `,
-    )}
-    ${labels.problem && html`<span class="notice error" role="alert">${labels.problem}</span>`}
-  </span>`;
 }
 
 /** @param {any} data */

@@ -380,6 +380,7 @@ class _Cluster:
             variables,
             own_prices(),
             own_script_aliases(),
+            self._session.parts.barred,
             __version__,
         )
 

@@ -38,8 +38,6 @@ autodoc_default_options = {"members": True, "undoc-members": False}
 
 html_theme = "furo"
 html_title = "Mind2Web-2"
-html_static_path = ["search"]
-html_js_files = ["ranking.js"]
 html_theme_options = {"navigation_with_keys": True}
 copybutton_prompt_text = "$ "
 

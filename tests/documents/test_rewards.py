@@ -58,7 +58,7 @@ def names_of(project):
 
 
 def _names_of(judge, trainer):
-    blocks = blocks_of(REPOSITORY / "docs/how-to/rewards.md")
+    blocks = blocks_of(REPOSITORY / "docs/rewards.md")
     [text] = [block.text for block in blocks if MARKS[trainer] in block.text]
     names = {}
     text = text.replace('Judge(model="o4-mini")', judge)

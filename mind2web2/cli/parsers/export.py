@@ -16,7 +16,7 @@ Write the agents' newest results as a table, with a row for each leaf or for eac
 
   mind2web2 export my_agent --judgments my_agent.jsonl             the judge's replies, to score again offline
 
-docs/tables.md explains the columns. In Python, use mind2web2.load_results("my_agent").
+docs/file-layouts.md#tables explains the columns. In Python, use mind2web2.load_results("my_agent").
 """
 
 

@@ -22,7 +22,6 @@ from mind2web2.llm_client.own_price import OwnPrice
 from mind2web2.llm_client.prices import set_own_prices
 from mind2web2.plugins.ray.connection import version_problem
 from mind2web2.results.answers import RunFolders, select_work
-from mind2web2.runs.answer import BarredSources
 from mind2web2.runs.named_judge import judge_spec
 from mind2web2.runs.paths import paths_of
 from mind2web2.runs.run import RunProgress, evaluate_work
@@ -50,7 +49,6 @@ class Order:
     variables: Mapping[str, str] = field(repr=False)
     prices: Mapping[str, OwnPrice]
     aliases: Mapping[str, str]
-    barred: BarredSources | None
     version: str
 
 
@@ -200,7 +198,7 @@ class _Call:
             budget = Budget(
                 settings.max_cost, judge.model, judge.own_price, judge.price_share, self._lease
             )
-        own = OwnParts(limits=limits, budget=budget, observer=self._note, barred=order.barred)
+        own = OwnParts(limits=limits, budget=budget, observer=self._note)
         try:
             async with (
                 self._telling(share),

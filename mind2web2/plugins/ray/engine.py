@@ -380,7 +380,6 @@ class _Cluster:
             variables,
             own_prices(),
             own_script_aliases(),
-            self._session.parts.barred,
             __version__,
         )
 

@@ -16,12 +16,8 @@ def _title(statement: StatementVerdict) -> str:
     return statement.verdict if statement.checkable else "needs no source"
 
 
-def report_page(found: CheckedReport, text: str, evidence: str = "") -> str:
-    """Return the page; as a file, it opens from disk and loads nothing.
-
-    Args:
-        evidence: the address below which the viewer shows each leaf; empty for a file.
-    """
+def report_page(found: CheckedReport, text: str) -> str:
+    """Return the page, which opens from disk and loads nothing."""
     pieces, position = [], 0
     for number, statement in enumerate(found.statements):
         if statement.start < position:
@@ -38,7 +34,6 @@ def report_page(found: CheckedReport, text: str, evidence: str = "") -> str:
     # "<" cannot end the script element early.
     report = {
         **found.model_dump(mode="json"),
-        "evidence": evidence,
         "figure_rows": list(found.figure_rows()),
         "figure_without": str(found.precision_without or "-"),
     }

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import BaseModel, ConfigDict
 
 from mind2web2.errors import AnswerError
-from mind2web2.utils.api_misuse import caller_of
+from mind2web2.utils.callers import caller_of
 from mind2web2.utils.moments import parse_moment
 from mind2web2.utils.private_attributes import check_private_attributes
 

@@ -22,8 +22,9 @@ from mind2web2.errors import EvalScriptError
 from mind2web2.scripts.aliases import own_script_aliases, rename_imports
 from mind2web2.scripts.loops import NAMES, watch_loops
 from mind2web2.scripts.toolkit_names import missing_name
-from mind2web2.utils.api_misuse import syntax_tree
+from mind2web2.utils.api_misuse import ScriptNames
 from mind2web2.utils.files import read_regular_file
+from mind2web2.utils.syntax_trees import syntax_tree
 
 # The script's own function; its result is checked elsewhere.
 EvaluateAnswer = Callable[..., Awaitable[Any]]
@@ -69,6 +70,7 @@ def load_eval_script(path: str | Path) -> EvaluateAnswer:
     sys.modules[module.__name__] = module
     try:
         exec(code, module.__dict__)
+        ScriptNames.attributes = _attributes(script_path)
         return _evaluate_answer_of(module, script_path)
     except BaseException as error:
         sys.modules.pop(module.__name__, None)  # the script may have removed itself
@@ -80,6 +82,14 @@ def load_eval_script(path: str | Path) -> EvaluateAnswer:
         raise
 
 
+def _attributes(script_path: Path) -> frozenset[str]:
+    """Return the names after a dot in a script and in the modules beside it that it has loaded."""
+    files = {str(getattr(each, "__file__", None)) for each in list(sys.modules.values())}
+    folder = str(script_path.parent.absolute())
+    helpers = [Path(file) for file in files if file.startswith(folder) and file.endswith(".py")]
+    return frozenset().union(*(_compiled(path).attributes for path in {script_path, *helpers}))
+
+
 @dataclass(frozen=True)
 class _Compiled:
     """A script's code, with facts of its text.
@@ -87,10 +97,12 @@ class _Compiled:
     Args:
         code: tracebacks show the script's path.
         missing: what is wrong with a name that the script takes from the toolkit.
+        attributes: the names after a dot.
     """
 
     code: CodeType
     missing: str | None
+    attributes: frozenset[str]
 
 
 def _compiled(path: Path) -> _Compiled:
@@ -112,7 +124,9 @@ def _compiled_source(source: bytes, path: Path, _aliases: tuple[tuple[str, str],
         watch_loops(tree)
         # The script's own __future__ imports count, not this module's.
         code = compile(tree, str(path), "exec", dont_inherit=True)
-    return _Compiled(code, missing_name(tree))
+    nodes = ast.walk(tree)
+    attributes = frozenset(node.attr for node in nodes if isinstance(node, ast.Attribute))
+    return _Compiled(code, missing_name(tree), attributes)
 
 
 def script_problem(path: Path) -> str | None:

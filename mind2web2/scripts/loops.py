@@ -12,12 +12,15 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import repeat
 from typing import Any
 
+from mind2web2.utils.api_misuse import asking
 from mind2web2.verification.stand_ins import has_mark
 
 _ROUNDS, _ENDLESS, _SIZES = "__mind2web2_rounds", "__mind2web2_endless", "__mind2web2_sizes"
-_ROUND = "__mind2web2_round"
+_ROUND, _ASKING = "__mind2web2_round", "__mind2web2_asking"
 # Calls whose results say how often a loop goes round, or which items there are.
 _OF_SIZES = frozenset({"len", "range", "min", "max", "islice", "list"})
+# Calls by which a script asks whether an object has a name, with the number of arguments.
+_QUESTIONS = frozenset({("hasattr", 2), ("getattr", 3)})
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _LOOPS = (ast.For, ast.While)
 
@@ -50,16 +53,18 @@ def only_known(*arguments: Any) -> tuple[Any, ...]:
 
 
 # The names that a changed script uses.
-NAMES = {_ROUNDS: _rounds, _ENDLESS: repeat(None), _SIZES: only_known}
+NAMES = {_ROUNDS: _rounds, _ENDLESS: repeat(None), _SIZES: only_known, _ASKING: asking}
 
 
 class WatchedLoops(ast.NodeTransformer):
     """Watches the loops of a script, and what says how often they go round."""
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        """Look at the arguments of a call that tells a size."""
+        """Look at the arguments of a call that tells a size, and note one that asks for a name."""
         self.generic_visit(node)
         name = getattr(node.func, "id", getattr(node.func, "attr", None))
+        if (name, len(node.args)) in _QUESTIONS:
+            node.func = ast.copy_location(_call(_ASKING, [node.func]), node)
         if name in _OF_SIZES and node.args:
             node.args = [ast.copy_location(ast.Starred(_call(_SIZES, node.args), ast.Load()), node)]
         return node

@@ -21,7 +21,8 @@ from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.rubric.verdicts import is_score
 from mind2web2.scripts.limits import ScriptBlockedError, ScriptStops
 from mind2web2.scripts.load import EvaluateAnswer, check_toolkit_names, load_eval_script
-from mind2web2.utils.api_misuse import AddedNode, ScriptReports, is_installed, script_reports
+from mind2web2.utils.api_misuse import AddedNode, ScriptReports, script_reports
+from mind2web2.utils.callers import is_installed
 
 log = logging.getLogger(__name__)
 

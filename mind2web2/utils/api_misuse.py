@@ -1,119 +1,63 @@
-"""API misuse by a script: names and calls that the toolkit does not have; and whose code runs.
+"""API misuse by a script: names and calls that the toolkit does not have.
 
 Scripts often wrap their calls in ``try/except Exception``. An attribute that our objects lack, or a
 call that fits no signature, would become a failed check there, and so a wrong score. Each is
 reported at once, with the script's line, to the evaluation that the script belongs to; the answer
 then has no result.
 
-Only a direct use in a script's code counts: ``hasattr`` and ``getattr`` with a default are
+Only names that a script has after a dot count: ``hasattr`` and ``getattr`` with a default are
 legitimate. Imports are checked when a script is loaded (``scripts/toolkit_names.py``).
 """
 
 from __future__ import annotations
 
-import ast
 import asyncio
-import dis
 import inspect
-import os
-import re
 import sys
-import sysconfig
-import threading
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import lru_cache, update_wrapper, wraps
+from functools import update_wrapper, wraps
 from pathlib import Path
-from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
-from typing import Any, Literal, NamedTuple, NoReturn, TypeVar, cast
+from types import CodeType, FrameType, FunctionType, MethodType
+from typing import Any, NamedTuple, NoReturn, TypeVar, cast
 
 from mind2web2.errors import EvalScriptError
+from mind2web2.utils.callers import is_script, script_frame
 from mind2web2.utils.near_names import nearest_name
-
-_PACKAGE_FOLDER = str(Path(__file__).parents[1])
-# Tools that scripts call: they read for the script.
-_TOOLS = os.path.join(_PACKAGE_FOLDER, "api_tools")  # noqa: PTH118 (compared as text, thousands of times)
-_SYSTEM = (
-    "/dev",
-    "/proc",
-    "/sys",
-    "/etc",
-    "/run",
-    "/lib",
-    "/lib64",
-    "/usr/lib",
-    "/usr/lib64",
-    "/usr/share",
-    "/usr/local/lib",
-    "/usr/local/share",
-)
-_PYTHON = ("stdlib", "platstdlib", "purelib", "platlib")
-_SITE_FOLDERS = frozenset({"site-packages", "dist-packages"})
-
-Caller = Literal["own", "script", "other"]
-
-
-def caller_of(frame: FrameType | None, ignored: Set[str] = frozenset()) -> Caller:
-    """Return for whom a frame's code runs: our own code, a script, or ("other") neither of them.
-
-    A library runs for its caller.
-
-    Args:
-        ignored: top-level packages whose callers do not count: they count as our own.
-    """
-    has_left_task = False
-    while frame is not None:
-        name = frame.f_code.co_filename
-        if frame.f_globals.get("__name__", "").partition(".")[0] in ignored:
-            return "own"
-        has_left_task = has_left_task or name == _EVENT_LOOP
-        # Names in angle brackets are of code without a file, such as what dataclasses generate.
-        if not name.startswith("<"):
-            if is_own(name):
-                return "own"
-            if not has_left_task and not is_installed(name) and not name.startswith(_TOOLS):
-                return "script"
-        frame = frame.f_back
-    return "other"
-
-
-@lru_cache(maxsize=4096)
-def is_own(path: str) -> bool:
-    """Tell whether a file is of this package, apart from the tools that scripts call."""
-    return _is_under(path, _PACKAGE_FOLDER) and not _is_under(path, _TOOLS)
-
-
-@lru_cache(maxsize=4096)
-def is_installed(path: str) -> bool:
-    """Tell whether a file is of Python, of a package (this one too) or of the system."""
-    if any(_is_under(path, folder) for folder in (*_python_folders(), _PACKAGE_FOLDER, *_SYSTEM)):
-        return True
-    return not _SITE_FOLDERS.isdisjoint(Path(path).parts)
-
-
-@lru_cache(maxsize=1)
-def _python_folders() -> tuple[str, ...]:
-    folders = [sysconfig.get_path(name) for name in _PYTHON]
-    return tuple({*folders, *(str(Path(folder).resolve()) for folder in folders)})
-
-
-def _is_under(path: str, folder: str) -> bool:
-    return path.startswith(folder) and path[len(folder) : len(folder) + 1] in (
-        "",
-        os.sep,
-    )
-
 
 Kind = TypeVar("Kind", bound=type)
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _PACKAGE = "mind2web2"
-_USES = frozenset({"LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR"})
-_UNKNOWN_KEYWORD = re.compile(r"unexpected keyword argument '(\w+)'")
-# A script below it on the stack runs the event loop: it has not called the code of the loop's task.
-_EVENT_LOOP = asyncio.events.__file__
+# ``dict(node)`` looks for it.
+_PROBED_BY_PYTHON = frozenset({"keys"})
+
+
+class ScriptNames:
+    """What the script of this process looks up on objects.
+
+    Attributes:
+        attributes: the names that its own files have after a dot.
+        is_asking: it asks by ``hasattr``, or by ``getattr`` with a default.
+    """
+
+    attributes: frozenset[str] = frozenset()
+    is_asking = False
+
+
+def asking(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``hasattr`` or ``getattr``; a name that it does not find is not missing."""
+
+    def asked(*arguments: Any) -> Any:
+        ScriptNames.is_asking = True
+        try:
+            return function(*arguments)
+        finally:
+            ScriptNames.is_asking = False
+
+    return asked
 
 
 class AddedNode(NamedTuple):
@@ -191,7 +135,7 @@ def report_misuse(problem: str) -> None:
     Else do nothing.
     """
     if _reports.get() is not None:
-        raise _report(_script_frame(sys._getframe(1)), problem)
+        raise _report(script_frame(sys._getframe(1)), problem)
 
 
 def note_ignored_argument(name: str, where: str, known: Sequence[str]) -> None:
@@ -204,7 +148,7 @@ def note_ignored_argument(name: str, where: str, known: Sequence[str]) -> None:
     reports = _reports.get()
     if reports is not None:
         reports.ignore(name)
-        place = _place(_script_frame(sys._getframe(1)), reports)
+        place = _place(script_frame(sys._getframe(1)), reports)
         reports.find_fault(
             f"{place}: unknown keyword {name!r} of {where} is ignored{_hint(name, known)}"
         )
@@ -215,7 +159,7 @@ def note_added(node_id: str, *, is_inner: bool) -> None:
     reports = _reports.get()
     if reports is not None:
         reports.added[node_id] = AddedNode(
-            _place(_script_frame(sys._getframe(1)), reports), is_inner
+            _place(script_frame(sys._getframe(1)), reports), is_inner
         )
 
 
@@ -272,10 +216,11 @@ def checked_call(function: Function) -> Function:
     def checked(*arguments: Any, **keywords: Any) -> Any:
         try:
             return function(*arguments, **keywords)
-        except TypeError as error:
-            # The call itself raised it rather than something that the function does.
-            if error.__traceback__ is not None and error.__traceback__.tb_next is None:
-                _refuse_call(function, error)
+        except TypeError:
+            try:
+                inspect.signature(function).bind(*arguments, **keywords)
+            except TypeError as error:
+                _refuse_call(function, keywords, str(error))
             raise
 
     if inspect.iscoroutinefunction(function):
@@ -316,24 +261,23 @@ class _CoroutineFunction:
 def _note_coroutine(coroutine: Coroutine[Any, Any, Any], name: str) -> None:
     """Note a coroutine that a script creates: it may forget to await it."""
     reports, frame = _reports.get(), sys._getframe(2)
-    if reports is not None and _is_script(frame):
+    if reports is not None and is_script(frame):
         problem = f"calls {name}{_in_line(frame)} without await: write await before it"
         reports.coroutines.append((coroutine, _error(frame, problem)))
 
 
-def _refuse_call(function: Callable[..., Any], error: TypeError) -> NoReturn:
+def _refuse_call(function: Callable[..., Any], keywords: Iterable[str], problem: str) -> NoReturn:
     called = function.__qualname__
-    unknown = _UNKNOWN_KEYWORD.search(str(error))
-    problem = str(error).partition("() ")[2] or str(error)
-    if unknown is not None:
-        known = [name for name in inspect.signature(function).parameters if name != "self"]
-        problem = f"unknown keyword {unknown[1]!r}{_hint(unknown[1], known)}"
-    frame = _script_frame(sys._getframe(1))
+    known = [name for name in inspect.signature(function).parameters if name != "self"]
+    for unknown in keywords:
+        if f"keyword argument {unknown!r}" in problem:
+            problem = f"unknown keyword {unknown!r}{_hint(unknown, known)}"
+    frame = script_frame(sys._getframe(1))
     _report(
         frame,
         f"calls {called}{_in_line(frame)} with arguments that it does not take: {problem}",
     )
-    raise TypeError(f"{called}() takes other arguments: {problem}") from error
+    raise TypeError(f"{called}() takes other arguments: {problem}")
 
 
 def report_missing(owner: Any, name: str) -> None:
@@ -341,18 +285,13 @@ def report_missing(owner: Any, name: str) -> None:
 
     The ``__getattr__`` or ``__setattr__`` that the script's code has called calls this.
     """
-    frame = sys._getframe(2)
-    kind = owner if isinstance(owner, type | ModuleType) else type(owner)
-    module = kind.__name__ if isinstance(kind, ModuleType) else kind.__module__
-    if (
-        _reports.get() is None
-        or name.startswith("__")
-        or not _is_ours(module)
-        or not _is_use(frame)
-    ):
+    kind = owner if isinstance(owner, type) else type(owner)
+    is_used = name in ScriptNames.attributes and not ScriptNames.is_asking
+    if not is_used or name in _PROBED_BY_PYTHON or not _is_ours(kind.__module__):
         return
     if any(name in vars(each) for each in getattr(kind, "__mro__", ())):
         return  # there is such a property, and it has raised this itself
+    frame = script_frame(sys._getframe(2))
     label = owner.__qualname__ if isinstance(owner, _CoroutineFunction) else kind.__name__
     _report(
         frame,
@@ -388,43 +327,6 @@ def _hint(name: str, known: Sequence[str]) -> str:
 
 def _in_line(frame: FrameType | None) -> str:
     return "" if frame is None else f" in line {frame.f_lineno}"
-
-
-# Code of a script, and its operations
-
-
-def _script_frame(frame: FrameType | None) -> FrameType | None:
-    while frame is not None and not _is_script(frame):
-        # Code that started the event loop is not a script.
-        frame = None if frame.f_code.co_filename == _EVENT_LOOP else frame.f_back
-    return frame
-
-
-def _is_script(frame: FrameType) -> bool:
-    name = frame.f_code.co_filename
-    return not name.startswith("<") and not is_installed(name)
-
-
-def _is_use(frame: FrameType | None) -> bool:
-    """Tell whether a script's frame just uses a name, rather than asks whether there is one."""
-    if frame is None or not _is_script(frame):
-        return False
-    return dis.opname[frame.f_code.co_code[frame.f_lasti]] in _USES
-
-
-# Python 3.11 counts the depth of a tree for all threads together: one that parses while another
-# does raises SystemError ("AST constructor recursion depth mismatch").
-_ONE_AT_A_TIME = threading.Lock()
-
-
-def syntax_tree(source: str | bytes, filename: str = "<unknown>") -> ast.Module:
-    """Return the syntax tree of a source, in any thread."""
-    with _ONE_AT_A_TIME:
-        try:
-            return ast.parse(source, filename=filename)
-        except SystemError:
-            # Another package parses in a thread of its own, without our lock.
-            return ast.parse(source, filename=filename)
 
 
 def _is_ours(module_name: str) -> bool:

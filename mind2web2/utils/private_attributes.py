@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from importlib.metadata import version
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mind2web2.errors import MachineError
 
@@ -100,9 +101,19 @@ def check_private_attributes(*packages: str) -> None:
             )
 
 
+def owner_of(attribute: PrivateAttribute) -> Any:
+    """Return the class or module that has an attribute.
+
+    Raises ImportError, AttributeError: it is not there.
+    """
+    with suppress(ModuleNotFoundError):
+        import_module(f"{attribute.module}.{attribute.kind}")
+    return getattr(import_module(attribute.module), attribute.kind)
+
+
 def _is_there(attribute: PrivateAttribute) -> bool:
     try:
-        kind = getattr(import_module(attribute.module), attribute.kind)
+        kind = owner_of(attribute)
     except (ImportError, AttributeError):
         return False
     setup = getattr(kind.__init__, "__code__", None)

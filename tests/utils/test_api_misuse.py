@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from projects import ClaimJudge, Project, evaluate
 
-from mind2web2.utils.api_misuse import syntax_tree
+from mind2web2.utils.syntax_trees import syntax_tree
 
 # Line 24 of a script, and the reason that its answer gets.
 MISUSES = {
@@ -18,7 +18,7 @@ MISUSES = {
     "evaluator.extractor.extract_from_page('x')": "uses Extractor.extract_from_page in line 24",
     "leaf.scores": "uses VerificationNode.scores in line 24",
     "leaf.weight = 2": "uses VerificationNode.weight in line 24",
-    "cache.get_page('x')": "uses AnswerCache.get_page in line 24",
+    "cache.get_page('x')": "uses CacheFileSys.get_page in line 24",
     "client.complete()": "in line 24, which the toolkit does not have",
     "BinaryEvalResult(reasoning='', result=True).verdict": "uses BinaryEvalResult.verdict in line "
     "24",
@@ -42,11 +42,11 @@ MISUSES = {
     "await evaluator.batch_verify([('c', None, leaf, None)], "
     "majority=True)": "did you mean 'majority_vote'?",
     "await evaluator.extract('p', BinaryEvalResult, src='x')": "calls Evaluator.extract in line 24",
-    "evaluator.add_custom_node(True, 'a')": "missing 1 required positional argument: 'desc'",
+    "evaluator.add_custom_node(True, 'a')": "missing a required argument: 'desc'",
     "leaf.compute_score(write=True)": "calls VerificationNode.compute_score in line 24",
     "cache.get_web('x', screenshot=True)": "unknown keyword 'screenshot': did you mean "
     "'get_screenshot'?",
-    "await client.async_response(messages=[])": "missing 1 required keyword-only argument: 'model'",
+    "await client.async_response(messages=[])": "missing a required",
     "create_evaluator(client=client)": "calls create_evaluator in line 24",
     "VerificationNode(id='a', desc='d', critcal=True)": "calls VerificationNode.__init__ in line "
     "24 with "

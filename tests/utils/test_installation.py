@@ -3,7 +3,7 @@
 import asyncio
 import sys
 
-from mind2web2.utils.api_misuse import caller_of
+from mind2web2.utils.callers import caller_of
 
 
 def test_the_program_that_runs_the_event_loop_is_no_caller():

@@ -46,7 +46,7 @@ from mind2web2.llm_client.chat import (
     Usage,
 )
 from mind2web2.llm_client.prices import price_usd, total_price_usd
-from mind2web2.rubric.vote_rule import ALWAYS
+from mind2web2.rubric.vote_rule import DEFAULT_TRIALS
 from mind2web2.utils.aio import to_the_end
 from mind2web2.utils.text import counted
 
@@ -392,8 +392,8 @@ class CachingJudge:
         )
         judge += () if settings.max_images is None else (settings.max_images,)
         judge += () if self._keyed_body is None else (self._keyed_body,)
-        if settings.votes != ALWAYS:
-            judge += ("votes", settings.votes)
+        if settings.votes != DEFAULT_TRIALS:
+            judge += ("votes", str(settings.votes))
         return judge
 
     def _count(

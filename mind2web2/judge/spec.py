@@ -9,9 +9,9 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from mind2web2.errors import UsageError
 from mind2web2.judge.judgment import FLEX_PRICE_SHARE, JudgeIdentity, JudgmentSource
@@ -22,7 +22,7 @@ from mind2web2.llm_client.settings import (
     OWN_PARAMETERS,
     endpoint_of,
 )
-from mind2web2.rubric.vote_rule import ALWAYS, VoteRule, vote_rule
+from mind2web2.rubric.vote_rule import DEFAULT_TRIALS, vote_count
 from mind2web2.utils import values
 from mind2web2.utils.given_values import check_number, check_text
 
@@ -58,7 +58,7 @@ class JudgeSpec:
         max_images: of a page in one question, 0 for none; ``None`` for as many as the server
             accepts.
         extra_body: further parameters of each request, or their JSON.
-        votes: how often it votes on a claim, as ``--votes``; no part of a judgment's key.
+        votes: the most on a claim, as ``--votes``; no part of a judgment's key.
         outage_wait_s: how long a request waits for a server that became unreachable.
         client: an object of your own with ``async_response`` instead of a server (eval-scripts.md);
             a ``Scorer`` calls it in its thread.
@@ -82,7 +82,7 @@ class JudgeSpec:
     reasoning_effort: str | None = None
     max_images: int | None = None
     extra_body: Mapping[str, Any] | str | None = None
-    votes: str | int = ALWAYS
+    votes: int = DEFAULT_TRIALS
     outage_wait_s: float = 120.0
     client: Any = None  # any object with async_response
     price: OwnPrice | tuple[float, float] | tuple[float, float, float] | None = None
@@ -133,11 +133,6 @@ class JudgeSpec:
         return keyed_part(self.parameters)
 
     @property
-    def vote_rule(self) -> VoteRule:
-        """Return how often the judge votes on a claim."""
-        return VoteRule.parse(self.votes)
-
-    @property
     def own_price(self) -> OwnPrice | None:
         """Return the price that the user gave."""
         return None if self.price is None else OwnPrice(*self.price)
@@ -169,15 +164,19 @@ class JudgeSpec:
             reasoning_effort=self.reasoning_effort,
             max_images=self.max_images,
             extra_body=self.keyed_body,
-            votes=str(self.vote_rule),
+            votes=self.votes,
         )
+
+
+def _stored_votes(votes: object) -> int:
+    return int(str(votes)) if str(votes).isdecimal() else DEFAULT_TRIALS
 
 
 class JudgeRecord(BaseModel):
     """The judge of a result and its parameters.
 
     Args:
-        votes: how often it votes on a claim; results of earlier versions have the default.
+        votes: the most on a claim; results of earlier versions may have a word for the default.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -189,18 +188,12 @@ class JudgeRecord(BaseModel):
     reasoning_effort: str | None = None
     max_images: int | None = None
     extra_body: str | None = None
-    votes: str = ALWAYS
+    votes: Annotated[int, BeforeValidator(_stored_votes)] = DEFAULT_TRIALS
 
     @property
     def identity(self) -> JudgeIdentity:
         """Return the judge that decided as the store of judgments knows it."""
         return JudgeIdentity(**self.model_dump(include=set(JudgeIdentity.model_fields)))
-
-    @property
-    def vote_rule(self) -> VoteRule | None:
-        """Return how often the judge voted, ``None`` for a rule that earlier versions had."""
-        is_known = self.votes == ALWAYS or self.votes.isdecimal()
-        return VoteRule.parse(self.votes) if is_known else None
 
     def as_replay(self) -> JudgeSpec:
         """Return the judge that answers from the stored judgments of this one."""
@@ -245,9 +238,9 @@ def keyed_part(parameters: Mapping[str, Any]) -> str | None:
     return json.dumps(keyed, sort_keys=True, separators=(",", ":")) if keyed else None
 
 
-def _votes(votes: object) -> str:
+def _votes(votes: object) -> int:
     try:
-        return vote_rule(votes)
+        return vote_count(votes)
     except ValueError as error:
         raise UsageError(f"votes is {error}") from error
 

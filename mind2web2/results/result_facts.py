@@ -14,6 +14,7 @@ from mind2web2.results.claim_facts import (
 from mind2web2.results.provenance import Provenance, Served
 from mind2web2.results.result_file import ResultFile
 from mind2web2.results.scored_answer import OWN_PACKAGE, ResultFacts
+from mind2web2.rubric.vote_rule import DEFAULT_TRIALS
 from mind2web2.rubric.written_tree import WrittenNode
 
 _JUDGE_PARAMETERS = {"temperature", "reasoning_effort", "max_images", "extra_body"}
@@ -49,7 +50,7 @@ def _judge(result: ResultFile, made_from: Provenance | None) -> str | None:
         return f"{result.judge_model}, parameters not recorded" if result.judge_model else None
     judge_parameters = made_from.judge.model_dump(include=_JUDGE_PARAMETERS, exclude_none=True)
     parameters = [f"{name}={value}" for name, value in judge_parameters.items()]
-    if made_from.judge.votes != "always":
+    if made_from.judge.votes != DEFAULT_TRIALS:
         parameters.append(f"votes={made_from.judge.votes}")
     return " ".join([result.judge_model or made_from.judge.model, *parameters])
 

@@ -7,57 +7,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-# As many votes as the script asks for, in place of an odd number.
-ALWAYS = "always"
-# Claims with this number of trials, the benchmark's, follow the rule; others keep their own number.
+# Claims with the benchmark's number have as many votes as the run says; others keep their own.
 DEFAULT_TRIALS = 3
 # So many votes are asked for at first.
 FIRST_VOTES = 2
 _ODD_NUMBER = re.compile("[0-9]{0,2}[13579]")
 
 
-@dataclass(frozen=True)
-class VoteRule:
-    """How often a judge votes on a claim.
+def vote_count(text: object) -> int:
+    """Return an odd number of votes.
 
-    Args:
-        most: votes, in place of the script's default number; ``None`` for the script's own.
+    Raises:
+        ValueError: the text is none.
     """
-
-    most: int | None = None
-
-    @classmethod
-    def parse(cls, text: object) -> VoteRule:
-        """Return the rule of ``always`` or an odd number.
-
-        Raises:
-            ValueError: the text is neither.
-        """
-        rule = str(text)
-        if rule == ALWAYS:
-            return cls()
-        if _ODD_NUMBER.fullmatch(rule) is None:
-            raise ValueError(f"{rule!r} is neither always nor an odd number such as 1")
-        return cls(int(rule))
-
-    def __str__(self) -> str:
-        """Return the text that ``parsed`` reads."""
-        return ALWAYS if self.most is None else str(self.most)
-
-    def trials(self, num_trials: int = DEFAULT_TRIALS) -> int:
-        """Return the most votes on a claim for which a script gives this number."""
-        return num_trials if self.most is None or num_trials != DEFAULT_TRIALS else self.most
-
-    def likely_votes(self, num_trials: int) -> int:
-        """Return the votes on a claim for which a script gives this number, if they agree."""
-        return min(FIRST_VOTES, self.trials(num_trials))
+    if _ODD_NUMBER.fullmatch(str(text)) is None:
+        raise ValueError(f"{str(text)!r} is not an odd number such as 3")
+    return int(str(text))
 
 
-def vote_rule(text: object) -> str:
-    """Return a rule in its text form; raises ``ValueError`` as ``VoteRule.parsed``."""
-    return str(VoteRule.parse(text))
+def most_votes(num_trials: int, votes: int) -> int:
+    """Return the most votes on a claim, by the numbers of its script and of the run."""
+    return votes if num_trials == DEFAULT_TRIALS else num_trials
 
 
 def checked_trials(num_trials: int) -> int:

@@ -22,6 +22,7 @@ from mind2web2.results.answers import AnswerJob, RunFolders, TaskWork, read_answ
 from mind2web2.results.freshness import Conditions, why_judged_again
 from mind2web2.results.result_file import JudgeUsage
 from mind2web2.results.stored_results import latest_result
+from mind2web2.rubric.vote_rule import FIRST_VOTES, most_votes
 from mind2web2.runs.likely_questions import likely_questions
 from mind2web2.runs.run import answer_jobs
 from mind2web2.scripts.load import script_problem
@@ -137,7 +138,7 @@ def _by_policy(judge: JudgeSpec, job: AnswerJob, text: str) -> Amounts:
     requests = tokens_in = 0
     for question in likely_questions(job.script_path, text):
         trials = question.num_trials
-        count = 1 if trials is None else judge.vote_rule.likely_votes(trials)
+        count = 1 if trials is None else min(FIRST_VOTES, most_votes(trials, judge.votes))
         requests += count
         on_page = PAGE_TOKENS if question.is_on_page else 0
         tokens_in += count * (QUESTION_TOKENS + text_tokens(text) + on_page)

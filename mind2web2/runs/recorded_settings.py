@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from mind2web2.judge.spec import REPLAY, JudgeRecord
 from mind2web2.llm_client.settings import endpoint_of
 from mind2web2.results.provenance import Provenance
+from mind2web2.rubric.vote_rule import DEFAULT_TRIALS
 from mind2web2.runs.settings import as_of
 
 
@@ -47,5 +48,5 @@ def _of_judge(judge: JudgeRecord) -> Iterator[tuple[str, object]]:
         yield "judge_temperature", judge.temperature
     if judge.max_images:
         yield "max_images", judge.max_images
-    if judge.votes.isdecimal():
+    if judge.votes != DEFAULT_TRIALS:
         yield "votes", judge.votes

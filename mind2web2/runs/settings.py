@@ -22,7 +22,7 @@ from mind2web2.llm_client.settings import (
     check_address,
 )
 from mind2web2.results.shards import Shard
-from mind2web2.rubric.vote_rule import ALWAYS, vote_rule
+from mind2web2.rubric.vote_rule import DEFAULT_TRIALS, vote_count
 from mind2web2.runs.setting import Flag, InFile, Setting, declared_in, flag, setting
 from mind2web2.utils import values
 from mind2web2.utils.entry_points import parts_of
@@ -325,16 +325,15 @@ class RunSettings:
             in_file=InFile("1", (int,), values.count),
         ),
     )
-    votes: str = setting(
-        ALWAYS,
+    votes: int = setting(
+        DEFAULT_TRIALS,
         Setting(
-            "how many votes the judge casts on a claim for which the script names no number. "
-            "always: two, and a third if they differ, as in the benchmark; N: at most N, an odd "
-            "number. Results name the rule",
-            parse=vote_rule,
-            metavar="always|N",
+            "the most votes on a claim for which the script names no number: an odd number. "
+            "The judge is asked until the votes decide. Results name the number",
+            parse=vote_count,
+            metavar="N",
             group=_JUDGE,
-            in_file=InFile("1", (str, int), vote_rule),
+            in_file=InFile("1", (int,), vote_count),
             see="cost-and-speed.md#fewer-votes",
         ),
     )

@@ -25,7 +25,7 @@ from mind2web2.rubric.verdicts import (
     PageCheck,
     Vote,
 )
-from mind2web2.rubric.vote_rule import outcome
+from mind2web2.rubric.vote_rule import most_votes, outcome
 from mind2web2.verification.context import EvaluationContext
 from mind2web2.verification.messages import (
     BinaryEvalResult,
@@ -85,7 +85,8 @@ class ClaimJudging:
         """
         if not urls and had_sources:
             return False, evidence_of(verification, "page", reason=NO_PAGE_NAMED)
-        verification = self._with_vote_rule(verification)
+        num_trials = most_votes(verification.num_trials, self.context.votes)
+        verification = replace(verification, num_trials=num_trials)
         if not urls:
             votes, _ = await self._ask_votes(verification, None)
             evidence = evidence_of(verification, "judge", votes=votes)
@@ -101,10 +102,6 @@ class ClaimJudging:
                 reason="no source page was available",
             )
         return False, evidence_of(verification, "judge", pages=checks)
-
-    def _with_vote_rule(self, verification: Verification) -> Verification:
-        """Return a claim with the number of votes by the run's rule."""
-        return replace(verification, num_trials=self.context.votes.trials(verification.num_trials))
 
     async def _checks(self, verification: Verification, urls: Sequence[str]) -> list[PageCheck]:
         """Return the pages' checks in the order made, up to the first that supports the claim."""

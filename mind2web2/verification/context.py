@@ -34,7 +34,7 @@ from mind2web2.pages.library import PageLibrary, PageRequest, run_cache, shared_
 from mind2web2.pages.page_cache import PageCache
 from mind2web2.pages.prepared_page import PageSettings, PreparedPage
 from mind2web2.rubric.verdicts import NO_PAGE_NAMED
-from mind2web2.rubric.vote_rule import VoteRule
+from mind2web2.rubric.vote_rule import DEFAULT_TRIALS
 from mind2web2.utils.api_misuse import report_misuse
 from mind2web2.verification.config import EvaluatorConfig
 from mind2web2.verification.run_questions import Given, RunQuestions
@@ -67,7 +67,7 @@ class EvaluationContext:
         page_limit: entered around each capture.
         settings: how pages are prepared.
         config: the defaults of verifications.
-        votes: how often the judge votes on a claim.
+        votes: the most on a claim for which the script names no number.
     """
 
     judge: Judge
@@ -83,7 +83,7 @@ class EvaluationContext:
     settings: PageSettings = field(default_factory=PageSettings)
     config: EvaluatorConfig = field(default_factory=EvaluatorConfig)
     run: RunQuestions | None = None
-    votes: VoteRule = field(default_factory=VoteRule)
+    votes: int = DEFAULT_TRIALS
 
     def given(self, urls: Sequence[str | None]) -> Given:
         """Return what the run needs for a question about these pages.

@@ -16,7 +16,7 @@ from mind2web2.rubric.verdicts import (
     gate_then_average,
     implied_verdict,
 )
-from mind2web2.rubric.vote_rule import VoteRule, checked_trials, outcome, trials_needed
+from mind2web2.rubric.vote_rule import checked_trials, most_votes, outcome, trials_needed
 
 PASSED, FAILED = Outcome(1.0, "passed"), Outcome(0.0, "failed")
 SKIPPED, OPEN = Outcome(0.0, "skipped"), Outcome(0.0, "initialized")
@@ -237,10 +237,6 @@ def test_evidence_implies_a_verdict(evidence, verdict):
     assert implied_verdict(evidence.model_copy(update={"pages": tuple(relabelled)})) == verdict
 
 
-@pytest.mark.parametrize(
-    ("text", "asked", "trials"),
-    [("always", 3, 3), ("always", 5, 5), ("1", 3, 1), ("5", 3, 5), ("1", 5, 5)],
-)
-def test_a_rule_replaces_the_scripts_default_number_alone(text, asked, trials):
-    rule = VoteRule.parse(text)
-    assert (rule.trials(asked), str(rule)) == (trials, text)
+@pytest.mark.parametrize(("votes", "asked", "most"), [(3, 3, 3), (3, 5, 5), (1, 3, 1), (1, 5, 5)])
+def test_the_runs_number_replaces_the_scripts_default_number_alone(votes, asked, most):
+    assert most_votes(asked, votes) == most

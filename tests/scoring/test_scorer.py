@@ -546,7 +546,7 @@ async def test_a_judge_is_named_as_in_evaluate(project):
         ({"temperature": 9}, {}, "temperature: '9' is not a temperature from 0 to 2"),
         ({"temperature": "0.5"}, {}, "temperature is '0.5': give a number"),
         ({"max_images": -1}, {}, "max_images: '-1' is not a whole number"),
-        ({"votes": 2}, {}, "votes is '2' is neither always nor an odd number"),
+        ({"votes": 2}, {}, "votes is '2' is not an odd number"),
         ({"outage_wait_s": -1}, {}, "outage_wait_s: '-1' is not a positive number"),
         ({"extra_body": [1]}, {}, r"extra_body is \[1\]: give a dictionary"),
         ({}, {"max_cost": -1}, "max_cost: '-1' is not a positive number of dollars"),

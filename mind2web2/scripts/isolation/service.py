@@ -33,7 +33,6 @@ from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, ReplyC
 from mind2web2.llm_client.messages import checked_messages
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.prepared_page import PreparedPage
-from mind2web2.rubric.vote_rule import VoteRule
 from mind2web2.scripts.isolation.answer_client import (
     Filled,
     Judged,
@@ -130,7 +129,7 @@ class RunService:
     services: ServiceAnswers
     source: tuple[str, str]
     answer: str
-    votes: VoteRule
+    votes: int
     cache: AnswerCache
     logger: logging.Logger
     check: ReplyCheck | None = None
@@ -306,7 +305,7 @@ class RunAnswers:
             self._run.services,
             self._source,
             self._answer,
-            settings.vote_rule,
+            settings.votes,
             AnswerCache(cache.task_cache, cache.page_library, cache.page_limit, cache.captures),
             self._logger,
             check,

@@ -167,7 +167,6 @@ class Scorer:
         max_cost: dollars, after which no request is sent.
         answer_timeout: seconds that a script may take for one answer.
         allow_private_network: captures and scripts may also visit private addresses.
-        isolate: gone, as scripts always run in processes of their own.
 
     Raises:
         UsageError: a setting is unusable.
@@ -187,12 +186,7 @@ class Scorer:
         max_cost: float | None = None,
         answer_timeout: float = 600.0,
         allow_private_network: bool = False,
-        isolate: None = None,
     ) -> None:
-        if isolate is not None:
-            raise UsageError(
-                "isolate= is gone: scripts always run in processes of their own; leave it out"
-            )
         if not isinstance(judge, Judge):
             raise UsageError(f"judge is {judge!r}: give Judge(model=...)")
         check_number("max_cost", max_cost, values.positive_dollars)

@@ -71,3 +71,17 @@ async def test_numbers_that_count_up_are_read_at_their_end(site_and_manager, run
     site.pages["/year"] = counting(run, start, first)
     page = await manager.capture("http://www.counting.example/year")
     assert "We carried 48,210 people on 312 trips." in page.text
+
+
+async def test_numbers_in_closed_shadow_roots_count_to_their_end(site_and_manager):
+    """However long they take, as long as it is some seconds."""
+    site, manager = site_and_manager
+    show = "const show = (p) => { el.textContent = Math.round(48210 * Math.min(1, p)); return p }"
+    site.pages["/shadow"] = (
+        "<h1>Our year</h1><x-n></x-n><script>customElements.define('x-n', class extends "
+        "HTMLElement { connectedCallback() { const el = this.attachShadow({mode: 'closed'})"
+        f".appendChild(document.createElement('p')); {show}; const t0 = Date.now(); (function f() "
+        "{ if (show((Date.now() - t0) / 9000) < 1) requestAnimationFrame(f) })() } })</script>"
+    )
+    page = await manager.capture("http://www.counting.example/shadow")
+    assert "48210" in page.text

@@ -565,13 +565,6 @@ def test_values_are_checked_as_those_of_options_are(judge, settings, message):
         Scorer(judge=Judge(**judge), **settings)
 
 
-@pytest.mark.parametrize("isolate", [True, False])
-def test_isolate_is_gone(isolate):
-    """One line says so, and what holds instead."""
-    with pytest.raises(UsageError, match="isolate= is gone: scripts always run in"):
-        Scorer(judge=Judge(), isolate=isolate)
-
-
 def test_a_scorer_knows_the_prices_of_the_file(project, monkeypatch):
     monkeypatch.chdir(project.root)
     (project.root / "mind2web2.toml").write_text("[prices.own]\ninput = 1\noutput = 2\n")

@@ -156,9 +156,9 @@ def why_judged_again(
         return "pages that were not available can be captured now"
     inputs = made_from.inputs.model_copy(update={"as_of": conditions.stated_moment})
     asked = made_from.model_copy(update={"judge": conditions.judge, "inputs": inputs})
-    if digest_now(asked, job.script_path, job.answer, text, job.task_cache) != made_from.digest:
-        return CHANGED
-    return None
+    digest = digest_now(asked, job.script_path, job.answer, text, job.task_cache)
+    is_same = digest == made_from.digest and result.time_seconds == job.answer.time_s
+    return None if is_same else CHANGED
 
 
 def _has_more_now(made_from: Provenance, conditions: Conditions) -> bool:

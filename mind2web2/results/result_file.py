@@ -224,10 +224,6 @@ class ResultFile(BaseModel):
         }
         return ResultFile.of(with_checksum(written))
 
-    def with_time(self, time_s: float | None) -> ResultFile:
-        """Return the same result with another time of the agent."""
-        return ResultFile.of(with_checksum({**self.document, "time_seconds": time_s}))
-
     @property
     def document(self) -> JsonObject:
         """Return the file's JSON, with the fields that scripts and other tools added."""

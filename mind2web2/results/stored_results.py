@@ -146,11 +146,6 @@ def write_result(folder: Path, answer_name: str, content: ResultFile) -> Path:
             return path
 
 
-def replace_result(path: Path, content: ResultFile) -> None:
-    """Replace the content of a result file. Raises ResultWriteError: it cannot be written."""
-    write_file(path, _result_bytes(content))
-
-
 def _result_bytes(content: ResultFile) -> bytes:
     text = json.dumps(content.document, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
     # A judge's half surrogate becomes its JSON escape.

@@ -50,7 +50,6 @@ from mind2web2.results.stored_results import (
     LoadedResult,
     latest_result,
     newest_result_name,
-    replace_result,
     write_file,
     write_result,
 )
@@ -86,13 +85,6 @@ async def answer_locked(folder: Path) -> AsyncIterator[bool]:
         yield await to_the_end(asyncio.to_thread(_take, lock, folder))
     finally:
         lock.give_back()
-
-
-async def _clear_left_lock(folder: Path) -> None:
-    """Remove the lock file of a process that was killed right after writing its result."""
-    with suppress(ResultWriteError):
-        async with answer_locked(folder):
-            pass
 
 
 async def until_unlocked(folder: Path) -> None:
@@ -257,23 +249,17 @@ async def reuse_or_evaluate(job: AnswerJob, run: RunParts) -> AnswerOutcome | No
     newest: str | None = None
     try:
         newest = await asyncio.to_thread(newest_result_name, job.folder / "results")
-        before = await asyncio.to_thread(_earlier, job, run, newest)
-        earlier, changed = before.earlier, before.changed
-        if earlier is None or not _is_current(earlier, job):
+        before = await asyncio.to_thread(_earlier, job, run)
+        if before.held is None:
             async with answer_locked(job.folder) as is_ours:
                 if not is_ours:
                     return None
-                seen = newest
+                # Another process may have written a result since.
                 newest = await asyncio.to_thread(newest_result_name, job.folder / "results")
-                if run.reuse and seen != newest:  # another process has written it since
-                    before = await asyncio.to_thread(_earlier, job, run, newest)
-                    earlier, changed = before.earlier, before.changed
-                if earlier is None:
-                    return await _judged_outcome(job, run, before.text, changed)
-                earlier = await asyncio.to_thread(_bring_up_to_date, earlier, job)
-        elif before.has_lock:
-            await _clear_left_lock(job.folder)
-        return AnswerOutcome(job.task_id, job.answer.name, earlier.content, None, reused=True)
+                before = await asyncio.to_thread(_earlier, job, run)
+                if before.held is None:
+                    return await _judged_outcome(job, run, before)
+        return AnswerOutcome(job.task_id, job.answer.name, before.held, None, reused=True)
     except JudgeUnusableError:
         raise  # it ends the run
     except (Mind2Web2Error, OSError) as error:
@@ -293,53 +279,33 @@ class _Before:
     """An answer before its evaluation.
 
     Args:
-        earlier: a result that still holds, as far as files tell.
+        held: a result that still holds.
         changed: why there is none, if one exists at all.
-        has_lock: another process judges the answer, or was killed while it did.
     """
 
     text: str
-    earlier: LoadedResult | None
-    changed: str | None
-    has_lock: bool
+    held: ResultFile | None = None
+    changed: str | None = None
 
 
-def _earlier(job: AnswerJob, run: RunParts, newest: str | None) -> _Before:
+def _earlier(job: AnswerJob, run: RunParts) -> _Before:
     """Return an answer with its earlier result; reads files."""
     text = read_answer(job.answer.path)
     found = latest_result(job.folder / "results")
-    if run.reuse and found is not None:
-        changed = why_judged_again(found, job, text, run.conditions)
-    else:
-        is_overwritten = not run.reuse and not run.is_replay and newest is not None
-        changed = "--overwrite" if is_overwritten else None
-    earlier = found if run.reuse and changed is None else None
-    return _Before(text, earlier, changed, (job.folder / _LOCK_NAME).exists())
+    if found is None:
+        return _Before(text)
+    if not run.reuse:
+        return _Before(text, changed=None if run.is_replay else "--overwrite")
+    changed = why_judged_again(found, job, text, run.conditions)
+    return _Before(text, found.content if changed is None else None, changed)
 
 
-async def _judged_outcome(
-    job: AnswerJob, run: RunParts, text: str, changed: str | None
-) -> AnswerOutcome:
+async def _judged_outcome(job: AnswerJob, run: RunParts, before: _Before) -> AnswerOutcome:
     """Run the script and write its result."""
     run.judge.raise_if_out()
-    result, is_same = await _evaluate_and_write(job, run, text)
-    changed = None if is_same else changed
+    result, is_same = await _evaluate_and_write(job, run, before.text)
+    changed = None if is_same else before.changed
     return AnswerOutcome(job.task_id, job.answer.name, result, None, is_same, changed)
-
-
-def _is_current(found: LoadedResult, job: AnswerJob) -> bool:
-    """Tell whether a result has the agent's time as it is known now."""
-    return found.content.time_seconds == job.answer.time_s
-
-
-def _bring_up_to_date(found: LoadedResult, job: AnswerJob) -> LoadedResult:
-    """Return the result with the agent's time as it is known now; this changes no verdict."""
-    if _is_current(found, job):
-        return found
-    content = found.content.with_time(job.answer.time_s)
-    replace_result(found.path, content)
-    log.info("time updated path=%s time_s=%s", found.path, job.answer.time_s)
-    return LoadedResult(found.path, content)
 
 
 def _script_time(job: AnswerJob, run: RunParts) -> ScriptTime:

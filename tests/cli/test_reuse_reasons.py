@@ -8,7 +8,6 @@ from servers.judge_server import JudgeServer
 
 from mind2web2.cli import evaluate_main, main
 from mind2web2.results.freshness import CHANGED
-from mind2web2.results.result_file import ResultFile
 
 PAGE = "https://lake.example/depth"
 CLAIMS = {"deep": ("The lake is deep.", PAGE)}
@@ -60,13 +59,12 @@ def test_the_reason_stands_beside_the_score(project, server, change, options, re
 
 
 def test_another_time_of_the_agent_asks_nothing(project, server):
-    """The result gets the new time, and is whole."""
+    """The script runs again from stored judgments, and the new result has the new time."""
     asked = len(server.requests)
     meta = project.root / "answers/bot/lake/answer_1.meta.json"
     meta.write_text(json.dumps({"time_seconds": 99}))
-    assert "lake/answer_1.md: 1, reused" in evaluate(server).stdout
-    [path] = project.result_paths()
-    assert read_json(path)["time_seconds"] == 99 and not ResultFile.of(read_json(path)).is_edited
+    assert "lake/answer_1.md: 1 (judged again: " in evaluate(server).stdout
+    assert read_json(project.result_paths()[-1])["time_seconds"] == 99
     assert len(server.requests) == asked
     assert read_json(project.results / "summary.json")["avg_time_seconds"] == 99
 

@@ -209,7 +209,7 @@ async def test_another_time_that_the_agent_took_is_taken_over(project):
             outcome.reused,
             outcome.result.document["time_seconds"],
             judge.claims,
-        ) == (True, time_s, [])
+        ) == (False, time_s, [])
         assert (await only(project)).reused
 
 

@@ -201,7 +201,8 @@ _LONGEST_UNFILLED = 200
 
 # "Showing 1 to 10 of 57 entries"
 _SHARE_OF_ROWS = re.compile(
-    r"\b1\s*(?:to|-|\u2013|bis|\u00e0|a|al?|\u81f3|\u5230|~)\s*(\d[\d.,]*)\s*[^\W\d]*\s*"
+    r"(?:\b1\s*(?:to|-|\u2013|bis|\u00e0|a|al|\u81f3|\u5230|~)|\bshowing(?: the)?(?: first)?)\s*"
+    r"(\d[\d.,]*)\s*[^\W\d]*\s*"
     r"(?:of|out of|von|de|sur|di|van|av|af|z|\u0438\u0437|(?<=\s)/(?=\s)|[\uff0c,]?\s*\u5171)\s*"
     r"(?:\w+\s)?(\d[\d.,]*)"
 )

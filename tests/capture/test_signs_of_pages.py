@@ -52,6 +52,13 @@ SIGNS = {
     "ten rows of 1,057": (PAGED % "1\u201310 of 1,057", "incomplete"),
     "ten rows of 57, in German": (PAGED % "1 bis 10 von 57 Einträgen", "incomplete"),
     "ten rows of 57, in Chinese": (PAGED % "显示第 1 至 10 项\uff0c共 57 项", "incomplete"),
+    "the first ten rows of 57": (PAGED % "Showing first 10 of 57 results", "incomplete"),
+    "ten rows a page": (PAGED % "Rows per page: 10 1-10 of 57", "incomplete"),
+    "a fraction": (PAGED % "Add 1-1/2 cups, 1 to 3 of them at 5 pm.", None),
+    "a limit of free articles": (
+        STORY % "<p>You have read all your free articles.</p>",
+        "login_wall",
+    ),
     "all rows": (PAGED % "Showing 1 to 10 of 10 entries", None),
 }
 WEIR = "Мост через Оррин открыт в 1936 году — и пропускает 4100 машин."

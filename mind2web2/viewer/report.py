@@ -22,7 +22,6 @@ from mind2web2.utils.files import check_replaceable, stage_file
 from mind2web2.viewer.catalog import Catalog
 from mind2web2.viewer.front_end import DEFAULT_TITLE, file_html, json_bytes
 from mind2web2.viewer.keys import AnswerKey, Json, NoSuchResultError
-from mind2web2.viewer.opening import opening_sentence
 from mind2web2.viewer.stored_pages import PageKey, StoredPages
 
 REDACTED = "[redacted]"
@@ -79,8 +78,7 @@ async def _blocks(
     """Yield the blocks by the names that the front end asks for (``source.js``)."""
     overview = catalog.overview()
     keys = [AnswerKey(row["agent"], row["task"], row["answer"]) for row in overview["answers"]]
-    sentence = opening_sentence(overview["agents"], catalog.comparison)
-    yield ["about"], _pack(_about(overview, content) | {"sentence": sentence})
+    yield ["about"], _pack(_about(overview, content))
     claims = catalog.claims()
     if content.redact_tasks:
         # Rows without a leaf have the text of a task.

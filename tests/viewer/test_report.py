@@ -42,13 +42,11 @@ async def test_file_says_what_it_is(page, write):
     )
 
 
-async def test_report_opens_with_a_sentence_and_its_title(page, write):
-    """Both can be read without knowing the figures, which a legend explains."""
+async def test_report_has_its_title_and_a_legend(page, write):
     address, _ = await asyncio.to_thread(write, "--no_pages", "--title", "Museums & <b>ferries</b>")
     await show(page, address, "#/overview")
     await expect(page.locator("h1")).to_have_text("Museums & <b>ferries</b>")
     assert (await page.title()).endswith("Museums & <b>ferries</b>")
-    await expect(page.locator("p.opening")).to_contain_text("example gets ")
     await page.get_by_text("What the figures and colours mean").click()
     await expect(page.locator(".legend dd").first).to_contain_text("the share of the points")
 

@@ -40,7 +40,6 @@ export function Overview({ options }) {
   const agents = ordered(data.agents, options.agents);
   return html`
     <h1>${TITLE || "Results"}</h1>
-    ${isFile && html`<${Opening} />`}
     <${Agents} ...${{ agents, answers: data.answers, places, options: now }} />
     <div class="tools">
       <label
@@ -91,12 +90,6 @@ function keepInAddress(search) {
   if (path && path !== address("overview")) return;
   const options = Object.fromEntries(new URLSearchParams(query));
   if (search !== (options.search || "")) history.replaceState(null, "", address("overview", [], { ...options, search }));
-}
-
-/** The report's first sentence. */
-function Opening() {
-  const { data } = useData("about", {});
-  return data?.sentence ? html`<p class="opening">${data.sentence}</p>` : null;
 }
 
 /**

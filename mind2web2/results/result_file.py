@@ -240,11 +240,6 @@ class ResultFile(BaseModel):
         except ValidationError:
             return None
 
-    @property
-    def has_provenance(self) -> bool:
-        """Tell whether the file says anything about what the result was made from."""
-        return self.stated_provenance is not None
-
     # The rubric
 
     @cached_property

@@ -24,11 +24,6 @@ _SHARE_OF_PASSES = 20
 _running: list[ScriptPasses] = []
 
 
-def any_pass_at_work() -> bool:
-    """Tell whether a script is in a pass now, or about to be, so that it may ask more."""
-    return any(not each.is_waiting for each in _running)
-
-
 # Returns how a pass ended, ``None`` where its process ended without a word. It goes on as far as
 # the second argument says, in program order with ``None``.
 RunPass = Callable[["ScriptPasses", Ahead | None], Awaitable[Done | None]]
@@ -46,7 +41,6 @@ class ScriptPasses:
         count: of passes.
         failed: the question whose failure costs the script its result.
         program_order: why the script runs in program order.
-        is_waiting: for replies, between two passes or in program order.
     """
 
     answers: RunAnswers
@@ -56,7 +50,6 @@ class ScriptPasses:
     count: int = 0
     failed: str | None = None
     program_order: str | None = None
-    is_waiting: bool = False
     _open: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _is_new: asyncio.Event = field(default_factory=asyncio.Event)
     _failure: str | None = None
@@ -76,7 +69,6 @@ class ScriptPasses:
                     return done
                 self.program_order = done
                 await self._forget_what_is_uncertain()
-            self.is_waiting = True
             return await self._next(None)
         finally:
             _running.remove(self)
@@ -180,9 +172,7 @@ class ScriptPasses:
 
     async def _all_replies(self) -> None:
         if self._open:
-            self.is_waiting = True
             await asyncio.wait(self._open.values())
-            self.is_waiting = False
 
     async def _cancel(self) -> None:
         tasks = list(self._open.values())

@@ -87,10 +87,13 @@ class ScriptClock:
         traveller = time_machine.travel(0, tick=False).start()
         traveller.time_ns = time_ns  # type: ignore[method-assign]  # tells who asks, which the library does not
 
-    def stand_at(self, moment: datetime) -> None:
-        """Freeze the clock from now on, at this moment unless there is another already."""
-        if self._stands_at is None:
-            self._stands_at = self._started = moment
+    def begin(self, moment: datetime) -> None:
+        """Note when the script begins."""
+        self._started = moment
+
+    def stand_still(self) -> None:
+        """Freeze the clock from now on, at the script's beginning unless it stands already."""
+        self._stands_at = self._stands_at or self._started
 
     def reading(self) -> ClockReading:
         """Return the moment at which the script ran."""

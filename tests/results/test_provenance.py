@@ -60,7 +60,7 @@ def test_a_judges_record_says_all_that_determines_its_replies():
         "reasoning_effort": "low",
         "max_images": 3,
         "extra_body": '{"top_k":1}',
-        "votes": "1",
+        "votes": 1,
     }
 
 

@@ -251,6 +251,7 @@ class ScriptHome:
             self._stops,
         )
         self._job.limits.apply_to_this_process()
+        self._clock.begin(job.moment)
         if job.ahead is None:
             loop = asyncio.new_event_loop()
         else:
@@ -265,7 +266,7 @@ class ScriptHome:
             client.held = []
             _limit_processor_time(PASS_PROCESSOR_S)
             StandIns.are_met, StandIns.end = lambda: questions.is_open, questions.end
-            self._clock.stand_at(job.moment)
+            self._clock.stand_still()
             time.sleep = lambda _seconds: None
             self._take_effect = questions.leave_to_program_order
             loop = PassLoop(questions.stuck)

@@ -363,7 +363,7 @@ def test_a_judge_that_is_not_there_yet_is_reported(project):
         pass
     command, address, _ = started(project, judge)
     warning = next(line for line in command.stderr if "judge" in line)
-    assert f"cannot connect to the judge at {judge.base_url}: connection refused" in warning
+    assert f"cannot connect to the judge at {judge.base_url}" in warning
     assert httpx.get(f"{address}/health", timeout=60).status_code == 200
     command.send_signal(signal.SIGTERM)
     _, errors = command.communicate(timeout=60)

@@ -95,7 +95,7 @@ function Leaf({ leaf, place, labelled, go, isFirst, isLast }) {
             ([key, name]) =>
               html`<button aria-pressed=${key === leaf.label} disabled=${Boolean(leaf.label) || !isSeen} onClick=${() => give(key)}><kbd>${key}</kbd> ${name}</button> `,
           )}
-          <button disabled=${!leaf.label} onClick=${() => give(null)}><kbd>z</kbd> take back</button>
+          <button disabled=${!leaf.label || !isSeen} onClick=${() => give(null)}><kbd>z</kbd> take back</button>
         </p>
         <label>Note<textarea rows="2" maxlength="2000" value=${note} onInput=${(/** @type {any} */ event) => setNote(event.target.value)}></textarea></label>
         ${data.blind && html`<p class="hint">Your blind label: ${LABELS[data.blind.label]}. ${data.blind.note}</p>`}

@@ -79,6 +79,13 @@ def marked_instance(template: type[Template], depth: int = 0) -> Template:
     )
 
 
+class _Items(list[Any]):
+    """A list of one stand-in, which is each of its items: nobody knows how many there are."""
+
+    def __getitem__(self, index: Any) -> Any:
+        return super().__getitem__(index if isinstance(index, slice) else 0)
+
+
 def _mark_annotation(annotation: Any, name: str, depth: int) -> Any:
     origin, choices = get_origin(annotation) or annotation, get_args(annotation)
     if origin in (Union, types.UnionType):
@@ -89,7 +96,7 @@ def _mark_annotation(annotation: Any, name: str, depth: int) -> Any:
         return choices[0]
     if origin in _COLLECTIONS:
         has_one = origin is list and choices and depth <= _MAX_LEVELS
-        return [_mark_annotation(choices[0], name, depth)] if has_one else origin()
+        return _Items([_mark_annotation(choices[0], name, depth)]) if has_one else origin()
     # A class up to Python 3.12.
     if isinstance(origin, type) and origin is not Annotated:  # type: ignore[comparison-overlap]
         return _marked_of_class(origin, name, depth)

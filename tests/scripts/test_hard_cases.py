@@ -93,6 +93,22 @@ CASES = {
         "    await verify(f'item {n} is {item}')\n",
         0,
     ),
+    "an item unless there is none": (
+        f"{ITEMS}for n in range(4):\n"
+        "    try:\n        item = found.items[n]\n    except IndexError:\n        item = None\n"
+        "    await verify(f'item {n} is {item}')\n",
+        0,
+    ),
+    "while there are more": (
+        f"{COUNT}n = 0\nwhile n < found.count:\n    await verify(f'item {{n}}', n)\n    n += 1\n",
+        0,
+    ),
+    "in two loops": (
+        f"{COUNT}for n in range(found.count):\n    for m in range(found.count):\n"
+        "        if not await verify(f'item {n} {m}' + ' ALWAYSFALSE' * (m > n)):\n"
+        "            break\n",
+        0,
+    ),
     "filtered and filled up": (
         f"{ITEMS}items = [each for each in found.items if each]\n"
         "while len(items) < 4:\n    items.append('none')\n"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Annotated, Literal
+
+from pydantic import AfterValidator, AliasChoices, BaseModel, Field, ValidationError
 
 from mind2web2.benchmark.tasks import Task, csv_rows
 from mind2web2.errors import AnswerError, ResultWriteError, UsageError
@@ -18,31 +20,48 @@ from mind2web2.results.answers import (
     read_run_record,
     run_record_path,
 )
-from mind2web2.results.result_file import is_time_s
+from mind2web2.results.result_file import MAX_TIME_S
 from mind2web2.utils.files import write_whole
 from mind2web2.utils.json_fields import JsonObject
 from mind2web2.utils.names import check_name, name_list
-from mind2web2.utils.near_names import nearest_name
 from mind2web2.utils.process_lock import ProcessLock
 from mind2web2.utils.program import program
 from mind2web2.utils.text import counted
 
 MAX_LINE_CHARS = 8_000_000
 MAX_RUN = 10_000
-# The names under which files give a field; the first is ours.
-_NAMES = {
-    "task_id": ("task_id", "task", "id"),
-    "question": ("question", "task_description", "prompt"),
-    "answer": ("answer", "response", "output"),
-    "run": ("run", "run_number"),
-    "seconds": ("seconds", "time_seconds"),
-    "cost_usd": ("cost_usd", "cost"),
-    "status": ("status",),
-}
 _MAX_PROBLEMS = 10
-# The likeness of a field's name and a misspelling of it.
-_SAME_WORD = 0.82
-_STATUSES = {"answered", "empty", "error", "out_of_budget"}
+_ANSWER_NAMES = ("answer", "response", "output")
+
+
+def _whole(text: str) -> str:
+    """Return a text. Raises UnicodeEncodeError: it has half a character."""
+    text.encode()
+    return text
+
+
+class _Row(BaseModel):
+    """The fields of a row, each by the first of its names that has a value; others are ignored."""
+
+    task_id: Annotated[str, Field(coerce_numbers_to_str=True)] | None = Field(
+        None, validation_alias=AliasChoices("task_id", "task", "id")
+    )
+    question: str | None = Field(
+        None, validation_alias=AliasChoices("question", "task_description", "prompt")
+    )
+    answer: Annotated[str, AfterValidator(_whole)] = Field(
+        "", validation_alias=AliasChoices(*_ANSWER_NAMES)
+    )
+    run: int | None = Field(
+        None, ge=1, le=MAX_RUN, validation_alias=AliasChoices("run", "run_number")
+    )
+    seconds: float | None = Field(
+        None, ge=0, le=MAX_TIME_S, validation_alias=AliasChoices("seconds", "time_seconds")
+    )
+    cost_usd: float | None = Field(
+        None, ge=0, allow_inf_nan=False, validation_alias=AliasChoices("cost_usd", "cost")
+    )
+    status: Literal["answered", "empty", "error", "out_of_budget"] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,22 +164,34 @@ class _ImportedRows:
     def add(self, line: int, given: str | JsonObject) -> None:
         """Add a row, as text of JSON or as the fields of a CSV row."""
         where = f"{self._path}, line {line}"
-        row = _json_row(given, where) if isinstance(given, str) else given
-        _check_names(row, where)
-        fields = _row_fields(row)
-        task_id = _task_id(fields, self._known, self._by_question, where)
+        content = _json_row(given, where) if isinstance(given, str) else given
+        row = _parsed(content, where)
+        task_id = self._task_id(row, where)
         self._rows_of_task[task_id] += 1
-        if fields.status is None and not row.keys() & set(_NAMES["answer"]):
+        if row.status is None and not content.keys() & set(_ANSWER_NAMES):
             raise UsageError(f"{where}: it has neither an answer nor a status")
-        number = _run_number(fields.run, self._rows_of_task[task_id], where)
-        place = RunPlace(self._agent_folder / task_id, number)
+        place = RunPlace(self._agent_folder / task_id, row.run or self._rows_of_task[task_id])
         if place in self._lines:
             raise UsageError(
                 f"{where}: {place.name} is also in line {self._lines[place]}: give each row a run "
                 "number"
             )
         self._lines[place] = line
-        self.runs.append(_parse_run(place, fields, where))
+        self.runs.append(_run_of(place, row, where))
+
+    def _task_id(self, row: _Row, where: str) -> str:
+        if row.task_id is not None:
+            if row.task_id not in self._known:
+                raise UsageError(
+                    f"{where}: unknown task {row.task_id[:200]!r}: see {program()} rehearse"
+                )
+            return check_name("task", row.task_id)
+        if row.question is None:
+            raise UsageError(f"{where}: it has neither task_id nor question")
+        question = _words(row.question)
+        if question not in self._by_question:
+            raise UsageError(f"{where}: no task has this question: {question[:80]!r}")
+        return self._by_question[question]
 
 
 def import_answers(runs: list[ImportedRun], agent_folder: Path, *, overwrite: bool = False) -> int:
@@ -245,127 +276,32 @@ def _json_row(line: str, where: str) -> JsonObject:
     return row
 
 
-def _check_names(row: JsonObject, where: str) -> None:
-    """Refuse a row with a misspelled field."""
-    missing = {
-        name: names[0] for names in _NAMES.values() if not row.keys() & set(names) for name in names
-    }
-    for field_name in row.keys() - {name for names in _NAMES.values() for name in names}:
-        near = nearest_name(field_name, missing, _SAME_WORD)
-        # question_id is a field of its own
-        if near is not None and not field_name.startswith(f"{near}_"):
-            raise UsageError(f"{where}: unknown field {field_name[:40]!r}: did you mean {near}?")
-
-
-@dataclass(frozen=True)
-class _RowFields:
-    """The fields of a row, by the first of their names that has a value."""
-
-    task_id: object
-    question: object
-    answer: object
-    run: object
-    status: object
-    seconds: object
-    cost_usd: object
-
-
-def _row_fields(row: JsonObject) -> _RowFields:
-    return _RowFields(**{field: _first_given(row, names) for field, names in _NAMES.items()})
-
-
-def _first_given(row: JsonObject, names: Sequence[str]) -> object:
-    for name in names:
-        if name in row and row[name] not in (None, ""):
-            return row[name]
-    return None
+def _parsed(content: JsonObject, where: str) -> _Row:
+    try:
+        return _Row(**{name: value for name, value in content.items() if value not in (None, "")})
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UsageError(f"{where}: {first['loc'][0]}: {first['msg']}") from error
 
 
 def _words(text: str) -> str:
     return " ".join(text.split())
 
 
-def _task_id(
-    fields: _RowFields,
-    known: set[str],
-    by_question: Mapping[str, str],
-    where: str,
-) -> str:
-    if fields.task_id is not None:
-        task_id = str(fields.task_id)
-        if task_id not in known:
-            raise UsageError(f"{where}: unknown task {task_id[:200]!r}: see {program()} rehearse")
-        return check_name("task", task_id)
-    if fields.question is None:
-        raise UsageError(f"{where}: it has neither task_id nor question")
-    question = _words(str(fields.question))
-    if question not in by_question:
-        raise UsageError(f"{where}: no task has this question: {question[:80]!r}")
-    return by_question[question]
-
-
-def _run_number(given: object, position: int, where: str) -> int:
-    if given is None:
-        return position
-    text = str(given)
-    if (
-        not text.isascii()
-        or not text.isdecimal()
-        or not 1 <= int(text[:9]) <= MAX_RUN
-        or len(text) > 9
-    ):
-        raise UsageError(f"{where}: run {text[:40]!r} is not a number from 1 to {MAX_RUN:,}")
-    return int(text)
-
-
-def _number(value: object, name: str, where: str) -> float | None:
-    try:
-        if value is None or isinstance(value, bool):
-            number = None
-        else:
-            number = float(str(value))
-    except ValueError:
-        number = -1.0
-    if (value is not None and number is None) or (number is not None and not is_time_s(number)):
-        raise UsageError(f"{where}: {name} {str(value)[:40]!r} is not a number of at least 0")
-    return number
-
-
-def _check_text(text: str, where: str) -> None:
-    try:
-        encoded = text.encode()
-    except UnicodeEncodeError as error:
-        half = ascii(text[error.start])
-        raise UsageError(
-            f"{where}: the answer has half a character, {half}, after "
-            f"{text[: error.start][-20:]!r}: write "
-            "the whole character, or remove it"
-        ) from error
-    if len(encoded) > MAX_ANSWER_BYTES:
+def _run_of(place: RunPlace, row: _Row, where: str) -> ImportedRun:
+    if len(row.answer.encode()) > MAX_ANSWER_BYTES:
         raise UsageError(f"{where}: the answer has more than {MAX_ANSWER_BYTES:,} bytes")
-
-
-def _parse_run(place: RunPlace, fields: _RowFields, where: str) -> ImportedRun:
-    text = fields.answer
-    if text is not None and not isinstance(text, str):
-        raise UsageError(f"{where}: the answer is not a text")
-    if text is not None:
-        _check_text(text, where)
-    has_text = text is not None and bool(text.strip())
-    status = fields.status or ("answered" if has_text else "empty")
-    if status not in _STATUSES:
-        raise UsageError(
-            f"{where}: status {str(status)[:40]!r} is none of {', '.join(sorted(_STATUSES))}"
-        )
+    has_text = bool(row.answer.strip())
+    status = row.status or ("answered" if has_text else "empty")
     if (status == "answered") != has_text:
         raise UsageError(
             f"{where}: status {status} does not go with {'an' if has_text else 'no'} answer"
         )
     record = RunRecord(
-        status=str(status),
+        status=status,
         reason="as the imported file states" if status == "error" else None,
-        seconds=_number(fields.seconds, "seconds", where),
-        cost_usd=_number(fields.cost_usd, "cost_usd", where),
+        seconds=row.seconds,
+        cost_usd=row.cost_usd,
         agent="imported",
     )
-    return ImportedRun(place, text if has_text else None, record)
+    return ImportedRun(place, row.answer if has_text else None, record)

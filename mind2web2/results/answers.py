@@ -75,18 +75,15 @@ class RunRecord:
     Args:
         status: ``running``, ``answered``, ``empty``, ``error`` or ``out_of_budget``.
         reason: one line, for an error.
-        cost_usd: of all attempts, where known.
+        cost_usd: where known.
         agent: the program or model that was asked.
-        response_id: of a response that the server still works on.
     """
 
     status: str
     reason: str | None = None
     seconds: float | None = None
     cost_usd: float | None = None
-    attempts: int = 0
     agent: str | None = None
-    response_id: str | None = None
 
 
 def run_record_path(task_folder: Path, number: int) -> Path:

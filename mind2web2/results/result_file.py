@@ -36,15 +36,15 @@ from mind2web2.utils.lenient import read_leniently
 
 # Sums of the same numbers may differ by their last digits from one Python to the next.
 _TOLERANCE = 1e-9
-_MAX_TIME_S = 1e9
+MAX_TIME_S = 1e9
 
-Seconds = Annotated[float, Field(strict=True, ge=0, le=_MAX_TIME_S, allow_inf_nan=False)]
+Seconds = Annotated[float, Field(strict=True, ge=0, le=MAX_TIME_S, allow_inf_nan=False)]
 
 
 def is_time_s(value: object) -> TypeGuard[float]:
     """Tell whether a value from a file is a plausible number of seconds."""
     return (
-        isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _MAX_TIME_S
+        isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MAX_TIME_S
     )
 
 

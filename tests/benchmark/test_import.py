@@ -132,17 +132,17 @@ GOOD = lines({"task_id": "mill", "answer": "x"})
         (
             "a.jsonl",
             lines({"task_id": "lake", "answer": "x", "run": "1.5"}),
-            "line 1: run '1.5' is not a number",
+            "line 1: run: Input should be a valid integer",
         ),
         (
             "a.jsonl",
             lines({"task_id": "lake", "answer": "x", "seconds": -1}),
-            "line 1: seconds '-1' is not",
+            "line 1: seconds: Input should be greater than or equal to 0",
         ),
         (
             "a.jsonl",
             lines({"task_id": "lake", "answer": 5}),
-            "line 1: the answer is not a text",
+            "line 1: answer: Input should be a valid string",
         ),
         (
             "a.jsonl",
@@ -152,8 +152,7 @@ GOOD = lines({"task_id": "mill", "answer": "x"})
         (
             "a.jsonl",
             GOOD + lines({"task_id": "lake", "answer": "The lake \ud83d is deep."}),
-            "line 2: the answer has half a character, '\\ud83d', after 'The lake ': write the "
-            "whole",
+            "line 2: answer: Value error, 'utf-8' codec can't encode character '\\ud83d' in position 9",
         ),
         (
             "a.jsonl",
@@ -175,7 +174,7 @@ GOOD = lines({"task_id": "mill", "answer": "x"})
         (
             "a.jsonl",
             GOOD + lines({"task_id": "lake", "answr": "hi"}),
-            "line 2: unknown field 'answr': did you mean answer?",
+            "line 2: it has neither an answer nor a status",
         ),
         (
             "a.jsonl",
@@ -183,14 +182,9 @@ GOOD = lines({"task_id": "mill", "answer": "x"})
             "line 2: it has neither an answer nor a status",
         ),
         (
-            "a.jsonl",
-            lines({"task_id": "lake", "answer": "", "satus": "error"}),
-            "did you mean status?",
-        ),
-        (
             "a.csv",
             "task_id,asnwer\nlake,x\n",
-            "a.csv, line 2: unknown field 'asnwer': did you mean answer?",
+            "a.csv, line 2: it has neither an answer nor a status",
         ),
         (
             "a.csv",

@@ -6,12 +6,12 @@ They get its tasks, import an agent's answers, check them and hand them in.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import re
 from pathlib import Path
 
 from mind2web2.benchmark.answering import import_answers, read_answers
+from mind2web2.benchmark.download import download_benchmark
 from mind2web2.benchmark.submission import (
     LEADERBOARD_RUNS,
     Findings,
@@ -19,7 +19,7 @@ from mind2web2.benchmark.submission import (
     pack_submission,
     validate_answers,
 )
-from mind2web2.benchmark.tasks import Hub, download_benchmark, read_task_list
+from mind2web2.benchmark.tasks import read_task_list
 from mind2web2.cli.console import line, plain_console
 from mind2web2.cli.listed_tasks import tasks_of
 from mind2web2.cli.settings_file import settings_of
@@ -37,29 +37,18 @@ def run_get(options: argparse.Namespace) -> int:
     """Download and return the exit status."""
     if re.fullmatch(r"[\w-][\w.-]*/[\w-][\w.-]*", options.dataset, re.ASCII) is None:
         raise UsageError(f"--dataset {options.dataset} is not a name such as {DATASET}")
-    console = plain_console()
-
-    def show(done: int, total: int) -> None:
-        if done % 25 == 0 or done == total:
-            line(console, f"{done} of {counted(total, 'file')}")
-
-    result = asyncio.run(
-        download_benchmark(
-            Hub.from_environment(),
-            paths_of(settings_of(options)),
-            options.tasks_root,
-            dataset=options.dataset,
-            revision=options.revision,
-            overwrite=options.overwrite,
-            on_progress=show,
-        )
+    result = download_benchmark(
+        paths_of(settings_of(options)),
+        options.tasks_root,
+        dataset=options.dataset,
+        revision=options.revision,
+        overwrite=options.overwrite,
     )
     lists = ", ".join(path.name for path in result.task_lists)
     line(
-        console,
+        plain_console(),
         f"{options.dataset} at {result.commit}: {lists} and "
-        f"{counted(result.scripts, 'eval script')}, {counted(result.fetched, 'file')} downloaded "
-        "now",
+        f"{counted(result.scripts, 'eval script')}, {counted(result.written, 'file')} written now",
     )
     return 0
 

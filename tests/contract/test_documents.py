@@ -4,18 +4,16 @@ import argparse
 import json
 import re
 import runpy
-import shlex
 import shutil
 import tomllib
 from pathlib import Path
 
 import pytest
-import yaml
-from projects import REPOSITORY, call
+from projects import REPOSITORY
 from servers.judge_server import JudgeServer
 from servers.recorded_replies import RecordedReplies
 
-from mind2web2.cli import command_modules, main
+from mind2web2.cli import command_modules
 from mind2web2.cli.options import CommandParser
 
 DOCUMENTS = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
@@ -68,30 +66,6 @@ def project(tmp_path, monkeypatch):
         monkeypatch.setenv("OPENAI_API_KEY", "dummy")
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         yield
-
-
-@pytest.mark.usefixtures("project")
-def test_the_workflow_works():
-    """Its steps in their order.
-
-    The report that it keeps is there, and a limit that is not met fails it.
-    """
-    [text] = [text for name, text in blocks("yaml") if name == "continuous-integration.md"]
-    workflow = yaml.safe_load(text)
-    steps = workflow["jobs"]["evaluate"]["steps"]
-    assert all(("uses" in step) != ("run" in step) for step in steps)
-    own = [shlex.split(step["run"])[3:] for step in steps if "run" in step]
-    for words in own:
-        outcome = call(main, *words)
-        assert (words, outcome.returncode, outcome.stderr) == (words, 0, "")
-    assert steps[-1]["if"] == "always()"
-    assert all(Path(name).is_file() for name in steps[-1]["with"]["path"].split())
-    metrics = [word.replace("0.5", "0.99") for word in own[1]]
-    outcome = call(main, *metrics)
-    assert (
-        outcome.returncode,
-        "Below --fail_under 0.99: my_agent " in outcome.stdout,
-    ) == (5, True)
 
 
 @pytest.mark.parametrize(("document", "text"), blocks("json", "toml"))

@@ -121,7 +121,6 @@ def own_example(tmp_path_factory):
         ("show", "example", "museum_saturday", "answer_1"),
         ("metrics", "example"),
         ("report", "example", "-o", "report.html"),
-        ("check-judge", "--estimate", "--sample", "5"),
     ],
 )
 def test_commands_work_outside_of_a_clone(unpacked, own_example, words):

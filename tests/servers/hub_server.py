@@ -42,7 +42,13 @@ class HubServer(LocalHttp):
             return other
         if re.fullmatch(r"/api/datasets/osunlp/Mind2Web-2/revision/[\w.-]+", request.path):
             return Answer(
-                json.dumps({"sha": self.commit, "siblings": list(self.listing())}).encode()
+                json.dumps(
+                    {
+                        "id": "osunlp/Mind2Web-2",
+                        "sha": self.commit,
+                        "siblings": list(self.listing()),
+                    }
+                ).encode()
             )
         if found := re.fullmatch(r"/datasets/osunlp/Mind2Web-2/resolve/(\w+)/(.+)", request.path):
             return self.file(request, *found.groups())
@@ -53,7 +59,11 @@ class HubServer(LocalHttp):
     def listing(self):
         """Yield the entries of the listing with ``blobs=true``."""
         for path, content in self.files.items():
-            lfs = {"sha256": hashlib.sha256(content).hexdigest(), "size": len(content)}
+            lfs = {
+                "sha256": hashlib.sha256(content).hexdigest(),
+                "size": len(content),
+                "pointerSize": 130,
+            }
             large = {"lfs": lfs, "blobId": blob_id(b"pointer")} if path in self.large else {}
             yield {
                 "rfilename": path,
@@ -63,13 +73,18 @@ class HubServer(LocalHttp):
 
     def file(self, request, commit, path):
         """Redirect to the file where the account may read it."""
-        bearer = request.headers.get("Authorization")
+        bearer = {name.lower(): text for name, text in request.headers.items()}.get("authorization")
         if bearer is None:
             return Answer(status=401, headers={"X-Error-Code": "GatedRepo"})
         if bearer != f"Bearer {self.token}":
             return Answer(status=403, headers={"X-Error-Code": "GatedRepo"})
         if commit != self.commit or path not in self.files:
             return Answer(status=404)
+        content = self.files[path]
+        digest = hashlib.sha256(content).hexdigest() if path in self.large else blob_id(content)
+        if request.method == "HEAD":
+            headers = {"X-Repo-Commit": commit, "ETag": f'"{digest}"'}
+            return Answer(headers=headers, promised_bytes=len(content))
         return Answer(status=302, headers={"Location": f"/cdn/{path}"})
 
     def fetched(self):
@@ -77,5 +92,5 @@ class HubServer(LocalHttp):
         return [
             request.path.removeprefix("/cdn/")
             for request in self.requests
-            if "/cdn/" in request.path
+            if request.method == "GET" and "/cdn/" in request.path
         ]

@@ -101,9 +101,10 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in headers.items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(answer.body)
+        if self.command != "HEAD":
+            self.wfile.write(answer.body)
 
-    do_POST = do_GET  # noqa: N815 (a name that the base class looks for)
+    do_POST = do_HEAD = do_GET  # noqa: N815 (names that the base class looks for)
 
     def handle(self) -> None:
         """Answer; a client that hangs up early is its own business."""

@@ -41,10 +41,6 @@ class CacheWriteError(Mind2Web2Error):
     """A cache folder cannot be written."""
 
 
-class StorageError(Mind2Web2Error):
-    """An object store is unreachable or refuses a request, which is never a verdict."""
-
-
 class PageMissingError(Mind2Web2Error):
     """A page is not stored, and nothing says whether it exists; no claim may fail for that."""
 

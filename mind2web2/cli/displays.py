@@ -54,11 +54,6 @@ class LiveDisplay(ABC):
         self._following: asyncio.Task[None] | None = None
 
     @property
-    def is_live(self) -> bool:
-        """Tell whether a terminal shows more than lines."""
-        return self._live is not None
-
-    @property
     def elapsed_s(self) -> float:
         """Return the seconds since the display was made."""
         return time.monotonic() - self._started_s

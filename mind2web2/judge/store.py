@@ -401,11 +401,6 @@ def _add_later_columns(connection: sqlite3.Connection) -> None:
             connection.execute(f"ALTER TABLE judgments ADD COLUMN {name}")
 
 
-def extra_body_column(connection: sqlite3.Connection) -> str:
-    """Return the SQL expression for the column, which a file of an earlier version lacks."""
-    return "NULL" if "extra_body" in missing_columns(connection) else "extra_body"
-
-
 def missing_columns(connection: sqlite3.Connection) -> set[str]:
     """Return the columns that a file of an earlier version lacks."""
     present = {row[1] for row in connection.execute("PRAGMA table_info(judgments)")}

@@ -11,12 +11,11 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from mind2web2.errors import JudgmentStoreError, UsageError
-from mind2web2.judge.judgment import JudgeIdentity, Judgment, JudgmentSource, problem_of
+from mind2web2.judge.judgment import Judgment, JudgmentSource, problem_of
 from mind2web2.judge.store import (
     NAMED_FILE,
     OWN_STORE,
     JudgmentStore,
-    extra_body_column,
     refuse_programs,
     store_error,
 )
@@ -129,27 +128,6 @@ _SERVED = """
           AND model = ? AND temperature IS ? AND reasoning_effort IS ? AND endpoint = ? AND {extra_body} IS ?
     ORDER BY created DESC LIMIT 1
 """
-
-
-def latest_served_model(path: Path, judge: JudgeIdentity) -> str | None:
-    """Return the model name that a judge's server last reported, ``None`` where none is stored.
-
-    Raises:
-        JudgmentStoreError: the file is damaged or no store.
-    """
-    if not path.is_file():
-        return None
-    with reading(path) as connection:
-        query = _SERVED.format(extra_body=extra_body_column(connection))
-        asked = (
-            judge.model,
-            judge.temperature,
-            judge.reasoning_effort,
-            judge.endpoint,
-            judge.extra_body,
-        )
-        row = connection.execute(query, asked).fetchone()
-    return None if row is None else str(row[0])
 
 
 @contextmanager

@@ -219,12 +219,6 @@ def checked_service(provider: str, address: Setting, keys: dict[str, str]) -> Se
 _DATE = re.compile(r"20\d\d-?\d\d-?\d\d")
 
 
-def is_version_of(served: str, model: str) -> bool:
-    """Tell whether a name in a server's reply is the model's, or that of a dated version of it."""
-    version = served.removeprefix(f"{model}-")
-    return served == model or (version != served and _DATE.fullmatch(version) is not None)
-
-
 def endpoint_of(provider: str, base_url: str | None = None) -> str | None:
     """Return the endpoint that a client of the provider would have.
 

@@ -16,7 +16,6 @@ from mind2web2.statistics.uncertainty import (
     LEVEL,
     MIN_TASKS,
     Interval,
-    bootstrap_intervals,
     none_seen,
     student_quantile,
 )
@@ -57,13 +56,6 @@ class CorrectedMean:
     def raw(self) -> float:
         """Return the mean by the judge."""
         return fmean(self.raw_by_task.values())
-
-    @property
-    def raw_at_large(self) -> Interval | None:
-        """Return the interval of the corrected mean for tasks at large."""
-        rows = [(value, 1.0) for value in self.raw_by_task.values()]
-        (found,) = bootstrap_intervals(rows, [(lambda sums: sums[0] / sums[1], (0.0, 1.0))])
-        return found
 
     @property
     def estimate(self) -> float:

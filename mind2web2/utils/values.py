@@ -7,7 +7,6 @@ says what is expected.
 from __future__ import annotations
 
 import math
-import re
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -90,18 +89,6 @@ def _amount(text: str, kind: str, least: float = 0, most: float = sys.float_info
     if not least <= value <= most:
         raise ValueError(f"{text!r} is not {kind}")
     return value
-
-
-def byte_count(text: str) -> int:
-    """Return an amount of memory in bytes, given as ``512M`` or ``1.5G``."""
-    found = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]+)?) ?([MG])(?:i?B)?", text.strip(), re.IGNORECASE)
-    if found:
-        size = round(float(found[1]) * _BYTES_A_UNIT[found[2].upper()])
-    else:
-        size = 0
-    if size < 1:
-        raise ValueError(f"{text!r} is not an amount of memory such as 512M or 2G")
-    return size
 
 
 def local_path(text: str) -> Path:

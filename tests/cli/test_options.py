@@ -19,7 +19,7 @@ from mind2web2.cli.options import (
 )
 from mind2web2.runs.session import longest_block_s
 from mind2web2.runs.settings import RunSettings
-from mind2web2.utils.values import byte_count, temperature
+from mind2web2.utils.values import temperature
 
 
 def parsed(*words):
@@ -346,15 +346,6 @@ def test_a_command_without_its_arguments(command, words):
     run = call(command, *words)
     assert (run.returncode, run.stdout) == (2, "")
     assert len(run.stderr.splitlines()) == 1
-
-
-@pytest.mark.parametrize(
-    ("text", "megabytes"),
-    [("512M", 512), ("2G", 2048), ("1.5g", 1536), (" 64 MB ", 64), ("1GiB", 1024)],
-)
-def test_memory_is_given_in_megabytes_or_gigabytes(text, megabytes):
-    """As people write it."""
-    assert byte_count(text) == megabytes * 1024**2
 
 
 def test_the_help_lists_all_commands():

@@ -1,6 +1,5 @@
 """Judgments exported, read again, and opened to answer from."""
 
-import hashlib
 import random
 
 import pytest
@@ -11,7 +10,6 @@ from mind2web2.judge.judgment import JudgeIdentity
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.transfer import (
     export_judgments,
-    latest_served_model,
     open_for_replay,
     read_judgments,
 )
@@ -109,68 +107,3 @@ def test_a_replay_of_a_missing_file(tmp_path):
 
 
 JUDGE = JudgeIdentity(model="judge-1", endpoint="openai http://a")
-
-
-def served(key, model="judge-1-2026", created="2026-01-01", endpoint="openai http://a", **more):
-    """Return a judgment of a judge whose server reported this model."""
-    return judgment(key=key, endpoint=endpoint, served_model=model, created=created, **more)
-
-
-@pytest.fixture
-def filled(tmp_path):
-    """Return a store with many judgments, one of them from two servers."""
-    with JudgmentStore(tmp_path / FILE_NAME) as store:
-        store.add([served(f"key {number}") for number in range(1200)])
-        store.add([served("key 7", endpoint="openai http://b", claim="c", page="p", trial=2)])
-    return tmp_path / FILE_NAME
-
-
-def test_looking_up_leaves_no_trace(filled):
-    """Neither in the store nor beside it, though its folder could be written."""
-    before = hashlib.sha256(filled.read_bytes()).hexdigest()
-    assert latest_served_model(filled, JUDGE) == "judge-1-2026"
-    assert [entry.name for entry in filled.parent.iterdir()] == [FILE_NAME]
-    assert hashlib.sha256(filled.read_bytes()).hexdigest() == before
-
-
-def test_a_store_in_use_is_read_as_it_is(filled):
-    """With the newest judgments of a run."""
-    with JudgmentStore(filled) as store:
-        store.add([served("new", "judge-1-2027", "2027-01-01")])
-        assert latest_served_model(filled, JUDGE) == "judge-1-2027"
-
-
-@pytest.mark.parametrize(
-    ("later", "model"),
-    [
-        ({"model": "judge-1-2027", "created": "2027-01-01"}, "judge-1-2027"),
-        (
-            {
-                "model": "judge-1-2027",
-                "created": "2027-01-01",
-                "endpoint": "openai http://b",
-            },
-            "judge-1-2026",
-        ),
-        (
-            {"model": "judge-1-2027", "created": "2027-01-01", "temperature": 1.0},
-            "judge-1-2026",
-        ),
-        (
-            {"model": "judge-1-2027", "created": "2027-01-01", "purpose": "gate"},
-            "judge-1-2026",
-        ),
-        ({"model": None, "created": "2027-01-01"}, "judge-1-2026"),
-        ({"model": "judge-1-2025", "created": "2025-01-01"}, "judge-1-2026"),
-    ],
-)
-def test_the_newest_judgment_of_the_very_judge_tells_how_it_is_served(filled, later, model):
-    """Judgments of another server, or with other parameters, do not count."""
-    with JudgmentStore(filled) as store:
-        store.add([served("later", **later)])
-    assert latest_served_model(filled, JUDGE) == model
-
-
-def test_no_store_has_no_served_model(tmp_path):
-    """Where there is no file, nothing is known."""
-    assert latest_served_model(tmp_path / FILE_NAME, JUDGE) is None

@@ -138,12 +138,10 @@ CLOSED = NoScore("closed", "the scorer was closed before the answer was judged")
 
 @dataclass(slots=True)
 class ScorerCounts:
-    """How many calls a scorer has answered, and how many are open, of which some are running."""
+    """How many calls a scorer has answered."""
 
     scores: int = 0
     no_scores: Counter[NoScoreKind] = field(default_factory=Counter)
-    calls: int = 0
-    running: int = 0
 
 
 class Scorer:
@@ -377,7 +375,6 @@ class Scorer:
         call = asyncio.current_task()
         assert call is not None
         self._calls.add(call)
-        self.counts.calls += 1
         try:
             outcome = await self._score_in_turn(parts, task, answer, script)
         except asyncio.CancelledError:
@@ -386,7 +383,6 @@ class Scorer:
             outcome = CLOSED
         finally:
             self._calls.discard(call)
-            self.counts.calls -= 1
         if isinstance(outcome, Score):
             self.counts.scores += 1
         else:
@@ -412,11 +408,7 @@ class Scorer:
                 },
             )
         async with parts.turns:
-            self.counts.running += 1
-            try:
-                return await self._script_score(parts, setting, text)
-            finally:
-                self.counts.running -= 1
+            return await self._script_score(parts, setting, text)
 
     def _setting(
         self, parts: _Parts, task: str, text: str, script: ScriptFile | None

@@ -12,13 +12,12 @@ from collections.abc import (
     Awaitable,
     Callable,
     Generator,
-    Iterator,
     Mapping,
 )
 from contextlib import asynccontextmanager, contextmanager
 from ipaddress import ip_address
 from types import FrameType
-from typing import Any, TypeVar, cast, get_args
+from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
 import uvicorn
@@ -26,14 +25,14 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from mind2web2.errors import AnswerError, UsageError
 from mind2web2.llm_client.structured_output import InvalidOutputError, unambiguous_json
-from mind2web2.scoring.scorer import CLOSED, NoScore, NoScoreKind, Score, Scorer
+from mind2web2.scoring.scorer import CLOSED, NoScore, Score, Scorer
 
 MAX_BODY_BYTES = 64 * 1024**2
 # The limit for all requests that are not answered yet.
@@ -99,9 +98,6 @@ def application(scorer: Scorer, token: str | None = None) -> Starlette:
             200 if scorer.is_open else 503,
         )
 
-    async def metrics(_: Request) -> Response:
-        return PlainTextResponse(metrics_text(scorer), media_type="text/plain; version=0.0.4")
-
     def guarded(
         handle: Callable[[Request], Awaitable[Response]],
     ) -> Callable[..., Awaitable[Response]]:
@@ -117,7 +113,6 @@ def application(scorer: Scorer, token: str | None = None) -> Starlette:
         routes=[
             Route("/score", guarded(score), methods=["POST"]),
             Route("/scores", guarded(scores), methods=["POST"]),
-            Route("/metrics", guarded(metrics)),
             Route("/health", health),
         ],
         exception_handlers={HTTPException: _refusal},
@@ -153,61 +148,6 @@ def _is_own_name(host: str) -> bool:
         return name == "localhost" or bool(ip_address(name))
     except ValueError:
         return False
-
-
-def metrics_text(scorer: Scorer) -> str:
-    """Return the scorer's counts in Prometheus' text form."""
-    counts, usage = scorer.counts, scorer.usage.asked
-    kinds = {f'{{kind="{kind}"}}': counts.no_scores[kind] for kind in get_args(NoScoreKind)}
-    tokens = {
-        '{kind="input"}': usage.input_tokens,
-        '{kind="cached"}': usage.cached_tokens,
-        '{kind="output"}': usage.output_tokens,
-    }
-    calls = {
-        '{state="running"}': counts.running,
-        '{state="waiting"}': counts.calls - counts.running,
-    }
-    families: list[tuple[str, str, str, Mapping[str, float]]] = [
-        ("scores_total", "counter", "Answers with a score.", {"": counts.scores}),
-        (
-            "no_scores_total",
-            "counter",
-            "Answers without a score, by the part that failed.",
-            kinds,
-        ),
-        ("calls", "gauge", "Calls that are not answered yet.", calls),
-        (
-            "judge_requests_total",
-            "counter",
-            "Requests to the judge.",
-            {"": usage.requests},
-        ),
-        (
-            "judge_tokens_total",
-            "counter",
-            "Tokens; cached ones are part of the input.",
-            tokens,
-        ),
-    ]
-    if usage.cost_usd is not None:
-        cost = {"": usage.cost_usd}
-        families.append(
-            (
-                "judge_cost_usd_total",
-                "counter",
-                "Dollars for requests to the judge.",
-                cost,
-            )
-        )
-    return "".join(line + "\n" for family in families for line in _family(*family))
-
-
-def _family(name: str, kind: str, about: str, samples: Mapping[str, float]) -> Iterator[str]:
-    yield f"# HELP mind2web2_{name} {about}"
-    yield f"# TYPE mind2web2_{name} {kind}"
-    for labels, value in samples.items():
-        yield f"mind2web2_{name}{labels} {value}"
 
 
 def serve(

@@ -56,6 +56,7 @@ def test_pages_have_the_signs_of_their_trouble(case):
             {"status": 404, "title": "Page not found", "text": "Page not found"},
         ),
         (["http_error"], {"status": 500, "text": LONG}),
+        *((["refusal"], {"status": each, "text": LONG}) for each in (401, 402, 429, 451, 999)),
         (["refusal", "empty_page"], {"status": 503, "text": ""}),
         (
             ["refusal", "challenge"],

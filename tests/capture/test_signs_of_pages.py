@@ -142,13 +142,6 @@ async def test_a_pdf_without_readable_text_has_a_sign(served, name, sign):
     assert signs(await capture("/form.pdf")) == [sign]
 
 
-@pytest.mark.parametrize("status", [401, 402, 403, 429, 451, 503, 999])
-async def test_a_server_that_refuses_is_not_dead(served, status):
-    site, capture = served
-    site.show("<h1>Sorry</h1><p>You may not see this resource today.</p>", status=status)
-    assert signs(await capture(f"/refused/{status}")) == ["refusal"]
-
-
 @pytest.mark.parametrize(
     ("title", "text", "expected"),
     [

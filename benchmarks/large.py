@@ -69,7 +69,7 @@ def _commands(answers: int) -> dict[str, Took]:
     with tempfile.TemporaryDirectory() as folder, JudgeServer(_late_verdict) as server:
         _add_answers(Project(Path(folder)), answers)
         judge = ("--judge_base_url", server.base_url)
-        evaluate = ("evaluate", AGENT, "--no_capture", "--quiet", *judge)
+        evaluate = ("evaluate", AGENT, "--no_capture", *judge)
         took = {"evaluate": _timed(folder, *evaluate)}
         asked = len(server.calls)
         took["evaluate again"] = _timed(folder, *evaluate)

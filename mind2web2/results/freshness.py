@@ -64,12 +64,16 @@ class Conditions:
 
 
 def folder_sha256(folder: Path) -> str:
-    """Return the digest of a script's folder, without what Python compiles."""
-    paths = sorted(path for path in folder.rglob("*") if "__pycache__" not in path.parts)
+    """Return the digest of a script's folder, without hidden files and what Python compiles."""
+    paths = sorted(path for path in folder.rglob("*") if _is_source(path.relative_to(folder)))
     stats = [(path, path.stat()) for path in paths if path.is_file()]
     return _files_sha256(
         folder, tuple((path, stat.st_ctime_ns, stat.st_size) for path, stat in stats)
     )
+
+
+def _is_source(path: Path) -> bool:
+    return not any(part.startswith((".", "__pycache__")) for part in path.parts)
 
 
 @lru_cache(maxsize=64)

@@ -50,6 +50,10 @@ CHANGES = {
         lambda project: (project.root / "eval_scripts/example/facts.json").write_text("{}"),
         (1, 2),
     ),
+    "a hidden file": (
+        lambda project: (project.root / "eval_scripts/example/.notes").write_text("{}"),
+        (),
+    ),
     "the script goes": (lambda project: project.add_script({}).unlink(), (1, 2)),
     "a newer script": (
         lambda project: project.add_script({"deep": ("deeper", PAGE)}, version="2026_01_01"),

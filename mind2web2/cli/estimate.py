@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from mind2web2.cli.console import line, plain_console, print_amounts
 from mind2web2.cli.displays import uncached_text
 from mind2web2.results.answers import RunFolders, TaskWork
-from mind2web2.results.freshness import Conditions, newest_judge
+from mind2web2.results.freshness import Conditions
 from mind2web2.runs.estimate import Amounts, PlannedRun, RunEstimate, estimate_run, total
 from mind2web2.runs.named_judge import judge_spec
 from mind2web2.runs.settings import RunSettings
@@ -46,9 +46,8 @@ def print_estimate(
 
 def _plan_run(settings: RunSettings, folders: RunFolders, work: Sequence[TaskWork]) -> PlannedRun:
     judge = judge_spec(settings)
-    newest = newest_judge(folders.eval_results_root, folders.agent_name)
     conditions = Conditions(
-        judge=judge.record(judge.endpoint or ("" if newest is None else newest.endpoint)),
+        judge=judge.record(judge.endpoint or ""),
         as_of=settings.as_of,
         with_captures=not settings.no_capture,
         with_private_network=settings.allow_private_network,

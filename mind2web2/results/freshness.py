@@ -48,14 +48,12 @@ class Conditions:
         as_of: the value of ``--as_of``.
         with_captures: pages that are not stored are captured.
         with_private_network: captures and downloads may visit private addresses.
-        strict: a result does not hold where its script has made mistakes (``script_faults``).
     """
 
     judge: JudgeRecord
     as_of: AsOf | None
     with_captures: bool
     with_private_network: bool
-    strict: bool = False
 
     @property
     def stated_moment(self) -> str | None:
@@ -154,7 +152,7 @@ def why_judged_again(
         return "the earlier result does not say what it was made from"
     if result.is_edited or not result.has_checksum:
         return "the result file was changed after it was written"
-    if result.doubts or (conditions.strict and result.faults_of_script()):
+    if result.doubts:
         return "the earlier result is in doubt"
     if _has_more_now(made_from, conditions):
         return "pages that were not available can be captured now"
@@ -255,13 +253,3 @@ def holds_now(
     except (AnswerError, Mind2Web2Error, OSError) as error:
         log.info("result not compared: %s", error)
         return False
-
-
-def newest_judge(eval_results_root: Path, agent_name: str) -> JudgeRecord | None:
-    """Return the judge of the newest result, if one is recorded."""
-    found = [each for _, _, each in latest_results(eval_results_root, agent_name)]
-    # The stamp leads the name.
-    for each in sorted(found, key=lambda each: each.path.name, reverse=True):
-        if each.content.provenance is not None:
-            return each.content.provenance.judge
-    return None

@@ -16,7 +16,6 @@ from pathlib import Path
 
 from mind2web2 import __version__
 from mind2web2.errors import (
-    EvalScriptError,
     JudgeUnusableError,
     Mind2Web2Error,
     ResultWriteError,
@@ -131,7 +130,6 @@ class RunParts:
         as_of: the moment at which the clock of scripts stands still; ``None`` for the real time, in
             a replay for the moment of the newest result.
         judge_check: the judge's last check on the labelled set, for the results.
-        strict: an answer whose script makes mistakes that may cost it points has no result.
     """
 
     judge: CachingJudge
@@ -147,7 +145,6 @@ class RunParts:
     isolation: Isolation = field(default_factory=Isolation)
     as_of: AsOf | None = None
     judge_check: CheckRecord | None = None
-    strict: bool = False
 
     @property
     def conditions(self) -> Conditions:
@@ -157,7 +154,6 @@ class RunParts:
             as_of=self.as_of,
             with_captures=self.captures is not None,
             with_private_network=self.with_private_network,
-            strict=self.strict,
         )
 
     @property
@@ -410,11 +406,6 @@ async def run_script_on_answer(
     summary, ledger, clock = await isolated_result(
         call, job.task_id, cache, side, run.isolation, logger
     )
-    script_faults = list(dict.fromkeys(ledger.script_faults))
-    if run.strict and script_faults:
-        raise EvalScriptError(
-            f"the eval script makes mistakes (--strict): {'; '.join(script_faults)}"
-        )
     evaluated = _Evaluated(
         ResultFile.of(summary), ledger, clock, cache, script_sha256, sources_sha256, started
     )

@@ -7,7 +7,7 @@ import pytest
 from evaluations import PAGE
 from projects import AGENT, TASK, ClaimJudge, Project, evaluate, read_json
 
-from mind2web2.results.freshness import CHANGED, ResultsNow, newest_judge, results_now
+from mind2web2.results.freshness import CHANGED, ResultsNow, results_now
 from mind2web2.results.known_answers import agent_answers
 from mind2web2.results.result_file import with_checksum
 
@@ -118,8 +118,3 @@ async def test_a_missing_folder_makes_no_result_stale(project, folder, unchecked
     [line] = found.unchecked
     assert line.startswith(unchecked)
     assert found == ResultsNow(unchecked=(line,))
-
-
-def test_an_agent_without_results_has_no_judge(tmp_path):
-    """Its newest result would name it."""
-    assert newest_judge(Project(tmp_path).paths.eval_results_root, AGENT) is None

@@ -54,8 +54,6 @@ class AuditReport(BaseModel):
 
     Args:
         score: corrected by the whole answers that auditors labelled.
-        second_pass: with the labels of the second pass in place of the blind ones; ``None`` without
-            any.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -64,7 +62,6 @@ class AuditReport(BaseModel):
     auditors: tuple[AuditorFigures, ...]
     between_auditors: tuple[AuditorPair, ...]
     score: CorrectionFigures | None
-    second_pass: JudgeQuality | None
 
 
 def audit_report(eval_results_root: Path, audits_root: Path, agent: str) -> AuditReport | None:
@@ -86,16 +83,10 @@ def audit_report(eval_results_root: Path, audits_root: Path, agent: str) -> Audi
     for one, other in combinations(files, 2):
         leaves, figures = between_auditors(answers, files[one], files[other])
         pairs.append(AuditorPair(auditors=(one, other), leaves=leaves, figures=figures))
-    second = {name: file.second() for name, file in files.items()}
-    settled = None
-    if any(second.values()):
-        labels_now = [{**blind[name], **second[name]} for name in files]
-        settled = judge_quality(answers, label_verdicts(answers, labels_now))
     correction = correction_by_labels(answers, audits_root, agent) if answers else None
     return AuditReport(
         agent=agent,
         auditors=tuple(by_auditor),
         between_auditors=tuple(pairs),
         score=None if correction is None else correction.figures(),
-        second_pass=settled,
     )

@@ -6,7 +6,7 @@ The labels are stored in ``audits/<agent>/<auditor>.jsonl``.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -34,7 +34,6 @@ class Label(BaseModel):
 
     Args:
         seen_sha256: of the claim and the pages, which is all that a label rests on.
-        is_second: given in the second pass, with the judge's reasons in view.
         is_taken_back: the label before it does not count.
     """
 
@@ -48,7 +47,6 @@ class Label(BaseModel):
     note: str = ""
     seconds: float = 0.0
     seen_sha256: str
-    is_second: bool = False
     is_taken_back: bool = False
     created: str
 
@@ -81,7 +79,6 @@ class LabelFile:
         *,
         note: str = "",
         seconds: float = 0.0,
-        is_second: bool = False,
         is_taken_back: bool = False,
     ) -> Label:
         """Write a label to the disk and return it.
@@ -95,7 +92,6 @@ class LabelFile:
             note=note,
             seconds=round(seconds, 1),
             seen_sha256=seen_sha256,
-            is_second=is_second,
             is_taken_back=is_taken_back,
             created=datetime.now(UTC).isoformat(timespec="seconds"),
         )
@@ -127,20 +123,10 @@ class LabelFile:
             raise ResultWriteError.at(self.path, error) from error
 
     def blind(self) -> Labels:
-        """Return each leaf's first label that was made without the judge's verdict.
-
-        Labels that were taken back do not count.
-        """
-        return self._first(lambda label: not label.is_second)
-
-    def second(self) -> Labels:
-        """Return the first label of the second pass of each leaf."""
-        return self._first(lambda label: label.is_second)
-
-    def _first(self, is_wanted: Callable[[Label], bool]) -> Labels:
+        """Return each leaf's first label; labels that were taken back do not count."""
         found: dict[tuple[LeafName, str], Label] = {}
         for line in self._lines():
-            if not isinstance(line, Label) or not is_wanted(line):
+            if not isinstance(line, Label):
                 continue
             place = (line.name, line.seen_sha256)
             if line.is_taken_back:

@@ -32,17 +32,11 @@ _MAX_NOTE_CHARS = 2000
 
 @dataclass(frozen=True, slots=True)
 class AuditSettings:
-    """An auditor's session on one agent.
-
-    Args:
-        is_second: the second pass: the leaves at which the auditor's blind label and the judge
-            differ.
-    """
+    """An auditor's session on one agent."""
 
     root: Path
     agent: str
     auditor: str
-    is_second: bool = False
 
 
 class NewLabel(BaseModel):
@@ -79,48 +73,25 @@ class AuditSession:
         by_name = {one.name: one for one in answers}
         self._answers = [by_name[name] for name in self._population.order]
         self._leaves = {leaf.name: leaf for one in answers for leaf in one.leaves}
-        self._disagreements: list[JudgedLeaf] = []
-        if settings.is_second:
-            self._disagreements = self._differing()
-            if not self._disagreements:
-                raise UsageError(
-                    f"no blind label of {settings.auditor} differs from the judge on "
-                    f"{settings.agent}"
-                )
-
-    def _differing(self) -> list[JudgedLeaf]:
-        blind = self._file.blind()
-        found = []
-        for answer in self._answers:
-            for leaf in answer.leaves:
-                label = blind.get(leaf.seen)
-                if label is None or label.label == "u" or leaf.is_skipped:
-                    continue
-                if leaf.passed is not (label.label == "y"):
-                    found.append(leaf)
-        return found
 
     def state(self) -> Json:
         """Return the leaves up to the first answer that lacks a label, without verdicts.
 
         ``answers`` is how many are labelled as a whole, of so many.
         """
-        labels = self._file.second() if self._settings.is_second else self._file.blind()
-        shown = self._disagreements
+        labels = self._file.blind()
+        shown: list[JudgedLeaf] = []
+        verdicts = label_verdicts(self._answers, [labels])
         whole = 0
-        if not self._settings.is_second:
-            shown = []
-            verdicts = label_verdicts(self._answers, [labels])
-            for answer in self._answers:
-                leaf_ids = wanted_leaves(answer, verdicts)
-                shown += [leaf for leaf in answer.leaves if leaf in leaf_ids or leaf.seen in labels]
-                if leaf_ids:
-                    break
-                whole += 1
+        for answer in self._answers:
+            leaf_ids = wanted_leaves(answer, verdicts)
+            shown += [leaf for leaf in answer.leaves if leaf in leaf_ids or leaf.seen in labels]
+            if leaf_ids:
+                break
+            whole += 1
         return {
             "agent": self._settings.agent,
             "auditor": self._settings.auditor,
-            "is_second": self._settings.is_second,
             "whole": whole,
             "answers": len(self._answers),
             "leaves": [
@@ -132,18 +103,15 @@ class AuditSession:
         }
 
     def item(self, name: LeafName) -> Json:
-        """Return the claim and the addresses of the pages of one leaf.
-
-        The judge's verdict is in it in the second pass only, beside the auditor's own blind label.
-        """
-        leaf, root, evidence = self._judged_leaf(name)
+        """Return the claim and the addresses of the pages of one leaf, without its verdict."""
+        _, root, evidence = self._judged_leaf(name)
         key = AnswerKey(self._settings.agent, name.task, name.answer)
         pages = [
             {"url": check.url, "sha256": check.page.sha256}
             for check in evidence.pages
             if check.page is not None
         ]
-        found: Json = {
+        return {
             "agent": key.agent,
             "task": key.task,
             "answer": key.answer,
@@ -154,29 +122,21 @@ class AuditSession:
             # If the judge saw no page for a claim, the answer is all there is.
             "markdown": [] if pages else markdown_tree(self._catalog.answer_text(key) or ""),
         }
-        if self._settings.is_second:
-            blind = self._file.blind()[leaf.seen]
-            found["blind"] = {"label": blind.label, "note": blind.note}
-            shown = evidence.model_dump(mode="json", exclude_defaults=True)
-            found["judge"] = {"supported": leaf.passed, "evidence": shown}
-        return found
 
     def label(self, made: NewLabel) -> Json:
         """Keep a label, or take one back, and return the state."""
         leaf, _, _ = self._judged_leaf(made.leaf)
-        labels = self._file.second() if self._settings.is_second else self._file.blind()
+        labels = self._file.blind()
         is_taken_back = made.label is None
         # A label stays until it is taken back.
         if is_taken_back is (leaf.seen in labels):
-            if not self._settings.is_second:
-                self._file.begin(self._population)
+            self._file.begin(self._population)
             self._file.append(
                 leaf.name,
                 leaf.seen_sha256,
                 made.label or labels[leaf.seen].label,
                 note=made.note,
                 seconds=made.seconds,
-                is_second=self._settings.is_second,
                 is_taken_back=is_taken_back,
             )
         return self.state()

@@ -11,7 +11,6 @@ from viewer.made_results import Results, leaf, result
 from mind2web2.analysis.corrections import CorrectionRoots
 from mind2web2.analysis.labels import LabelFile, LeafName
 from mind2web2.cli import main
-from mind2web2.errors import UsageError
 from mind2web2.utils.program import program
 from mind2web2.viewer.audit import AuditSession, AuditSettings, NewLabel
 from mind2web2.viewer.catalog import Catalog
@@ -91,29 +90,6 @@ def test_an_auditor_labels_one_answer_after_the_other(results):
     assert "judge" not in item
 
 
-def test_second_pass_shows_disagreements_with_the_judges_reasons(results):
-    """Its labels are kept apart from the blind ones."""
-    session = session_of(results)
-    for _ in range(3):
-        label(session, note="line 4")
-    second = session_of(results, is_second=True)
-    (shown,) = second.state()["leaves"]
-    assert (shown["leaf"][2], shown["label"]) == ("leaf-0", None)
-    item = second.item(LeafName(*shown["leaf"]))
-    assert item["blind"] == {"label": "y", "note": "line 4"}
-    assert not item["judge"]["supported"]
-    label(second, "n")
-    file = labels_of(results)
-    assert [each.label for each in file.blind().values()] == ["y"] * 3
-    assert [each.label for each in file.second().values()] == ["n"]
-
-
-def test_second_pass_needs_a_disagreement(results):
-    """Without one there is nothing to look at again."""
-    with pytest.raises(UsageError, match="no blind label of ann differs"):
-        session_of(results, is_second=True)
-
-
 async def test_an_auditor_labels_blind_by_keys(page, results, capsys):
     """Through to the command's figures."""
     session = session_of(results)
@@ -185,32 +161,6 @@ def test_labels_in_under_half_a_second_are_named(results, capsys):
     assert main(["metrics", *arguments, "--audit"]) in (0, 1)
     named = f"Labels of ann that took less than half a second: 1 ({'/'.join(quick)})."
     assert named in " ".join(capsys.readouterr().out.split())
-
-
-async def test_second_pass_shows_both_sides_before_it_asks(page, results):
-    """The blind label and the judge's reasons stand beside the claim.
-
-    The blind label stays as it is.
-    """
-    blind = session_of(results)
-    for _ in range(3):
-        label(blind, note="line 4")
-    second = session_of(results, is_second=True)
-    with served(catalog_of(results), {"audit": second.routes()}) as address:
-        await page.goto(f"{address}#/audit")
-        await expect(page.locator("h1")).to_contain_text("disagreements")
-        await expect(page.locator(".progress")).to_contain_text("0 of 1 leaf")
-        claim = page.get_by_role("region", name="Claim")
-        await expect(claim).to_contain_text("Fact 0")
-        await expect(claim).to_contain_text("Your blind label: supported. line 4")
-        await expect(claim).to_contain_text("The judge decided: not supported")
-        await expect(claim).to_contain_text("The page says so.")
-        await expect(page.locator(".labels button").first).to_be_enabled()
-        await page.keyboard.press("n")
-        await expect(page.locator(".progress")).to_contain_text("1 of 1 leaf")
-    file = labels_of(results)
-    assert [each.label for each in file.blind().values()] == ["y"] * 3
-    assert [each.label for each in file.second().values()] == ["n"]
 
 
 def test_audit_without_labels_says_how_to_make_some(results, capsys):

@@ -20,8 +20,6 @@ the judge saw. A local web server shows them to this machine only, until you pre
   mind2web2 view my_agent other       show these agents side by side
   mind2web2 view my_agent --audit NAME
                                       check the judge: label claims without seeing its verdicts
-  mind2web2 view my_agent --audit NAME --second
-                                      then look again at the leaves where you and the judge differ
 """
 REPORT = """\
 Write the results into one HTML file, with the views of mind2web2 view. It opens from disk, without a server
@@ -87,13 +85,6 @@ def add_command(commands: Subcommands) -> None:
         metavar="NAME",
         help="label the claims of whole random answers as NAME, without seeing the judge's "
         "verdicts",
-    )
-    view.add_argument(
-        "--second",
-        action="store_true",
-        help="with --audit, label once more the leaves where NAME and the judge differ, beside "
-        "the judge's "
-        "reasons. These labels are stored apart from the blind ones",
     )
     for parser in (view, report):
         add_correction_roots(parser)

@@ -27,9 +27,6 @@ def print_audit(console: Console, found: AuditReport) -> None:
     for pair in found.between_auditors:
         title = f"{' and '.join(pair.auditors)}: {counted(pair.leaves, 'leaf')}"
         _print_figures(console, title, _between(pair.figures))
-    if found.second_pass is not None:
-        title = "Judge and auditors after the second pass, not blind"
-        _print_quality(console, title, found.second_pass)
 
 
 def _quick(found: AuditorFigures) -> Iterator[str]:

@@ -52,9 +52,7 @@ def run_view(options: argparse.Namespace) -> int:
         }
     else:
         auditor = check_name("auditor", options.audit)
-        audit = AuditSettings(
-            options.audits_root, _agent_of_audit(catalog), auditor, options.second
-        )
+        audit = AuditSettings(options.audits_root, _agent_of_audit(catalog), auditor)
         features = {"audit": AuditSession(catalog, audit).routes()}
     first_view = "" if options.audit is None else "#/audit"
     address = f"http://{shown_host}:{port}/?token={session.token}{first_view}"

@@ -29,14 +29,14 @@ export function Audit() {
   /** @param {number} step */
   const go = (step) => names[at + step] && setChosen(names[at + step]);
   return html`
-    <h1>Audit of <bdi>${state.agent}</bdi>${state.is_second ? ": disagreements" : ""}</h1>
+    <h1>Audit of <bdi>${state.agent}</bdi></h1>
     <p class="hint progress" role="status">
-      ${state.is_second ? "" : `${state.whole} of ${counted(state.answers, "answer")} labelled as a whole, `}${done} of ${counted(names.length, "leaf")} labelled by ${state.auditor}
+      ${state.whole} of ${counted(state.answers, "answer")} labelled as a whole, ${done} of ${counted(names.length, "leaf")} labelled by ${state.auditor}
       <progress max=${names.length} value=${done} aria-label="leaves labelled"></progress>
     </p>
     ${
-      (state.is_second ? open < 0 : state.whole > 0) &&
-      html`<p class="notice">You may stop after any whole answer. The figures: <code>${program} audit ${state.agent}</code></p>`
+      state.whole > 0 &&
+      html`<p class="notice">You may stop after any whole answer. The figures: <code>${program} metrics ${state.agent} --audit</code></p>`
     }
     <${Leaf} key=${names[at]} leaf=${state.leaves[at]} place=${`leaf ${at + 1} of ${names.length}`} labelled=${labelled} go=${go} isFirst=${at === 0} isLast=${at === names.length - 1} />
   `;
@@ -98,8 +98,6 @@ function Leaf({ leaf, place, labelled, go, isFirst, isLast }) {
           <button disabled=${!leaf.label || !isSeen} onClick=${() => give(null)}><kbd>z</kbd> take back</button>
         </p>
         <label>Note<textarea rows="2" maxlength="2000" value=${note} onInput=${(/** @type {any} */ event) => setNote(event.target.value)}></textarea></label>
-        ${data.blind && html`<p class="hint">Your blind label: ${LABELS[data.blind.label]}. ${data.blind.note}</p>`}
-        ${data.judge && html`<${Verdict} verdict=${data.judge} />`}
         ${problem && html`<p class="notice error" role="alert">${problem}</p>`}
         <p>
           <button onClick=${() => go(-1)} disabled=${isFirst}>Previous</button> ${" "}
@@ -113,21 +111,6 @@ function Leaf({ leaf, place, labelled, go, isFirst, isLast }) {
       </section>
     </div>
   `;
-}
-
-/** @param {{verdict: any}} props */
-function Verdict({ verdict }) {
-  const votes = [
-    ...(verdict.evidence.votes || []),
-    ...(verdict.evidence.pages || []).flatMap((/** @type {any} */ check) => check.votes || []),
-  ];
-  return html`<div class="revealed" role="status">
-    <p class="notice error">The judge decided: <strong>${verdict.supported ? "supported" : "not supported"}</strong>.</p>
-    ${votes.map(
-      (vote) => html`<p class="why">${vote.supported ? "✓" : "✗"} ${vote.declined || vote.reasoning}</p>
-        ${vote.quote && html`<blockquote>${vote.quote.text}</blockquote>`}`,
-    )}
-  </div>`;
 }
 
 /** @param {{item: any, seen: () => void}} props the latter is called once a page is there */

@@ -111,7 +111,8 @@ async def test_an_auditor_labels_blind_by_keys(page, results, capsys):
             assert "The page says so." not in await page.locator("main").inner_text()
             await page.keyboard.press("Enter")
         await expect(page.locator(".progress")).to_contain_text("1 of 8 answers")
-        await expect(page.locator(".notice code")).to_have_text(f"{program()} audit {AGENT}")
+        command = f"{program()} metrics {AGENT} --audit"
+        await expect(page.locator(".notice code")).to_have_text(command)
     given = labels_of(results).blind().values()
     assert [each.label for each in given] == ["y", "n", "u"]
     arguments = [AGENT, "--eval_results_root", str(results.paths.eval_results_root)]

@@ -92,11 +92,6 @@ class AnswerJudge(JudgeSession, AsyncCalls):
         return self._answer._image_limit
 
     @property
-    def served(self) -> Counter[tuple[str | None, str | None]]:
-        """Return the number of judgments by the model and backend that the server reported."""
-        return self._ledger.served
-
-    @property
     def recorded_limits(self) -> Sequence[ImageLimit]:
         """Return the image limits that the recorded run met."""
         return self._run.settings.image_limits
@@ -154,7 +149,7 @@ class AnswerJudge(JudgeSession, AsyncCalls):
             least = self._answer._image_limit = self.image_limit.merge(met)
             raise least.refusal(f"judge {judgment.model} takes {least.in_words()}")
         ledger.usage += usage_of(judgment, self._run.price)
-        self.served[reply.served_model, reply.system_fingerprint] += 1
+        ledger.served.append((reply.served_model, reply.system_fingerprint))
         ledger.note_created(judgment.created)
         self._note_rejection(reply, subject)
         if judgment.outcome == "too_long":

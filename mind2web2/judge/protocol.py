@@ -5,7 +5,6 @@ It is the interface that extractor and verifier ask, and its notes on them.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
@@ -72,7 +71,7 @@ class JudgeLedger:
 
     Args:
         usage: of all questions, answered in this run or from stored judgments.
-        served: number of judgments by the model and backend that the judge's server reported.
+        served: the model and backend that the judge's server reported, for each judgment.
         first_created: when the earliest judgment was made, UTC, ISO 8601; ``last_created`` the
             latest.
         doubts: reasons why another machine or day may give another verdict; such a result is not
@@ -81,7 +80,7 @@ class JudgeLedger:
     """
 
     usage: Usage = field(default_factory=Usage)
-    served: Counter[tuple[str | None, str | None]] = field(default_factory=Counter)
+    served: list[tuple[str | None, str | None]] = field(default_factory=list)
     first_created: str | None = None
     last_created: str | None = None
     rejections: list[Rejection] = field(default_factory=list)

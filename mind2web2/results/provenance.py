@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -119,9 +120,9 @@ class Provenance(BaseModel):
         return Premises(self.answer_sha256, self.script_sha256, self.settings_sha256)
 
 
-def served_by(served: Mapping[tuple[str | None, str | None], int]) -> tuple[Served, ...]:
+def served_by(served: Iterable[tuple[str | None, str | None]]) -> tuple[Served, ...]:
     """Return the models behind judgments, the most frequent first."""
-    ordered = sorted(served.items(), key=lambda item: (-item[1], str(item[0])))
+    ordered = sorted(Counter(served).items(), key=lambda item: (-item[1], str(item[0])))
     return tuple(
         Served(model=model, system_fingerprint=fingerprint, judgments=count)
         for (model, fingerprint), count in ordered

@@ -66,7 +66,7 @@ def test_a_judges_record_says_all_that_determines_its_replies():
 
 def test_served_models_are_counted():
     """The most frequent first, in an order of its own."""
-    served = {("b", "fp"): 1, (None, None): 1, ("a", None): 5}
+    served = [("b", "fp"), (None, None), *[("a", None)] * 5]
     assert [
         (each.model, each.system_fingerprint, each.judgments) for each in served_by(served)
     ] == [

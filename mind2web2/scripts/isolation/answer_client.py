@@ -68,32 +68,6 @@ class SentRequest:
     extra: dict[str, Any]
 
 
-# Numbers of judgments, by model and backend.
-Served = list[tuple[str | None, str | None, int]]
-
-
-@dataclass(frozen=True)
-class SentLedger:
-    """A ledger, with the keys of what was served beside their counts.
-
-    JSON has only names as keys.
-    """
-
-    rest: JudgeLedger
-    served: Served
-
-    @classmethod
-    def of(cls, ledger: JudgeLedger) -> SentLedger:
-        """Return a ledger as it travels."""
-        served = [(*key, count) for key, count in ledger.served.items()]
-        return cls(replace(ledger, served=Counter()), served)
-
-    def ledger(self) -> JudgeLedger:
-        """Return the ledger."""
-        served = Counter({(model, system): count for model, system, count in self.served})
-        return replace(self.rest, served=served)
-
-
 # A verdict with its evidence.
 Judged = tuple[bool, Evidence]
 # The JSON that fills a template, ``None`` where there is nothing to fill it from, and the record.
@@ -101,7 +75,7 @@ Filled = tuple[str | None, ExtractionRecord]
 # A page's images, as data URLs, and its text.
 PageInfo = tuple[list[str], str]
 # The types of the run's replies to a script.
-REPLIES = (ChatReply, Filled, ImageLimit, Judged, PageInfo, SentLedger, str | None)
+REPLIES = (ChatReply, Filled, ImageLimit, Judged, PageInfo, JudgeLedger, str | None)
 
 
 class ScriptTemplates:
@@ -211,8 +185,8 @@ class AnswerClient(AsyncCalls):
         """Return usage and notes."""
         if isinstance(self.questions, PassQuestions):
             self.questions.end_if_open()
-        sent: SentLedger = self._run.ask_now("ledger", SentLedger, used=self.questions.used)
-        return sent.ledger()
+        ledger: JudgeLedger = self._run.ask_now("ledger", JudgeLedger, used=self.questions.used)
+        return ledger
 
     @property
     def recorded_limits(self) -> Sequence[ImageLimit]:

@@ -19,10 +19,9 @@ from mind2web2.errors import (
     MachineError,
     Mind2Web2Error,
 )
-from mind2web2.judge.protocol import Noted
+from mind2web2.judge.protocol import JudgeLedger, Noted
 from mind2web2.judge.session import STOPPED
 from mind2web2.llm_client.chat import ReplyCheck
-from mind2web2.scripts.isolation.answer_client import SentLedger
 from mind2web2.scripts.isolation.homes import ScriptHome, ScriptHomes
 from mind2web2.scripts.isolation.log_records import SentRecord
 from mind2web2.scripts.isolation.processes import (
@@ -127,9 +126,9 @@ class PassService:
             logger.handle(record.record())
 
     @served
-    async def ledger(self, used: list[str]) -> SentLedger:
+    async def ledger(self, used: list[str]) -> JudgeLedger:
         """Return usage and notes of the questions whose replies the script has got."""
-        return SentLedger.of(self.answers.ledger(used))
+        return self.answers.ledger(used)
 
     def _check(self, question: Question) -> ReplyCheck | None:
         """Return the check of a reply by the script's own class, which only this process has."""

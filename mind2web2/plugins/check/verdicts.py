@@ -150,7 +150,7 @@ UNREADABLE = {
     "consent_wall": "walled: a request for consent",
     "login_wall": "walled: a login",
     "soft_404": "dead: the page says that it does not exist",
-    "empty_page": "the page is empty",
+    "empty_page": "walled: the page shows hardly any text",
 }
 
 

@@ -59,6 +59,22 @@ class PatientJudge(ClaimJudge):
         return True
 
 
+def test_a_script_reads_its_files_again_for_each_answer(project):
+    script = project.add_script_body(
+        "evaluator.add_custom_node(sorted(GIVEN) == answer.split(), 'given', 'd')\n"
+        "return evaluator.get_summary()\n"
+    )
+    loads = (
+        "from pathlib import Path\nGIVEN = [p.stem for p in Path(__file__).parent.glob('*.json')]\n"
+    )
+    script.write_text(loads + script.read_text())
+    script.with_name("a.json").write_text("{}")
+    with scorer_of(project) as scorer:
+        assert scorer.score_sync("lake", "a").score == 1.0
+        script.with_name("b.json").write_text("{}")
+        assert scorer.score_sync("lake", "a b").score == 1.0
+
+
 async def test_the_example_has_the_scores_of_evaluate():
     """With their evidence and cost, in no folder of results."""
     task = "step_free_walks"

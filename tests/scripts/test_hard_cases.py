@@ -170,6 +170,15 @@ CASES = {
         "' SLOW' * (n == 1)), Ordered)\n",
         2,
     ),
+    "two classes of one form": (
+        "from pydantic import field_validator\nclass Loose(Found): pass\n"
+        "Strict = type('Loose', (Found,), {'__annotations__': {}, 'check': field_validator('count')"
+        "(classmethod(lambda cls, count: count + 1))})\n"
+        "for kind in (Loose, Strict):\n"
+        "    found = await evaluator.extract('Fill in <<{\"count\": 1}>>.', kind)\n"
+        "    await verify(f'{found.count} of them')\n",
+        0,
+    ),
     "a validator that takes time": (
         "from pydantic import field_validator\n"
         "class Slow(Found):\n    @field_validator('count')\n    @classmethod\n"

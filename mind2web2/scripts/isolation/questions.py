@@ -230,6 +230,7 @@ def asked(
         counts[text] += 1
         arguments = {**arguments, "trial": counts[text]}
         text = encode_value(arguments)
-    asked_for = f"{name} {text}{'+' * counts[WRITES]}"
+    # Two classes of a script may have one form, and other checks.
+    asked_for = f"{name} {template} {text}{'+' * counts[WRITES]}"
     key = hashlib.sha256(asked_for.encode(errors="surrogatepass")).hexdigest()
     return Question(key[:32], name, arguments, template)

@@ -318,9 +318,7 @@ def _capturer(caching: _Caching) -> AbstractAsyncContextManager[PageCapturer]:
     if caching.settings.engine != PLAIN:
         way = f"mind2web2.plugins.{caching.settings.engine}.engine:capturer"
         capturer: AbstractAsyncContextManager[PageCapturer]
-        capturer = load_function(way)(
-            caching.settings, settings, caching.pages_at_once, caching.retries
-        )
+        capturer = load_function(way)(settings, caching.pages_at_once, caching.retries)
         return capturer
     return BatchBrowserManager(
         settings.headless, caching.pages_at_once, caching.retries, settings=settings

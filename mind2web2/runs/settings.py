@@ -501,17 +501,6 @@ class RunSettings:
             see="scale.md#a-ray-cluster",
         ),
     )
-    ray_address: str | None = setting(
-        None,
-        Setting(
-            "with --engine ray, the head of the cluster",
-            parse=values.non_empty,
-            metavar="HOST:PORT",
-            group=_MACHINES,
-            default_text="RAY_ADDRESS, then a cluster that runs on this machine, then a new one of "
-            "this machine alone",
-        ),
-    )
 
     overwrite: bool = flag(
         "ask everything again, without reusing results or stored judgments",
@@ -602,8 +591,6 @@ def _given_options(settings: RunSettings, *names: str) -> str:
 def _judge_conflicts(settings: RunSettings) -> Iterator[str]:
     if settings.judgments is not None and not settings.is_replay:
         yield "--judgments FILE goes with --llm_provider replay"
-    if settings.ray_address is not None and settings.engine != RAY:
-        yield "--ray_address goes with --engine ray"
     if settings.is_replay and settings.overwrite:
         yield (
             "--overwrite asks everything again, --llm_provider replay asks nothing: leave one "

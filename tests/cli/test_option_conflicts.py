@@ -26,14 +26,13 @@ def _project(tmp_path, monkeypatch):
         ),
         ([*REPLAY, "--overwrite"], "leave one of them out"),
         (
-            ["--no_capture", "--headed"],
-            "--no_capture captures nothing: leave --headed out",
+            ["--no_capture", "--cdp_url", "http://127.0.0.1:9"],
+            "--no_capture captures nothing: leave --cdp_url out",
         ),
         (
             [*REPLAY, "--cdp_url", "http://127.0.0.1:9"],
             "replay captures nothing: leave --cdp_url out",
         ),
-        (["--cdp_url", "http://127.0.0.1:9", "--headed"], "leave --headed out"),
     ],
 )
 @pytest.mark.parametrize("more", [[], ["--estimate"]])

@@ -1,7 +1,7 @@
 """A Ray cluster of several nodes on this machine.
 
 with RayCluster(3) as cluster:
-    call(main, "evaluate", AGENT, "--engine", "ray", "--ray_address", cluster.address, ...)
+    call(main, "evaluate", AGENT, "--engine", "ray", ...) with RAY_ADDRESS=cluster.address
     cluster.kill_a_node()
 """
 

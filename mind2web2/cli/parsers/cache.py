@@ -178,4 +178,4 @@ def _add_browser_options(parser: argparse.ArgumentParser) -> None:
         "allow_private_network",
     ]
     add_settings(parser, names, changed=[replace(SETTINGS["headed"], flags=window)], group=group)
-    add_settings(parser, ["engine", "ray_address"])
+    add_settings(parser, ["engine"])

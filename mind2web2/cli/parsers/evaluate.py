@@ -8,6 +8,8 @@ from mind2web2.cli.options import Subcommands, add_settings
 from mind2web2.runs.setting import Setting
 from mind2web2.runs.settings import SETTINGS
 
+# What a machine needs once: ``mind2web2.toml`` names it, or the command that captures ahead.
+_IN_FILE = frozenset({"headed", "no_sandbox"})
 _DESCRIPTION = """\
 Judge an agent's answers. The command runs each task's eval script, checks every claim against the cited
 pages, scores the rubric tree, and shows the scores and the agent's metrics.
@@ -33,8 +35,9 @@ def description(command: str) -> str:
 
 
 def evaluation_settings() -> dict[str, Setting]:
-    """Return the settings of the command: all but that of commands that count."""
-    return {name: each for name, each in SETTINGS.items() if name != "task_list"}
+    """Return the settings of the command."""
+    left = {"task_list", *_IN_FILE}
+    return {name: each for name, each in SETTINGS.items() if name not in left}
 
 
 def add_command(commands: Subcommands) -> None:
@@ -56,4 +59,5 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="the agent, a folder under answers/; the same as --agent_name",
     )
     add_settings(parser, evaluation_settings())
-    parser.set_defaults(run="mind2web2.cli.evaluate")
+    takes = parser.get_default("takes") | _IN_FILE
+    parser.set_defaults(run="mind2web2.cli.evaluate", takes=takes)

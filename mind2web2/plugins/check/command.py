@@ -38,7 +38,6 @@ _NOT_OF_CHECKS = frozenset(
         "max_concurrent_tasks",
         "max_concurrent_answers",
         "engine",
-        "ray_address",
     )
 )
 

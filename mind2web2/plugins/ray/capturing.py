@@ -152,13 +152,13 @@ def node_for(url: str, names: Iterable[str]) -> str:
 
 
 @asynccontextmanager
-async def ray_capturer(address: str | None, setup: BrowserSetup) -> AsyncIterator[RayCapturer]:
+async def ray_capturer(setup: BrowserSetup) -> AsyncIterator[RayCapturer]:
     """Connect to a cluster and yield what captures pages there.
 
     Raises:
         UsageError: as ``connect_ray``.
     """
-    async with connect_ray(address) as ray:
+    async with connect_ray() as ray:
         capturer = RayCapturer(ray, setup)
         try:
             yield capturer

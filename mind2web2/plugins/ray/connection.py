@@ -21,8 +21,8 @@ _CONNECT_TIMEOUT_S = 10.0
 
 
 @asynccontextmanager
-async def connect_ray(address: str | None) -> AsyncIterator[Any]:
-    """Connect to the Ray cluster at an address, or to the one that Ray finds or starts.
+async def connect_ray() -> AsyncIterator[Any]:
+    """Connect to the Ray cluster of ``RAY_ADDRESS``, or to the one that Ray finds or starts.
 
     Yield the module.
 
@@ -31,7 +31,7 @@ async def connect_ray(address: str | None) -> AsyncIterator[Any]:
     """
     ray = await asyncio.to_thread(_import_ray)
     try:
-        await asyncio.to_thread(_connect, ray, address)
+        await asyncio.to_thread(_connect, ray)
         yield ray
     finally:
         await asyncio.to_thread(ray.shutdown)
@@ -49,8 +49,8 @@ def _import_ray() -> Any:
     return ray
 
 
-def _connect(ray: Any, address: str | None) -> None:
-    where = address or os.environ.get("RAY_ADDRESS", "auto")
+def _connect(ray: Any) -> None:
+    where = os.environ.get("RAY_ADDRESS", "auto")
     if where not in ("auto", "local"):
         _check_address(where)
     quiet = {"log_to_driver": False, "configure_logging": False, "namespace": "mind2web2"}
@@ -70,7 +70,7 @@ def _check_address(address: str) -> None:
     host, _, port = address.rpartition(":")
     if "://" in address or not host or not port.isdecimal():
         raise UsageError(
-            "--ray_address takes HOST:PORT of the cluster's head, such as 10.0.0.1:6379, not "
+            "RAY_ADDRESS takes HOST:PORT of the cluster's head, such as 10.0.0.1:6379, not "
             f"{address}"
         )
     try:
@@ -78,7 +78,7 @@ def _check_address(address: str) -> None:
     except OSError as error:
         raise UsageError(
             f"no Ray cluster answers at {address} ({error.strerror or error}): start one there "
-            "with `ray start --head`, or correct --ray_address"
+            "with `ray start --head`, or correct RAY_ADDRESS"
         ) from error
 
 

@@ -84,10 +84,10 @@ def evaluate(
 
 
 def capturer(
-    settings: RunSettings, capture: CaptureSettings, pages_at_once: int, retries: int
+    capture: CaptureSettings, pages_at_once: int, retries: int
 ) -> AbstractAsyncContextManager[PageCapturer]:
     """Open what captures pages on all nodes."""
-    return ray_capturer(settings.ray_address, BrowserSetup(capture, pages_at_once, retries))
+    return ray_capturer(BrowserSetup(capture, pages_at_once, retries))
 
 
 @asynccontextmanager
@@ -95,7 +95,7 @@ async def _nodes(
     paths: PathConfig, session: Session
 ) -> AsyncIterator[tuple[AnswerRunner, Concurrency]]:
     """Connect to the cluster, and have its nodes judge answers."""
-    async with connect_ray(session.settings.ray_address) as ray:
+    async with connect_ray() as ray:
         cluster = _Cluster(ray, session, paths)
         async with cluster.at_work():
             yield cluster, Concurrency(_MAX_TASKS, _MAX_TASKS * _MAX_ANSWERS)
@@ -375,7 +375,7 @@ class _Cluster:
         }
         return Order(
             # A page that is not stored stays away: `cache --engine ray` captures ahead.
-            replace(settings, engine="plain", ray_address=None, no_capture=True),
+            replace(settings, engine="plain", no_capture=True),
             agent_name,
             variables,
             own_prices(),

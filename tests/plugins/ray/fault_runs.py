@@ -84,7 +84,7 @@ def lay_out(project: Project, answers: int, checks: int) -> None:
     project.cache("task_0").put_web("https://lake.example/", "The lake", None)
 
 
-def start(project: Project, judge: JudgeServer, *more: str) -> subprocess.Popen:
+def start(project: Project, judge: JudgeServer, *more: str, **variables: str) -> subprocess.Popen:
     """Start an evaluation of the project's answers."""
     words = (
         "--agent_name",
@@ -94,7 +94,7 @@ def start(project: Project, judge: JudgeServer, *more: str) -> subprocess.Popen:
         str(IN_FLIGHT),
         *more,
     )
-    return start_command(*words, cwd=project.root, OPENAI_BASE_URL=judge.base_url)
+    return start_command(*words, cwd=project.root, OPENAI_BASE_URL=judge.base_url, **variables)
 
 
 def inject(
@@ -146,15 +146,9 @@ def faulty_run(
     Return how many there were, and the seconds after it.
     """
     judge.asked.clear()
-    engine = (
-        "--engine",
-        "ray",
-        "--ray_address",
-        cluster.address,
-    )
     fault_s: float | None = None
     for _ in range(_MAX_STARTS):
-        with start(project, judge, *engine) as command:
+        with start(project, judge, "--engine", "ray", RAY_ADDRESS=cluster.address) as command:
             while fault_s is None and command.poll() is None:
                 time.sleep(0.05)
                 if judge.asked.total() >= after:

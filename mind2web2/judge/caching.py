@@ -16,7 +16,6 @@ from pydantic import ValidationError
 
 from mind2web2.errors import (
     ContextTooLongError,
-    ImagesRefusedError,
     JudgeAccessError,
     JudgeUnavailableError,
     JudgeUnusableError,
@@ -155,7 +154,7 @@ class CachingJudge:
                 await self._write_unwritten()
             stored = await self._stored_judgment(key)
             # If a script's own checks changed, a stored reply may no longer fill the template.
-            if stored is not None and (self._provider is None or await _fits(stored, request)):
+            if stored is not None and (self._is_replayed(stored) or await _fits(stored, request)):
                 return self._count_reuse(stored, source)
             if self._provider is None:
                 raise JudgmentMissingError(_missing(subject, source))
@@ -188,9 +187,11 @@ class CachingJudge:
         reservation = None if self.budget is None else self.budget.reservation(request)
         return Permit(limits, self._breaker, reservation)
 
+    def _is_replayed(self, stored: Judgment) -> bool:
+        return self._provider is None and stored.outcome != "fewer_images"
+
     def _count_reuse(self, judgment: Judgment, source: tuple[str, str]) -> Judgment:
-        if judgment.outcome != "fewer_images":
-            self.usage.of(source[0]).reused += usage_of(judgment, self.price)
+        self.usage.of(source[0]).reused += usage_of(judgment, self.price)
         return judgment
 
     def raise_if_unusable(self) -> None:
@@ -319,7 +320,7 @@ class CachingJudge:
         permit: Permit,
     ) -> Judgment:
         started = time.monotonic()
-        outcome: Literal["reply", "declined", "too_long", "fewer_images"]
+        outcome: Literal["reply", "declined", "too_long"]
         sent = request.sent
         try:
             reply = await ask_twice_if_declined(provider.chat, request, permit)
@@ -327,10 +328,6 @@ class CachingJudge:
         except ContextTooLongError as error:
             reply = ChatReply(text=str(error), usage=sent.usage, attempts=max(sent.requests, 1))
             outcome = "too_long"
-        except ImagesRefusedError as error:
-            limits = ImageLimit.of(error).model_dump_json()
-            reply = replace(_no_reply(sent), text=limits)
-            outcome = "fewer_images"
         except BaseException as error:
             # A failure or a cancelled caller: no judgment, but requests and tokens.
             self._breaker.note_failure(error, source)
@@ -339,8 +336,7 @@ class CachingJudge:
             raise
         self._breaker.note_reply()
         permit.settle(sent.replies or [reply.usage])
-        # A refusal of the images does not decide the question yet.
-        cost_usd = self._count(reply, sent, source[0], judgments=int(outcome != "fewer_images"))
+        cost_usd = self._count(reply, sent, source[0], judgments=1)
         return self._as_judgment(
             request.name,
             subject,
@@ -354,6 +350,7 @@ class CachingJudge:
             cache_write_tokens=reply.usage.cache_write_tokens,
             output_tokens=reply.usage.output_tokens,
             attempts=reply.attempts,
+            images=reply.images,
             batch=self.settings.price_share < 1 or None,
             cost_usd=cost_usd,
             seconds=round(time.monotonic() - started, 3),
@@ -427,6 +424,9 @@ def _no_reply(sent: SentRequests) -> ChatReply:
 
 
 async def _fits(judgment: Judgment, request: ChatRequest) -> bool:
+    if judgment.outcome == "fewer_images":
+        # Earlier versions asked with fewer images under another key.
+        return False
     if judgment.outcome != "reply" or request.template is None:
         return True
     try:

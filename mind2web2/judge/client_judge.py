@@ -14,7 +14,6 @@ from pydantic import BaseModel, ValidationError
 
 from mind2web2.errors import (
     ContextTooLongError,
-    ImagesRefusedError,
     JudgeDeclinedError,
     JudgeError,
     JudgeOutputError,
@@ -23,8 +22,8 @@ from mind2web2.judge.permit import AnswerLimits, Permit
 from mind2web2.judge.protocol import Judge, QuestionContext
 from mind2web2.judge.session import (
     JudgeSession,
+    ask_own,
     ask_twice_if_declined,
-    ask_within_limits,
     unexpected,
 )
 from mind2web2.llm_client.async_calls import AsyncCalls
@@ -158,7 +157,7 @@ class ClientJudge(JudgeSession, AsyncCalls):
 
     async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:
         """Answer a request of the script's own."""
-        return await ask_within_limits(self, request, QuestionContext("script"), limit)
+        return await ask_own(self, request, QuestionContext("script"), limit)
 
     async def ask(
         self, request: ChatRequest, subject: QuestionContext, limit: Limit | None
@@ -170,9 +169,6 @@ class ClientJudge(JudgeSession, AsyncCalls):
             async with aclosing(permit):
                 reply = await ask_twice_if_declined(self._provider.chat, request, permit)
         except ContextTooLongError:
-            raise
-        except ImagesRefusedError as refusal:
-            self._image_limit = self.image_limit.merge(ImageLimit.of(refusal))
             raise
         except JudgeError as error:
             raise self.fail(error) from error.__cause__

@@ -33,6 +33,7 @@ class Judgment(BaseModel):
             (whether a concurrent verification was skipped) or ``service`` (the JSON reply of a map
             or paper service).
         node: id of the leaf, or the name of the extraction.
+        images: how many were shown; ``None`` in files of earlier versions.
         batch: set for replies at half the list price: of the flex tier, or of a batch job.
         cost_usd: dollars of all its requests; ``None`` in older files and for unknown prices.
         reused_from: the agent whose run asked, where another agent's run reuses the judgment.
@@ -56,6 +57,7 @@ class Judgment(BaseModel):
     cache_write_tokens: int = 0
     output_tokens: int = 0
     attempts: int = 1
+    images: int | None = None
     batch: bool | None = None
     cost_usd: float | None = None
     seconds: float = 0.0

@@ -123,7 +123,7 @@ class Judge(Protocol):
 
     @property
     def image_limit(self) -> ImageLimit:
-        """Return the known or configured limit of images in one question."""
+        """Return the limit that the run sets: none, or no images at all."""
 
     @property
     def recorded_limits(self) -> Sequence[ImageLimit]:
@@ -143,7 +143,6 @@ class Judge(Protocol):
 
         Raises:
             ContextTooLongError: a shorter request may succeed; no permanent failure.
-            ImagesRefusedError: a request within ``image_limit`` may succeed; no permanent failure.
             JudgmentMissingError: a replay lacks the judgment; no permanent failure.
             JudgeError: the judge failed permanently, now or earlier.
         """

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
 from mind2web2.errors import (
     ContextTooLongError,
-    ImagesRefusedError,
     JudgeError,
     JudgmentMissingError,
     Mind2Web2Error,
@@ -32,6 +31,7 @@ from mind2web2.llm_client.chat import (
     ChatRequest,
     ImageLimit,
     Limit,
+    Message,
     Usage,
 )
 from mind2web2.llm_client.messages import with_fewer_images
@@ -144,31 +144,31 @@ async def ask_twice_if_declined(chat: ChatCall, request: ChatRequest, limit: Lim
     )
 
 
-async def ask_within_limits(
+async def ask_own(
     judge: Judge, request: ChatRequest, subject: QuestionContext, limit: Limit | None
 ) -> ChatReply:
-    """Send a script's own request, without the images that exceed the judge's limit.
+    """Send a script's own request.
+
+    Runs of earlier versions may have shown fewer images; a replay looks for their questions, too.
 
     Raises:
         JudgeError: as ``Judge.ask``; every error is a permanent failure.
     """
-    recorded = list(judge.recorded_limits)
-    shown = judge.image_limit
+    recorded = iter(judge.recorded_limits)
+    asked = replace(request, messages=_within(request, judge.image_limit))
     while True:
-        # A script's own images are not scaled.
-        count = 0 if shown.max_side_px is not None else shown.max_images
-        fewer = request
-        if count is not None:
-            fewer = replace(request, messages=with_fewer_images(request.messages, count))
         try:
-            return await judge.ask(fewer, subject, limit)
-        except ImagesRefusedError as error:
-            if count == 0:
-                raise judge.fail(error) from error.__cause__
-            shown = judge.image_limit
+            return await judge.ask(asked, subject, limit)
         except JudgmentMissingError as error:
-            if not recorded:
+            fewer = next(recorded, None)
+            if fewer is None:
                 raise judge.fail(error) from error.__cause__
-            shown = shown.merge(recorded.pop(0))
+            asked = replace(request, messages=_within(request, fewer))
         except ContextTooLongError as error:
             raise judge.fail(error) from error.__cause__
+
+
+def _within(request: ChatRequest, limit: ImageLimit) -> Sequence[Message]:
+    # Earlier versions did not scale a script's own images.
+    count = 0 if limit.max_side_px is not None else limit.max_images
+    return request.messages if count is None else with_fewer_images(request.messages, count)

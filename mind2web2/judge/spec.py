@@ -15,7 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from mind2web2.errors import UsageError
 from mind2web2.judge.judgment import FLEX_PRICE_SHARE, JudgeIdentity, JudgmentSource
-from mind2web2.llm_client.chat import ImageLimit
+from mind2web2.llm_client.chat import NO_LIMIT, ImageLimit
 from mind2web2.llm_client.own_price import OwnPrice
 from mind2web2.llm_client.settings import (
     DEFAULT_JUDGE_MODEL,
@@ -35,12 +35,12 @@ class Voter:
     """A judge as a script's process knows it: it has neither server nor key.
 
     Args:
-        max_images: most images in one question, 0 for none; ``None`` for the judge's own limit.
+        image_limit: that the run sets: none, or no images at all.
         image_limits: for a replay, the limits that the recorded run met.
     """
 
     model: str
-    max_images: int | None = None
+    image_limit: ImageLimit = NO_LIMIT
     image_limits: tuple[ImageLimit, ...] = ()
 
 
@@ -133,6 +133,11 @@ class JudgeSpec:
         return keyed_part(self.parameters)
 
     @property
+    def image_limit(self) -> ImageLimit:
+        """Return the limit of images that the run sets: none, or no images at all."""
+        return ImageLimit(max_images=0) if self.max_images == 0 else NO_LIMIT
+
+    @property
     def own_price(self) -> OwnPrice | None:
         """Return the price that the user gave."""
         return None if self.price is None else OwnPrice(*self.price)
@@ -140,7 +145,7 @@ class JudgeSpec:
     @property
     def voter(self) -> Voter:
         """Return the judge as a script's process knows it."""
-        return Voter(self.model, self.max_images, self.image_limits)
+        return Voter(self.model, self.image_limit, self.image_limits)
 
     def with_prices(self, prices: Mapping[str, OwnPrice]) -> JudgeSpec:
         """Return the judge with the user's prices by model, where it has none of its own."""

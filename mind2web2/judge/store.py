@@ -80,6 +80,7 @@ _LATER_COLUMNS = (
     "batch",
     "cost_usd",
     "extra_body",
+    "images",
     "max_images",
     "reused_from",
 )

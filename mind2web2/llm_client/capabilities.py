@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import re
 from collections import defaultdict
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
-from mind2web2.errors import (
-    ImagesRefusedError,
-)
 from mind2web2.llm_client.chat import (
     ChatRequest,
     CheckedMessage,
@@ -25,6 +19,7 @@ from mind2web2.llm_client.messages import (
     in_turns,
     longest_side_px,
     with_content_as_text,
+    within_limit,
 )
 from mind2web2.llm_client.transport import (
     OutputMode,
@@ -69,20 +64,6 @@ def is_reasoning_model(model: str) -> bool:
     return _REASONING.match(model.lower().rsplit("/", 1)[-1]) is not None
 
 
-@dataclass
-class _ImagesTaken:
-    """The images that a model is known to take.
-
-    Args:
-        most: the largest number of images that it has taken.
-        probe: set when the request that tests a larger number has ended; ``None`` if there is none.
-    """
-
-    limit: ImageLimit = field(default_factory=ImageLimit)
-    most: int = 0
-    probe: asyncio.Event | None = None
-
-
 class Capabilities:
     """Chooses the form of each request by the refusals of earlier ones.
 
@@ -92,7 +73,7 @@ class Capabilities:
 
     def __init__(self, modes: Sequence[OutputMode]) -> None:
         self._modes = modes
-        self._images: defaultdict[str, _ImagesTaken] = defaultdict(_ImagesTaken)
+        self._images: defaultdict[str, ImageLimit] = defaultdict(ImageLimit)
         self._refused: set[tuple[str, str]] = set()
 
     def wire(
@@ -104,6 +85,7 @@ class Capabilities:
         """Return the request in the best form that was not refused before."""
         temperature = 0.0 if request.temperature is None else request.temperature
         model = request.model
+        messages = within_limit(messages, self._images[model])
         if not self._takes(model, _STRINGS):
             messages = with_content_as_text(messages)
         if not self._takes(model, _TURNS):
@@ -123,7 +105,13 @@ class Capabilities:
 
     def learn(self, wire: WireRequest, failure: RequestFailedError) -> bool:
         """Remember the reason of a refusal; return whether another form of the request remains."""
+        if failure.wants_strings:
+            self._refused.add((wire.model, _STRINGS))
+        if self._learn_images(wire, failure):
+            return True
         refused = None
+        if failure.is_too_long:
+            return False
         if failure.wants_turns and in_turns(wire.messages) != wire.messages:
             refused = _TURNS
         elif failure.is_refused_request:
@@ -140,67 +128,24 @@ class Capabilities:
         self._refused.add((wire.model, refused))
         return True
 
-    @asynccontextmanager
-    async def image_turn(self, model: str, images: Sequence[str]) -> AsyncIterator[None]:
-        """Wait until the model is known to take so many images, or be the request that tests it.
-
-        Raises:
-            ImagesRefusedError: the images are beyond the known limit.
-        """
-        known, count = self._images[model], len(images)
-        while count > known.most and known.probe is not None:
-            await known.probe.wait()
-        if _is_beyond(known.limit, images):
-            raise known.limit.refusal(
-                f"judge {model} takes {known.limit.in_words()}, as an earlier reply stated"
-            )
-        if count <= known.most:
-            yield
-            return
-        known.probe = probe = asyncio.Event()
-        try:
-            yield
-        except ImagesRefusedError:
-            raise
-        except Exception:
-            # Another failure, such as an outage, says nothing about images: the others need not
-            # wait.
-            known.most = count
-            raise
-        else:
-            known.most = count
-        finally:
-            known.probe = None
-            probe.set()
-
-    def image_refusal(
-        self, wire: WireRequest, failure: RequestFailedError
-    ) -> ImagesRefusedError | None:
-        """Remember the image limit in a refusal.
-
-        Return the error if fewer or smaller images may pass.
-        """
+    def _learn_images(self, wire: WireRequest, failure: RequestFailedError) -> bool:
+        """Remember which images a refusal allows; return whether fewer or smaller ones remain."""
         images = image_urls(wire.messages)
-        if not images:
-            return None
-        if failure.wants_strings:
-            self._refused.add((wire.model, _STRINGS))
-        limit = _image_limit(failure, images)
+        limit = _image_limit(failure, images) if images else None
         if limit is None:
-            return None
-        known = self._images[wire.model].limit
+            return False
+        known = self._images[wire.model]
         # A request that was in flight when the limit became known tells nothing about fewer images.
-        merged = known if _is_beyond(known, images) else known.merge(limit)
-        if merged != known:
-            self._images[wire.model].limit = merged
+        if not _is_beyond(known, images):
+            self._images[wire.model] = merged = known.merge(limit)
             log.warning(
-                "judge refuses images, less of each page is shown from now on model=%s takes=%s "
-                "reason=%s",
+                "judge refuses images, fewer or smaller ones are shown from now on model=%s "
+                "takes=%s reason=%s",
                 wire.model,
                 merged.in_words(),
                 failure,
             )
-        return merged.refusal(f"judge {wire.model} takes {merged.in_words()}: {failure}")
+        return True
 
     def _takes(self, model: str, feature: str) -> bool:
         return (model, feature) not in self._refused

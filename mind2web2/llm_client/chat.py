@@ -6,11 +6,10 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any, Literal, NotRequired, Protocol, Self, TypedDict, runtime_checkable
+from typing import Any, Literal, NotRequired, Protocol, TypedDict, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict
 
-from mind2web2.errors import ImagesRefusedError
 from mind2web2.utils.text import counted
 
 # A chat message as scripts give it, not checked yet (eval-scripts.md): {"role", "content"}, the
@@ -168,15 +167,6 @@ class ImageLimit(BaseModel):
     max_images: int | None = None
     max_side_px: int | None = None
 
-    @classmethod
-    def of(cls, refusal: ImagesRefusedError) -> Self:
-        """Return the limit that a refusal names."""
-        return cls(max_images=refusal.max_images, max_side_px=refusal.max_side_px)
-
-    def refusal(self, reason: str) -> ImagesRefusedError:
-        """Return the error that names this limit."""
-        return ImagesRefusedError(reason, self.max_images, self.max_side_px)
-
     def merge(self, other: ImageLimit) -> ImageLimit:
         """Return the limit that respects both."""
         return ImageLimit(
@@ -235,6 +225,7 @@ class ChatReply:
             ``None``.
         usage: of all attempts, repairs included.
         served_model: as the provider reported it, like ``system_fingerprint``.
+        images: how many were shown; ``None`` where that is not known.
         judgment: the key of the stored judgment.
     """
 
@@ -245,6 +236,7 @@ class ChatReply:
     served_model: str | None = None
     system_fingerprint: str | None = None
     attempts: int = 1
+    images: int | None = None
     judgment: str | None = field(default=None, compare=False)
 
 
@@ -263,7 +255,7 @@ class ChatProvider(Protocol):
 
         Raises:
             JudgeError: a permanent failure; ``ContextTooLongError`` if the request exceeds the
-                model's context, ``ImagesRefusedError`` if the model takes fewer or smaller images.
+                model's context.
         """
 
     async def close(self) -> None:

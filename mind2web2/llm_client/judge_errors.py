@@ -43,7 +43,7 @@ class Service:
 
 _SHORTER = (
     "name a model with a longer context (--judge_model), or show it less of each page: "
-    "--max_images, or max_text_chars in the EvaluatorConfig of the script"
+    "--no_screenshots, or max_text_chars in the EvaluatorConfig of the script"
 )
 
 

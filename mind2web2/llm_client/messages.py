@@ -8,12 +8,19 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, cast
 
 from mind2web2.errors import DocumentError
-from mind2web2.llm_client.chat import CheckedMessage, ImagePart, Message, TextPart
+from mind2web2.llm_client.chat import (
+    CheckedMessage,
+    ImageLimit,
+    ImagePart,
+    Message,
+    TextPart,
+)
 from mind2web2.prompts import HashedText
-from mind2web2.utils.images import size_px
+from mind2web2.utils.images import cut_screenshot, size_px
 from mind2web2.utils.text import as_unicode_text
 
 _ROLES = ("system", "developer", "user", "assistant")
@@ -129,6 +136,40 @@ def sendable_text(text: str) -> str:
     if isinstance(text, HashedText) and text.is_sendable:
         return text
     return as_unicode_text(text)
+
+
+def within_limit(messages: Sequence[CheckedMessage], limit: ImageLimit) -> list[CheckedMessage]:
+    """Return the messages with no larger and no more images than a server takes."""
+    shown = list(messages)
+    if limit.max_side_px is not None:
+        shown = [_with_smaller_images(message, limit.max_side_px) for message in messages]
+    if limit.max_images is not None:
+        shown = cast("list[CheckedMessage]", with_fewer_images(shown, limit.max_images))
+    return shown
+
+
+def _with_smaller_images(message: CheckedMessage, max_side_px: int) -> CheckedMessage:
+    parts: list[TextPart | ImagePart] = []
+    for part in _parts(message["content"]):
+        if part["type"] == "text":
+            parts.append(part)
+        else:
+            urls = _smaller_images(part["image_url"]["url"], max_side_px)
+            parts += [{**part, "image_url": {**part["image_url"], "url": url}} for url in urls]
+    return {**message, "content": parts}
+
+
+# The votes on a claim, and the claims on a page, show the same images.
+@lru_cache(maxsize=64)
+def _smaller_images(url: str, max_side_px: int) -> tuple[str, ...]:
+    """Return an image in parts of this size: a tall one that is scaled down cannot be read."""
+    if max(image_size_px(url) or (0, 0)) <= max_side_px:
+        return (url,)
+    data = base64.b64decode(url.partition(";base64,")[2])
+    parts = cut_screenshot(data, max_width_px=max_side_px, part_height_px=max_side_px)
+    return tuple(
+        f"data:image/jpeg;base64,{base64.b64encode(part).decode()}" for part in parts.parts
+    )
 
 
 def with_fewer_images(messages: Sequence[Message], count: int) -> list[Message]:

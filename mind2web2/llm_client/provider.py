@@ -215,6 +215,7 @@ class _Exchange:
         self._attempts = attempts
         self._retries = retries
         self._usage = Usage()
+        self._images = 0
 
     async def reply(self) -> ChatReply:
         """Return a valid reply.
@@ -224,8 +225,7 @@ class _Exchange:
         messages = checked_messages(self._request.messages)
         turns = messages
         for number in range(1, _REPLY_TRIES + 1):
-            async with self._capabilities.image_turn(self._request.model, image_urls(turns)):
-                completion = await self._ask(turns, must_show_schema=number > 1)
+            completion = await self._ask(turns, must_show_schema=number > 1)
             try:
                 return await self._read(completion)
             except InvalidOutputError as problem:
@@ -267,6 +267,7 @@ class _Exchange:
             served_model=completion.served_model,
             system_fingerprint=completion.system_fingerprint,
             attempts=self._attempts.made,
+            images=self._images,
         )
 
     async def _ask(self, messages: list[CheckedMessage], *, must_show_schema: bool) -> Completion:
@@ -285,12 +286,11 @@ class _Exchange:
                     return Completion(text="", declined=str(failure))
                 if failure.is_invalid_output:
                     return Completion(text="")
-                if (refusal := self._capabilities.image_refusal(wire, failure)) is not None:
-                    raise refusal from failure
-                if failure.is_too_long or not self._capabilities.learn(wire, failure):
+                if not self._capabilities.learn(wire, failure):
                     raise self._final(failure, wire) from failure
             else:
                 self._usage += completion.usage
+                self._images = len(image_urls(wire.messages))
                 self._check_was_read(wire, completion.usage)
                 return completion
 

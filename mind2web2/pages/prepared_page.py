@@ -118,6 +118,10 @@ class PreparedPage:
             )
         return replace(self, images=self.images[:count], notes=notes, limit=limit)
 
+    def as_shown(self, images: int) -> PreparedPage:
+        """Return the page as a judge was shown it, with so many images."""
+        return self.within(ImageLimit(max_images=images)) if images < len(self.images) else self
+
     def halve(self) -> PreparedPage:
         """Return the page with half its text and images, for a judge with a short context."""
         chars = self.text_chars // 2

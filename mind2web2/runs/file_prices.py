@@ -81,9 +81,7 @@ def check_keys(found: Iterable[str], known: Iterable[str], where: str) -> None:
     for name in found:
         if name in names:
             continue
-        if name == "no_screenshots":
-            cure = "write max_images = 0"
-        elif re.search("key|secret|token$", name, re.IGNORECASE):
+        if re.search("key|secret|token$", name, re.IGNORECASE):
             cure = "API keys come from environment variables, such as OPENAI_API_KEY"
         else:
             known_names = f"known are {', '.join(names)}"

@@ -27,7 +27,7 @@ def judge_spec(settings: RunSettings) -> JudgeSpec:
         settings.llm_provider,
         temperature=settings.judge_temperature,
         reasoning_effort=settings.judge_reasoning_effort,
-        max_images=settings.max_images,
+        max_images=0 if settings.no_screenshots else None,
         extra_body=settings.judge_extra_body,
         votes=settings.votes,
     )
@@ -44,7 +44,7 @@ def replayed_judge(settings: RunSettings, store: JudgmentStore, path: Path) -> J
         "model": settings.judge_model,
         "temperature": settings.judge_temperature,
         "reasoning_effort": settings.judge_reasoning_effort,
-        "max_images": settings.max_images,
+        "max_images": 0 if settings.no_screenshots else None,
         "extra_body": keyed_part(json.loads(settings.judge_extra_body or "{}")),
     }
     judge = only_fitting(asked, _of_server(settings, known), known)
@@ -85,7 +85,7 @@ def only_fitting(
         raise UsageError(
             f"replay needs one judge, {which}; the store has: {listed}. Choose with --judge_model, "
             "--judge_reasoning_effort, --judge_temperature, "
-            "--judge_extra_body, --max_images, --no_screenshots and --judge_base_url (part of the "
+            "--judge_extra_body, --no_screenshots and --judge_base_url (part of the "
             "server's name)"
         )
     return fitting[0]

@@ -22,7 +22,7 @@ def _recorded(made_from: Provenance) -> Iterator[tuple[str, object]]:
     if made_from.replayed_from is not None:
         yield "judgments", made_from.replayed_from.path
     if judge.max_images == 0:
-        yield "max_images", 0
+        yield "no_screenshots", True
     if inputs.as_of and made_from.replayed_from is None:
         yield "as_of", as_of(str(inputs.as_of))
     if made_from.with_private_network:
@@ -46,7 +46,5 @@ def _of_judge(judge: JudgeRecord) -> Iterator[tuple[str, object]]:
         yield "judge_reasoning_effort", judge.reasoning_effort
     if judge.temperature is not None:
         yield "judge_temperature", judge.temperature
-    if judge.max_images:
-        yield "max_images", judge.max_images
     if judge.votes != DEFAULT_TRIALS:
         yield "votes", judge.votes

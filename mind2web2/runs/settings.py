@@ -23,7 +23,7 @@ from mind2web2.llm_client.settings import (
 )
 from mind2web2.results.shards import Shard
 from mind2web2.rubric.vote_rule import DEFAULT_TRIALS, vote_count
-from mind2web2.runs.setting import Flag, InFile, Setting, declared_in, flag, setting
+from mind2web2.runs.setting import InFile, Setting, declared_in, flag, setting
 from mind2web2.utils import values
 from mind2web2.utils.entry_points import parts_of
 from mind2web2.utils.json_fields import JsonObject
@@ -45,7 +45,7 @@ JUDGE_SETTINGS = (
     "judge_extra_body",
     "judge_reasoning_effort",
     "judge_temperature",
-    "max_images",
+    "no_screenshots",
 )
 FOLDER_NAMES = ("answer_folder", "eval_scripts_root", "eval_results_root", "cache_root")
 
@@ -308,22 +308,10 @@ class RunSettings:
             in_file=InFile("0.5", (int, float)),
         ),
     )
-    max_images: int | None = setting(
-        None,
-        Setting(
-            "show the judge only the first N images of a page; the result notes which are left out",
-            parse=values.image_count,
-            metavar="N",
-            group=_JUDGE,
-            default_text="as many as the server accepts",
-            flags={
-                "--no_screenshots": Flag(
-                    0,
-                    "show the judge only the text of pages and PDFs, for models without vision",
-                )
-            },
-            in_file=InFile("1", (int,), values.count),
-        ),
+    no_screenshots: bool = flag(
+        "show the judge only the text of pages and PDFs, for models without vision",
+        group=_JUDGE,
+        in_file=InFile("true", (bool,)),
     )
     votes: int = setting(
         DEFAULT_TRIALS,

@@ -43,13 +43,6 @@ def port_number(text: str) -> int:
     return _whole(text, f"a port from 0 (a free one) to {_MAX_PORT}", most=_MAX_PORT)
 
 
-def image_count(text: str) -> int:
-    """Return the number of images to show, at least one."""
-    if text == "0":
-        raise ValueError("to show no images, give --no_screenshots instead")
-    return positive_int(text)
-
-
 def _whole(text: str, kind: str, least: int = 0, most: float = math.inf) -> int:
     if not text.isascii() or not text.isdecimal() or not least <= int(text) <= most:
         raise ValueError(f"{text!r} is not {kind}")

@@ -13,7 +13,6 @@ from pydantic import BaseModel
 
 from mind2web2.errors import CaptureError, JudgmentMissingError, Mind2Web2Error
 from mind2web2.judge.protocol import QuestionContext
-from mind2web2.judge.voting import votes_on
 from mind2web2.llm_client.chat import Message
 from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.prompts import NO_INSTRUCTION, flags_of
@@ -25,8 +24,9 @@ from mind2web2.rubric.verdicts import (
     PageCheck,
     Vote,
 )
-from mind2web2.rubric.vote_rule import most_votes, outcome
-from mind2web2.verification.context import EvaluationContext
+from mind2web2.rubric.vote_rule import most_votes, outcome, trials_needed
+from mind2web2.utils.aio import all_or_first_error
+from mind2web2.verification.context import Answered, EvaluationContext
 from mind2web2.verification.messages import (
     BinaryEvalResult,
     BlindReading,
@@ -182,11 +182,19 @@ class ClaimJudging:
         page = None
         if url is not None:
             page = await self.context.page(url, verification.use_screenshot)
-
-        def cast(trial: int) -> Coroutine[Any, Any, tuple[Vote, PreparedPage | None]]:
-            return self._cast(verification, page, trial, others_may_decide)
-
-        return await votes_on(cast, verification.num_trials)
+        votes: list[Vote] = []
+        shown = page
+        most = verification.num_trials
+        while needed := trials_needed([vote.supported for vote in votes], most):
+            trials = range(len(votes) + 1, len(votes) + needed + 1)
+            cast = await all_or_first_error(
+                self._cast(verification, page, trial, others_may_decide) for trial in trials
+            )
+            votes += [vote for vote, _ in cast]
+            answered = cast[-1][1]
+            # A page that was cut for the judge's context stays so.
+            page, shown = answered.page, answered.shown
+        return tuple(votes), shown
 
     def _messages(
         self, verification: Verification, shown: PreparedPage | None
@@ -204,7 +212,7 @@ class ClaimJudging:
         page: PreparedPage | None,
         trial: int,
         others_may_decide: bool,
-    ) -> tuple[Vote, PreparedPage | None]:
+    ) -> tuple[Vote, Answered[BaseModel]]:
         context = self.context
         subject = QuestionContext(
             "verify",
@@ -231,7 +239,7 @@ class ClaimJudging:
             declined=answered.reply.declined,
             judgment=answered.reply.judgment,
         )
-        return vote, answered.page
+        return vote, answered
 
 
 def _verdict(reply: BaseModel | None, blind: BlindQuestion | None) -> BinaryEvalResult:

@@ -14,7 +14,6 @@ from pydantic import BaseModel
 from mind2web2.errors import (
     CaptureError,
     ContextTooLongError,
-    ImagesRefusedError,
     JudgmentMissingError,
     MachineError,
     Mind2Web2Error,
@@ -232,11 +231,10 @@ class EvaluationContext:
                     raise
                 else:
                     raise self.judge.fail(error) from error.__cause__
-            except (ContextTooLongError, ImagesRefusedError) as error:
-                if page is not None:
-                    less = await self._less(page, error)
-                if less is None:
+            except ContextTooLongError as error:
+                if page is None or page.times_halved == _FURTHER_CUTS:
                     raise self.judge.fail(error) from error.__cause__
+                less = page.halve()
             else:
                 # A judge fills the template it was given or declines.
                 return Answered(reply, cast("Template | None", reply.value), page)
@@ -253,19 +251,6 @@ class EvaluationContext:
         merged = accumulate(self.judge.recorded_limits, ImageLimit.merge)
         return [limit for limit in dict.fromkeys(merged) if limit != page.limit]
 
-    async def _less(
-        self, page: PreparedPage, error: ContextTooLongError | ImagesRefusedError
-    ) -> PreparedPage | None:
-        """Return less of a page for another try, ``None`` where nothing less may help."""
-        if isinstance(error, ContextTooLongError):
-            return None if page.times_halved == _FURTHER_CUTS else page.halve()
-        if page.limit is None or not page.images:
-            return None
-        stricter = page.limit.merge(self.judge.image_limit)
-        if stricter == page.limit:
-            return None
-        return await self._page_within_limit(page, stricter)
-
     async def _page_within_limit(self, page: PreparedPage, limit: ImageLimit) -> PreparedPage:
         """Return the page within another limit on its images, cut as often as it was."""
         try:
@@ -279,8 +264,18 @@ class EvaluationContext:
 
 @dataclass(frozen=True)
 class Answered(Generic[Template]):
-    """A reply with the page as it was shown; ``value`` is ``None`` where the judge declined."""
+    """A reply with the page that was asked about.
+
+    ``value`` is ``None`` where the judge declined.
+    """
 
     reply: ChatReply
     value: Template | None
     page: PreparedPage | None
+
+    @property
+    def shown(self) -> PreparedPage | None:
+        """Return the page as the judge was shown it."""
+        if self.page is None or self.reply.images is None:
+            return self.page
+        return self.page.as_shown(self.reply.images)

@@ -52,7 +52,7 @@ async def filled(
     record = ExtractionRecord(
         name=form.name,
         url=url,
-        page=None if answered.page is None else answered.page.evidence_record(),
+        page=None if answered.shown is None else answered.shown.evidence_record(),
         declined=answered.reply.declined,
         judgment=answered.reply.judgment,
     )

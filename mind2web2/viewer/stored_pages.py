@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from mind2web2.capture.models import CaptureRecord
 from mind2web2.errors import CaptureError
 from mind2web2.judge.judgment import judgment_key
-from mind2web2.llm_client.chat import ChatRequest, ImageLimit, Message
+from mind2web2.llm_client.chat import ChatRequest, Message
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.cited_pages import AgentCache
 from mind2web2.pages.library import PageLibrary, PageRequest
@@ -134,8 +134,8 @@ class StoredPages:
                 page = await self._prepare(
                     PageKey(key.agent, key.task, check.url), with_images=with_images
                 )
-                if check.page is not None and check.page.images < len(page.images):
-                    page = page.within(ImageLimit(max_images=check.page.images))
+                if check.page is not None:
+                    page = page.as_shown(check.page.images)
             if evidence.blind is not None:
                 template: type[BaseModel] = BlindReading
                 messages = blind_messages(

@@ -101,7 +101,6 @@ def test_an_option_with_one_value_is_given_once(command):
         ("--max_llm_requests", "many", "'many' is not a whole number of at least 1"),
         ("--max_llm_requests", "²", "'²' is not a whole number of at least 1"),
         ("--max_llm_requests", "", "'' is not a whole number of at least 1"),
-        ("--max_images", "0", "to show no images, give --no_screenshots instead"),
         ("--answer_timeout", "0", "'0' is not a positive number of seconds"),
         ("--answer_timeout", "inf", "'inf' is not a positive number of seconds"),
         ("--answer_timeout", "nan", "'nan' is not a positive number of seconds"),

@@ -138,6 +138,7 @@ async def test_a_question_is_asked_once_and_kept_with_all_about_it(store):
         "cached_tokens": 60,
         "cache_write_tokens": 0,
         "output_tokens": 10,
+        "images": None,
         "attempts": 2,
         "cost_usd": pytest.approx(0.000275),
         "batch": None,

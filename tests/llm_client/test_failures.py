@@ -100,7 +100,7 @@ def test_a_request_that_is_too_long_names_both_cures():
     failure = failure_from_body(400, body("x", code="context_length_exceeded"))
     message = str(judge_error(failure, SERVICE, "judge-1"))
     assert "longer context (--judge_model)" in message
-    assert "--max_images" in message and "max_text_chars" in message
+    assert "--no_screenshots" in message and "max_text_chars" in message
 
 
 SPENT = "You exceeded your current quota, please check your plan and billing details."

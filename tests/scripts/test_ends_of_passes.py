@@ -8,14 +8,11 @@ import time
 from textwrap import indent
 
 import pytest
-from evaluations import OTHER, image
 from projects import _HEADER, _START, QUICK_RETRY, Project, claim_in, evaluate
 from projects import messages_text as text_of
 from servers.judge_server import JudgeServer, status
 
-from mind2web2 import CacheFileSys
 from mind2web2.llm_client import LLMClient
-from mind2web2.llm_client.chat import ChatReply, ImageLimit
 
 FORM = "from pydantic import BaseModel\nclass Names(BaseModel):\n    names: list[str]\n"
 VERIFY = (
@@ -106,38 +103,6 @@ async def test_a_file_that_a_script_keeps_open_is_read_in_each_pass(project):
     path.with_name("given.txt").write_text("Ann")
     for ahead in ("values", None):
         assert await score_of(project, ahead) == 1.0
-
-
-class StricterJudge:
-    """Takes fewer images at each of the first requests."""
-
-    endpoint = "the judge of the tests"
-
-    def __init__(self):
-        self._limits = [ImageLimit(max_images=1), ImageLimit(max_images=0)]
-
-    async def chat(self, request, limit=None):  # noqa: ARG002
-        """Refuse, or support a claim."""
-        if self._limits:
-            raise self._limits.pop(0).refusal("too many images")
-        return ChatReply('{"reasoning": "r", "quote": "", "result": true}')
-
-    async def close(self):
-        """Close nothing."""
-
-
-async def test_a_judge_that_refuses_images_again_is_shown_fewer_again(project):
-    pages = project.root / "pages"
-    CacheFileSys(pages).put_web(OTHER, "Deep.", image(600, 4000))
-    project.add_script_body(
-        "from mind2web2 import CacheFileSys\n"
-        "evaluator.initialize('lake', client=client, answer=answer, logger=logger,\n"
-        f"    global_cache=CacheFileSys({str(pages)!r}))\n"
-        f"await evaluator.verify('Deep.', evaluator.add_leaf('l', 'd'), {OTHER!r}, num_trials=1)\n"
-        "return evaluator.get_summary()\n"
-    )
-    [outcome] = await evaluate(project, StricterJudge())
-    assert outcome.score == 1.0, outcome.reason
 
 
 async def test_a_template_that_writes_files_is_run_in_program_order(project):

@@ -217,7 +217,9 @@ def _inherit_judge(given: RunSettings, newest: LoadedResult | None) -> tuple[Run
     )
     if is_other:
         return own, True
-    taken = {name: getattr(made, name) for name in {*_JUDGE, "max_images", "votes"} - given.given}
+    taken = {
+        name: getattr(made, name) for name in {*_JUDGE, "no_screenshots", "votes"} - given.given
+    }
     # The settings file may name the server, and replaces nothing else.
     closed = given.given | taken.keys()
     if not made.judge_base_url:

@@ -16,7 +16,6 @@ from mind2web2.errors import (
     CaptureError,
     ContextTooLongError,
     EvalScriptError,
-    ImagesRefusedError,
     JudgmentMissingError,
     Mind2Web2Error,
     PageBugError,
@@ -75,7 +74,7 @@ Filled = tuple[str | None, ExtractionRecord]
 # A page's images, as data URLs, and its text.
 PageInfo = tuple[list[str], str]
 # The types of the run's replies to a script.
-REPLIES = (ChatReply, Filled, ImageLimit, Judged, PageInfo, JudgeLedger, str | None)
+REPLIES = (ChatReply, Filled, Judged, PageInfo, JudgeLedger, str | None)
 
 
 class ScriptTemplates:
@@ -173,7 +172,7 @@ class AnswerClient(AsyncCalls):
         self._latch = FailureLatch()
         self._templates = ScriptTemplates()
         self.questions: PassQuestions | WaitingQuestions = WaitingQuestions(run)
-        self.image_limit = ImageLimit(max_images=self._voter.max_images)
+        self.image_limit = self._voter.image_limit
 
     @property
     def failure(self) -> Mind2Web2Error | None:
@@ -258,13 +257,6 @@ class AnswerClient(AsyncCalls):
                 request=self._templates.sent(request),
                 subject=subject,
             )
-        except ImagesRefusedError:
-            self.image_limit = await self._reply(
-                "image_limit",
-                ImageLimit,
-                met=self.image_limit,
-            )
-            raise
         except (ContextTooLongError, JudgmentMissingError):
             raise
         except Mind2Web2Error as error:

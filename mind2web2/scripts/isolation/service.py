@@ -192,11 +192,6 @@ class RunService:
         return replace(reply, value=None)
 
     @served
-    async def image_limit(self, met: ImageLimit) -> ImageLimit:  # noqa: ARG002
-        """Return the judge's limit of images; ``met`` makes another question after each refusal."""
-        return self.judge.image_limit
-
-    @served
     async def service(self, request: ServiceRequest) -> Any:
         """Return the answer of a map or paper service."""
 

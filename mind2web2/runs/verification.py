@@ -99,11 +99,18 @@ async def check_results(
     Raises:
         JudgmentStoreError: a file of judgments is damaged.
     """
+    places = asyncio.Semaphore(_AT_ONCE)
     with tempfile.TemporaryDirectory(prefix="mind2web2-verify-") as folder:
         replay = _Replay(paths, agent_name, judgments, Path(folder))
+
+        async def checked(task_id: str, name: str, reason: str | None) -> Check:
+            # Before its result is read: there may be thousands.
+            async with places:
+                return await replay.check(task_id, name, reason)
+
         try:
             return await all_or_first_error(
-                replay.check(task_id, name, reason)
+                checked(task_id, name, reason)
                 for task_id in task_ids
                 for name, reason in _answer_names(paths, agent_name, task_id)
             )
@@ -139,7 +146,6 @@ class _Replay:
         self._library = PageLibrary()
         self._limits = DualSemaphore(asyncio.Semaphore(1), asyncio.Semaphore(30))
         self._stores: dict[Path, JudgmentStore] = {}
-        self._places = asyncio.Semaphore(_AT_ONCE)
 
     def close(self) -> None:
         """Close the copies of the judgments."""
@@ -182,8 +188,7 @@ class _Replay:
         if not holds and made_from.digest is not None:
             check.add("stale", CHANGED)
         try:
-            async with self._places:
-                again = await self._run_again(task_id, name, made_from)
+            again = await self._run_again(task_id, name, made_from)
         except (Mind2Web2Error, OSError) as error:
             text = " ".join(str(error).split())
             check.add("missing", f"its script cannot be run again: {text}")

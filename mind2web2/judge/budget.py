@@ -12,7 +12,6 @@ import asyncio
 import logging
 import math
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
 
 from mind2web2.errors import BudgetReachedError, UsageError
 from mind2web2.judge.permit import NoReservation
@@ -68,12 +67,21 @@ class Budget:
         # Less where several machines share the budget.
         self._allowed_usd = max_usd if lease is None else 0.0
         self._model = model
-        self._requests = {model: _Requests(model, price)}
+        self._price = price
+        self._in_flight = 0
+        # Of all requests in flight together.
+        self._prompt_tokens_in_flight = 0
+        self._expectation = _Expectation()
         # Questions whose latest request is in flight, or has a reply that is not read yet.
         self._unread: set[Reservation] = set()
         self._refusal: str | None = None
         self._changed = asyncio.Event()
-        _check_price(model, price)
+        if price_usd(Usage(input_tokens=1), model, price) is None:
+            raise UsageError(
+                f"max_cost cannot be kept: no price is known for model {model}; write the price "
+                "into mind2web2.toml (in Python: Judge(price=...)), choose another model, or leave "
+                "max_cost out"
+            )
 
     @property
     def is_reached(self) -> bool:
@@ -82,19 +90,18 @@ class Budget:
 
     def reservation(self, request: ChatRequest) -> Reservation:
         """Return one question's part of the budget."""
-        return Reservation(self, request_tokens(request), request.model)
+        return Reservation(self, request_tokens(request))
 
-    async def enter(self, prompt_tokens: int, model: str = "") -> None:
+    async def enter(self, prompt_tokens: int) -> None:
         """Reserve the expected cost of a request, once there is room for it.
 
         Raises:
             BudgetReachedError: there will be none.
         """
-        requests = self._of(model)
         while True:
-            expected_usd = self._expected_usd(requests, prompt_tokens)
+            expected_usd = self._expected_usd(prompt_tokens)
             left_usd = self._allowed_usd - self.spent_usd
-            is_known = requests.expectation.replies >= _ENOUGH_REPLIES
+            is_known = self._expectation.replies >= _ENOUGH_REPLIES
             caution = 1.0 if is_known else _CAUTION
             needed_usd = (self._reserved_usd() + expected_usd) * caution
             # Caution alone does not justify taking what other machines need.
@@ -103,13 +110,13 @@ class Budget:
                 continue
             has_room = expected_usd <= left_usd
             # The first reply, which is not read yet, tells more than the guess.
-            may_learn = bool(self._unread) and not requests.expectation.replies
+            may_learn = bool(self._unread) and not self._expectation.replies
             if self._refusal is not None or not (has_room or may_learn):
                 raise self._refusal_error(expected_usd)
-            is_alone = has_room and not self._is_any_in_flight()
+            is_alone = has_room and not self._in_flight
             if is_alone or needed_usd <= left_usd:
-                requests.in_flight += 1
-                requests.prompt_tokens_in_flight += prompt_tokens
+                self._in_flight += 1
+                self._prompt_tokens_in_flight += prompt_tokens
                 return
             # No deadlock: requests in flight end within their time limit and wait for nothing here.
             await self._changed.wait()
@@ -122,14 +129,11 @@ class Budget:
         self._allowed_usd += leased_usd
         return leased_usd > 0
 
-    def leave(self, prompt_tokens: int, model: str = "", *, may_be_billed: bool) -> float:
+    def leave(self, prompt_tokens: int, *, may_be_billed: bool) -> float:
         """Count and return the expected cost of an ended request, until its usage is known."""
-        requests = self._of(model)
-        requests.in_flight -= 1
-        requests.prompt_tokens_in_flight -= prompt_tokens
-        assumed_usd = 0.0
-        if may_be_billed:
-            assumed_usd = self._expected_usd(requests, prompt_tokens)
+        self._in_flight -= 1
+        self._prompt_tokens_in_flight -= prompt_tokens
+        assumed_usd = self._expected_usd(prompt_tokens) if may_be_billed else 0.0
         self.correct(assumed_usd)
         return assumed_usd
 
@@ -153,38 +157,22 @@ class Budget:
         while self._unread:
             await self._changed.wait()
 
-    def learn(self, prompt_tokens: int, usage: Usage, model: str = "") -> None:
-        """Expect the model's next replies to be like this one."""
-        self._of(model).expectation.learn(prompt_tokens, usage)
+    def learn(self, prompt_tokens: int, usage: Usage) -> None:
+        """Expect the next replies to be like this one."""
+        self._expectation.learn(prompt_tokens, usage)
 
-    def learn_stored(self, usages: Sequence[Usage], model: str) -> None:
-        """Expect the model's replies to be like earlier ones."""
-        for usage in usages:
-            self.learn(usage.input_tokens, usage, model)
-
-    def price(self, usage: Usage, model: str = "") -> float:
+    def price(self, usage: Usage) -> float:
         """Return the price of these tokens."""
-        requests = self._of(model)
-        price = price_usd(usage, requests.model, requests.price)
+        price = price_usd(usage, self._model, self._price)
         return 0.0 if price is None else price * self._price_share
 
-    def _of(self, model: str) -> _Requests:
-        return self._requests.get(model, self._requests[self._model])
-
-    def _expected_usd(self, requests: _Requests, prompt_tokens: int) -> float:
-        return self.price(requests.expectation.usage(prompt_tokens), requests.model)
-
-    def _is_any_in_flight(self) -> bool:
-        return any(requests.in_flight for requests in self._requests.values())
+    def _expected_usd(self, prompt_tokens: int) -> float:
+        return self.price(self._expectation.usage(prompt_tokens))
 
     def _reserved_usd(self) -> float:
-        """Return the expected cost of the requests in flight, by the present expectations."""
-        reserved_usd = 0.0
-        for requests in self._requests.values():
-            if requests.in_flight:
-                mean = -(-requests.prompt_tokens_in_flight // requests.in_flight)
-                reserved_usd += requests.in_flight * self._expected_usd(requests, mean)
-        return reserved_usd
+        """Return the expected cost of the requests in flight, by the present expectation."""
+        mean = -(-self._prompt_tokens_in_flight // max(self._in_flight, 1))
+        return self._in_flight * self._expected_usd(mean)
 
     def _refusal_error(self, expected_usd: float) -> BudgetReachedError:
         if self._refusal is None:
@@ -206,9 +194,8 @@ class Budget:
 class Reservation(NoReservation):
     """One question's part of a budget."""
 
-    def __init__(self, budget: Budget, prompt_tokens: int, model: str) -> None:
+    def __init__(self, budget: Budget, prompt_tokens: int) -> None:
         self._budget = budget
-        self._model = model
         self._prompt_tokens = prompt_tokens
         self._assumed_usd = 0.0
 
@@ -222,7 +209,7 @@ class Reservation(NoReservation):
         Raises:
             BudgetReachedError: there will be none.
         """
-        await self._budget.enter(self._prompt_tokens, self._model)
+        await self._budget.enter(self._prompt_tokens)
         self._budget.note_sent(self)
 
     async def settle_refusal(self) -> None:
@@ -231,9 +218,7 @@ class Reservation(NoReservation):
 
     def end(self, error: BaseException | None) -> None:
         """Count the expected cost until the reply is read, or for good if it never is."""
-        assumed_usd = self._budget.leave(
-            self._prompt_tokens, self._model, may_be_billed=_may_be_billed(error)
-        )
+        assumed_usd = self._budget.leave(self._prompt_tokens, may_be_billed=_may_be_billed(error))
         if error is None:
             self._assumed_usd += assumed_usd
         else:
@@ -246,19 +231,10 @@ class Reservation(NoReservation):
         if not usages or not all(usage.input_tokens or usage.output_tokens for usage in usages):
             return
         # Later requests may be repairs, with a longer prompt.
-        self._budget.learn(self._prompt_tokens, usages[0], self._model)
-        spent_usd = sum(self._budget.price(usage, self._model) for usage in usages)
+        self._budget.learn(self._prompt_tokens, usages[0])
+        spent_usd = sum(self._budget.price(usage) for usage in usages)
         self._budget.correct(spent_usd - self._assumed_usd)
         self._assumed_usd = 0.0
-
-
-def _check_price(model: str, price: OwnPrice | None) -> None:
-    if price_usd(Usage(input_tokens=1), model, price) is None:
-        raise UsageError(
-            f"max_cost cannot be kept: no price is known for model {model}; write the price into "
-            "mind2web2.toml (in Python: Judge(price=...)), choose another model, or leave "
-            "max_cost out"
-        )
 
 
 class _Expectation:
@@ -294,20 +270,4 @@ class _Expectation:
 
 def _may_be_billed(error: BaseException | None) -> bool:
     """Tell whether a provider may charge for a request: not if it replied with an error."""
-    return not isinstance(error, RequestFailedError) or isinstance(error.__cause__, TimeoutError)
-
-
-@dataclass
-class _Requests:
-    """The requests of one model.
-
-    Args:
-        price: of the model, in place of the known ones.
-        prompt_tokens_in_flight: of all requests in flight together.
-    """
-
-    model: str
-    price: OwnPrice | None
-    in_flight: int = 0
-    prompt_tokens_in_flight: int = 0
-    expectation: _Expectation = field(default_factory=_Expectation)
+    return not isinstance(error, RequestFailedError) or error.is_timeout

@@ -122,14 +122,6 @@ def copied_store(path: Path, copy: Path, damage_cure: str = NAMED_FILE) -> Path:
     return copy
 
 
-_SERVED = """
-    SELECT served_model FROM judgments
-    WHERE purpose <> 'gate' AND served_model IS NOT NULL
-          AND model = ? AND temperature IS ? AND reasoning_effort IS ? AND endpoint = ? AND {extra_body} IS ?
-    ORDER BY created DESC LIMIT 1
-"""
-
-
 @contextmanager
 def reading(path: Path, damage_cure: str = OWN_STORE) -> Iterator[sqlite3.Connection]:
     """Open a store for reading only, without creating files beside it.

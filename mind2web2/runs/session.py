@@ -131,7 +131,8 @@ async def open_run(
             named = (own.judge or judge_spec(settings)).with_prices(settings.prices)
         budget = own.budget or budget_of(settings, named)
         if budget is not None:
-            budget.learn_stored(store.latest_usages(named.model), named.model)
+            for usage in store.latest_usages(named.model):
+                budget.learn(usage.input_tokens, usage)
         client: ChatProvider | None = None
         if own.provider is None and not settings.is_replay:
             client = judge_client(named)

@@ -8,12 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from pathlib import Path
 from statistics import fmean
 from typing import Literal
 
-from mind2web2.analysis.comparison import ranking
 from mind2web2.results.claim_facts import claim_facts, unavailable_pages
 from mind2web2.results.known_answers import agent_answers
 from mind2web2.results.result_file import ResultFile
@@ -335,62 +333,3 @@ def _figure(
     if interval is None:
         return Figure(value, None, None)
     return Figure(value, round(interval.low, 6), round(interval.high, 6))
-
-
-@dataclass(frozen=True, slots=True)
-class SwappedPair:
-    """Two agents of which two judges prefer different ones.
-
-    It has the second agent's mean minus the first's.
-    """
-
-    first: str
-    second: str
-    by_first_judge: float
-    by_second_judge: float
-
-
-@dataclass(frozen=True, slots=True)
-class RankingCheck:
-    """Agents ranked by either judge, as ``mind2web2 rejudge --json`` prints it.
-
-    Args:
-        orders: from the best agent down, by the first and by the second judge.
-        tied: the agents that are tied with the best one, by the first and by the second judge.
-        survives: no pair is swapped.
-    """
-
-    orders: list[list[str]]
-    tied: list[list[str]]
-    swapped: list[SwappedPair]
-    survives: bool
-
-
-def ranking_check(agents: Sequence[tuple[str, Judging, Judging]]) -> RankingCheck:
-    """Rank at least two agents by either judge.
-
-    Raises:
-        NoSharedTaskError: no task has scores of all agents by both judges.
-    """
-    rankings = []
-    for side in (1, 2):
-        own = [(name, _shared_answers((first, second), side - 1)) for name, first, second in agents]
-        rankings.append(ranking(own, allow_unfair=True).metrics["avg_score"])
-    one, other = rankings
-    swapped = []
-    for first, second in combinations((name for name, *_ in agents), 2):
-        before = one.values[second] - one.values[first]
-        after = other.values[second] - other.values[first]
-        if before * after < 0:
-            swapped.append(SwappedPair(first, second, round(before, 6), round(after, 6)))
-    return RankingCheck(
-        orders=[list(one.values), list(other.values)],
-        tied=[list(one.tied_with_best), list(other.tied_with_best)],
-        swapped=swapped,
-        survives=not swapped,
-    )
-
-
-def _shared_answers(judgings: tuple[Judging, Judging], side: int) -> list[ScoredAnswer]:
-    both = set.intersection(*(set(judging.scores()) for judging in judgings))
-    return [each for each in judgings[side].answers if (each.task_id, each.answer_name) in both]

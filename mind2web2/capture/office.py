@@ -1,4 +1,4 @@
-"""DOCX, XLSX, PPTX and EPUB files as HTML, which the browser renders and reads like any page.
+"""DOCX, XLSX and PPTX files as HTML, which the browser renders and reads like any page.
 
 The files may be hostile, and reading them takes processor time: call ``office_html`` in a worker
 process.
@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import base64
 import html
-import posixpath
 import re
 import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, time
-from html.entities import html5
 from io import BytesIO
 from typing import Any
-from urllib.parse import unquote
 
 from lxml import etree
 
@@ -36,11 +33,7 @@ td, th {{ border: 1px solid #999; padding: 2px 6px; vertical-align: top; text-al
 p {{ margin: 6px 0 }} img {{ max-width: 100% }}</style><body>{body}"""
 _CUT = "<p>[The document is cut here.]</p>"
 
-_CONTAINER_NS = "{urn:oasis:names:tc:opendocument:xmlns:container}"
-_OPF_NS = "{http://www.idpf.org/2007/opf}"
-_XHTML_NS = "{http://www.w3.org/1999/xhtml}"
 _WORD_NS = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
-_ENTITY = re.compile(r"&(?!(?:amp|lt|gt|quot|apos);)(\w+;)")
 _DECIMALS = re.compile(r"\.(0+)[^%]*%")
 _CURRENCY = re.compile(r"[$€£¥]")
 _IMAGE_TYPES = {
@@ -101,9 +94,7 @@ def _convert(archive: zipfile.ZipFile, data: bytes) -> tuple[Iterable[str], list
         return _xlsx_html(archive, data)
     if "ppt/presentation.xml" in names:
         return _pptx_html(data), []
-    if "META-INF/container.xml" in names and b"epub" in archive.read("mimetype")[:100]:
-        return _epub_html(archive), []
-    raise DocumentError("a ZIP archive that is no DOCX, XLSX, PPTX or EPUB file")
+    raise DocumentError("a ZIP archive that is no DOCX, XLSX or PPTX file")
 
 
 def _join(pieces: Iterable[str]) -> tuple[str, bool]:
@@ -358,45 +349,6 @@ def _chart_html(chart: Any) -> Iterator[str]:
             cells = "".join(f"<td>{'' if value is None else value}</td>" for value in values)
             yield f"<tr><th>{html.escape(str(category))}</th>{cells}"
         yield "</table>"
-
-
-def _epub_html(archive: zipfile.ZipFile) -> Iterator[str]:
-    container = _parse_xml(archive.read("META-INF/container.xml"))
-    package_path = next(container.iter(f"{_CONTAINER_NS}rootfile")).get("full-path")
-    package = _parse_xml(archive.read(package_path))
-    paths = {
-        item.get("id"): unquote(item.get("href", "")) for item in package.iter(f"{_OPF_NS}item")
-    }
-    images = _Images()
-    for part in package.iter(f"{_OPF_NS}itemref"):
-        path = posixpath.normpath(
-            posixpath.join(posixpath.dirname(package_path), paths[part.get("idref")])
-        )
-        yield _chapter_html(archive, path, images)
-
-
-def _chapter_html(archive: zipfile.ZipFile, path: str, images: _Images) -> str:
-    content = archive.read(path)
-    text = content.decode(
-        "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8", "replace"
-    )
-    text = re.sub(r"^\ufeff?\s*<\?xml[^>]*\?>", "", text)
-    # Without a document type, XML knows no names such as &nbsp;.
-    root = _parse_xml(_ENTITY.sub(lambda name: html5.get(name[1], name[0]), text).encode())
-    body = next(root.iter(f"{_XHTML_NS}body"), root)
-    unshown = (f"{_XHTML_NS}{name}" for name in ("script", "iframe", "object", "embed"))
-    etree.strip_elements(body, *unshown, with_tail=False)
-    for image in body.iter(f"{_XHTML_NS}img"):
-        source = posixpath.normpath(
-            posixpath.join(posixpath.dirname(path), unquote(image.get("src", "")))
-        )
-        media_type = _IMAGE_TYPES.get(source.rpartition(".")[2].lower(), "")
-        found = (
-            images.url(archive.read(source), media_type) if source in archive.namelist() else None
-        )
-        image.set("src", found or "")
-    body.tag = f"{_XHTML_NS}section"
-    return str(etree.tostring(body, method="html", encoding="unicode", with_tail=False))
 
 
 def _parse_xml(content: bytes) -> Any:  # lxml ships no types

@@ -5,9 +5,7 @@ import pytest
 from mind2web2.analysis.judgings import (
     Judging,
     LeafVerdict,
-    SwappedPair,
     judge_agreement,
-    ranking_check,
     repeatability,
 )
 from mind2web2.results.scored_answer import ScoredAnswer
@@ -64,14 +62,3 @@ def test_coefficients_of_leaves_with_the_same_verdicts(verdicts, other, kappa, a
     """Judges that differ at every leaf do not agree, even if each gives one verdict throughout."""
     found = judge_agreement(judging([verdicts] * 8), judging([other] * 8))
     assert (found.kappa.value, found.ac1.value) == (kappa, ac1)
-
-
-def test_a_ranking_that_another_judge_turns_round():
-    """The pair is named with both differences."""
-    good, bad = judging(["++"] * 6), judging(["+-"] * 6)
-    found = ranking_check([("a", good, bad), ("b", bad, good)])
-    assert (found.survives, found.orders) == (False, [["a", "b"], ["b", "a"]])
-    (pair,) = found.swapped
-    assert pair == SwappedPair("a", "b", by_first_judge=-0.5, by_second_judge=0.5)
-    assert found.tied == [["a"], ["b"]]
-    assert ranking_check([("a", good, bad), ("b", bad, bad)]).survives

@@ -123,38 +123,3 @@ def pptx():
     file = io.BytesIO()
     deck.save(file)
     return file.getvalue()
-
-
-def epub(other_parts=()):
-    """Two chapters in the order of the spine, with a picture, a table, an entity and a script."""
-    container = (
-        '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>'
-        '<rootfile full-path="OEBPS/book.opf"/></rootfiles></container>'
-    )
-    package = (
-        '<package xmlns="http://www.idpf.org/2007/opf"><manifest><item id="b" href="second.xhtml"/>'
-        '<item id="a" href="text/first%20one.xhtml"/></manifest><spine><itemref idref="a"/>'
-        '<itemref idref="b"/></spine></package>'
-    )
-    head = (
-        '<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml">'
-        '<head><title/><script src="x"/></head>'
-    )
-    first = (
-        f'{head}<body><h1>The&nbsp;lock</h1><p hidden="hidden">concealed</p><img '
-        'src="../weir.png" alt=""/>'
-        "<p><a id='x'/>Opened<br/>in May.</p><script>document.title='run'</script></body></html>"
-    )
-    rows = "<tr><th>Gate</th><th>Height</th></tr><tr><td>upper</td><td>4 m</td></tr>"
-    second = f"{head}<body><table>{rows}</table></body></html>"
-    return zipped(
-        {
-            "mimetype": "application/epub+zip",
-            "META-INF/container.xml": container,
-            "OEBPS/book.opf": package,
-            "OEBPS/text/first one.xhtml": first,
-            "OEBPS/second.xhtml": second,
-            "OEBPS/weir.png": picture("PNG"),
-            **dict(other_parts),
-        }
-    )

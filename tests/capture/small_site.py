@@ -11,7 +11,6 @@ TYPES = {
     "docx": f"{OFFICE}.wordprocessingml.document",
     "xlsx": f"{OFFICE}.spreadsheetml.sheet",
     "pptx": f"{OFFICE}.presentationml.presentation",
-    "epub": "application/epub+zip",
 }
 
 

@@ -4,8 +4,7 @@ import io
 
 import pytest
 import pytest_asyncio
-from capture import office_files
-from capture.office_files import docx, epub, pptx, xlsx, zipped
+from capture.office_files import docx, pptx, xlsx, zipped
 from capture.shared_browser import capturing
 from capture.small_site import SmallSite
 from fixtures.pdf_files import pdf
@@ -70,17 +69,6 @@ def site():
                 "## Slide 2 of 3",
                 "|  | Guests |",
                 "| June | 340.0 |",
-            ],
-        ),
-        (
-            "a.epub",
-            epub,
-            [
-                "# The\xa0lock",
-                "Opened",
-                "in May.",
-                "| Gate | Height |",
-                "| upper | 4 m |",
             ],
         ),
     ],
@@ -158,11 +146,3 @@ def test_a_long_document_is_cut(monkeypatch):
         True,
     )
     assert any("is cut" in note for note in shown.notes)
-
-
-def test_entities_of_a_document_do_not_unfold():
-    """Neither their own words without end nor files of this machine."""
-    secret = '<!DOCTYPE html [<!ENTITY x SYSTEM "file:///etc/passwd">]>'
-    chapter = f'{secret}<html xmlns="http://www.w3.org/1999/xhtml"><body><p>a&x;b</p></body></html>'
-    parts = {"mimetype": "application/epub+zip", "OEBPS/text/first one.xhtml": chapter}
-    assert "root:" not in office_html(office_files.epub(parts), "a.epub").html

@@ -129,34 +129,7 @@ def test_another_judge_is_compared_with_the_results(project):
     # Passes 18 and 12 of 24: kappa (0.75 - 0.5) / (1 - 0.5), AC1 with a prevalence of 5/8.
     assert agreement["kappa"]["value"] == pytest.approx(0.5)
     assert agreement["ac1"]["value"] == pytest.approx((0.75 - 15 / 32) / (1 - 15 / 32), abs=1e-6)
-    assert found["ranking"]["survives"]
     assert found["agents"]["bot"]["repeatability"] is None
-
-
-def test_agents_without_a_shared_task_have_no_ranking(project):
-    """The figures of each are printed nevertheless."""
-    root, _ = project
-    for agent, task in (("one", TASKS[0]), ("other", TASKS[1])):
-        for folder in ("answers", "eval_results"):
-            shutil.copytree(root / folder / "bot" / task, root / folder / agent / task)
-        shutil.copy(root / "eval_results/bot/summary.json", root / "eval_results" / agent)
-    run = call(
-        main,
-        "rejudge",
-        "one",
-        "other",
-        "--judge_model",
-        "judge-2",
-        "--json",
-    )
-    for folder in ("answers", "eval_results"):
-        for agent in ("one", "other"):
-            shutil.rmtree(root / folder / agent)
-    assert (run.returncode, run.stderr.count("No ranking: ")) == (0, 1)
-    assert "No ranking: no task has scores of both one and other\n" in run.stderr
-    found = json.loads(run.stdout)
-    assert found["ranking"] is None
-    assert [own["agreement"]["leaves"] for own in found["agents"].values()] == [8, 8]
 
 
 def test_an_estimate_asks_and_writes_nothing(project):

@@ -15,15 +15,12 @@ from typing import NamedTuple
 
 from rich.console import Console
 
-from mind2web2.analysis.comparison import NoSharedTaskError
 from mind2web2.analysis.judgings import (
     Figure,
     JudgeAgreement,
     Judging,
-    RankingCheck,
     Repeatability,
     judge_agreement,
-    ranking_check,
     repeatability,
 )
 from mind2web2.analysis.strong_sample import (
@@ -59,7 +56,7 @@ from mind2web2.runs.settings import (
     RunSettings,
 )
 from mind2web2.utils.names import check_name
-from mind2web2.utils.text import counted, number, percent, percent_within, points
+from mind2web2.utils.text import counted, number, percent, percent_within
 
 _TIMES = 3
 _JUDGE = (
@@ -140,15 +137,11 @@ def run(options: argparse.Namespace) -> int:
         for agent in agents
     }
     found = {agent.name: _figures_of(agent, judged[agent.name]) for agent in agents}
-    check = _ranking(agents, judged, found)
     if options.json:
-        content = {
-            "agents": {name: asdict(own) for name, own in found.items()},
-            "ranking": None if check is None else asdict(check),
-        }
+        content = {"agents": {name: asdict(own) for name, own in found.items()}}
         plain_console().print_json(json.dumps(content))
     else:
-        _print(plain_console(), found, check)
+        _print(plain_console(), found)
     return status
 
 
@@ -393,25 +386,7 @@ def _judges(judging: Judging) -> str:
     return "; ".join(sorted(named))
 
 
-def _ranking(
-    agents: Sequence[_Agent],
-    judged: dict[str, list[Judging]],
-    found: dict[str, _Figures],
-) -> RankingCheck | None:
-
-    if len(agents) < 2 or any(own.agreement is None for own in found.values()):
-        return None
-    try:
-        return ranking_check(
-            [(agent.name, agent.counted, judged[agent.name][0]) for agent in agents]
-        )
-    except NoSharedTaskError as error:
-        # The other figures hold.
-        line(plain_console(sys.stderr), f"No ranking: {error.fact}")
-        return None
-
-
-def _print(console: Console, found: dict[str, _Figures], check: RankingCheck | None) -> None:
+def _print(console: Console, found: dict[str, _Figures]) -> None:
 
     for name, own in found.items():
         if own.repeatability is not None:
@@ -420,20 +395,6 @@ def _print(console: Console, found: dict[str, _Figures], check: RankingCheck | N
         if own.agreement is not None:
             for text in _agreement_lines(own.judges, own.agreement):
                 line(console, f"{name}: {text}")
-    if check is not None:
-        judges = ("the results", "the other judge")
-        for judge, order, tied in zip(judges, check.orders, check.tied, strict=True):
-            line(
-                console,
-                f"Ranking by {judge}: {' > '.join(order)}; tied with the best: {', '.join(tied)}.",
-            )
-        swapped = "; ".join(
-            f"{pair.second} against {pair.first} {points(pair.by_first_judge)}, then "
-            f"{points(pair.by_second_judge)}"
-            for pair in check.swapped
-        )
-        outcome = "is the same" if check.survives else f"differs: {swapped}"
-        line(console, f"The ranking {outcome}.")
 
 
 def _repeated_lines(judge: str, found: Repeatability) -> Iterator[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Self
+from unicodedata import normalize
 
 from mind2web2.errors import UsageError
 from mind2web2.utils.names import check_name, name_list, natural_key
@@ -133,14 +134,19 @@ def script_in(folder: Path, task_id: str) -> Path | None:
     Raises:
         UsageError: there are both.
     """
-    found = [
-        path for suffix in SCRIPT_SUFFIXES if (path := folder / f"{task_id}{suffix}").is_file()
-    ]
+    # Archives made on macOS have accents apart from their letters.
+    names = (task_id, normalize("NFC", task_id), normalize("NFD", task_id))
+    found = next(filter(None, (_scripts_named(folder, name) for name in names)), [])
     if len(found) > 1:
         raise UsageError(
             f"two scripts for task {task_id}: keep {found[0]} or {found[1]}, move the other away"
         )
     return found[0] if found else None
+
+
+def _scripts_named(folder: Path, name: str) -> list[Path]:
+    paths = (folder / f"{name}{suffix}" for suffix in SCRIPT_SUFFIXES)
+    return [path for path in paths if path.is_file()]
 
 
 def _version_folders(root: Path) -> list[str]:

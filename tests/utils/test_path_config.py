@@ -86,6 +86,11 @@ def test_a_missing_script_says_where_it_was_looked_for(tmp_path, scripts):
         project(tmp_path, *scripts).default_script_for("t")
 
 
+def test_accents_may_be_written_apart_from_their_letters(tmp_path):
+    paths = project(tmp_path, "v/caf\u00e9")
+    assert paths.default_script_for("cafe\u0301").name == "caf\u00e9.py"
+
+
 def test_a_folder_named_like_a_script_is_none(tmp_path):
     """Only a file is a script."""
     (tmp_path / "eval_scripts" / "example" / "t.py").mkdir(parents=True)

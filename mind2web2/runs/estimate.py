@@ -120,10 +120,10 @@ def _of_earlier_results(run: PlannedRun, task_id: str) -> list[Amounts]:
 
 
 def task_usages(task_folder: Path) -> list[JudgeUsage]:
-    """Return the judge's use for the newest results of a task, as far as they record it."""
+    """Return the judge's use for the newest results of a task, as far as they record its tokens."""
     found = [latest_result(folder) for folder in sorted(task_folder.glob("*/results"))]
     usages = [each.content.judge_usage for each in found if each is not None]
-    return [usage for usage in usages if usage is not None and usage.judgments > 0]
+    return [usage for usage in usages if usage is not None and usage.input_tokens > 0]
 
 
 def _mean(amounts: Sequence[Amounts]) -> Amounts:

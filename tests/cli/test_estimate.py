@@ -1,10 +1,11 @@
 """``--estimate``: what a run would take, told without a key, a request or a file."""
 
+import json
 import re
 import shutil
 
 import pytest
-from projects import TASK, Project, call, overridden
+from projects import TASK, Project, call, overridden, read_json
 from servers.judge_server import JudgeServer
 
 from mind2web2.cli import evaluate_main, main
@@ -85,6 +86,17 @@ def test_a_later_run_is_known(project, server):
     assert f"probably ${asked * PRICE_USD:.4f}; " in again.stdout
     assert "1 cited page is not cached. With --no_capture, claims on them fail." in again.stdout
     assert (files(project), len(server.calls)) == (before, asked)
+
+
+def test_results_without_tokens_are_no_basis(project, server):
+    """Recorded replies may have none."""
+    assert run(server).returncode == 0
+    for path in (*project.result_paths(), *project.result_paths("answer_2")):
+        result = read_json(path)
+        result["judge_usage"]["input_tokens"] = 0
+        path.write_text(json.dumps(result))
+    told = run(server, "--estimate", "--overwrite")
+    assert "based on a run with made-up replies" in told.stdout
 
 
 def test_an_unknown_price_is_reported(project, server):

@@ -11,10 +11,10 @@ _LEASE_SHARE = 0.02
 
 @dataclass(frozen=True)
 class DeskNews:
-    """What the calls have told the desk since it was asked last.
+    """What the calls have told the desk.
 
     Args:
-        judgments: new ones, each as JSON.
+        judgments: those that the run has not stored, each as JSON.
         silent_s: seconds since the last message of each call, by the call's name.
     """
 
@@ -35,6 +35,7 @@ class Desk:
         self._left_usd = budget_usd
         self._heard_s: dict[str, float] = {}
         self._judgments: list[str] = []
+        self._stored = 0
 
     def hear(self, call: str, judgments: list[str]) -> int:
         """Take a call's new judgments, and return how many requests it may have in flight."""
@@ -58,9 +59,13 @@ class Desk:
         """Forget a call, which has ended or is lost."""
         self._heard_s.pop(call, None)
 
-    def news(self) -> DeskNews:
-        """Return what the calls have told since the last time."""
+    def news(self, stored: int) -> DeskNews:
+        """Return what the calls have told beside the first judgments, which the run has stored.
+
+        So none is lost if the run is stopped before it has stored what it was told.
+        """
         now_s = time.monotonic()
-        judgments, self._judgments = self._judgments, []
+        del self._judgments[: stored - self._stored]
+        self._stored = stored
         silent = {call: now_s - heard_s for call, heard_s in self._heard_s.items()}
-        return DeskNews(judgments, silent)
+        return DeskNews(list(self._judgments), silent)

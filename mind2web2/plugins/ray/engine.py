@@ -156,6 +156,7 @@ class _Cluster:
         self._waiting: dict[str, list[_Waiting]] = {}
         self._calls = 0
         self._silent_s: dict[str, float] = {}
+        self._stored = 0
         settings = session.settings
         places, budget = settings.max_llm_requests, settings.max_cost
         here = on_node(ray.get_runtime_context().get_node_id())
@@ -347,9 +348,10 @@ class _Cluster:
 
     async def _hear(self) -> None:
         """Take the news of all calls from the desk."""
-        news: DeskNews = await asyncio.wrap_future(self._desk.news.remote().future())
+        news: DeskNews = await asyncio.wrap_future(self._desk.news.remote(self._stored).future())
         self._silent_s = news.silent_s
         await asyncio.to_thread(self._store, news.judgments)
+        self._stored += len(news.judgments)
 
     def _store(self, judgments: Sequence[str]) -> None:
         self._session.store.add(map(Judgment.model_validate_json, judgments))

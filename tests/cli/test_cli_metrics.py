@@ -246,7 +246,7 @@ def test_stale_results_and_answers_without_any(tmp_path, monkeypatch):
     ] == [
         "Warning: answers without a score: 1, not counted in the averages",
         f"Warning: 1 result out of date. To judge again: {AGAIN}",
-        "Out of date: lake/answer_1.md: answer changed",
+        "Out of date: lake/answer_1.md: its script, answer, pages, judge or this toolkit has changed",
         f"Warning: 1 answer never evaluated (lake/answer_2.md). To judge them: {AGAIN}",
         "Note: not checked: whether pages have changed: no folder cache/bot",
     ]

@@ -123,20 +123,6 @@ def test_refused_pages_are_judged_once_private_addresses_are_allowed(project, se
         assert len(project.result_paths()) == 2
 
 
-def test_the_estimate_counts_pages_that_are_allowed_now(project, server, judge):
-    """Where nothing is captured, the option changes nothing."""
-    assert evaluate(project, judge).returncode == 0
-    allowed = ["--estimate", "--allow_private_network"]
-    for options, answers in (
-        (["--estimate"], 0),
-        ([*allowed, "--no_capture"], 0),
-        (allowed, 4),
-    ):
-        run = evaluate(project, judge, *options)
-        assert f"Answers to evaluate: {answers} of 4; " in run.stdout
-    assert (server.requests, judge.requests) == ([], [])
-
-
 def test_a_refusal_for_another_reason_is_not_blamed_on_private_addresses(project, judge):
     """The option does not open the ports of services that are not the web's."""
     for task in ("lake", "pond"):

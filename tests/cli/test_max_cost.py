@@ -76,11 +76,6 @@ def test_a_run_stops_at_its_budget_and_goes_on(project, server):
     assert re.search(r"^Budget: \$\d\.\d+ of --max_cost 5 spent\.$", run.stdout, re.M)
     assert scored[0] <= scored[1] < scored[2] == COUNT
     assert len(server.calls) == 2 * COUNT
-    run = evaluate(server, "--max_cost", "0.05", "--overwrite")
-    assert (
-        "stored; its earlier result is not counted, as --overwrite asks for a new one\n"
-        in run.stdout
-    )
 
 
 def test_an_unknown_price_is_a_usage_error(project, server):

@@ -78,7 +78,7 @@ def test_it_is_evaluated_reused_and_judged_again_once_it_changes(project):
     path = project.root / "eval_scripts" / "own" / f"{TASK}.yaml"
     path.write_text(RUBRIC.replace("sources: answer, weight: 2", "sources: answer, critical: true"))
     shown = call(main, "metrics", "bot", "--by_tag").stdout
-    assert f"script own/{TASK}.yaml changed" in shown
+    assert "1 result out of date" in shown
     assert "bot, tag depth: 100% of its leaves passed (1 leaf of 1 answer, 1 task)" in shown
     evaluate()
     assert result(project)["final_score"] == 0.0

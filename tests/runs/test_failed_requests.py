@@ -89,7 +89,7 @@ async def test_a_server_that_is_not_there_is_sent_nothing():
 
 async def test_a_connection_that_breaks_off_has_carried_a_request():
     """The server may have answered it."""
-    with JudgeServer(faults=[drop_before_reply()] * 90) as server:
+    with JudgeServer(faults=lambda _: drop_before_reply()) as server:
         run = await asked(server, JudgeUnavailableError)
     assert run.usage.total().asked.requests == len(server.calls) > 1
     assert "requests tried again (no reply: " in totals_text(run.usage)

@@ -360,36 +360,6 @@ class Quality:
         errors = (self.overall.false_accepted.value, self.overall.true_rejected.value)
         return None if errors[0] is None or errors[1] is None else 1 - (errors[0] + errors[1]) / 2
 
-    def by_length(self) -> dict[str, Rates]:
-        """Return the rates by the length of the pages of a claim, in characters."""
-        groups: dict[str, list[CaseOutcome]] = {name: [] for name, _ in _LENGTHS}
-        for outcome in self.check.outcomes:
-            if isinstance(outcome.case, LabelledClaim) and outcome.case.urls:
-                length = next(name for name, most in _LENGTHS if outcome.shown_chars < most)
-                groups[length].append(outcome)
-        return {name: rates(outcomes) for name, outcomes in groups.items() if outcomes}
-
-    def by_reliability(self) -> dict[str, Rates]:
-        """Return the rates of claims by their votes.
-
-        They are also given by whether the judge's quotations were found.
-        """
-        groups: dict[str, list[CaseOutcome]] = {
-            "all votes the same": [],
-            "votes divided": [],
-            "all quotations found": [],
-            "a quotation not found": [],
-        }
-        for outcome in self.check.outcomes:
-            if outcome.votes:
-                is_divided = any(len(set(own)) > 1 for own in outcome.votes)
-                groups["votes divided" if is_divided else "all votes the same"].append(outcome)
-            if outcome.quotes:
-                is_lacking = "not_found" in outcome.quotes
-                name = "a quotation not found" if is_lacking else "all quotations found"
-                groups[name].append(outcome)
-        return {name: rates(outcomes) for name, outcomes in groups.items() if outcomes}
-
     @property
     def invalid(self) -> int:
         """Return the number of cases without a valid reply."""

@@ -77,8 +77,6 @@ class JudgeFigures(_Figures):
     name: str
     overall: Rates
     balanced_accuracy: float | None
-    by_length: dict[str, Rates]
-    by_reliability: dict[str, Rates]
     categories: dict[str, Rates]
     weak_categories: list[str]
     leaning: str | None
@@ -101,8 +99,6 @@ class JudgeFigures(_Figures):
             name=check.name,
             overall=quality.overall,
             balanced_accuracy=quality.balanced_accuracy,
-            by_length=quality.by_length(),
-            by_reliability=quality.by_reliability(),
             categories=quality.by_category,
             weak_categories=quality.weak,
             leaning=quality.leaning,

@@ -38,7 +38,6 @@ class OutsideLabel(Source):
         question: what was asked when the claim was made.
         response: the answer that the claim is from.
         instruction: of the eval script that made the claim.
-        labels: of several annotators.
     """
 
     claim: str = Field(min_length=1)
@@ -48,7 +47,6 @@ class OutsideLabel(Source):
     response: str | None = None
     instruction: str | None = None
     category: str = "labels"
-    labels: tuple[bool, ...] = ()
     pages: tuple[Source, ...] = ()
 
     @model_validator(mode="after")

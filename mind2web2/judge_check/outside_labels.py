@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from pydantic import (
@@ -31,8 +29,8 @@ _HOST = "https://labels.example"
 _SAME_WORD = 0.8
 
 
-def read_labels(path: Path) -> tuple[LabelledSet, float | None]:
-    """Return the labels of a file as a labelled set, and how often annotators agree.
+def read_labels(path: Path) -> LabelledSet:
+    """Return the labels of a file as a labelled set.
 
     Raises:
         UsageError: the file cannot be read; the text names the line.
@@ -64,8 +62,7 @@ def read_labels(path: Path) -> tuple[LabelledSet, float | None]:
             )
         )
     digest = hashlib.sha256(content).hexdigest()[:12]
-    labelled = LabelledSet(0, None, digest, pages.given, tuple(claims), ())
-    return labelled, annotators_agree([row.labels for row in rows])
+    return LabelledSet(0, None, digest, pages.given, tuple(claims), ())
 
 
 class _Pages:
@@ -98,20 +95,6 @@ class _Pages:
         if not path.is_file():
             raise UsageError(f"no image {path}, which a label names")
         return path
-
-
-def annotators_agree(labels: Sequence[Sequence[bool]]) -> float | None:
-    """Return how often an annotator says what most of the others say: the ceiling of a judge.
-
-    Rows whose others are divided equally do not count; ``None`` without three labels of any row.
-    """
-    agree = []
-    for row in labels:
-        for place, own in enumerate(row):
-            others = Counter([*row[:place], *row[place + 1 :]])
-            if others[True] != others[False] and len(row) > 2:
-                agree.append(own is (others[True] > others[False]))
-    return fmean(agree) if agree else None
 
 
 def _content(path: Path) -> bytes:

@@ -317,7 +317,7 @@ def test_good_values():
         (
             main,
             ["export", "--help"],
-            ["--judgments FILE", "--labels FILE", "--eval_results_root DIR"],
+            ["--judgments FILE", "--eval_results_root DIR"],
         ),
         (main, ["import", "judgments", "--help"], ["the agent's own, which stay"]),
     ],

@@ -2,7 +2,6 @@
 
 import json
 import re
-from itertools import cycle
 
 import pytest
 from PIL import Image
@@ -12,7 +11,7 @@ from servers.local_http import Answer, LocalHttp
 
 from mind2web2.cli import main
 from mind2web2.errors import UsageError
-from mind2web2.judge_check.outside_labels import annotators_agree, read_labels
+from mind2web2.judge_check.outside_labels import read_labels
 
 TEXT = "The bridge is 310 m long. It opened in 1911."
 
@@ -76,9 +75,6 @@ def test_a_judge_is_measured_on_given_labels(tmp_path, judge):
     outcome = call(main, "check-judge", "--labels", "labels.jsonl")
     assert (outcome.returncode, outcome.stderr) == (0, "")
     assert "Balanced accuracy: 83%." in outcome.stdout, outcome.stdout
-    assert "under 2,000 characters 2/3, under 20,000 1/1" in outcome.stdout
-    # Five labels have two others that agree, and three of the five say the same.
-    assert "Annotators agree with each other on 60%" in outcome.stdout
     assert (
         "Wrong: 3: It has been open since 1911. Expected: true. Judge said: false."
         in outcome.stdout
@@ -135,70 +131,6 @@ def test_pages_may_be_addresses_and_images(tmp_path, judge):
     )
 
 
-@pytest.mark.usefixtures("judge")
-def test_votes_and_quotations_tell_how_reliable_a_verdict_is(tmp_path, monkeypatch):
-    """The judge is right less often if votes differ or a quotation is missing."""
-    minds = cycle((True, False, True))
-
-    def reply(body):
-        claim = block_in(prompt_text(body), "claim")
-        is_sure = claim in TEXT
-        quote = claim if is_sure else "Nothing of the kind."
-        return {"reasoning": "r", "result": is_sure or next(minds), "quote": quote}
-
-    rows = [
-        {"claim": "It opened in 1911.", "label": True, "text": TEXT},
-        {"claim": "It opened in 1912.", "label": False, "text": TEXT},
-    ]
-    write(tmp_path / "labels.jsonl", rows)
-    with JudgeServer(reply) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        found = call(main, "check-judge", "--labels", "labels.jsonl").stdout
-    assert (
-        "Right on claims with: all votes the same 1/1, votes divided 0/1, "
-        "all quotations found 1/1, a quotation not found 0/1." in found
-    )
-
-
-DATA_SETS = [
-    (
-        "attributionbench",
-        {
-            "id": "HAGRID-1",
-            "question": "How long is the bridge?",
-            "claim": "It is 310 m long.",
-            "response": "It is 310 m long and old.",
-            "references": ["Length: 310 m.", "Opened 1911."],
-            "attribution_label": "not attributable",
-            "src_dataset": "HAGRID",
-        },
-        [("It is 310 m long.", False, "HAGRID", "Length: 310 m.\n\nOpened 1911.")],
-    ),
-    (
-        "aggrefact",
-        {"dataset": "RAGTruth", "doc": TEXT, "claim": "It opened in 1911.", "label": 1},
-        [("It opened in 1911.", True, "RAGTruth", TEXT)],
-    ),
-    (
-        "memerag",
-        {
-            "query": "How long?",
-            "context": TEXT,
-            "language": "de",
-            "answer": [
-                {
-                    "sentence": "310 m.",
-                    "factuality": ["Supported", "Supported", "Not Supported"],
-                },
-                {"sentence": "310 km.", "factuality": "Not Supported"},
-                {"sentence": "Long.", "factuality": "Challenging"},
-            ],
-        },
-        [("310 m.", True, "de", TEXT), ("310 km.", False, "de", TEXT)],
-    ),
-]
-
-
 def test_claims_on_one_text_share_a_page(tmp_path):
     """So that the judge's provider bills the page once."""
     rows = [
@@ -206,8 +138,8 @@ def test_claims_on_one_text_share_a_page(tmp_path):
         for n in range(1000)
     ]
     write(tmp_path / "rows.jsonl", rows)
-    labelled, ceiling = read_labels(tmp_path / "rows.jsonl")
-    assert (len(labelled.claims), len(labelled.pages), ceiling) == (1000, 10, None)
+    labelled = read_labels(tmp_path / "rows.jsonl")
+    assert (len(labelled.claims), len(labelled.pages)) == (1000, 10)
 
 
 def test_a_text_is_shown_for_its_own_rows_alone(tmp_path):
@@ -221,7 +153,7 @@ def test_a_text_is_shown_for_its_own_rows_alone(tmp_path):
     ]
     for ordered in (rows, rows[::-1]):
         write(tmp_path / "rows.jsonl", ordered)
-        labelled, _ = read_labels(tmp_path / "rows.jsonl")
+        labelled = read_labels(tmp_path / "rows.jsonl")
         shown = {
             claim.question: labelled.pages[claim.urls[0]].text
             for claim in labelled.claims
@@ -259,15 +191,6 @@ def test_a_wrong_row_is_named(tmp_path, content, message):
         read_labels(tmp_path / "rows.jsonl")
 
 
-def test_agreement_counts_clear_majorities_of_others():
-    """Two annotators alone, or others who are divided, say nothing."""
-    assert annotators_agree([[True, False]]) is None
-    assert annotators_agree([[True, True, False]]) == 0.0
-    assert annotators_agree([[True, True, True], [False, False, False, True]]) == pytest.approx(
-        6 / 7
-    )
-
-
 @pytest.mark.parametrize(
     ("row", "message"),
     [
@@ -292,5 +215,5 @@ def test_fields_of_other_names_are_ignored(tmp_path):
     row = {"claim": "c", "label": True, "text": "t", "notes": "n", "urls": ["u"]}
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps(row), encoding="utf-8")
-    labelled, _ = read_labels(path)
+    labelled = read_labels(path)
     assert len(labelled.claims) == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mind2web2.cli.options import Subcommands, add_audits_root, add_folder_options
+from mind2web2.cli.options import Subcommands, add_folder_options
 from mind2web2.utils.entry_points import load_parts
 
 DESCRIPTION = """\
@@ -42,13 +42,6 @@ def add_command(commands: Subcommands) -> None:
         help="write one agent's judgments, a .jsonl file from which anybody can score the same "
         "answers again, offline",
     )
-    written.add_argument(
-        "--labels",
-        metavar="FILE",
-        type=Path,
-        help="write people's labels of one agent's answers, a .jsonl file to check other judges "
-        "with: check-judge --labels FILE",
-    )
     for name, export in load_parts("exports").items():
         written.add_argument(f"--{name}", metavar="FILE", type=Path, help=export.help)
     parser.add_argument(
@@ -62,6 +55,5 @@ def add_command(commands: Subcommands) -> None:
         help="leave out descriptions, claims, addresses and reasons, and replace ids and tags by "
         "digests",
     )
-    add_audits_root(parser)
-    add_folder_options(parser, "eval_results_root", "answer_folder", "cache_root")
+    add_folder_options(parser, "eval_results_root")
     parser.set_defaults(run="mind2web2.cli.results.export")

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Iterator
 
 from rich.console import Console
 
 from mind2web2.analysis.audit_report import AuditorFigures, AuditReport
 from mind2web2.analysis.audited import JudgeQuality
-from mind2web2.analysis.exported_labels import LabelExport
-from mind2web2.cli.console import line, plain_console, print_table
+from mind2web2.cli.console import line, print_table
 from mind2web2.statistics.agreement import Figures
 from mind2web2.statistics.paired import Estimate
 from mind2web2.utils.names import name_list
-from mind2web2.utils.program import program
 from mind2web2.utils.text import counted, number
 
 
@@ -35,21 +32,6 @@ def _quick(found: AuditorFigures) -> Iterator[str]:
             f"Labels of {found.auditor} that took less than half a second: {len(found.quick)} "
             f"({name_list(found.quick)})."
         )
-
-
-def write_labels(export: LabelExport) -> int:
-    """Write the labels and return the exit status: 1 where there is none to write."""
-    done = asyncio.run(export.write())
-    console = plain_console()
-    line(console, f"{counted(done.rows, 'label')} written to {export.path}.")
-    for reason, count in done.left_out.most_common():
-        line(console, f"Left out: {counted(count, 'label')}: {reason}.")
-    if done.rows:
-        line(
-            console,
-            f"To check a judge with them: {program()} check-judge --labels {export.path}",
-        )
-    return 0 if done.rows else 1
 
 
 def _print_quality(console: Console, title: str, found: JudgeQuality) -> None:

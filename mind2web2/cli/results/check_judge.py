@@ -158,12 +158,10 @@ class _Cases:
 
     Args:
         is_recorded: results of the judge name this check.
-        ceiling: how often annotators agree with each other.
     """
 
     labelled: LabelledSet
     is_recorded: bool = True
-    ceiling: float | None = None
 
 
 def _chosen_cases(options: argparse.Namespace) -> _Cases:
@@ -180,9 +178,9 @@ def _chosen_cases(options: argparse.Namespace) -> _Cases:
     if options.anchor and (categories or sample):
         name = "--category" if categories else "--sample"
         raise UsageError(f"--anchor has its own cases: leave out {name}")
-    labelled, ceiling = shipped_set(), None
+    labelled = shipped_set()
     if options.labels:
-        labelled, ceiling = read_labels(options.labels)
+        labelled = read_labels(options.labels)
     if options.anchor:
         labelled = labelled.sample(CASES)
     if unknown := set(categories) - set(labelled.categories):
@@ -194,7 +192,7 @@ def _chosen_cases(options: argparse.Namespace) -> _Cases:
         labelled = labelled.of(categories)
     if sample:
         labelled = labelled.sample(sample)
-    return _Cases(labelled, is_recorded=not (options.labels or categories), ceiling=ceiling)
+    return _Cases(labelled, is_recorded=not (options.labels or categories))
 
 
 async def _run_check(check: _Check) -> int:
@@ -256,13 +254,6 @@ def _print_text(
             line(console, text)
         for text in news[each.check.name].lines if news else ():
             line(console, text)
-    ceiling = check.chosen.ceiling
-    if ceiling is not None:
-        line(
-            console,
-            f"Annotators agree with each other on {percent(ceiling)}, so no judge can be shown to "
-            "be better than that.",
-        )
     for comparison in compared:
         _print_comparison(console, comparison)
     if check.chosen.is_recorded:
@@ -362,18 +353,7 @@ def _print_quality(console: Console, found: Quality) -> None:
         f"{_share_text(overall.true_rejected)}.",
     )
     if labelled.is_outside and found.balanced_accuracy is not None:
-        by_length = ", ".join(
-            f"{name} {own.right}/{own.cases}" for name, own in found.by_length().items()
-        )
-        line(
-            console,
-            f"Balanced accuracy: {percent(found.balanced_accuracy)}. Right by length: {by_length}.",
-        )
-    reliable = ", ".join(
-        f"{name} {own.right}/{own.cases}" for name, own in found.by_reliability().items()
-    )
-    if reliable:
-        line(console, f"Right on claims with: {reliable}.")
+        line(console, f"Balanced accuracy: {percent(found.balanced_accuracy)}.")
     if found.weak:
         line(
             console,

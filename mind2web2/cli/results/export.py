@@ -8,7 +8,6 @@ from pathlib import Path
 
 from rich.console import Console
 
-from mind2web2.analysis.exported_labels import LabelExport
 from mind2web2.bridges.tables import (
     AnswerRecord,
     LeafRecord,
@@ -19,7 +18,6 @@ from mind2web2.bridges.tables import (
     write_table,
 )
 from mind2web2.cli.console import line, plain_console, warnings_on
-from mind2web2.cli.results.audit import write_labels
 from mind2web2.cli.results.chosen import check_record
 from mind2web2.cli.results.judgments import write_judgments
 from mind2web2.cli.settings_file import settings_of
@@ -27,7 +25,6 @@ from mind2web2.errors import UsageError
 from mind2web2.runs.paths import paths_of
 from mind2web2.utils.entry_points import load_parts
 from mind2web2.utils.names import check_name
-from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.text import counted
 
 
@@ -37,14 +34,13 @@ def run(options: argparse.Namespace) -> int:
     if len(set(names)) < len(names):
         raise UsageError("an agent is named twice: name each one once")
     settings = settings_of(options)
-    paths = paths_of(settings)
-    root = paths.eval_results_root
+    root = paths_of(settings).eval_results_root
     if options.judgments is None:
         for name in names:
             check_record(root, name)
     console = plain_console()
     if options.output is None:
-        return _write_other(options, names, paths, console)
+        return _write_other(options, names, root, console)
     kind: type[Record] = AnswerRecord if options.answers else LeafRecord
     rows: Callable[[str, Path], Iterable[Record]]
     rows = answer_rows if options.answers else leaf_rows
@@ -59,19 +55,16 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _write_other(
-    options: argparse.Namespace, names: Sequence[str], paths: PathConfig, console: Console
+    options: argparse.Namespace, names: Sequence[str], root: Path, console: Console
 ) -> int:
     """Write something else than a table and return the exit status."""
     if options.answers or options.anonymous:
         raise UsageError("--answers and --anonymous go with -o FILE")
-    if (options.judgments or options.labels) and len(names) > 1:
-        raise UsageError("judgments and labels are of one agent: name one")
-    root = paths.eval_results_root
+    if options.judgments and len(names) > 1:
+        raise UsageError("judgments are of one agent: name one")
     if options.judgments is not None:
         write_judgments(options.judgments, names[0], root)
         return 0
-    if options.labels is not None:
-        return write_labels(LabelExport(paths, options.audits_root, names[0], options.labels))
     for name, export in load_parts("exports").items():
         output = getattr(options, name)
         if output is not None:

@@ -21,22 +21,14 @@ from mind2web2.analysis.corrections import CorrectionFigures, correction_by_labe
 from mind2web2.analysis.labels import LabelFile, auditors
 from mind2web2.statistics.agreement import Figures
 
-# Nobody reads a claim and a page in less time.
-QUICK_S = 0.5
-
 
 class AuditorFigures(BaseModel):
-    """One auditor's blind labels and the judge.
-
-    Args:
-        quick: leaves that were labelled within ``QUICK_S`` seconds, as ``task/answer/leaf``.
-    """
+    """One auditor's blind labels and the judge."""
 
     model_config = ConfigDict(frozen=True)
 
     auditor: str
     quality: JudgeQuality
-    quick: tuple[str, ...]
 
 
 class AuditorPair(BaseModel):
@@ -76,9 +68,8 @@ def audit_report(eval_results_root: Path, audits_root: Path, agent: str) -> Audi
         if not labels:
             continue
         verdicts = label_verdicts(answers, [labels])
-        quick = ["/".join(one.name) for one in labels.values() if one.seconds < QUICK_S]
         quality = judge_quality(answers, verdicts, len(labels))
-        by_auditor.append(AuditorFigures(auditor=name, quality=quality, quick=tuple(quick)))
+        by_auditor.append(AuditorFigures(auditor=name, quality=quality))
     pairs = []
     for one, other in combinations(files, 2):
         leaves, figures = between_auditors(answers, files[one], files[other])

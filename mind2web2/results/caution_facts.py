@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mind2web2.results.claim_facts import (
-    decisive_suspects,
     decisive_troubles,
     flagged_pages,
     is_shown_in_part,
     unavailable_pages,
 )
 from mind2web2.results.result_file import ResultFile
-from mind2web2.rubric.verdicts import QuoteMatch
 from mind2web2.rubric.written_tree import WrittenNode
 
 _SCORES = {"passed": 1.0, "failed": 0.0, "skipped": 0.0, "initialized": 0.0}
@@ -27,7 +25,6 @@ class CautionFacts:
         unavailable: pages whose claims failed, as they are unavailable.
         unread: the same for extractions, one for each.
         troubles: one entry for each claim that was judged on a page that looks wrong.
-        suspects: the addresses of these pages.
         notes: lines about this answer alone.
         partly_shown: claims that were judged without all images of a page.
         declined: votes and extractions that the judge refused.
@@ -40,12 +37,10 @@ class CautionFacts:
     unread: tuple[str, ...]
     refused_pages: tuple[str, ...]
     troubles: tuple[str, ...]
-    suspects: tuple[str, ...]
     notes: tuple[str, ...]
     partly_shown: int
     refused_downloads: tuple[str, ...]
     declined: tuple[int, int]
-    quotes: Mapping[QuoteMatch, int]
     is_flagged: bool
     flagged_pages: frozenset[str]
     flagged_claims: frozenset[str]
@@ -69,12 +64,10 @@ class CautionFacts:
             unread=tuple(result.unread_pages()),
             refused_pages=result.refused_pages(),
             troubles=tuple(filter(None, troubles)),
-            suspects=tuple(url for leaf in leaves for url in decisive_suspects(leaf)),
             notes=tuple(_notes(f"{task_id}/{answer_name}", result, leaves)),
             partly_shown=sum(map(is_shown_in_part, leaves)),
             refused_downloads=result.refused_downloads(),
             declined=result.declined_counts(),
-            quotes=result.quote_counts(),
             is_flagged=bool(result.answer_flags),
             flagged_pages=frozenset(_flagged_pages(result, leaves)),
             flagged_claims=frozenset(_flagged_claims(leaves)),

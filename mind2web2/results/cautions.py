@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from mind2web2.capture.network.destinations import is_private_url
 from mind2web2.results.caution_facts import CautionFacts
 from mind2web2.utils.names import name_list, natural_key
 from mind2web2.utils.text import counted
@@ -28,7 +27,6 @@ def cautions(results: Sequence[CautionFacts], recapture: str) -> list[str]:
         _partly_shown_line(results),
         _downloads_line(results),
         _declined_line(results),
-        _misquoted_line(results),
         flagged_line(results),
         *_fault_lines(results),
     ]
@@ -66,10 +64,6 @@ def _suspect_line(results: Sequence[CautionFacts], recapture: str) -> str | None
     kinds = Counter(kinds for found in results for kinds in found.troubles)
     if not kinds:
         return None
-    urls = [url for found in results for url in found.suspects]
-    option = "--allow_private_network"
-    if option not in recapture and any(map(is_private_url, urls)):
-        recapture = f"{recapture} {option}"
     return (
         f"some claims were judged on pages that look wrong: {_total(kinds)}. Look at these pages, "
         f"or capture them again: {recapture}"
@@ -109,19 +103,6 @@ def _declined_line(results: Iterable[CautionFacts]) -> str | None:
     )
 
 
-def _misquoted_line(results: Iterable[CautionFacts]) -> str | None:
-    tasks, matches = Counter[str](), Counter[str]()
-    for found in results:
-        tasks[found.task_id] += found.quotes["not_found"]
-        matches.update(found.quotes)
-    if not tasks.total():
-        return None
-    return (
-        f"the judge quoted passages that are not on the page as it was shown: {tasks.total()} of "
-        f"{matches.total()} ({_by_name(+tasks)}). This changes no verdict"
-    )
-
-
 def flagged_line(results: Sequence[CautionFacts]) -> str | None:
     """Return how many answers, pages and claims were flagged; ``None`` where none was."""
     answers = {found.name for found in results if found.is_flagged}
@@ -131,14 +112,9 @@ def flagged_line(results: Sequence[CautionFacts]) -> str | None:
     parts = [counted(amount, noun) for noun, amount in amounts.items() if amount]
     if not parts:
         return None
-    *first_parts, last_part = parts
-    listed = last_part
-    if first_parts:
-        listed = f"{', '.join(first_parts)} and {last_part}"
-    verb = "seems" if sum(amounts.values()) == 1 else "seem"
     return (
-        f"{listed} {verb} to instruct the judge. This changes no verdict, and the results have the "
-        "flags"
+        f"texts that seem to instruct the judge: {', '.join(parts)}. This changes no verdict, and "
+        "the results have the flags"
     )
 
 

@@ -133,12 +133,6 @@ def unavailable_pages(leaf: WrittenNode) -> list[str]:
     return [check.url for check in page_checks(leaf) if check.outcome == "unavailable"]
 
 
-def decisive_suspects(leaf: WrittenNode) -> list[str]:
-    """Return the pages that decided a leaf and look wrong."""
-    checks = _decisive(page_checks(leaf))
-    return [check.url for check in checks if check.page is not None and check.page.troubles]
-
-
 def decisive_troubles(leaf: WrittenNode) -> frozenset[str]:
     """Return the kinds of trouble of the pages that decided a leaf."""
     pages = [check.page for check in _decisive(page_checks(leaf))]

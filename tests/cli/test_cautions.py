@@ -49,28 +49,6 @@ def test_the_counts_of_suspect_pages_add_up():
     ]
 
 
-@pytest.mark.parametrize(
-    ("url", "command"),
-    [
-        ("http://127.0.0.1:9100/a", "again: cache bot --allow_private_network"),
-        ("http://localhost/a", "again: cache bot --allow_private_network"),
-        ("http://[::1]/a", "again: cache bot --allow_private_network"),
-        ("https://lake.example/a", "again: cache bot"),
-        ("http://8.8.8.8/a", "again: cache bot"),
-    ],
-)
-def test_the_way_out_reaches_pages_of_the_own_network(url, command):
-    """They were cached by another command, which was allowed to."""
-    result = claims(["challenge"])
-    leaves_of(result)[0]["evidence"]["pages"] = [
-        check(url, "not_supported", page=shown(troubles=["challenge"]))
-    ]
-    [line] = told(result, "cache bot")
-    assert line.endswith(command)
-    [line] = told(result, "cache bot --allow_private_network")
-    assert line.endswith("again: cache bot --allow_private_network")
-
-
 def test_unavailable_pages_of_claims_and_extractions_are_counted():
     """Each page once, however often it was wanted, and those that an option brings."""
     result = claims([], [])
@@ -147,22 +125,6 @@ def test_refusals_of_the_judge_are_counted():
     assert told(result) == [
         "the judge refused to answer, twice each: votes 2, extractions 1 (lake 3). Such votes "
         "count as not supported, and such extractions are empty"
-    ]
-
-
-def test_quotations_that_are_not_found_are_counted():
-    result = claims([], [])
-    first, second = leaves_of(result)
-    first["evidence"]["votes"] = [
-        vote(quote={"text": "x", "match": "found"}),
-        vote(quote=None),
-        vote(),
-    ]
-    assert told(result) == []
-    second["evidence"]["pages"][0]["votes"] = [vote(quote={"text": "y", "match": "not_found"})]
-    assert told(result) == [
-        "the judge quoted passages that are not on the page as it was shown: 1 of 2 (lake 1). This "
-        "changes no verdict"
     ]
 
 

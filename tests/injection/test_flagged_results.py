@@ -66,10 +66,10 @@ async def test_a_run_counts_what_is_flagged(tmp_path):
     ]
     facts = [outcome.facts for outcome in outcomes]
     line = flagged_line(facts)
-    assert line.startswith("1 answer and 1 page seem to instruct the judge. ")
+    assert line.startswith("texts that seem to instruct the judge: 1 answer, 1 page. ")
     assert "changes no verdict" in line
     assert line in cautions(facts, "recapture")
-    assert flagged_line(facts[1:]).startswith("1 page seems to instruct")
+    assert flagged_line(facts[1:]).startswith("texts that seem to instruct the judge: 1 page. ")
 
 
 def test_terminal_escapes_reach_no_log_and_no_console(tmp_path, capsys):

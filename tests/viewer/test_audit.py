@@ -152,18 +152,6 @@ async def test_a_held_or_repeated_key_labels_one_leaf(page, results):
     assert len(labels_of(results).path.read_text().splitlines()) == 1 + 3
 
 
-def test_labels_in_under_half_a_second_are_named(results, capsys):
-    """Nobody reads a page in less."""
-    session = session_of(results)
-    quick = label(session, seconds=0.2)
-    label(session, seconds=3)
-    arguments = [AGENT, "--eval_results_root", str(results.paths.eval_results_root)]
-    arguments += ["--audits_root", str(results.paths.project_root / "audits")]
-    assert main(["metrics", *arguments, "--audit"]) in (0, 1)
-    named = f"Labels of ann that took less than half a second: 1 ({'/'.join(quick)})."
-    assert named in " ".join(capsys.readouterr().out.split())
-
-
 def test_audit_without_labels_says_how_to_make_some(results, capsys):
     """In one line."""
     root = str(results.paths.eval_results_root)

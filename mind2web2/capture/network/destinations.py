@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Literal, Protocol
-from urllib.parse import urlsplit
 from weakref import WeakValueDictionary
 
 from mind2web2.capture.models import NetworkSettings
@@ -389,18 +388,6 @@ class Destinations:
         if not found:
             raise DestinationFailedError(ConnectFailure("name_not_found", f"{host} has no address"))
         return tuple(found)
-
-
-def is_private_url(url: str) -> bool:
-    """Tell whether a URL's host is private by its name or number.
-
-    Names are not looked up.
-    """
-    try:
-        host = urlsplit(url).hostname or ""
-        return _unresolved_reason(_plain(host)) is not None
-    except (ValueError, DestinationRefusedError):
-        return False
 
 
 def _unresolved_reason(host: str) -> str | None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from rich.console import Console
 
-from mind2web2.analysis.audit_report import AuditorFigures, AuditReport
+from mind2web2.analysis.audit_report import AuditReport
 from mind2web2.analysis.audited import JudgeQuality
 from mind2web2.cli.console import line, print_table
 from mind2web2.statistics.agreement import Figures
 from mind2web2.statistics.paired import Estimate
-from mind2web2.utils.names import name_list
 from mind2web2.utils.text import counted, number
 
 
@@ -19,19 +18,9 @@ def print_audit(console: Console, found: AuditReport) -> None:
     """Print how often the judge and people's labels agree."""
     for auditor in found.auditors:
         _print_quality(console, f"Judge and {auditor.auditor}", auditor.quality)
-        for text in _quick(auditor):
-            line(console, text)
     for pair in found.between_auditors:
         title = f"{' and '.join(pair.auditors)}: {counted(pair.leaves, 'leaf')}"
         _print_figures(console, title, _between(pair.figures))
-
-
-def _quick(found: AuditorFigures) -> Iterator[str]:
-    if found.quick:
-        yield (
-            f"Labels of {found.auditor} that took less than half a second: {len(found.quick)} "
-            f"({name_list(found.quick)})."
-        )
 
 
 def _print_quality(console: Console, title: str, found: JudgeQuality) -> None:

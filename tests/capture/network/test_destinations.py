@@ -14,7 +14,6 @@ from mind2web2.capture.network.destinations import (
     DestinationFailedError,
     DestinationRefusedError,
     Destinations,
-    is_private_url,
     literal_address,
     own_address_reason,
     refusal_reason,
@@ -83,24 +82,6 @@ async def test_a_destination_tells_whether_it_is_private(host, answer, is_privat
     network = NetworkSettings(allow_private_network=True, host_map=replica)
     destination = await Destinations(network, names(answer)[0]).find(host, 80)
     assert destination.is_private is is_private
-
-
-@pytest.mark.parametrize(
-    ("url", "is_private"),
-    [
-        ("http://127.1/", True),
-        ("https://wiki.internal:8443/depth", True),
-        ("http://[fd00::1]/", True),
-        ("http://intranet/", True),
-        ("http://a.localhost./", True),
-        ("https://8.8.8.8/", False),
-        ("https://site.example/", False),
-        ("http://[", False),
-    ],
-)
-def test_a_url_says_whether_it_is_private(url, is_private):
-    """Without a look at any name server."""
-    assert is_private_url(url) is is_private
 
 
 async def test_a_name_that_is_rebound_is_not_asked_again():

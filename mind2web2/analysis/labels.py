@@ -5,6 +5,7 @@ The labels are stored in ``audits/<agent>/<auditor>.jsonl``.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from mind2web2.analysis.sample_basis import SampledFrom
 from mind2web2.errors import ResultWriteError
 from mind2web2.utils.files import read_regular_file
+
+log = logging.getLogger(__name__)
 
 Verdict = Literal["y", "n", "u"]
 
@@ -143,12 +146,12 @@ class LabelFile:
     def _lines(self) -> Iterable[Label | SampledFrom]:
         if not self.path.is_file():
             return
-        for line in read_regular_file(self.path).splitlines():
+        for number, line in enumerate(read_regular_file(self.path).splitlines(), start=1):
             try:
                 yield _LINE.validate_json(line)
             except ValidationError:
-                # A crash has cut the line short.
-                continue
+                # A crash may have cut the line short.
+                log.warning("left out: %s, line %d is no label", self.path, number)
 
     def _ends_with_line(self) -> bool:
         with self.path.open("rb") as file:

@@ -59,8 +59,9 @@ def download_benchmark(
         UsageError: access is refused, there is no such dataset, or other files would be replaced.
         DownloadError: the server fails.
     """
+    from httpx2 import HTTPError
     from huggingface_hub import HfApi
-    from huggingface_hub.errors import GatedRepoError, HfHubHTTPError
+    from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, HFValidationError
     from huggingface_hub.utils.tqdm import disable_progress_bars
 
     disable_progress_bars()
@@ -96,7 +97,7 @@ def download_benchmark(
                 f"{page} at {revision} refuses this account, or is not there (HTTP {status}): check "
                 "HF_TOKEN or the login of hf, --dataset and --revision"
             ) from error
-        except OSError as error:
+        except (OSError, HTTPError, HFValidationError) as error:
             raise _failed(page, error) from error
         contents = {path: (Path(folder) / name).read_bytes() for name, path in places.items()}
     written = _write(contents, dataset, overwrite=overwrite)

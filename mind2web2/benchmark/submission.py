@@ -197,7 +197,8 @@ def pack_submission(
         more: further fields of the manifest.
 
     Raises:
-        UsageError: a file is a link or cannot be read, or the archive cannot be written.
+        UsageError: a result was changed by hand, a file is a link or cannot be read, or the archive
+            cannot be written.
         JudgmentStoreError: the judgments cannot be read.
     """
     files: dict[str, PackedFile] = {}
@@ -265,6 +266,7 @@ def _members(paths: PathConfig, agent_name: str, scratch: Path) -> Iterator[tupl
     for path in sorted([*([summary] if summary.is_file() else []), *results.glob("*/*.json")]):
         yield _name("eval_results", results, path), _no_link(path, results)
     for task_id, answer_name, found in latest_results(paths.eval_results_root, agent_name):
+        found.unchanged()
         yield _name("eval_results", results, found.path), _no_link(found.path, results)
         stem = answer_name.removesuffix(".md")
         copy = results / task_id / stem / f"{stem}.md"

@@ -19,7 +19,6 @@ from mind2web2.results.known_answers import folder_names, task_answers
 from mind2web2.results.result_file import ResultFile
 from mind2web2.results.scored_answer import ScoredAnswer
 from mind2web2.results.stored_results import (
-    LoadedResult,
     answer_results_dir,
     latest_result,
     latest_results,
@@ -152,7 +151,7 @@ def answer_rows(agent: str, root: Path) -> Iterator[AnswerRecord]:
         for answer in task_answers(root, agent, task_id):
             is_empty = False
             found = latest_result(answer_results_dir(root, agent, task_id, answer.answer_name))
-            yield _answer_record(agent, answer, None if found is None else _unchanged(found))
+            yield _answer_record(agent, answer, None if found is None else found.unchanged())
     if is_empty:
         raise UsageError(
             f"no results of agent {agent} under {root}: run mind2web2 evaluate {agent} first"
@@ -162,16 +161,7 @@ def answer_rows(agent: str, root: Path) -> Iterator[AnswerRecord]:
 def leaf_rows(agent: str, root: Path) -> Iterator[LeafRecord]:
     """Yield the leaves of an agent's newest results; one result is in memory at a time."""
     for task_id, name, loaded in latest_results(root, agent):
-        yield from leaf_records(agent, task_id, name, _unchanged(loaded))
-
-
-def _unchanged(found: LoadedResult) -> ResultFile:
-    if found.content.is_edited:
-        raise UsageError(
-            f"{found.path} was changed after it was written: evaluate the answer again, or bring "
-            "the file back"
-        )
-    return found.content
+        yield from leaf_records(agent, task_id, name, loaded.unchanged())
 
 
 def without_texts(record: Record) -> Record:

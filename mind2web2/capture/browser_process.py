@@ -560,8 +560,8 @@ def _reason(text: str) -> str:
     if "sandbox" in reason.lower():
         reason = (
             f"{reason[:200]} This container lets the browser have no user namespaces: start it "
-            "with `--security-opt seccomp=unconfined` (Docker), or add --no_sandbox if you trust "
-            "the pages"
+            "with `--security-opt seccomp=unconfined` (Docker), or, if you trust the pages, write "
+            "no_sandbox = true into mind2web2.toml"
         )
     return reason[:400]
 

@@ -328,7 +328,7 @@ async def _print_beforehand(run: _Run) -> None:
         run.print(
             f"Shard {settings.shard}: {counted(here, 'answer')}. Other machines judge the rest."
         )
-    counts = [await asyncio.to_thread(uncached_pages, folders, task.task_id) for task in run.work]
+    counts = [await asyncio.to_thread(uncached_pages, folders, task) for task in run.work]
     if total := sum(counts):
         run.print(uncached_text(total, settings))
 

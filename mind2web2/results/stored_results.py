@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
 
-from mind2web2.errors import ResultWriteError
+from mind2web2.errors import ResultWriteError, UsageError
 from mind2web2.results.result_file import ResultFile
 from mind2web2.utils.files import (
     MAX_JSON_BYTES,
@@ -46,6 +46,15 @@ class LoadedResult:
 
     path: Path
     content: ResultFile
+
+    def unchanged(self) -> ResultFile:
+        """Return the result. Raises UsageError: it was changed after it was written."""
+        if self.content.is_edited:
+            raise UsageError(
+                f"{self.path} was changed after it was written: evaluate the answer again, or "
+                "bring the file back"
+            )
+        return self.content
 
 
 def answer_dir(eval_results_root: Path, agent_name: str, task_id: str, answer_name: str) -> Path:

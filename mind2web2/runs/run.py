@@ -16,6 +16,7 @@ from typing import Literal, Protocol
 
 from mind2web2.analysis.summaries import write_task_summary
 from mind2web2.errors import (
+    AnswerError,
     CacheReadError,
     Mind2Web2Error,
     ResultWriteError,
@@ -23,8 +24,8 @@ from mind2web2.errors import (
 )
 from mind2web2.judge.usage import RunUsage, rounded_usd
 from mind2web2.pages.cache import CacheFileSys
-from mind2web2.pages.citations import listed_urls
-from mind2web2.results.answers import AnswerJob, RunFolders, TaskWork
+from mind2web2.pages.citations import cited_urls, listed_urls
+from mind2web2.results.answers import AnswerJob, RunFolders, TaskWork, read_answer
 from mind2web2.results.stored_results import answer_dir, answer_results_dir, newest_result_name
 from mind2web2.runs.answer import (
     AnswerOutcome,
@@ -321,14 +322,19 @@ def _tidy_cache(folder: Path) -> None:
         log.warning("cache index not rewritten: %s", error)
 
 
-def uncached_pages(folders: RunFolders, task_id: str) -> int:
-    """Return how many cited pages of a task are not stored, as far as the citations are known."""
-    folder = folders.task_cache(task_id)
+def uncached_pages(folders: RunFolders, task: TaskWork) -> int:
+    """Return how many cited pages of a task are not stored.
+
+    ``cache`` lists them with what a model has found; without its list, the answers say them.
+    """
+    folder = folders.task_cache(task.task_id)
     try:
         cache = CacheFileSys(folder)
-        return sum(
-            cache.has(url) is None for url in listed_urls(folder.with_name(f"{task_id}.json"))
-        )
-    except CacheReadError as error:
-        log.debug("citations not known task=%s reason=%s", task_id, error)
+        urls = listed_urls(folder.with_name(f"{task.task_id}.json"))
+        if not urls:
+            texts = [read_answer(answer.path) for answer in task.answers]
+            urls = list({url for text in texts for url in cited_urls(text)})
+        return sum(cache.has(url) is None for url in urls)
+    except (AnswerError, CacheReadError) as error:
+        log.debug("citations not known task=%s reason=%s", task.task_id, error)
         return 0

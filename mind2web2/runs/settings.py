@@ -443,7 +443,11 @@ class RunSettings:
         group=_PAGES,
         is_common=True,
     )
-    headed: bool = flag("capture in a browser that shows its window", group=_PAGES)
+    headed: bool = flag(
+        "capture in a browser that shows its window",
+        group=_PAGES,
+        in_file=InFile("true", (bool,)),
+    )
     cdp_url: str | None = setting(
         None,
         Setting(
@@ -470,6 +474,7 @@ class RunSettings:
         "start the browser without its sandbox, for a container without user namespaces. Use it "
         "only for pages that you trust",
         group=_PAGES,
+        in_file=InFile("true", (bool,)),
     )
     allow_private_network: bool = flag(
         "also allow pages and downloads on private, loopback and link-local addresses",

@@ -198,7 +198,11 @@ class _Replay:
         if differences:
             more = len(differences) - _MAX_NAMED
             named = "; ".join(differences[:_MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
-            check.add("wrong" if holds else "stale", f"run again, its script differs: {named}")
+            folder = self._paths.cache_root / self._agent_name
+            if not folder.is_dir():
+                check.add("missing", f"its pages are gone: there is no folder {folder}")
+            else:
+                check.add("wrong" if holds else "stale", f"run again, its script differs: {named}")
         return check
 
     async def _run_again(self, task_id: str, name: str, made_from: Provenance) -> ResultFile:

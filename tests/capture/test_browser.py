@@ -153,7 +153,7 @@ async def test_a_container_without_user_namespaces_is_told_the_ways(tmp_path, mo
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setenv("PLAYWRIGHT_BROWSERS_PATH", str(tmp_path))
     async with Browser(CaptureSettings()) as browser:
-        with pytest.raises(MachineError, match=r"seccomp=unconfined.*--no_sandbox"):
+        with pytest.raises(MachineError, match=r"seccomp=unconfined.*no_sandbox = true"):
             await browser.start()
 
 

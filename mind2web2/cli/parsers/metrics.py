@@ -83,8 +83,7 @@ def add_command(commands: Subcommands) -> None:
         "--bound_false_passes",
         action="store_true",
         help="also show how low partial completion may be if the judge passes unsupported claims "
-        "as often as "
-        "on changed pages; needs an earlier probe, or check-judge --changed_pages",
+        "as often as on changed pages; needs an earlier probe",
     )
     add_json_option(parser, "the numbers")
     parser.add_argument(

@@ -1,6 +1,6 @@
 """Raw and corrected scores side by side.
 
-The commands ``audit``, ``metrics``, ``compare`` and ``rejudge`` print them.
+The commands ``metrics``, ``compare`` and ``rejudge`` print them.
 """
 
 from __future__ import annotations

@@ -25,6 +25,8 @@ def write_judgments(output: Path, agent_name: str, eval_results_root: Path) -> N
     Raises:
         UsageError: there are none, or the file cannot be written.
     """
+    if output.suffix != ".jsonl":
+        raise UsageError(f"{output}: a file of judgments ends in .jsonl")
     store_path = eval_results_root / agent_name / FILE_NAME
     if not store_path.is_file():
         evaluate = command_line("evaluate", agent_name)

@@ -15,8 +15,10 @@ from mind2web2.utils.text import counted
 class InspectExport:
     """Writes one agent's results as a log of Inspect."""
 
-    help: str = "write one agent's results as a log of Inspect, a .eval or .json file (needs the "
-    "extra 'inspect')"
+    help: str = (
+        "write one agent's results as a log of Inspect, a .eval or .json file (needs the extra "
+        "'inspect')"
+    )
 
     def write(self, output: Path, agents: Sequence[str], results_root: Path) -> str:
         """Write the log and return the line that says so."""

@@ -333,7 +333,7 @@ def uncached_pages(folders: RunFolders, task: TaskWork) -> int:
         urls = listed_urls(folder.with_name(f"{task.task_id}.json"))
         if not urls:
             texts = [read_answer(answer.path) for answer in task.answers]
-            urls = list({url for text in texts for url in cited_urls(text)})
+            urls = cited_urls("\n\n".join(texts))
         return sum(cache.has(url) is None for url in urls)
     except (AnswerError, CacheReadError) as error:
         log.debug("citations not known task=%s reason=%s", task.task_id, error)

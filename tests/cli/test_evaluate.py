@@ -22,6 +22,7 @@ from servers.judge_server import JudgeServer, prompt_text, status
 
 from mind2web2.cli import evaluate_main, main
 from mind2web2.judge.store import FILE_NAME
+from mind2web2.llm_client.window import FIRST_WINDOW
 
 CLAIMS = {
     "first": ("The lake is deep.", None),
@@ -182,7 +183,7 @@ def test_at_most_so_many_requests_at_once(project):
 @pytest.mark.parametrize(
     ("options", "tasks", "least", "most"),
     [
-        ([], 24, 20, 30),
+        ([], 24, FIRST_WINDOW, 30),
         (["--max_concurrent_tasks", "2", "--max_concurrent_answers", "1"], 4, 4, 4),
         (["--max_concurrent_tasks", "2"], 4, 4, 4),
     ],

@@ -23,7 +23,7 @@ from servers.judge_server import JudgeServer, prompt_text, status
 from mind2web2.analysis.summaries import generate_result_summary, merge_all_results
 from mind2web2.errors import UsageError
 from mind2web2.llm_client import LLMClient
-from mind2web2.results.answers import RunFolders
+from mind2web2.results.answers import RunFolders, select_work
 from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.run import RunProgress, uncached_pages
 from mind2web2.runs.task import evaluate_task
@@ -417,12 +417,13 @@ async def test_a_task_captures_pages_that_are_not_cached(project):
     ],
 )
 def test_uncached_pages_are_counted_where_citations_are_known(project, content, count):
-    """A malformed or missing file gives 0."""
+    """A malformed file gives 0; without one the answers count, which cite nothing here."""
     project.cache().put_web(PAGE, "Deep.", None)
     if content is not None:
         (project.root / "cache" / "bot" / f"{TASK}.json").write_text(json.dumps(content))
     folders = RunFolders("bot", project.paths.cache_root, project.paths.eval_results_root)
-    assert uncached_pages(folders, TASK) == count
+    [work] = select_work(project.paths, "bot", [TASK])
+    assert uncached_pages(folders, work) == count
 
 
 async def test_a_task_keeps_to_the_semaphores_it_is_given(project):

@@ -3,7 +3,6 @@ RUN ?= uv run --group dev
 FAULTS ?=
 FUZZ ?=
 CLUSTER ?=
-MUTANTS ?=
 # The tests on two cores: they often wait for a browser or a timer, so that four processes keep both busy.
 TESTS = pytest -n 4 --dist worksteal
 

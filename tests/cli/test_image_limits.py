@@ -92,6 +92,8 @@ def shown(project):
 
 
 FIRST = "images: the first {} of 5 are shown to this judge"
+# A refusal teaches the requests that follow, and not those that are with the server.
+IN_FLIGHT = 30
 
 
 @pytest.mark.parametrize(
@@ -102,18 +104,18 @@ FIRST = "images: the first {} of 5 are shown to this judge"
             takes(1, "At most 1 image(s) may be provided in one request."),
             [],
             (1, FIRST.format(1)),
-            15,
+            IN_FLIGHT,
         ),
-        (takes(0, "judge-1 is not a multimodal model"), [], (0, NONE_SHOWN), 15),
-        (wants_strings, [], (0, NONE_SHOWN), 30),
+        (takes(0, "judge-1 is not a multimodal model"), [], (0, NONE_SHOWN), IN_FLIGHT),
+        (wants_strings, [], (0, NONE_SHOWN), IN_FLIGHT),
         (
             takes_side(1000, "image dimensions exceed max allowed size: 1000 pixels"),
             [],
             (5,),
-            15,
+            IN_FLIGHT,
         ),
         (takes_side(100, "The image is too large"), [], (0, NONE_SHOWN), 60),
-        (takes(2, "Request Entity Too Large", 413), [], (2, FIRST.format(2)), 15),
+        (takes(2, "Request Entity Too Large", 413), [], (2, FIRST.format(2)), IN_FLIGHT),
         (takes(0, "none"), ["--no_screenshots"], (0, NONE_SHOWN), 0),
     ],
 )

@@ -97,10 +97,10 @@ def test_no_device_or_pipe_is_replaced_by_a_file(project, monkeypatch):
     with JudgeServer() as server:
         words = ("evaluate", "bot", "--judge_base_url", server.base_url)
         assert call(main, *words).returncode == 0
-    pipe = project.root / "pipe"
+    pipe = project.root / "pipe.jsonl"
     os.mkfifo(pipe)
     for words in OUTPUTS:
         run = call(main, *words.format(pipe.name).split())
         assert (words, run.returncode) == (words, 2)
-        assert run.stderr.endswith("pipe: it is not a regular file\n")
+        assert run.stderr.endswith("pipe.jsonl: it is not a regular file\n")
         assert pipe.is_fifo()

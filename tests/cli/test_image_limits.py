@@ -93,7 +93,7 @@ def shown(project):
 
 FIRST = "images: the first {} of 5 are shown to this judge"
 # A refusal teaches the requests that follow, and not those that are with the server.
-IN_FLIGHT = 30
+IN_FLIGHT = 15
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ IN_FLIGHT = 30
             IN_FLIGHT,
         ),
         (takes(0, "judge-1 is not a multimodal model"), [], (0, NONE_SHOWN), IN_FLIGHT),
-        (wants_strings, [], (0, NONE_SHOWN), IN_FLIGHT),
+        (wants_strings, [], (0, NONE_SHOWN), 30),
         (
             takes_side(1000, "image dimensions exceed max allowed size: 1000 pixels"),
             [],
@@ -127,7 +127,8 @@ def test_all_is_scored_with_the_images_that_a_judge_takes(
     A replay shows just as much.
     """
     with JudgeServer(verdict, faults=refuses) as server:
-        run = evaluate("--judge_base_url", server.base_url, *options)
+        bound = ("--max_llm_requests", str(IN_FLIGHT))
+        run = evaluate("--judge_base_url", server.base_url, *bound, *options)
     assert run.returncode == 0, run.stdout
     refused = [body for body in server.requests if refuses(body) is not None]
     assert min(most_refused, 1) <= len(refused) <= most_refused

@@ -1,4 +1,4 @@
-"""What a plugin may add: the five hooks, and what each takes and returns.
+"""The five hooks of plugins, and what each takes and returns.
 
 A plugin is a package with entry points. The group names the hook:
 

@@ -69,7 +69,7 @@ class Budget:
         self._model = model
         self._price = price
         self._in_flight = 0
-        # Of all requests in flight together.
+        # The prompt tokens of all requests in flight together.
         self._prompt_tokens_in_flight = 0
         self._expectation = _Expectation()
         # Questions whose latest request is in flight, or has a reply that is not read yet.

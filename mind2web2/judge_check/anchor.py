@@ -204,7 +204,7 @@ def _path(results_root: Path, judge: JudgeIdentity) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class AnchorNews:
-    """What a judge's replies to the anchor say beside its earlier ones."""
+    """A judge's replies to the anchor, compared with its earlier ones."""
 
     drifts: Sequence[Drift]
 

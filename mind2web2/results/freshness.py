@@ -1,4 +1,4 @@
-"""Whether results hold: by one digest over all that a result was made from.
+"""One digest over all that a result was made from tells whether it holds.
 
 The digest covers the files of the script's own folder, the answer, its stored pages, the judge with
 its votes, the prompts and this package's version. If it differs, ``evaluate`` runs the script again

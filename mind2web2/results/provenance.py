@@ -73,7 +73,7 @@ class ScriptInputs(BaseModel):
 
 
 class Provenance(BaseModel):
-    """What determines a result. Other fields of earlier versions are not read.
+    """The inputs of a result. Other fields of earlier versions are not read.
 
     Args:
         answer_sha256: of the answer's text.

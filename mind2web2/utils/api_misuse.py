@@ -36,7 +36,7 @@ _PROBED_BY_PYTHON = frozenset({"keys"})
 
 
 class ScriptNames:
-    """What the script of this process looks up on objects.
+    """The names that the script of this process looks up on objects.
 
     Attributes:
         attributes: the names that its own files have after a dot.

@@ -30,7 +30,7 @@ def imported(path):
 
 
 def test_all_that_is_imported_is_declared():
-    """Of an undeclared package, an installation may have none."""
+    """An installation may lack an undeclared package."""
     distributions, wanted = packages_distributions(), declared()
     undeclared = {
         name: str(path.relative_to(ROOT))

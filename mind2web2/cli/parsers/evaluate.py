@@ -8,7 +8,7 @@ from mind2web2.cli.options import Subcommands, add_settings
 from mind2web2.runs.setting import Setting
 from mind2web2.runs.settings import SETTINGS
 
-# What a machine needs once: ``mind2web2.toml`` names it, or the command that captures ahead.
+# A machine needs these once: ``mind2web2.toml`` names them, or ``cache`` captures ahead.
 _IN_FILE = frozenset({"headed", "no_sandbox"})
 _DESCRIPTION = """\
 Judge an agent's answers. The command runs each task's eval script, checks every claim against the cited

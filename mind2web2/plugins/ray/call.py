@@ -36,7 +36,7 @@ Files = dict[str, tuple[bytes, float]]
 
 @dataclass(frozen=True)
 class Order:
-    """What all calls of a run share.
+    """The order that all calls of a run share.
 
     Args:
         settings: of the run, without its folders.
@@ -54,7 +54,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Judged:
-    """What a call returns.
+    """The outcome of a call.
 
     Args:
         files: new and changed ones of the results folder.

@@ -11,7 +11,7 @@ _LEASE_SHARE = 0.02
 
 @dataclass(frozen=True)
 class DeskNews:
-    """What the calls have told the desk.
+    """The news that the calls have told the desk.
 
     Args:
         judgments: those that the run has not stored, each as JSON.

@@ -114,6 +114,7 @@ class RequestFailedError(Exception):
         is_sent: ``False`` if no connection was made.
         is_connection_lost: the connection failed, before or after the request was sent.
         is_final: the same request would fail again, although no status says so.
+        is_timeout: there was no reply in time.
 
     Attributes:
         is_outage: the server had failed for all requests for too long when this one was given up.
@@ -131,6 +132,7 @@ class RequestFailedError(Exception):
         is_sent: bool = True,
         is_connection_lost: bool = False,
         is_final: bool = False,
+        is_timeout: bool = False,
     ) -> None:
         super().__init__(text)
         self.text = one_line(text)
@@ -141,6 +143,7 @@ class RequestFailedError(Exception):
         self.is_sent = is_sent
         self.is_outage = False
         self.is_final = is_final
+        self.is_timeout = is_timeout
         self.is_unreachable = is_connection_lost or not is_sent or status in _OUTAGE_STATUSES
 
     def __str__(self) -> str:
@@ -259,11 +262,6 @@ class RequestFailedError(Exception):
             and self.can_pass
             and not self.is_too_fast
         )
-
-    @property
-    def is_timeout(self) -> bool:
-        """Tell whether there was no reply in time."""
-        return isinstance(self.__cause__, TimeoutError)
 
     @property
     def is_of_server(self) -> bool:

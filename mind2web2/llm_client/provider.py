@@ -8,12 +8,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-
-from pydantic import BaseModel
+from typing import Any, cast
 
 from mind2web2.errors import (
     JudgeAccessError,
@@ -21,6 +19,7 @@ from mind2web2.errors import (
     JudgeOutputError,
     JudgeRequestError,
     JudgeUnusableError,
+    Mind2Web2Error,
 )
 from mind2web2.llm_client.async_calls import AsyncCalls
 from mind2web2.llm_client.capabilities import Capabilities
@@ -29,6 +28,7 @@ from mind2web2.llm_client.chat import (
     ChatRequest,
     CheckedMessage,
     Limit,
+    Message,
     Retries,
     Slowdown,
     Usage,
@@ -48,8 +48,7 @@ from mind2web2.llm_client.retries import (
 )
 from mind2web2.llm_client.structured_output import (
     InvalidOutputError,
-    read_template,
-    read_text,
+    read_reply,
     repair_messages,
     schema_of,
     schema_text,
@@ -120,7 +119,11 @@ class ProviderClient(AsyncCalls):
 
     async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:
         """Answer one request, as ``ChatProvider.chat`` promises."""
-        attempts = Attempts(self._retry, limit, self._window(request.model), self.retries)
+        if request.model not in self._windows:
+            # Servers count the requests to each model separately.
+            self._windows[request.model] = self._retry.window(self.slowdown)
+        window = self._windows[request.model]
+        attempts = Attempts(self._retry, limit, window, self.retries, request.sent)
         exchange = _Exchange(self._transport, self._capabilities, request, attempts, self.retries)
         try:
             reply = await exchange.reply()
@@ -129,8 +132,13 @@ class ProviderClient(AsyncCalls):
             if not isinstance(failure, RequestFailedError) or failure.status != 404:
                 raise
             raise self._name_models(error, request.model) from failure
-        self._warn_if_unlisted(request.model)
+        if self._models and request.model not in self._compared:
+            self._warn_if_unlisted(request.model)
         return reply
+
+    async def async_response(self, *, messages: Sequence[Message], **keywords: Any) -> Any:
+        """Return the same as ``AsyncCalls``; the messages are a caller's own."""
+        return await super().async_response(messages=checked_messages(messages), **keywords)
 
     async def check_reachable(self) -> None:
         """Check that the server accepts connections.
@@ -169,8 +177,6 @@ class ProviderClient(AsyncCalls):
 
     def _warn_if_unlisted(self, model: str) -> None:
         """Warn once that the server answers as a model that it does not list."""
-        if not self._models or model in self._compared:
-            return
         self._compared.add(model)
         if not _is_listed(model, self._models):
             log.warning(
@@ -186,12 +192,6 @@ class ProviderClient(AsyncCalls):
             return f"did you mean {models[0]}?"
         listed = f"it has {', '.join(models[:_MAX_MODELS])}"
         return did_you_mean(model, models, listed)
-
-    def _window(self, model: str) -> Window:
-        # Servers count the requests to each model separately.
-        if model not in self._windows:
-            self._windows[model] = self._retry.window(self.slowdown)
-        return self._windows[model]
 
 
 class _Exchange:
@@ -222,7 +222,7 @@ class _Exchange:
 
         The client asks, shows the model its error, then asks without that conversation.
         """
-        messages = checked_messages(self._request.messages)
+        messages = cast("list[CheckedMessage]", self._request.messages)
         turns = messages
         for number in range(1, _REPLY_TRIES + 1):
             completion = await self._ask(turns, must_show_schema=number > 1)
@@ -248,17 +248,12 @@ class _Exchange:
         raise AssertionError("unreachable")
 
     async def _read(self, completion: Completion) -> ChatReply:
-        if completion.declined is not None:
-            return self._chat_reply(completion, completion.text, None)
-        if self._request.template is None:
-            return self._chat_reply(completion, read_text(completion), None)
-        text, value = read_template(completion, self._request.template)
-        problem = None if self._request.check is None else await self._request.check(text)
-        if problem is not None:
-            raise InvalidOutputError(problem)
-        return self._chat_reply(completion, text, value)
-
-    def _chat_reply(self, completion: Completion, text: str, value: BaseModel | None) -> ChatReply:
+        text, value = completion.text, None
+        if completion.declined is None:
+            text, value = read_reply(completion, self._request.template)
+            problem = None if self._request.check is None else await self._request.check(text)
+            if problem is not None:
+                raise InvalidOutputError(problem)
         return ChatReply(
             text=text,
             value=value,
@@ -280,7 +275,7 @@ class _Exchange:
                     messages=with_text_at_end(wire.messages, schema_text(self._schema)),
                 )
             try:
-                completion = await self._send_with_retries(wire)
+                completion = await self._attempts.send(partial(self._transport.send, wire))
             except RequestFailedError as failure:
                 if failure.is_declined:
                     return Completion(text="", declined=str(failure))
@@ -288,6 +283,15 @@ class _Exchange:
                     return Completion(text="")
                 if not self._capabilities.learn(wire, failure):
                     raise self._final(failure, wire) from failure
+            except Mind2Web2Error:
+                raise
+            except Exception as error:
+                # An unforeseen error of a library must not become a verdict.
+                service = self._transport.service
+                reason = one_line(f"{type(error).__name__}: {error}", service.secrets)
+                raise JudgeRequestError(
+                    f"judge {wire.model} at {service.shown}: the request could not be made: {reason}"
+                ) from error
             else:
                 self._usage += completion.usage
                 self._images = len(image_urls(wire.messages))
@@ -301,9 +305,11 @@ class _Exchange:
             JudgeRequestError: the server counted fewer tokens than its texts can have.
         """
         counted = usage.input_tokens + usage.cached_tokens
+        if counted < _LEAST_COUNT:
+            return
         texts = list(text_of(wire.messages))
         length = sum(map(len, texts))
-        if counted < _LEAST_COUNT or length < max(_SHORT_CHARS, _FEW_CHARS_A_TOKEN * counted):
+        if length < max(_SHORT_CHARS, _FEW_CHARS_A_TOKEN * counted):
             return
         words = [len(word) for text in texts for word in text.split()]
         if max(len(words), sum(words) / _MOST_CHARS_A_TOKEN) > counted:
@@ -319,39 +325,6 @@ class _Exchange:
         if type(error) is JudgeRequestError and image_urls(wire.messages):
             error.args = (f"{error} (if this model reads no images, add --no_screenshots)",)
         return error
-
-    async def _send_with_retries(self, wire: WireRequest) -> Completion:
-        """Send with retries, and count the requests even if all fail."""
-        # Other tasks run between two long preparations.
-        await asyncio.sleep(0)
-        made_before = self._attempts.made
-        try:
-            completion = await self._attempts.send(partial(self._send, wire))
-        finally:
-            self._request.sent.requests += self._attempts.made - made_before
-        self._request.sent.replies.append(completion.usage)
-        return completion
-
-    async def _send(self, wire: WireRequest) -> Completion:
-        sent = self._request.sent
-        sent.first_sent_ns = sent.first_sent_ns or time.time_ns()
-        try:
-            completion = await self._transport.send(wire)
-        except RequestFailedError as failure:
-            # A reply that was lost may be billed; an error of the server is not.
-            self._request.sent.reported += failure.status is not None
-            raise
-        except JudgeError:
-            raise
-        except Exception as error:
-            # An unforeseen error of a library must not become a verdict.
-            raise JudgeRequestError(
-                f"judge {wire.model} at {self._transport.service.shown}: the request could not be "
-                "made: "
-                f"{one_line(f'{type(error).__name__}: {error}', self._transport.service.secrets)}"
-            ) from error
-        self._request.sent.reported += completion.usage != Usage()
-        return completion
 
     def _output_error(
         self, problem: InvalidOutputError, completion: Completion

@@ -8,11 +8,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 
-from mind2web2.llm_client.chat import Limit, Retries, Slowdown
+from mind2web2.llm_client.chat import Limit, Retries, SentRequests, Slowdown, Usage
 from mind2web2.llm_client.failures import RequestFailedError
 from mind2web2.llm_client.transport import Completion
 from mind2web2.llm_client.window import Window
@@ -69,6 +70,7 @@ class Attempts:
     Args:
         limit: entered around each HTTP request, not during a wait between two tries.
         window: shared by all requests to a model.
+        sent: of the question; counts requests beside those of this call.
     """
 
     def __init__(
@@ -77,8 +79,10 @@ class Attempts:
         limit: Limit | None,
         window: Window | None = None,
         retries: Retries | None = None,
+        sent: SentRequests | None = None,
     ) -> None:
         self.made = 0
+        self._sent = sent or SentRequests()
         self._policy = policy
         self._limit: Limit = nullcontext() if limit is None else limit
         self._window = window or policy.window()
@@ -127,30 +131,34 @@ class Attempts:
     async def _send_once(
         self,
         request: Callable[[], Awaitable[Completion]],
-        earlier: RequestFailedError | None = None,
+        earlier: RequestFailedError | None,
     ) -> Completion:
         # The question's permit (judge/permit.py lists its steps), then the model's window.
-        async with self._limit, self._window.passing() as sent:
+        async with self._limit, self._window.passing() as place:
             if earlier is not None:  # the window may give up before a retry is sent
                 self._retries.note(earlier.kind)
-            self.made += 1
+            self._sent.first_sent_ns = self._sent.first_sent_ns or time.time_ns()
+            self._count(1)
+            timeout_s = self._policy.request_timeout_s
             try:
-                completion = await self._in_time(request)
+                # The whole exchange: a client's own timeout starts again with every byte.
+                async with asyncio.timeout(timeout_s):
+                    completion = await request()
+            except TimeoutError as error:
+                late = RequestFailedError(f"no answer within {timeout_s:g} s", is_timeout=True)
+                self._window.failed(place, late, self)
+                raise late from error
             except RequestFailedError as failure:
-                self.made -= not failure.is_sent
-                self._window.failed(sent, failure, self)
+                self._count(-(not failure.is_sent))
+                # A reply that was lost may be billed; an error of the server is not.
+                self._sent.reported += failure.status is not None
+                self._window.failed(place, failure, self)
                 raise
-            self._window.succeeded(sent)
+            self._sent.reported += completion.usage != Usage()
+            self._sent.replies.append(completion.usage)
+            self._window.succeeded(place)
             return completion
 
-    async def _in_time(self, request: Callable[[], Awaitable[Completion]]) -> Completion:
-        """Bound the whole exchange.
-
-        A client's own timeout starts again with every byte received.
-        """
-        timeout_s = self._policy.request_timeout_s
-        try:
-            async with asyncio.timeout(timeout_s):
-                return await request()
-        except TimeoutError as error:
-            raise RequestFailedError(f"no answer within {timeout_s:g} s") from error
+    def _count(self, requests: int) -> None:
+        self.made += requests
+        self._sent.requests += requests

@@ -178,29 +178,24 @@ def schema_text(schema: TemplateSchema) -> str:
     )
 
 
-def read_text(completion: Completion) -> str:
-    """Return the reply's free text.
-
-    Raises:
-        InvalidOutputError: there is none.
-    """
-    if not completion.text.strip():
-        elsewhere = f", but not its {completion.elsewhere}" if completion.elsewhere else ""
-        raise InvalidOutputError(f"its text was empty{elsewhere}")
-    return completion.text
-
-
-def read_template(completion: Completion, template: type[BaseModel]) -> tuple[str, BaseModel]:
-    """Return the reply's JSON and the template filled with it.
+def read_reply(
+    completion: Completion, template: type[BaseModel] | None
+) -> tuple[str, BaseModel | None]:
+    """Return the reply's JSON and the template filled with it; without a template, its text.
 
     Raises:
         InvalidOutputError: the reply is empty, cut off, not JSON, or not of the template's shape.
     """
-    if completion.is_truncated:
+    if completion.is_truncated and template is not None:
         raise InvalidOutputError(
             "the reply was cut off at the token limit; a shorter one is needed"
         )
-    text = json_text(read_text(completion))
+    if not completion.text.strip():
+        elsewhere = f", but not its {completion.elsewhere}" if completion.elsewhere else ""
+        raise InvalidOutputError(f"its text was empty{elsewhere}")
+    if template is None:
+        return completion.text, None
+    text = json_text(completion.text)
     try:
         value = template.model_validate_json(text)
     except ValidationError as error:

@@ -206,8 +206,7 @@ async def test_requests_that_may_be_billed_count(error, spent):
 async def test_a_timeout_may_be_billed():
     """The provider may have answered by then."""
     budget = taught(1)
-    error = RequestFailedError("no answer within 300 s")
-    error.__cause__ = TimeoutError()
+    error = RequestFailedError("no answer within 300 s", is_timeout=True)
     permit = await reserved(budget)
     await ended(permit, error)
     await permit.__aenter__()

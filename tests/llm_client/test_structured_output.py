@@ -11,8 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, HttpUrl, RootModel
 from mind2web2.llm_client.structured_output import (
     InvalidOutputError,
     json_text,
-    read_template,
-    read_text,
+    read_reply,
     repair_messages,
     schema_of,
     schema_text,
@@ -223,7 +222,7 @@ VALID = '{"reasoning": "r", "result": false}'
 )
 def test_json_is_found_in_its_wrapping(reply):
     """Code fences and thinking aloud do not make a reply invalid."""
-    text, value = read_template(Completion(reply), Verdict)
+    text, value = read_reply(Completion(reply), Verdict)
     assert (text, value) == (VALID, Verdict(reasoning="r", result=False))
 
 
@@ -242,9 +241,7 @@ def test_a_fence_inside_a_string_stays():
     ],
 )
 def test_half_a_character_is_replaced(written, read):
-    text, value = read_template(
-        Completion(f'{{"reasoning": "{written}", "result": true}}'), Verdict
-    )
+    text, value = read_reply(Completion(f'{{"reasoning": "{written}", "result": true}}'), Verdict)
     assert value == Verdict.model_validate_json(text) == Verdict(reasoning=read, result=True)
 
 
@@ -278,13 +275,13 @@ def test_a_reply_that_ends_in_its_thinking_was_cut_off():
 def test_replies_that_do_not_fill_the_template_are_invalid(reply):
     """No reply is bent into a verdict."""
     with pytest.raises(InvalidOutputError):
-        read_template(Completion(reply), Verdict)
+        read_reply(Completion(reply), Verdict)
 
 
 def test_a_truncated_reply_is_invalid_even_where_it_parses():
     """A reply cut at the limit may lack its end."""
     with pytest.raises(InvalidOutputError, match="cut off"):
-        read_template(Completion(VALID, is_truncated=True), Verdict)
+        read_reply(Completion(VALID, is_truncated=True), Verdict)
 
 
 @pytest.mark.parametrize(
@@ -317,7 +314,7 @@ def test_a_truncated_reply_is_invalid_even_where_it_parses():
 def test_every_property_has_to_be_given(reply, template, missing):
     """A default of the template does not replace a missing property."""
     with pytest.raises(InvalidOutputError) as caught:
-        read_template(Completion(reply), template)
+        read_reply(Completion(reply), template)
     assert str(caught.value).startswith(missing) or missing in str(caught.value)
 
 
@@ -336,14 +333,14 @@ def test_every_property_has_to_be_given(reply, template, missing):
 )
 def test_nothing_found_is_a_valid_reply(reply, template, expected):
     """Nulls, empty lists, aliases and welcome extra keys fill a template."""
-    assert read_template(Completion(reply), template)[1] == expected
+    assert read_reply(Completion(reply), template)[1] == expected
 
 
 def test_a_repair_shows_the_reply_and_the_error():
     """The model sees its reply and the wrong field."""
     completion = Completion('{"reasoning": "r", "result": "perhaps"}')
     with pytest.raises(InvalidOutputError) as caught:
-        read_template(completion, Verdict)
+        read_reply(completion, Verdict)
     assistant, user = repair_messages(completion, caught.value)
     assert assistant == {"role": "assistant", "content": completion.text}
     assert user["role"] == "user" and "result: " in user["content"]
@@ -371,6 +368,6 @@ def test_the_schema_is_shown_as_pydantic_says_it():
 
 def test_free_text_may_be_cut_but_not_missing():
     """Text is given as it came; an empty reply is not an answer."""
-    assert read_text(Completion("half a sen", is_truncated=True)) == "half a sen"
+    assert read_reply(Completion("half a sen", is_truncated=True), None) == ("half a sen", None)
     with pytest.raises(InvalidOutputError):
-        read_text(Completion(" \n"))
+        read_reply(Completion(" \n"), None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BaseModel, ValidationError
 
@@ -27,7 +27,7 @@ from mind2web2.judge.session import FailureLatch, cut_off_noted, unexpected
 from mind2web2.judge.spec import Voter
 from mind2web2.llm_client.async_calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit
-from mind2web2.llm_client.structured_output import InvalidOutputError, read_template
+from mind2web2.llm_client.structured_output import InvalidOutputError, read_reply
 from mind2web2.llm_client.transport import Completion
 from mind2web2.rubric.node import Undecided
 from mind2web2.rubric.verdicts import Evidence, ExtractionRecord
@@ -84,7 +84,7 @@ class ScriptTemplates:
         self._forms: list[tuple[type[BaseModel], object]] = []
         self._sent: list[SentTemplate] = []
         # The last reply that was checked: a script's validators run once for it.
-        self._checked: tuple[type[BaseModel], str, BaseModel] | None = None
+        self._checked: tuple[type[BaseModel], str, BaseModel | None] | None = None
 
     def sent(self, request: ChatRequest) -> SentRequest:
         """Return a request as it travels."""
@@ -122,7 +122,7 @@ class ScriptTemplates:
             # The script has changed the class since; the next pass tells.
             return None
         try:
-            json_text, value = read_template(Completion(text=text), template)
+            json_text, value = read_reply(Completion(text=text), template)
         except InvalidOutputError as problem:
             return str(problem)
         self._checked = template, json_text, value
@@ -132,7 +132,7 @@ class ScriptTemplates:
         """Return a template that a reply fills. Raises JudgmentMissingError: it does not."""
         checked, self._checked = self._checked, None
         if checked is not None and checked[:2] == (template, text):
-            return checked[2]
+            return cast("BaseModel", checked[2])
         try:
             return template.model_validate_json(text)
         except ValidationError as error:

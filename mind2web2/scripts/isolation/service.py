@@ -178,10 +178,6 @@ class RunService:
     @served
     async def chat(self, request: SentRequest, trial: int) -> ChatReply:
         """Answer a request of the script's own."""
-        try:
-            checked_messages(request.messages)
-        except ValueError as error:
-            raise EvalScriptError(f"a request of the script's own: {error}") from error
         reply = await self.judge.chat_again(self._request(request), trial)
         return replace(reply, value=None)
 
@@ -230,10 +226,14 @@ class RunService:
         if refused := REFUSED_PARAMETERS & sent.extra.keys():
             text = f"not supported in a request: {', '.join(sorted(refused))}"
             raise EvalScriptError(text)
+        try:
+            messages = checked_messages(sent.messages)
+        except ValueError as error:
+            raise EvalScriptError(f"a request of the script's own: {error}") from error
         template = sent.template
         return ChatRequest(
             model=sent.model,
-            messages=sent.messages,
+            messages=messages,
             template=None if template is None else _class_of(template),
             temperature=sent.temperature,
             reasoning_effort=sent.reasoning_effort,

@@ -74,7 +74,7 @@ class BedrockTransport(ClaudeTransport):
         super().__init__(server, service)
         self._signer = signer
 
-    async def _post(self, model: str, body: dict[str, Any]) -> bytes:
+    async def _post(self, model: str, body: dict[str, Any]) -> str:
         content = json_bytes({"anthropic_version": VERSION, **body})
         path = f"/model/{quote(model, safe=':;')}/invoke"
         return await self._server.post(path, content, self._sign(path, content))

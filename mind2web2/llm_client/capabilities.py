@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections import defaultdict
 from collections.abc import Sequence
 
 from mind2web2.llm_client.chat import (
+    NO_LIMIT,
     ChatRequest,
     CheckedMessage,
     ImageLimit,
@@ -73,7 +73,7 @@ class Capabilities:
 
     def __init__(self, modes: Sequence[OutputMode]) -> None:
         self._modes = modes
-        self._images: defaultdict[str, ImageLimit] = defaultdict(ImageLimit)
+        self._images: dict[str, ImageLimit] = {}
         self._refused: set[tuple[str, str]] = set()
 
     def wire(
@@ -85,7 +85,8 @@ class Capabilities:
         """Return the request in the best form that was not refused before."""
         temperature = 0.0 if request.temperature is None else request.temperature
         model = request.model
-        messages = within_limit(messages, self._images[model])
+        if model in self._images:
+            messages = within_limit(messages, self._images[model])
         if not self._takes(model, _STRINGS):
             messages = with_content_as_text(messages)
         if not self._takes(model, _TURNS):
@@ -134,7 +135,7 @@ class Capabilities:
         limit = _image_limit(failure, images) if images else None
         if limit is None:
             return False
-        known = self._images[wire.model]
+        known = self._images.get(wire.model, NO_LIMIT)
         # A request that was in flight when the limit became known tells nothing about fewer images.
         if not _is_beyond(known, images):
             self._images[wire.model] = merged = known.merge(limit)

@@ -86,7 +86,7 @@ class ClaudeTransport:
         reply = await self._post(wire.model, request_body(wire))
         return read_completion(reply, self.service.secrets)
 
-    async def _post(self, model: str, body: dict[str, Any]) -> bytes:
+    async def _post(self, model: str, body: dict[str, Any]) -> str:
         return await self._server.post("/v1/messages", json_bytes({"model": model, **body}))
 
     async def models(self) -> list[str]:
@@ -94,8 +94,8 @@ class ClaudeTransport:
         return read_models(await self._server.get("/v1/models", MODELS_TIMEOUT_S, {"limit": 1000}))
 
 
-def read_completion(content: bytes, secrets: tuple[str, ...] = ()) -> Completion:
-    """Return the completion in the body of a successful reply.
+def read_completion(content: str, secrets: tuple[str, ...] = ()) -> Completion:
+    """Return the completion in the text of a successful reply.
 
     Raises:
         RequestFailedError: it is not a message; a retry may succeed.

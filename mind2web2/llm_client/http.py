@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit, urlunsplit
 from urllib.request import getproxies
@@ -17,7 +16,7 @@ from mind2web2.llm_client.failures import RequestFailedError, failure_from_body
 from mind2web2.llm_client.transport import JsonBody
 from mind2web2.urls.no_proxy import is_reached_without_proxy
 from mind2web2.utils.retry_after import retry_after_s
-from mind2web2.utils.shown_text import one_line
+from mind2web2.utils.shown_text import one_line, start_of
 
 if TYPE_CHECKING:
     import ssl
@@ -36,7 +35,6 @@ _MAX_HEADER_BYTES = 65_536
 _USUAL_PORTS = {"http": 80, "https": 443}
 
 
-@dataclass(frozen=True, slots=True)
 class Server:
     """Where requests go, and what goes along with each.
 
@@ -46,39 +44,45 @@ class Server:
         secrets: removed from error texts.
     """
 
-    base_url: str = field(repr=False)
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    query: Mapping[str, str] = field(default_factory=dict)
-    secrets: tuple[str, ...] = field(default=(), repr=False)
-
-    def __post_init__(self) -> None:
-        if self.base_url.startswith("https:"):
+    def __init__(
+        self,
+        base_url: str,
+        headers: Mapping[str, str] | None = None,
+        query: Mapping[str, str] | None = None,
+        secrets: tuple[str, ...] = (),
+    ) -> None:
+        own = {"Accept": "application/json", "User-Agent": f"mind2web2/{__version__}"}
+        self._headers = {**own, **(headers or {})}
+        self._secrets = secrets
+        parts = urlsplit(base_url)
+        self._query = "&".join(filter(None, (parts.query, urlencode(query or {}))))
+        self._base = urlunsplit(parts._replace(path=parts.path.rstrip("/"), query=""))
+        self._proxy = _proxy_for(base_url)
+        self._is_tls = parts.scheme == "https"
+        if self._is_tls:
             _certificates()  # an error is the user's, and comes before the first request
 
     def url(self, path: str) -> str:
         """Return the address of a request; what the path holds of names is quoted already."""
-        parts = urlsplit(self.base_url)
-        query = "&".join(filter(None, (parts.query, urlencode(self.query))))
-        path = parts.path.rstrip("/") + path
-        return urlunsplit(parts._replace(path=path, query=query))
+        return f"{self._base}{path}?{self._query}" if self._query else f"{self._base}{path}"
 
-    async def get(
-        self, path: str, timeout_s: float, query: Mapping[str, int] | None = None
-    ) -> bytes:
-        """Return the body of a file; fails as ``post`` does."""
+    async def get(self, path: str, timeout_s: float, query: Mapping[str, int] | None = None) -> str:
+        """Return the text of a file; fails as ``post`` does."""
         return await self._request("GET", path, timeout_s=timeout_s, params=query)
 
     async def post(
         self, path: str, body: JsonBody | bytes, headers: Mapping[str, str] | None = None
-    ) -> bytes:
-        """Send a JSON body, assembled when it is sent, and return that of the reply.
+    ) -> str:
+        """Send a JSON body, and return the text of the reply.
 
         Raises:
             RequestFailedError: the request could not be made, or its status is an error.
         """
-        content = _json_payload()(body) if isinstance(body, JsonBody) else body
         headers = {"Content-Type": "application/json", **(headers or {})}
-        return await self._request("POST", path, data=content, headers=headers)
+        if isinstance(body, JsonBody):
+            headers["Content-Length"] = str(body.size_bytes)
+        data = _late(body) if isinstance(body, JsonBody) else body
+        return await self._request("POST", path, data=data, headers=headers)
 
     async def _request(
         self,
@@ -88,8 +92,8 @@ class Server:
         timeout_s: float | None = None,
         headers: Mapping[str, str] | None = None,
         **content: Any,  # as aiohttp takes it
-    ) -> bytes:
-        """Return the body of a successful reply.
+    ) -> str:
+        """Return the text of a successful reply.
 
         Errors of aiohttp are not chained as causes: logs show causes as they are, and some quote an
         address with a key.
@@ -99,19 +103,19 @@ class Server:
         url = self.url(path)
         try:
             async with (
-                self._session(url) as session,
+                self._session() as session,
                 session.request(
                     method,
                     url,
                     headers=headers,
-                    proxy=_proxy_for(url),
+                    proxy=self._proxy,
                     # A redirect could take the question, and Azure's key, to another server.
                     allow_redirects=False,
                     timeout=aiohttp.ClientTimeout(timeout_s, sock_connect=CONNECT_TIMEOUT_S),
                     **content,
                 ) as response,
             ):
-                return await self._body(response)
+                return await self._text(response)
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             text = f"connection error: {self._shown(error)}"
             raise RequestFailedError(text, is_sent=False) from None
@@ -127,7 +131,7 @@ class Server:
             text = f"connection error: {self._shown(error)}"
             raise RequestFailedError(text, is_connection_lost=True) from None
 
-    def _session(self, url: str) -> aiohttp.ClientSession:
+    def _session(self) -> aiohttp.ClientSession:
         """Return a session for one request.
 
         Each request has a connection of its own: a server that answers one question twice does not
@@ -135,19 +139,14 @@ class Server:
         """
         import aiohttp
 
-        is_tls = url.startswith("https:")
         return aiohttp.ClientSession(
-            headers={
-                "Accept": "application/json",
-                "User-Agent": f"mind2web2/{__version__}",
-                **self.headers,
-            },
-            connector=aiohttp.TCPConnector(ssl=_certificates() if is_tls else True),
+            headers=self._headers,
+            connector=aiohttp.TCPConnector(ssl=_certificates() if self._is_tls else True),
             max_line_size=_MAX_HEADER_BYTES,
             max_field_size=_MAX_HEADER_BYTES,
         )
 
-    async def _body(self, response: aiohttp.ClientResponse) -> bytes:
+    async def _text(self, response: aiohttp.ClientResponse) -> str:
         import aiohttp
 
         if 200 <= response.status < 300:
@@ -155,23 +154,27 @@ class Server:
             if len(body) > MAX_REPLY_BYTES:
                 text = f"the reply is larger than {MAX_REPLY_BYTES // 10**6} MB"
                 raise RequestFailedError(text, is_final=True)
-            return _in_utf8(body, response.charset)
+            for encoding in (response.charset or "utf-8-sig", "utf-8-sig"):
+                with suppress(LookupError, UnicodeError):
+                    return body.decode(encoding)
+            shown = start_of(body, self._secrets)
+            raise RequestFailedError(f"the reply is no completion but {shown!r}")
         headers = response.headers
         if 300 <= response.status < 400:
             # Neither a login nor a query, which may be keys.
             target = headers.get("Location", "nowhere").partition("?")[0].rpartition("@")[2]
-            text = f"the server redirects to {one_line(target, self.secrets)}: give that address"
+            text = f"the server redirects to {one_line(target, self._secrets)}: give that address"
             raise RequestFailedError(text, status=response.status, is_final=True)
         body = b""
         # The status alone says that the reply is an error.
         with suppress(aiohttp.ClientError):
             body = await _read(response, _MAX_ERROR_BYTES)
         text = body[:_MAX_ERROR_BYTES].decode(errors="replace")
-        raise failure_from_body(response.status, text, retry_after_s(headers), self.secrets)
+        raise failure_from_body(response.status, text, retry_after_s(headers), self._secrets)
 
     def _shown(self, error: Exception) -> str:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        return one_line(reason, self.secrets)
+        return one_line(reason, self._secrets)
 
 
 async def _read(response: aiohttp.ClientResponse, most_bytes: int) -> bytes:
@@ -180,14 +183,6 @@ async def _read(response: aiohttp.ClientResponse, most_bytes: int) -> bytes:
     while len(body) <= most_bytes and (chunk := await response.content.read(_CHUNK_BYTES)):
         body += chunk
     return bytes(body)
-
-
-def _in_utf8(body: bytes, charset: str | None) -> bytes:
-    """Return a text in UTF-8, where its server names another encoding."""
-    try:
-        return body.decode(charset or "utf-8").encode()
-    except (LookupError, UnicodeError):
-        return body
 
 
 def _proxy_for(url: str) -> str | None:
@@ -222,21 +217,6 @@ def _context(file: str | None, folder: str | None) -> ssl.SSLContext:
         ) from error
 
 
-@cache
-def _json_payload() -> type[aiohttp.Payload]:
-    """Return a body for aiohttp, assembled when it is sent and freed then."""
-    import aiohttp
-
-    class JsonPayload(aiohttp.Payload):
-        def __init__(self, body: JsonBody) -> None:
-            super().__init__(body)
-            self._size = body.size_bytes
-
-        def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
-            return bytes(self._value).decode(encoding, errors)
-
-        async def write(self, writer: Any) -> None:
-            # In one piece, which takes the fewest writes.
-            await writer.write(bytes(self._value))
-
-    return JsonPayload
+async def _late(body: JsonBody) -> AsyncIterator[bytes]:
+    """Yield a body in one piece, assembled when it is sent and freed then."""
+    yield bytes(body)

@@ -173,7 +173,7 @@ class OpenAITransport:
         return [] if self.service.endpoint.startswith("azure_openai") else models
 
 
-def read_models(content: bytes) -> list[str]:
+def read_models(content: str) -> list[str]:
     """Return the names in a server's list of models.
 
     Raises:
@@ -191,8 +191,8 @@ def request_body(wire: WireRequest) -> JsonBody:
     return JsonBody({"model": wire.model, **_parameters(wire)}, wire.messages)
 
 
-def read_completion(content: bytes, secrets: tuple[str, ...] = ()) -> Completion:
-    """Return the completion in the body of a successful reply.
+def read_completion(content: str, secrets: tuple[str, ...] = ()) -> Completion:
+    """Return the completion in the text of a successful reply.
 
     Raises:
         RequestFailedError: it is not a chat completion; a retry may succeed.

@@ -9,7 +9,7 @@ from typing import Any
 from mind2web2.llm_client.failures import RequestFailedError, failure_from_body
 from mind2web2.llm_client.structured_output import InvalidOutputError, unambiguous_json
 from mind2web2.utils.json_fields import JsonObject, mappings
-from mind2web2.utils.shown_text import reply_without_secrets, start_of
+from mind2web2.utils.shown_text import SHORTEST_ECHO, start_of, without_secrets
 from mind2web2.utils.text import as_unicode_text
 
 # A server that reports more, or less than nothing, counts wrongly.
@@ -17,8 +17,8 @@ _MAX_TOKENS = 1_000_000_000
 _NO_SUCH_PATH = "unexpected endpoint"
 
 
-def read_body(content: bytes, wanted: str, secrets: tuple[str, ...] = ()) -> JsonObject:
-    """Return the object in the body of a reply with a good status.
+def read_body(content: str, wanted: str, secrets: tuple[str, ...] = ()) -> JsonObject:
+    """Return the object in the text of a reply with a good status.
 
     Args:
         wanted: the list that a completion has.
@@ -26,15 +26,16 @@ def read_body(content: bytes, wanted: str, secrets: tuple[str, ...] = ()) -> Jso
     Raises:
         RequestFailedError: it is another object, or none; the text quotes it.
     """
-    content = reply_without_secrets(content, secrets)
-    if content.startswith(b"data:"):
+    # Replies are stored and shown; some servers echo keys.
+    content = without_secrets(content.removeprefix("\ufeff"), secrets, SHORTEST_ECHO)
+    if content.startswith("data:"):
         raise RequestFailedError(
             "the server sends its reply as an event stream, which was not asked for and cannot be "
             "read",
             is_final=True,
         )
     try:
-        body = unambiguous_json(content.decode("utf-8-sig"))
+        body = unambiguous_json(content)
     except InvalidOutputError as error:
         raise RequestFailedError(f"the reply is ambiguous: {error}") from None
     except (ValueError, RecursionError):

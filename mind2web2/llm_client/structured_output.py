@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -154,7 +155,6 @@ _HALF_CHARACTER = re.compile(
     r"(?<!\\)((?:\\\\)*)(?:(\\u[dD][89abAB]..\\u[dD][c-fC-F]..)|\\u[dD][89a-fA-F]..)"
 )
 
-_MAX_DIGITS = 20
 _MAX_PROBLEMS = 20
 _LONGEST_SHOWN_CHARS = 20_000
 
@@ -198,13 +198,14 @@ def read_reply(
     text = json_text(completion.text)
     try:
         value = template.model_validate_json(text)
+        given = unambiguous_json(text)
     except ValidationError as error:
         raise InvalidOutputError(_problems(error)) from error
+    except ValueError as error:  # a number of thousands of digits
+        raise InvalidOutputError(str(error)) from error
     schema = schema_of(template).full
     dispensable: frozenset[str] = getattr(template, "dispensable_properties", frozenset())
-    missing = [
-        name for name in _missing(unambiguous_json(text), schema, schema) if name not in dispensable
-    ]
+    missing = [name for name in _missing(given, schema, schema) if name not in dispensable]
     if missing:
         raise InvalidOutputError(_problem_list([f"{name}: Field required" for name in missing]))
     return text, value
@@ -246,27 +247,20 @@ def repair_messages(completion: Completion, problem: InvalidOutputError) -> list
 
 
 def unambiguous_json(text: str) -> Any:
-    """Return a JSON value; of an integer, no more digits than any count has.
+    """Return a JSON value.
 
     Raises:
         InvalidOutputError: an object gives one property twice.
     """
 
     def checked(pairs: list[tuple[str, object]]) -> object:
-        seen: set[str] = set()
-        for name, _ in pairs:
-            if name in seen:
-                raise InvalidOutputError(
-                    f"an object gives the property {name[:100]!r} more than once"
-                )
-            seen.add(name)
-        return dict(pairs)
+        value = dict(pairs)
+        if len(value) < len(pairs):
+            [(name, _)] = Counter(name for name, _ in pairs).most_common(1)
+            raise InvalidOutputError(f"an object gives the property {name[:100]!r} more than once")
+        return value
 
-    return json.loads(text, object_pairs_hook=checked, parse_int=_int)
-
-
-def _int(digits: str) -> int:
-    return int(digits[:_MAX_DIGITS])
+    return json.loads(text, object_pairs_hook=checked)
 
 
 def _missing(value: Any, schema: Any, root: JsonSchema, where: str = "") -> Iterator[str]:

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
+from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict
 
 from mind2web2.llm_client.chat import (
     CheckedMessage,
-    ImagePart,
-    ImageUrl,
     Parameters,
-    TextPart,
     Usage,
 )
 from mind2web2.llm_client.judge_errors import Service
 from mind2web2.prompts import HashedText
 
 JsonSchema = dict[str, Any]
-Piece = bytes | HashedText
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,88 +137,34 @@ class JsonBody:
     """
 
     def __init__(self, parameters: Parameters, messages: Sequence[CheckedMessage]) -> None:
-        self._pieces = _join_small(_body_pieces(parameters, messages))
+        self._shared: list[HashedText] = []
+        marked = json_bytes({**parameters, "messages": self._marked(messages)})
+        self._between = marked.split(b'"%s"' % _MARK.encode())
+
+    def _marked(self, value: Any) -> Any:
+        """Return a value with a mark in place of each shared text."""
+        if isinstance(value, HashedText):
+            self._shared.append(value)
+            return _MARK
+        if isinstance(value, dict):
+            return {name: self._marked(field) for name, field in value.items()}
+        return list(map(self._marked, value)) if isinstance(value, list) else value
 
     @property
     def size_bytes(self) -> int:
         """Return the length of the body."""
-        return sum(
-            piece.json_bytes if isinstance(piece, HashedText) else len(piece)
-            for piece in self._pieces
-        )
-
-    def pieces(self) -> Iterator[bytes]:
-        """Yield the body in pieces, made one at a time."""
-        for piece in self._pieces:
-            yield from piece.json_pieces if isinstance(piece, HashedText) else (piece,)
-
-    def sha256(self) -> str:
-        """Return the hex digest of the body, without assembling it in memory."""
-        digest = hashlib.sha256()
-        for piece in self.pieces():
-            digest.update(piece)
-        return digest.hexdigest()
+        return sum(map(len, self._between)) + sum(text.json_bytes for text in self._shared)
 
     def __bytes__(self) -> bytes:
-        return b"".join(self.pieces())
+        first, *others = self._between
+        pieces = [first]
+        for text, after in zip(self._shared, others, strict=True):
+            pieces += (*text.json_pieces, after)
+        return b"".join(pieces)
 
 
-def _join_small(pieces: Iterator[Piece]) -> list[Piece]:
-    """Return the pieces with adjacent small ones joined."""
-    joined: list[Piece] = []
-    small: list[bytes] = []
-    for piece in pieces:
-        if isinstance(piece, HashedText):
-            joined += (b"".join(small), piece)
-            small.clear()
-        else:
-            small.append(piece)
-    return [*joined, b"".join(small)]
-
-
-def _body_pieces(parameters: Parameters, messages: Sequence[CheckedMessage]) -> Iterator[Piece]:
-    yield _up_to_value(parameters, "messages")
-    for number, message in enumerate(messages):
-        yield b"," if number else b"["
-        yield from _message_pieces(message)
-    yield b"]}" if messages else b"[]}"
-
-
-def _message_pieces(message: CheckedMessage) -> Iterator[Piece]:
-    content = message["content"]
-    if isinstance(content, str):
-        yield json_bytes(message)
-        return
-    yield _up_to_value(message, "content")
-    yield b"["
-    for number, part in enumerate(content):
-        yield b"," if number else b""
-        yield from _part_pieces(part)
-    yield b"]}"
-
-
-def _part_pieces(part: TextPart | ImagePart) -> Iterator[Piece]:
-    if part["type"] == "text":
-        last, image, value = "text", None, part["text"]
-    else:
-        last, image = "image_url", part["image_url"]
-        value = image["url"]
-    if not isinstance(value, HashedText):
-        yield json_bytes(part)
-        return
-    yield _up_to_value(part, last)
-    if image is not None:
-        yield _up_to_value(image, "url")
-    yield value
-    yield b"}" if image is None else b"}}"
-
-
-def _up_to_value(
-    fields: Parameters | CheckedMessage | TextPart | ImagePart | ImageUrl, last: str
-) -> bytes:
-    """Return the object with one field moved to its end, up to that field's value."""
-    others = {name: value for name, value in fields.items() if name != last}
-    return json_bytes({**others, last: 0})[: -len("0}")]
+# Nothing that is sent holds it.
+_MARK = uuid4().hex
 
 
 def json_bytes(value: object) -> bytes:

@@ -86,16 +86,17 @@ class Window:
         Raises:
             RequestFailedError: the last failure, if the server has failed for too long.
         """
-        arrived_s = _now_s()
-        while (opens_at_s := self._opens_at_s()) > _now_s():
+        arrived_s = now_s = _now_s()
+        while self._in_flight >= int(self._size) or self._paused_until_s > now_s:
             # A probe in flight may succeed; a failure of the same answer's other requests would
             # cancel it.
             has_seen_failure = not self._in_flight and arrived_s <= self._failed_at_s
             if has_seen_failure and self.has_given_up(self._failure):
                 raise self._failure
-            await self._wait(opens_at_s)
+            await self._wait()
+            now_s = _now_s()
         self._number += 1
-        sent = Sent(self._number, _now_s(), self._in_flight)
+        sent = Sent(self._number, now_s, self._in_flight)
         self._in_flight += 1
         try:
             yield sent
@@ -177,14 +178,12 @@ class Window:
             extra={"alike": "all requests to the judge wait"},
         )
 
-    def _opens_at_s(self) -> float:
-        """Return when a request may be sent; infinity if another must end first."""
-        return math.inf if self._in_flight >= int(self._size) else self._paused_until_s
-
-    async def _wait(self, until_s: float) -> None:
+    async def _wait(self) -> None:
+        """Wait until a request has ended, or the end of the pause if none has to."""
         started_s = _now_s()
+        is_full = self._in_flight >= int(self._size)
         with suppress(TimeoutError):
-            async with asyncio.timeout_at(until_s if until_s < math.inf else None):
+            async with asyncio.timeout_at(None if is_full else self._paused_until_s):
                 await self._changed.wait()
         if self._settled_number:
             self._slowdown.waited_s += _now_s() - started_s

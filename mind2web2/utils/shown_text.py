@@ -5,13 +5,14 @@ from __future__ import annotations
 import html
 import json
 import re
+from functools import lru_cache
 from urllib.parse import quote
 
 _LONGEST_TEXT_CHARS = 300
 MAX_WORDS_CHARS = 5000
 _SHORTEST_SECRET = 5
 # In a good reply, a shorter one is more likely a word than a key.
-_SHORTEST_ECHO = 8
+SHORTEST_ECHO = 8
 _SHOWN_CHARS = 200
 _QUOTED_CHARACTER = re.compile("%[0-9A-F]{2}")
 
@@ -30,23 +31,19 @@ def one_line(text: str, secrets: tuple[str, ...] = ()) -> str:
     return text if len(text) <= _LONGEST_TEXT_CHARS else text[: _LONGEST_TEXT_CHARS - 3] + "..."
 
 
-def without_secrets(text: str, secrets: tuple[str, ...]) -> str:
+def without_secrets(text: str, secrets: tuple[str, ...], shortest: int = _SHORTEST_SECRET) -> str:
     """Return the text without its secrets, in whichever form a server repeats them."""
-    # Local servers take keys such as "test", which are also plain words.
-    forms = {
-        form for secret in secrets if len(secret) >= _SHORTEST_SECRET for form in _forms(secret)
-    }
-    # The longest first: one may be a part of another.
-    for form in sorted(forms, key=len, reverse=True):
+    for form in _all_forms(secrets, shortest):
         text = text.replace(form, "***")
     return text
 
 
-def reply_without_secrets(reply: bytes, secrets: tuple[str, ...]) -> bytes:
-    """Return a good reply, which is stored and shown, without the keys that a server echoes."""
-    long = tuple(secret for secret in secrets if len(secret) >= _SHORTEST_ECHO)
-    text = reply.decode(errors="surrogateescape")
-    return without_secrets(text, long).encode(errors="surrogateescape")
+@lru_cache(maxsize=32)
+def _all_forms(secrets: tuple[str, ...], shortest: int) -> list[str]:
+    # Local servers take keys such as "test", which are also plain words.
+    forms = {form for secret in secrets if len(secret) >= shortest for form in _forms(secret)}
+    # The longest first: one may be a part of another.
+    return sorted(forms, key=len, reverse=True)
 
 
 def _forms(secret: str) -> set[str]:

@@ -42,7 +42,7 @@ from mind2web2.judge.transfer import open_for_replay
 from mind2web2.llm_client import claude_protocol, openai_protocol
 from mind2web2.llm_client.failures import RequestFailedError, failure_from_body
 from mind2web2.llm_client.settings import check_address, public_address
-from mind2web2.llm_client.structured_output import InvalidOutputError, read_template
+from mind2web2.llm_client.structured_output import InvalidOutputError, read_reply
 from mind2web2.llm_client.transport import Completion
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.citations import cited_urls, listed_urls
@@ -286,10 +286,10 @@ def _read_reply(content: bytes, _: Path) -> None:
     failure_from_body(500, text)
     for template in (_Verdict, _Tree):
         with contextlib.suppress(InvalidOutputError):
-            read_template(Completion(text=text), template)
+            read_reply(Completion(text=text), template)
     with contextlib.suppress(RequestFailedError):
-        claude_protocol.read_completion(content)
-    read_template(openai_protocol.read_completion(content), _Verdict)
+        claude_protocol.read_completion(text)
+    read_reply(openai_protocol.read_completion(text), _Verdict)
 
 
 def _read_feed(content: bytes, _: Path) -> None:

@@ -10,7 +10,7 @@ from mind2web2.errors import DocumentError, WorkerError
 from mind2web2.llm_client.structured_output import (
     InvalidOutputError,
     json_text,
-    read_template,
+    read_reply,
 )
 from mind2web2.llm_client.transport import Completion
 from mind2web2.pages.citations import cited_urls
@@ -154,7 +154,7 @@ def outcomes_of_replies():
     problems = []
     for text in (nested, many, twice, repeated("[", 2_000_000)):
         try:
-            read_template(Completion(text=text), URLs)
+            read_reply(Completion(text=text), URLs)
         except InvalidOutputError as error:
             problems.append(len(str(error)) < 5000)
     return problems, [

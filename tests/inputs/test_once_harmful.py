@@ -9,7 +9,7 @@ from mind2web2.errors import CacheWriteError, JudgmentStoreError, UsageError
 from mind2web2.judge.judgment import Judgment
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.judge.transfer import open_for_replay
-from mind2web2.llm_client.structured_output import InvalidOutputError, read_template
+from mind2web2.llm_client.structured_output import InvalidOutputError, read_reply
 from mind2web2.llm_client.transport import Completion
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.results.known_answers import task_answers
@@ -106,7 +106,7 @@ async def test_a_number_beyond_all_measure_keeps_no_judgment(tmp_path):
 def test_a_property_given_twice_is_no_answer(text):
     """The last one would win, although the model may have meant the first."""
     with pytest.raises(InvalidOutputError, match="more than once"):
-        read_template(Completion(text=text), URLs)
+        read_reply(Completion(text=text), URLs)
 
 
 def test_a_summary_leads_to_no_other_folder(tmp_path):

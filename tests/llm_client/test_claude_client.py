@@ -1,5 +1,6 @@
 """Claude's messages protocol, as two providers have it, against a judge on loopback."""
 
+import json
 import sys
 
 import pytest
@@ -362,11 +363,9 @@ async def test_a_refusal_is_no_error_and_no_verdict(ask):
 
 def test_a_refusal_without_text_has_the_explanation():
     """Newer models give it beside the reply."""
-    body = (
-        b'{"content": [], "stop_reason": "refusal", "stop_details": {"explanation": "It is '
-        b'harmful."}}'
-    )
-    assert read_completion(body).declined == "refusal: It is harmful."
+    details = {"explanation": "It is harmful."}
+    body = {"content": [], "stop_reason": "refusal", "stop_details": details}
+    assert read_completion(json.dumps(body)).declined == "refusal: It is harmful."
 
 
 async def test_anthropic_lists_its_models(quick):

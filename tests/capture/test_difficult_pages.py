@@ -287,6 +287,19 @@ async def test_a_page_that_is_not_there_stays_the_page_of_the_cited_spelling(man
     assert (page.record.status, site.hits("/gone"), site.hits("/gone/")) == (404, 1, 1)
 
 
+CARD = (
+    "<style>.f{width:200px;height:80px}.i{position:relative;transform-style:preserve-3d;"
+    "height:100%}.f:hover .i{transform:rotateY(180deg)}.s{position:absolute;inset:0;"
+    "backface-visibility:hidden}.k{transform:rotateY(180deg)}</style><div class=f><div class=i>"
+    "<div class=s>Length</div><div class='s k'>The quay is 640 m long.</div></div></div>"
+)
+
+
+async def test_both_sides_of_a_card_that_turns_under_the_pointer_are_read(manager, site):
+    page = await captured(manager, site, "/card", f"<!doctype html>{CARD}")
+    assert page.text.split("\n") == ["Length", "The quay is 640 m long."]
+
+
 async def test_a_broken_compression_is_given_up_at_once(manager, site):
     """Another try would bring the same bytes."""
     reply = Reply(b"\x00not gzip", headers={"Content-Encoding": "gzip"})

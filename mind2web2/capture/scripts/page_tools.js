@@ -292,11 +292,17 @@ function () {
     if (area.right + scrollX <= 0 || area.bottom + scrollY <= 0) force(element, { position: "static", left: "auto", top: "auto", transform: "none", "text-indent": "0" });
   };
 
-  // A press as a user's, but one that can neither follow a link nor send a form.
+  // A link to a fragment that is no place on the page: a script shows something by it.
+  const namesNothing = (link) => {
+    const fragment = /^#([\w-]+)$/.exec(attribute(link, "href") ?? "")?.[1];
+    return fragment !== undefined && fragment !== "top" && !byId(link, fragment) && !queryIn(document, `[name="${fragment}"]`).length;
+  };
+  // A press as a user's, but one that can neither follow a link to elsewhere nor send a form.
   const press = (element) => {
-    const isLink = (node) => node instanceof Element && hasAttribute(node, "href");
+    const isLink = (node) => node instanceof Element && hasAttribute(node, "href") && !namesNothing(node);
     const onClick = (event) => {
-      if (event.composedPath().some(isLink) || closest(element, "[href]")) event.preventDefault();
+      const around = closest(element, "[href]");
+      if (event.composedPath().some(isLink) || (around && isLink(around))) event.preventDefault();
     };
     const onSubmit = (event) => { event.preventDefault(); event.stopImmediatePropagation(); };
     addEventListener("click", onClick, true);
@@ -334,6 +340,6 @@ function () {
     scripts, kept, forget, getter, method, parentNode, isConnected, childNodes, textContent, appendChild, nextElement, previousElement,
     attribute, setAttribute, removeAttribute, hasAttribute, matches, closest, className, box, clientHeight, clientWidth,
     scrollHeight, scrollWidth, inlineStyle, isHtml, tag, root, body, styleOf, shadowOf, queryIn, roots, all, parentOf,
-    holds, byId, normal, labelOf, isRendered, look, textLength, blocksOf, seenText, copyOf, force, reveal, press, endAnimations,
+    holds, byId, normal, labelOf, isRendered, look, textLength, blocksOf, seenText, copyOf, force, reveal, press, namesNothing, endAnimations,
   };
 }

@@ -19,7 +19,7 @@ function (step, ...given) {
 
   const steps = {
     // Open what opens without a press, and say whether there is anything to press.
-    begin: () => openDetails() + openSwitched(),
+    begin: () => openDetails() + openSwitched() + openHovered(),
     // Press all closed controls of one round; the tabs too, for what they load.
     press: (limit) => {
       const opened = openDetails();
@@ -234,6 +234,47 @@ function (step, ...given) {
       t.endAnimations();
     }
     return 0;
+  }
+  // Text that a style sheet shows under the pointer: overlays, and the backs of cards that turn.
+  function openHovered() {
+    for (const selector of hoverSelectors()) {
+      const hovered = plainSelector(selector.slice(0, selector.lastIndexOf(":hover")));
+      for (const target of safely(() => t.all(plainSelector(selector))).slice(0, MAX_SWITCHES)) {
+        const around = safely(() => [t.closest(target, hovered)])[0];
+        if (!around || c.isForbidden(around) || t.matches(target, c.POPUP_PANELS) || isMenu(target)) continue;
+        if (!t.look().texts(target, 1).size && c.hasText(target)) {
+          t.reveal(target);
+          count("shown on hover");
+        }
+        const sides = [target, ...t.queryIn(target, "*")].filter((side) => t.styleOf(side).backfaceVisibility === "hidden");
+        const backs = sides.filter((side) => t.styleOf(side).transform !== "none" || t.styleOf(side).rotate !== "none");
+        // One below the other.
+        if (backs.length) for (const side of sides) t.force(side, { "backface-visibility": "visible", transform: "none", rotate: "none", position: "static" });
+        count("shown on hover", backs.length);
+      }
+    }
+    return 0;
+  }
+  function hoverSelectors() {
+    const found = new Set();
+    const waiting = [...document.styleSheets].flatMap((sheet) => safely(() => [...sheet.cssRules]));
+    for (const rule of waiting) {
+      if (rule.cssRules?.length && !rule.selectorText) waiting.push(...rule.cssRules);
+      const { display, visibility, opacity, transform, rotate, height, maxHeight } = rule.style ?? {};
+      if (![display, visibility, opacity, transform, rotate, height, maxHeight].some(Boolean)) continue;
+      for (const selector of (rule.selectorText ?? "").split(",")) if (selector.includes(":hover")) found.add(selector);
+    }
+    return [...found].slice(0, MAX_SWITCHES);
+  }
+  function plainSelector(selector) {
+    return selector.replaceAll(/:hover|:focus(?:-within|-visible)?/g, "").trim().replace(/^(?=$|[>+~])/, "*");
+  }
+  function isMenu(element) {
+    const linked = [...t.queryIn(element, "a")].map(t.textContent).join("");
+    return t.normal(linked).length > t.normal(t.textContent(element)).length / 2;
+  }
+  function safely(get) {
+    try { return get(); } catch { return []; }
   }
   function textsOf(elements) {
     const view = t.look();

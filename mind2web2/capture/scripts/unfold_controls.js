@@ -175,6 +175,7 @@ function () {
     if (inner.length) return inner[0];
     return isPressable(head) ? head : null;
   };
+  const listOf = (tab) => t.parentOf(t.tag(t.parentOf(tab)) === "li" ? t.parentOf(tab) : tab) ?? t.body();
   const tabs = (scopes) => {
     const groups = new Map();
     const view = t.look();
@@ -188,11 +189,12 @@ function () {
     for (const tab of t.all("a[href*='#'], [data-tab], [data-target], [data-tab-target], [data-panel], [onclick]", scopes)) {
       if (known.has(tab) || isRealLink(tab) || !view.isSeen(tab) || t.hasAttribute(tab, "aria-expanded") || !t.labelOf(tab)) continue;
       if ([...known].some((other) => t.holds(other, tab) || t.holds(tab, other))) continue;
+      if (t.namesNothing(tab) && !isOfFrame(tab)) add(listOf(tab), tab);
       const panel = namedPanels(tab).find((one) => !t.matches(one, POPUP_PANELS) && !t.closest(one, "nav, header, dialog, [role=dialog], [aria-modal=true]"));
       if (!panel || t.tag(panel) === "a" || FRAME_NAMES.test(`${t.className(panel)} ${t.attribute(panel, "id") ?? ""}`)) continue;
       const style = t.styleOf(panel);
       if (style.position === "fixed" || (style.position === "absolute" && style.display === "none")) continue;
-      if (hasText(panel) && !isOfFrame(tab)) add(t.parentOf(t.tag(t.parentOf(tab)) === "li" ? t.parentOf(tab) : tab) ?? t.body(), tab);
+      if (hasText(panel) && !isOfFrame(tab)) add(listOf(tab), tab);
     }
     const found = [];
     for (const [list, members] of groups) {
@@ -230,6 +232,6 @@ function () {
   const check = (input, isChecked) => checkedSetter.call(input, isChecked);
 
   globalThis.pageControls = {
-    isForbidden, mayPress, mayShow, pressTarget, isRealLink, isOfFrame, namedPanels, blockOf, nextPanel, panelOf, hasText, isShown, expanders, toggles, tabs, isActive, isPressable, switches, check, isPageHeader, PAGE_PARTS,
+    isForbidden, mayPress, mayShow, pressTarget, isRealLink, isOfFrame, namedPanels, blockOf, nextPanel, panelOf, hasText, isShown, expanders, toggles, tabs, isActive, isPressable, switches, check, isPageHeader, PAGE_PARTS, POPUP_PANELS,
   };
 }

@@ -39,6 +39,7 @@ from mind2web2.utils.files import (
 )
 from mind2web2.utils.names import name_list, natural_key
 from mind2web2.utils.process_lock import ProcessLock
+from mind2web2.utils.text import number
 
 _MAX_FILE_BYTES = 2 * 1024**3
 
@@ -96,7 +97,9 @@ def _sum_up(into: Path, agent: str, report: MergeReport) -> None:
     ]
     judges = judges_of(judged)
     if len(judges) > 1:
-        report.conflicts.append(f"{agent}: scores of different judges: {name_list(judges)}")
+        report.conflicts.append(
+            f"{agent}: scores of different judges or votes: {name_list(judges)}"
+        )
     report.conflicts += [f"{agent}: {text}" for text in script_warnings(judged)]
 
 
@@ -288,7 +291,7 @@ def _difference(theirs: Path, ours: Path) -> str | None:
             for name, (ours_was, theirs_was) in _origins_of(one, other).items()
             if ours_was != theirs_was
         ]
-        scores = [str(each.final_score) for each in (one, other)]
+        scores = [number(each.final_score) for each in (one, other)]
         why = f", of different {' and '.join(different)}" if different else ""
     else:
         scores = ["scored" if each else "damaged" for each in found]
@@ -306,7 +309,7 @@ def _origins_of(one: ResultFile, other: ResultFile) -> dict[str, tuple[object, o
     return {
         "answers": (_answer_sha256(one), _answer_sha256(other)),
         "scripts": (facts.script_sha256, other_facts.script_sha256),
-        "judges": (facts.judge, other_facts.judge),
+        "judges or votes": (facts.judge, other_facts.judge),
         "times of the agent": (one.time_seconds, other.time_seconds),
     }
 

@@ -19,7 +19,7 @@ from mind2web2.verification.run_questions import AskedClaim
 
 # The kinds of findings, worst first, and what to do.
 KINDS = {
-    "script fails": "handle the value that is missing there: such an answer gets no result",
+    "script fails": "correct the script: such an answer gets no result",
     "right answer fails": "turn the test round, or correct the perfect answer",
     "never judged": "verify the leaf, or decide it by code",
     "wrong value scores": "name the value in a claim, or compare it by code",

@@ -129,7 +129,8 @@ def new_task(
     text = _RUBRIC.format(task=task_id, question=_question(asked))
     script = scripts / f"{task_id}{'.py' if as_script else '.yaml'}"
     perfect = cases / f"{PERFECT}.md"
-    others = [scripts / f"{task_id}{suffix}" for suffix in SCRIPT_SUFFIXES]
+    versions = [scripts, *scripts.parent.glob("*/")]
+    others = [folder / f"{task_id}{suffix}" for folder in versions for suffix in SCRIPT_SUFFIXES]
     if taken := next((path for path in (*others, perfect) if path.exists()), None):
         raise UsageError(f"{taken} is there already: choose another task id, or move it away")
     try:

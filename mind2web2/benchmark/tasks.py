@@ -50,10 +50,11 @@ def read_task_list(path: Path) -> list[Task]:
     Raises:
         UsageError: it cannot be read, names no task, names one twice, or has other columns.
     """
-    if path.is_dir():
-        return [Task(task_id) for task_id in _script_ids([path])]
     try:
-        text = read_regular_file(path).decode("utf-8-sig")
+        if path.is_dir():
+            text = "\n".join(_script_ids([path]))
+        else:
+            text = read_regular_file(path).decode("utf-8-sig")
     except OSError as error:
         raise UsageError(f"cannot read the task list {path}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
@@ -119,7 +120,7 @@ def csv_rows(
         if missing := [name for name in required if name not in columns]:
             raise UsageError(
                 f"{path}, line 1: no column {' and '.join(missing)}: "
-                f"the columns are {', '.join(columns) or 'none'}"
+                f"the columns, separated by commas, are {', '.join(columns) or 'none'}"
             )
         for row in reader:
             if None in row:

@@ -224,7 +224,8 @@ class _Counted:
 
 def _write_csv(file: BinaryIO, kind: type[Record], rows: Iterable[Row]) -> None:
     columns = [field.name for field in fields(kind)]
-    text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+    # Excel takes a file without the mark for one of another encoding.
+    text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
     for row in rows:

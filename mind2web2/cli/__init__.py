@@ -117,10 +117,10 @@ def _print_all_commands() -> int:
 
 
 def _print_version(*, is_verbose: bool) -> int:
-    print(f"mind2web2 {__version__}")  # noqa: T201
+    lines = [f"mind2web2 {__version__}"]
     for hook in HOOKS if is_verbose else ():
-        for part in parts_of(hook).values():
-            print(f"{hook} {part.name}: {part.value}")  # noqa: T201
+        lines += [f"{hook} {part.name}: {part.value}" for part in parts_of(hook).values()]
+    print("\n".join(lines))  # noqa: T201
     return 0
 
 

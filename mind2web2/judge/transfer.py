@@ -66,7 +66,7 @@ def read_judgments(path: Path) -> Iterator[Judgment]:
     """Yield the judgments of an exported file.
 
     Raises:
-        UsageError: the file cannot be read, or one of its lines is not a judgment.
+        UsageError: the file cannot be read, or a line is not a judgment or contradicts another.
     """
     try:
         text = path.read_text(encoding="utf-8").rstrip("\n")
@@ -78,11 +78,19 @@ def read_judgments(path: Path) -> Iterator[Judgment]:
     except OSError as error:
         raise UsageError(f"cannot read judgments from {path}: {error.strerror or error}") from error
     # A reply may hold other line separators of Unicode, at which splitlines() would split too.
+    replies: dict[tuple[str, str], tuple[int, str]] = {}
     for number, line in enumerate(text.split("\n") if text else (), start=1):
         try:
-            yield Judgment.model_validate_json(line)
+            judgment = Judgment.model_validate_json(line)
         except ValidationError as error:
             raise UsageError(f"{path}:{number} is not a judgment: {problem_of(error)}") from error
+        question = (judgment.key, judgment.endpoint)
+        first, reply = replies.setdefault(question, (number, judgment.text))
+        if reply != judgment.text:
+            raise UsageError(
+                f"{path}: lines {first} and {number} hold two replies to one question: delete one"
+            )
+        yield judgment
 
 
 def open_for_replay(path: Path) -> JudgmentStore:

@@ -75,6 +75,8 @@ class Capabilities:
         self._modes = modes
         self._images: dict[str, ImageLimit] = {}
         self._refused: set[tuple[str, str]] = set()
+        # The models that read a template's schema in the text of a request.
+        self._read_schemas: set[str] = set()
 
     def wire(
         self,
@@ -103,6 +105,14 @@ class Capabilities:
             extra=request.extra,
             name=request.name,
         )
+
+    def shows_schema(self, wire: WireRequest) -> bool:
+        """Return whether a request shows its schema in its text."""
+        return wire.mode.shows_schema or wire.model in self._read_schemas
+
+    def show_schema(self, model: str) -> None:
+        """Show schemas to a model from now on, whose reply did not fit one."""
+        self._read_schemas.add(model)
 
     def learn(self, wire: WireRequest, failure: RequestFailedError) -> bool:
         """Remember the reason of a refusal; return whether another form of the request remains."""

@@ -225,7 +225,7 @@ class _Exchange:
         messages = cast("list[CheckedMessage]", self._request.messages)
         turns = messages
         for number in range(1, _REPLY_TRIES + 1):
-            completion = await self._ask(turns, must_show_schema=number > 1)
+            completion = await self._ask(turns)
             try:
                 return await self._read(completion)
             except InvalidOutputError as problem:
@@ -242,6 +242,8 @@ class _Exchange:
                     extra={"alike": "judge output invalid"},
                 )
                 self._retries.note("unusable output")
+                # Some servers ignore ``response_format``, so that the model has not seen it.
+                self._capabilities.show_schema(self._request.model)
                 turns = (
                     [*messages, *repair_messages(completion, problem)] if is_repair else messages
                 )
@@ -265,11 +267,11 @@ class _Exchange:
             images=self._images,
         )
 
-    async def _ask(self, messages: list[CheckedMessage], *, must_show_schema: bool) -> Completion:
+    async def _ask(self, messages: list[CheckedMessage]) -> Completion:
         """Send the messages in the best form that the server accepts."""
         while True:
             wire = self._capabilities.wire(self._request, messages, self._schema)
-            if self._schema is not None and (must_show_schema or wire.mode.shows_schema):
+            if self._schema is not None and self._capabilities.shows_schema(wire):
                 wire = replace(
                     wire,
                     messages=with_text_at_end(wire.messages, schema_text(self._schema)),

@@ -26,6 +26,7 @@ from mind2web2.pages.prepared_page import PageSettings, PreparedPage
 from mind2web2.prompts import address_flags, one_a_kind
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.aio import SharedWork, ThreadQueue
+from mind2web2.utils.callers import is_own
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,6 +317,18 @@ def shared_cache(cache: PageCache) -> PageCache:
     """Return the task's cache behind an answer's; any other cache is its own."""
     of_run = run_cache(cache)
     return cache if of_run is None else of_run.task_cache
+
+
+def has_other_readers(cache: PageCache) -> bool:
+    """Return whether a script has replaced a method by which the run reads pages."""
+    readers = [
+        getattr(part, name)
+        for part in (cache, shared_cache(cache))
+        for name in ("has", "get_web", "get_pdf")
+        if hasattr(part, name)
+    ]
+    codes = [getattr(reader, "__code__", None) for reader in readers]
+    return not all(code is not None and is_own(code.co_filename) for code in codes)
 
 
 @dataclass(frozen=True, slots=True)

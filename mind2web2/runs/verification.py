@@ -68,6 +68,7 @@ class Check:
         path: of the newest result, where one can be read.
         score: of that result; 0 for a run in which the agent failed.
         score_again: the score of the script that was run again; ``None`` where it was not.
+        judgments: the file that it was replayed from, if it was.
     """
 
     task_id: str
@@ -75,6 +76,7 @@ class Check:
     path: Path | None = None
     score: float | None = None
     score_again: float | None = None
+    judgments: Path | None = None
     findings: list[Finding] = field(default_factory=list)
 
     @property
@@ -184,6 +186,7 @@ class _Replay:
         if made_from is None:
             check.add("missing", "it does not say what it was made from")
             return check
+        check.judgments = self._replayed_file(made_from)
         holds = holds_now(self._paths, self._agent_name, task_id, name, made_from)
         if not holds and made_from.digest is not None:
             check.add("stale", CHANGED)
@@ -234,14 +237,17 @@ class _Replay:
     def _store(self, made_from: Provenance) -> JudgmentStore:
         """Return a copy of the judgments that a result rests on."""
         own = self._paths.eval_results_root / self._agent_name / FILE_NAME
-        source = made_from.replayed_from
-        path = self._judgments or (own if source is None else Path(source.path))
+        path = self._replayed_file(made_from) or own
         if path not in self._stores:
             if not path.is_file():
                 raise UsageError(f"no judgments at {path} (--judgments names another file)")
             copy = copied_store(path, self._folder / f"{len(self._stores)}.{FILE_NAME}")
             self._stores[path] = open_for_replay(copy)
         return self._stores[path]
+
+    def _replayed_file(self, made_from: Provenance) -> Path | None:
+        source = made_from.replayed_from
+        return self._judgments or (None if source is None else Path(source.path))
 
 
 def _linked_pages(pages: Path, folder: Path) -> CacheFileSys:

@@ -304,11 +304,11 @@ class _Bodies:
 
 def _json_object(content: bytearray) -> Mapping[str, Any]:
     try:
-        body = unambiguous_json(content.decode())
+        body = unambiguous_json(content.decode("utf-8-sig"))
     except InvalidOutputError as error:
         raise HTTPException(400, str(error)) from error
     except (ValueError, RecursionError) as error:
-        raise HTTPException(400, f"the body is not JSON: {error}") from error
+        raise HTTPException(400, f"the body is not JSON, uncompressed: {error}") from error
     if not isinstance(body, dict):
         raise HTTPException(400, "the body is no JSON object")
     return body

@@ -29,7 +29,13 @@ from mind2web2.llm_client.chat import (
     ReplyCheck,
 )
 from mind2web2.pages.captures import DoubtfulPageError, SharedCaptures
-from mind2web2.pages.library import PageLibrary, PageRequest, run_cache, shared_cache
+from mind2web2.pages.library import (
+    PageLibrary,
+    PageRequest,
+    has_other_readers,
+    run_cache,
+    shared_cache,
+)
 from mind2web2.pages.page_cache import PageCache
 from mind2web2.pages.prepared_page import PageSettings, PreparedPage
 from mind2web2.rubric.verdicts import NO_PAGE_NAMED
@@ -90,6 +96,8 @@ class EvaluationContext:
         Without any page, the question is about the answer.
         """
         self._check_given(next(iter(urls), None))
+        if self.cache is not None and has_other_readers(self.cache):
+            report_misuse("replaces methods of its cache: pass a cache of its own to initialize")
         return Given(self.task, self.answer, self.settings)
 
     def _check_given(self, url: str | None) -> None:

@@ -19,7 +19,7 @@ def test_a_new_task_passes_its_rehearsal(tmp_path, monkeypatch, capsys, options)
     assert (options[-1] if len(options) == 2 else "Which library") in " ".join(
         capsys.readouterr().out.split()
     )
-    assert main(["new", "my_task"]) == 2
+    assert main(["new", "my_task", "--version", "later"]) == 2
     assert "is there already" in capsys.readouterr().err
 
 

@@ -130,7 +130,7 @@ def test_tasks_are_listed():
         (
             "a.csv",
             "id,domain\nx,y\n",
-            "a.csv, line 1: no column task_id: the columns are id, domain",
+            "a.csv, line 1: no column task_id: the columns, separated by commas, are id, domain",
         ),
         ("a.csv", "task_id\nx\ny\nx\n", "a.csv, line 4: task x is also in line 2"),
         ("a.csv", "task_id\nx,y\n", "a.csv, line 2: more fields than columns"),

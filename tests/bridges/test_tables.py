@@ -1,5 +1,6 @@
 """``mind2web2 export`` and ``results``: the example's results as flat tables."""
 
+import codecs
 import csv
 import json
 import re
@@ -67,8 +68,9 @@ def export(root, path, *options):
 def test_a_row_for_each_answer(root, tmp_path):
     """With the scores that the README shows."""
     assert "9 answers written" in export(root, tmp_path / "answers.csv", "--answers")
-    with (tmp_path / "answers.csv").open(encoding="utf-8", newline="") as file:
+    with (tmp_path / "answers.csv").open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file))
+    assert (tmp_path / "answers.csv").read_bytes().startswith(codecs.BOM_UTF8)
     scores = {(row["task_id"], int(row["run"])): round(float(row["score"]), 4) for row in rows}
     assert scores[("library_facts", 2)] == 0.375
     assert scores[("museum_saturday", 1)] == 0.4444
@@ -84,7 +86,7 @@ def test_a_row_for_each_leaf_in_each_form(root, tmp_path):
         json.loads(line) for line in (tmp_path / "leaves.jsonl").read_text("utf-8").splitlines()
     ]
     assert pyarrow.parquet.read_table(tmp_path / "leaves.parquet").to_pylist() == lines
-    with (tmp_path / "leaves.csv").open(encoding="utf-8", newline="") as file:
+    with (tmp_path / "leaves.csv").open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["claim"] for row in rows] == [line["claim"] or "" for line in lines]
     place = ("museum_saturday", 1, "tour/tour_start_supported")
@@ -130,7 +132,7 @@ def test_a_text_is_not_a_formula_in_csv(root, tmp_path, text, cell):
     [leaf, *_] = mind2web2.load_results("example", root).leaves
     record = replace(leaf, leaf=text, claim=text, tags=(text,), cost_usd=-0.5)
     write_table(tmp_path / "leaves.csv", [record], LeafRecord)
-    with (tmp_path / "leaves.csv").open(encoding="utf-8", newline="") as file:
+    with (tmp_path / "leaves.csv").open(encoding="utf-8-sig", newline="") as file:
         [row] = csv.DictReader(file)
     assert {row["leaf"], row["claim"], row["tags"]} == {cell}
     assert row["cost_usd"] == "-0.5"

@@ -25,11 +25,11 @@ def test_there_and_back(part):
     run = call(main, "import", "judgments", "bot", "three.jsonl")
     assert (run.returncode, run.stdout, run.stderr) == (
         0,
-        "new judgments: 3 of 3\n",
+        "new judgments in eval_results/bot/judgments.sqlite3: 3 of 3\n",
         "",
     )
     run = call(main, "import", "judgments", "bot", "three.jsonl")
-    assert run.stdout == "new judgments: 0 of 3\n"
+    assert run.stdout.endswith(": 0 of 3\n")
     run = call(main, "export", "bot", "--judgments", "out/[red]back.jsonl")
     assert (run.returncode, run.stdout) == (
         0,
@@ -40,6 +40,14 @@ def test_there_and_back(part):
     )
     exported = (part.parent / "out" / "[red]back.jsonl").read_bytes()
     assert exported == part.read_bytes()
+
+
+def test_two_replies_to_one_question_are_refused(part):
+    lines = part.read_text().splitlines()
+    other = json.dumps({**json.loads(lines[0]), "text": "other"})
+    part.write_text("\n".join([*lines, lines[0], other]))
+    run = call(main, "import", "judgments", "bot", "three.jsonl")
+    assert "three.jsonl: lines 1 and 5 hold two replies to one question" in run.stderr
 
 
 def test_a_damaged_file_is_not_imported_in_part(part):

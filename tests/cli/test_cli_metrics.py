@@ -400,6 +400,7 @@ def test_results_of_several_judges_are_not_averaged_in_silence(results):
             ["bot", "--task_list", "empty.txt"],
             "the task list empty.txt names no task: write one task id a line",
         ),
+        (["bot", "--task_list", "no_scripts"], "the task list no_scripts names no task"),
         (
             ["bot", "--task_list", "binary.txt"],
             "cannot read the task list binary.txt: ",
@@ -414,6 +415,7 @@ def test_results_of_several_judges_are_not_averaged_in_silence(results):
 def test_commands_that_cannot_be_averaged(results, words, message):
     """Exit status 2 and one line."""
     (results.parent / "empty.txt").write_text("# nothing\n")
+    (results.parent / "no_scripts").mkdir()
     add_result(results.parent, "c/answer_1", 1, agent="scout")
     (results.parent / "binary.txt").write_bytes(b"\xff\xfe\x00")
     run = call(main, "metrics", *words)

@@ -247,7 +247,8 @@ def test_a_replay_is_verified_against_the_file_that_it_was_made_from(tmp_path, m
         more.write(RECORDED.read_text(encoding="utf-8").split("\n")[0] + "\n")
     assert verify(*words)[:2] == (0, [])
     file.unlink()
-    [(kind, _, text)] = verify(*words)[1]
+    _, [(kind, _, text)], output = verify(*words)
+    assert "--llm_provider replay --judgments shared/judgments.jsonl" in output
     assert (kind, "no judgments at shared/judgments.jsonl" in text) == ("missing", True)
     assert verify(*words, "--judgments", RECORDED)[:2] == (0, [])
 

@@ -77,6 +77,16 @@ async def test_a_model_whose_json_its_server_refuses_is_asked_again(quick):
         assert (await reply_of(server.base_url, quick)).value == Verdict(**VERDICT)
 
 
+async def test_a_schema_is_in_the_text_once_a_server_has_ignored_it(quick):
+    with JudgeServer(
+        faults=lambda body: None if "JSON schema" in str(body["messages"]) else content("Yes.")
+    ) as server:
+        async with AsyncOpenAIClient(base_url=server.base_url, retry=quick) as client:
+            for _ in range(3):
+                assert (await client.chat(QUESTION)).value == Verdict(**VERDICT)
+    assert len(server.requests) == 4
+
+
 @pytest.mark.parametrize("code", [425, 499])
 async def test_what_passes_is_tried_again(quick, code):
     with JudgeServer(faults=[status(code)]) as server:

@@ -208,7 +208,7 @@ def test_different_results_of_one_answer_are_a_conflict(machines):
     assert run.returncode == 1
     [conflict] = [text for text in run.stdout.splitlines() if text.startswith("Conflict: ")]
     assert conflict.startswith(
-        "Conflict: bot/dam/answer_1: two different results, of different times of the agent: 0.5 "
+        "Conflict: bot/dam/answer_1: two different results, of different times of the agent: 0.50 "
         "in all/bot/dam/answer_1/results"
     )
     assert "0.25 in other/eval_results/bot/dam/answer_1/results" in conflict
@@ -230,7 +230,7 @@ def test_other_judges_and_scripts_are_conflicts(machines):
         path.write_text(json.dumps(with_checksum(content)))
     run = merge(1, 2, 3)
     assert run.returncode == 1
-    assert "Conflict: bot: scores of different judges: o4-mini, other-judge" in run.stdout
+    assert "Conflict: bot: scores of different judges or votes: o4-mini, other-judge" in run.stdout
     assert "judged by different versions of its script" in run.stdout
     with JudgmentStore(machines / "2/eval_results/bot" / FILE_NAME) as store:
         judgments = [each.model_copy(update={"text": "other"}) for each in store.all()]

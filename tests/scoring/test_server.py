@@ -1,5 +1,6 @@
 """``mind2web2 serve``: scores over HTTP, from a real process and from a server in a thread."""
 
+import gzip
 import json
 import signal
 import socket
@@ -152,6 +153,8 @@ def test_a_result_in_a_scripts_own_form_costs_no_other_answer(client, project, p
     ("path", "body", "code", "error"),
     [
         ("/score", b"{", 400, "not JSON"),
+        ("/score", gzip.compress(b"{}"), 400, "not JSON, uncompressed"),
+        ("/score", b"\xef\xbb\xbf[]", 400, "no JSON object"),
         ("/score", b"[" * 100_000, 400, "not JSON"),
         ("/score", b"[]", 400, "no JSON object"),
         ("/score", json.dumps({"task": "lake"}), 400, "'answer' is missing"),

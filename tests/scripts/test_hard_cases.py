@@ -210,6 +210,14 @@ def reply(body):
 
 async def evaluated(folder, body, ahead):
     """Return tree and extractions of a script, and the texts that were asked."""
+    outcome, asked = await outcome_of(folder, body, ahead)
+    assert outcome.result is not None, outcome.reason
+    document = outcome.result.document
+    return (outcome.score, document["eval_breakdown"]), asked
+
+
+async def outcome_of(folder, body, ahead="values"):
+    """Return the outcome of a script, and the texts that were asked."""
     project = Project(folder)
     project.add_answer()
     for number in range(10):
@@ -227,9 +235,7 @@ async def evaluated(folder, body, ahead):
             "openai", is_async=True, base_url=server.base_url, api_key="none", retry=QUICK_RETRY
         ) as client:
             [outcome] = await evaluate(project, client, ahead=ahead)
-    assert outcome.result is not None, outcome.reason
-    document = outcome.result.document
-    return (outcome.score, document["eval_breakdown"]), asked
+    return outcome, asked
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -251,3 +257,11 @@ async def test_random_numbers_of_a_module_are_the_same_each_time(tmp_path):
     ]
     claims = [[re.search(r"number 0\.\d+", text)[0] for text in asked] for asked in (first, second)]
     assert claims[0] == claims[1]
+
+
+@pytest.mark.parametrize("place", ["cache", "type(cache)", "type(cache.task_cache)"])
+async def test_a_replaced_method_of_the_cache_has_no_score(tmp_path, place):
+    body = f"{place}.get_web = lambda *_: ('ALWAYSFALSE', None)\nawait verify('claim', 1)\n"
+    outcome, asked = await outcome_of(tmp_path, body)
+    assert (outcome.score, asked) == (None, [])
+    assert "replaces methods of its cache: pass a cache of its own" in outcome.reason

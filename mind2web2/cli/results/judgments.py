@@ -30,7 +30,10 @@ def write_judgments(output: Path, agent_name: str, eval_results_root: Path) -> N
     store_path = eval_results_root / agent_name / FILE_NAME
     if not store_path.is_file():
         evaluate = command_line("evaluate", agent_name)
-        raise UsageError(f"no judgments at {store_path}: run {evaluate} first")
+        raise UsageError(
+            f"no judgments at {store_path}: run {evaluate} first, or copy the file from which the "
+            "results were replayed"
+        )
     with JudgmentStore(store_path) as store:
         try:
             keys = set(export_judgments(store, output))
@@ -80,5 +83,5 @@ def run_import(options: argparse.Namespace) -> int:
     judgments = list(read_judgments(options.file))
     with JudgmentStore(path) as store:
         added, total = store.add(judgments), len(judgments)
-    line(plain_console(), f"new judgments: {added:,} of {total:,}")
+    line(plain_console(), f"new judgments in {path}: {added:,} of {total:,}")
     return 0

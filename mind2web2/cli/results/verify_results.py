@@ -96,7 +96,11 @@ def _advice(settings: RunSettings, agent_name: str, answers: Sequence[Check]) ->
     if not settings.task_ids and len(tasks) == len({each.task_id for each in answers}):
         tasks = {}
     words = [word for task_id in tasks for word in ("--task_id", task_id)]
-    command = command_line("evaluate", agent_name, *words, "--llm_provider", "replay")
+    words += ["--llm_provider", "replay"]
+    files = {str(check.judgments) for check in answers if check.judgments is not None}
+    for file in sorted(files)[:1]:
+        words += ["--judgments", file]
+    command = command_line("evaluate", agent_name, *words)
     is_wrong = any(check.state == "wrong" for check in answers)
     first = "delete the result files that are wrong, then " if is_wrong else ""
     return f"Next, {first}run from the stored judgments: {command}"

@@ -93,13 +93,23 @@ MONTHS = _WORD.findall(
 _MONTH_NUMBERS = {name.lower(): number for number, name in enumerate(MONTHS, start=1)}
 _MONTH_NUMBERS |= {name[:3]: number for name, number in _MONTH_NUMBERS.items()}
 _MONTH_NUMBERS["sept"] = 9
+# In German and in French, but for "mars", which in other languages is a planet.
+_MONTH_NUMBERS |= {
+    name: number
+    for names in (
+        "januar februar märz april mai juni juli august september oktober november dezember",
+        "janvier février - avril mai juin juillet août septembre octobre novembre décembre",
+    )
+    for number, name in enumerate(names.split(), start=1)
+    if name != "-"
+}
 # The first letters spare most places of a text the list of months.
 _MONTH = (
     r"(?=[jfmasond])(?P<month>"
     + "|".join(sorted(_MONTH_NUMBERS, key=len, reverse=True))
     + r")\b\.?"
 )
-_DAY = r"(?<!\d)(?P<day>[0-3]?\d)(?:st|nd|rd|th)?"
+_DAY = r"(?<!\d)(?P<day>[0-3]?\d)(?:st|nd|rd|th|\.)?"
 _YEAR = r"(?P<year>(?:1[0-9]|20)\d\d)(?!\d)"
 _DATE_FORMS = tuple(
     re.compile(form, re.IGNORECASE)
@@ -155,8 +165,13 @@ NUMBER_WORDS |= {
 _BETWEEN_THOUSANDS = r"[,'\u2019\u00a0\u202f ]"
 _CLOCK_TIME = r"[0-2]?\d:[0-5]\d"
 _GROUPED = rf"\d{{1,3}}(?:{_BETWEEN_THOUSANDS}\d{{3}})+(?!\d)(?:\.\d+)?"
-_DIGITS = re.compile(rf"(?<![A-Za-z0-9_.,:])(?:{_CLOCK_TIME}|{_GROUPED}|\d+(?:[.,]\d+)?)(?!\d)")
+# In German, thousands are grouped by a point if the decimals follow a comma.
+_GROUPED_BY_POINTS = r"\d{1,3}(?:\.\d{3})+,\d+"
+_DIGITS = re.compile(
+    rf"(?<![A-Za-z0-9_.:])(?<!\d,)(?:{_CLOCK_TIME}|{_GROUPED}|{_GROUPED_BY_POINTS}|\d+(?:[.,]\d+)?)(?!\d)"
+)
 _NUMBER_WORD = re.compile(rf"\b(?=[tfsen])(?:{'|'.join(NUMBER_WORDS)})\b", re.IGNORECASE)
+_POINTS = re.compile(r"\.(?=\d{3}(?:\.\d{3})*,)")
 _THOUSANDS = re.compile(rf"{_BETWEEN_THOUSANDS}(?=\d{{3}}(?!\d))")
 
 
@@ -170,7 +185,7 @@ def _numbers(text: str) -> Iterator[Fact]:
 def _number_value(written: str) -> str:
     if ":" in written:
         return written.lstrip("0")
-    digits = _THOUSANDS.sub("", written).replace(",", ".")
+    digits = _THOUSANDS.sub("", _POINTS.sub("", written)).replace(",", ".")
     whole, _, decimals = digits.partition(".")
     decimals = decimals.rstrip("0")
     whole = whole.lstrip("0") or "0"

@@ -286,6 +286,27 @@ def show_outage() -> None:
     )
 
 
+def show_one_slot(latency_s: float = 20.0, questions: int = 104) -> None:
+    """Print the requests that a server gets which answers one at a time, also abandoned ones."""
+    free_at_s, requests = 0.0, 0
+
+    async def send() -> Completion:
+        nonlocal free_at_s, requests
+        now_s = asyncio.get_running_loop().time()
+        requests, free_at_s = requests + 1, max(now_s, free_at_s) + latency_s
+        await asyncio.sleep(free_at_s - now_s)
+        return Completion("yes")
+
+    async def main() -> None:
+        window, limit = Window(), asyncio.Semaphore(AT_ONCE)
+        asking = (Attempts(RetryPolicy(), limit, window).send(send) for _ in range(questions))
+        await asyncio.gather(*asking)
+
+    run_virtually(main())
+    name = f"one slot, {latency_s:g} s a reply"
+    title(f"{name:<52} {requests / questions:.2f} times the requests needed   target 1.2")
+
+
 def judged_s(seed: int, refused: float, other: float) -> float:
     """Return the seconds that 376 requests take through the SDK."""
     chance = random.Random(seed)
@@ -332,6 +353,7 @@ def main() -> None:
     for scenario in SCENARIOS:
         scenario.show()
     show_outage()
+    show_one_slot()
 
 
 if __name__ == "__main__":

@@ -57,9 +57,6 @@ FIXTURE_SCORES = {
 REASONS = {
     "blocking_leaf": "imports mind2web2.preconditions in line 1, which the toolkit does not have",
     "kw_method": "with arguments that it does not take: unknown keyword 'method'",
-    # They read what the judge's ledger does not have.
-    "client_ledger": "'JudgeLedger' object has no attribute 'judgments'",
-    "client_ledger_fn": "'JudgeLedger' object has no attribute 'judgments'",
 }
 
 HEADER = """\

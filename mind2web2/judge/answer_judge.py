@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass
 
 from pydantic import ValidationError
 
@@ -28,23 +28,27 @@ from mind2web2.judge.session import (
 from mind2web2.judge.usage import tokens_of, usage_of
 from mind2web2.llm_client.async_calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit, Usage
-from mind2web2.utils.api_misuse import script_api
 
 
 class NotAskedError(JudgeError):
     """A question was not asked because another question of the answer failed first."""
 
 
-@script_api
+@dataclass(slots=True)
+class Stop:
+    """Tells the judges of all questions of an answer to send no further request."""
+
+    is_on: bool = False
+
+
 class AnswerJudge(JudgeSession, AsyncCalls):
-    """The run's judge as one answer asks it.
+    """The run's judge as one answer, or one question of it, asks it.
 
     Args:
         limit: entered around each HTTP request. A script that holds the semaphore it received does
             not block itself: this is the run's own.
 
     Attributes:
-        is_stopped: no further request is sent for the answer.
         asked: the judgments that were requested rather than found in the store.
     """
 
@@ -54,37 +58,25 @@ class AnswerJudge(JudgeSession, AsyncCalls):
         task_id: str,
         answer_name: str,
         limit: Limit | None = None,
+        stop: Stop | None = None,
     ) -> None:
-        self._whole: AnswerJudge | None = None
         super().__init__(Usage(), run.settings.image_limit)
         self._run = run
         self._source = (task_id, answer_name)
-        self.is_stopped = False
+        self.stop = stop or Stop()
         self.asked: list[Judgment] = []
         self._places = limit or nullcontext()
         self._own_requests: Counter[str] = Counter()
 
     def for_question(self) -> AnswerJudge:
-        """Return the judge of one question of the answer.
+        """Return the judge of one question, with a failure and a ledger of its own."""
+        return AnswerJudge(self._run, *self._source, self._places, self.stop)
 
-        It has a failure and a ledger of its own; its end is the answer's.
-        """
-        judge = type(self)(self._run, *self._source, self._places)
-        judge._whole = self
-        return judge
-
-    @property
-    def _answer(self) -> AnswerJudge:
-        return self._whole or self
-
-    @property
-    def _limits(self) -> AnswerLimits:
-        return AnswerLimits(self._places, self._check, self.asked.append)
-
-    def _check(self) -> None:
-        if self._answer.is_stopped:
+    def check(self) -> None:
+        """Raise ``JudgeError`` if nothing more is to be asked."""
+        if self.stop.is_on:
             raise NotAskedError("nothing more is asked after a failure")
-        self._latch.check()
+        super().check()
 
     @property
     def recorded_limits(self) -> Sequence[ImageLimit]:
@@ -118,47 +110,35 @@ class AnswerJudge(JudgeSession, AsyncCalls):
         limit: Limit | None,  # noqa: ARG002 (the run's own is entered)
     ) -> ChatReply:
         """Answer a question, as ``Judge.ask`` promises."""
-        self._check()
-        request = self._of_run(request)
+        self.check()
+        limits = AnswerLimits(self._places, self.check, self.asked)
         try:
-            judgment = await self._run.judgment(request, subject, self._source, self._limits)
+            judgment = await self._run.judgment(request, subject, self._source, limits)
             reply = _as_reply(judgment, request)
-        except JudgmentMissingError:
-            raise
-        except NotAskedError:
+        except (JudgmentMissingError, NotAskedError):
             raise
         except JudgeAccessError as error:
             # The judge refuses its key, model or address, so the answer's other questions would
             # fail alike.
-            self._answer.is_stopped = True
+            self.stop.is_on = True
             raise self.fail(error) from error.__cause__
         except (JudgeError, EvalScriptError) as error:
             # The script's process fails where it checks replies by a template of its own.
             raise self.fail(error) from error.__cause__
         except Exception as error:
             raise self.fail(unexpected(error)) from error
-        ledger = self._ledger
-        ledger.usage += usage_of(judgment, self._run.price)
-        ledger.served.append((reply.served_model, reply.system_fingerprint))
-        ledger.note_created(judgment.created)
-        self._note_rejection(reply, subject)
+        self.ledger.usage += usage_of(judgment, self._run.price)
+        self.ledger.served.append((reply.served_model, reply.system_fingerprint))
+        self.ledger.note_created(judgment.created)
+        if reply.declined is not None:
+            self._note_rejection(reply, subject)
         if judgment.outcome == "too_long":
             raise ContextTooLongError(judgment.text)
         return reply
 
-    def _of_run(self, request: ChatRequest) -> ChatRequest:
-        """Return a request with the run's model and parameters."""
-        settings = self._run.settings
-        return replace(
-            request,
-            model=settings.model,
-            temperature=settings.temperature,
-            reasoning_effort=settings.reasoning_effort,
-        )
-
     def note_service(self, answer: ServiceAnswer) -> None:
         """Add the reply of a map or paper service to the ledger."""
-        self._ledger.services.append(answer)
+        self.ledger.services.append(answer)
 
     def recorded_skip(
         self,

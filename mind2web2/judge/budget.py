@@ -14,7 +14,6 @@ import math
 from collections.abc import Awaitable, Callable, Sequence
 
 from mind2web2.errors import BudgetReachedError, UsageError
-from mind2web2.judge.permit import NoReservation
 from mind2web2.judge.tokens import request_tokens
 from mind2web2.llm_client.chat import ChatRequest, Usage
 from mind2web2.llm_client.failures import RequestFailedError
@@ -191,7 +190,7 @@ class Budget:
         self._changed = asyncio.Event()
 
 
-class Reservation(NoReservation):
+class Reservation:
     """One question's part of a budget."""
 
     def __init__(self, budget: Budget, prompt_tokens: int) -> None:

@@ -9,7 +9,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from pydantic import ValidationError
@@ -31,7 +31,7 @@ from mind2web2.judge.protocol import (
     QuestionObserver,
 )
 from mind2web2.judge.services import ServiceAnswers
-from mind2web2.judge.session import ask_twice_if_declined
+from mind2web2.judge.session import with_second
 from mind2web2.judge.spec import REPLAY, JudgeRecord, JudgeSpec
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.judge.usage import RunUsage, usage_of
@@ -81,12 +81,14 @@ class CachingJudge:
         self.price = settings.own_price
         self._keyed_body = settings.keyed_body
         self._extra = settings.parameters
+        self._price_share = settings.price_share
         self._keyed_extra = json.loads(self._keyed_body or "{}")
         self.usage = RunUsage()
         if isinstance(provider, MeasuredProvider):
             self.usage = RunUsage(slowdown=provider.slowdown, retries=provider.retries)
         self.budget = budget
         self.services = ServiceAnswers(store, overwrite=overwrite, is_replay=provider is None)
+        self.endpoint = REPLAY if provider is None else provider.endpoint
         self._provider = provider
         self._observer = observer
         self._store = store
@@ -124,11 +126,6 @@ class CachingJudge:
         replayed = self.settings.replayed_endpoint if self.is_replay else None
         return self.settings.identity(replayed or self.endpoint)
 
-    @property
-    def endpoint(self) -> str:
-        """Return the name of the judge's server."""
-        return REPLAY if self._provider is None else self._provider.endpoint
-
     async def judgment(
         self,
         request: ChatRequest,
@@ -139,60 +136,46 @@ class CachingJudge:
         """Return the stored judgment on a request, or request one and store it.
 
         Args:
-            request: complete, with this run's model and parameters.
+            request: this run's model and parameters take the place of its own.
             source: task id and answer name.
         """
-        # Other tasks run between two long preparations.
-        await asyncio.sleep(0)
-        extra = request.extra
-        if self._extra:
-            request = replace(request, extra={**extra, **self._keyed_extra})
+        settings, extra = self.settings, request.extra
+        request = replace(
+            request,
+            model=settings.model,
+            temperature=settings.temperature,
+            reasoning_effort=settings.reasoning_effort,
+            extra={**extra, **self._keyed_extra},
+        )
         key = judgment_key(request, subject.trial)
-        turn = self._turns.setdefault(key, asyncio.Lock())
-        async with turn:
+        async with self._turns.setdefault(key, asyncio.Lock()):
             if key in self._unwritten:
                 await self._write_unwritten()
             stored = await self._stored_judgment(key)
             # If a script's own checks changed, a stored reply may no longer fill the template.
             if stored is not None and (self._is_replayed(stored) or await _fits(stored, request)):
-                return self._count_reuse(stored, source)
+                self.usage.of(source[0]).reused += usage_of(stored, self.price)
+                return stored
             if self._provider is None:
                 raise JudgmentMissingError(_missing(subject, source))
-            await self._write_unwritten()
-            await self.check_reachable()
-            async with self._store.hold_question(key, self.endpoint) as theirs:
-                if theirs is not None and not self._overwrite and await _fits(theirs, request):
-                    return self._count_reuse(theirs, source)
-                asked = replace(
-                    request,
-                    name=key,
-                    extra={**extra, **self._extra},
-                    sent=SentRequests(),
-                )
-                permit = self._permit(asked, limits)
-                async with aclosing(permit):
-                    judgment = await self._ask_observed(
-                        self._provider, asked, subject, source, permit
-                    )
-                    # A paid reply is stored even if the caller is cancelled.
-                    kept = await to_the_end(self._write(judgment, theirs or stored))
-                    # Each further round means that another run has stored its reply, and is done.
-                    while kept != judgment and not await _fits(kept, request):
-                        kept = await to_the_end(self._write(judgment, kept))
-            if limits.note_asked is not None:
-                limits.note_asked(kept)
+            if self._unwritten:
+                await self._write_unwritten()
+            if not self._is_checked or self._unreachable is not None:
+                await self.check_reachable()
+            asked = replace(request, name=key, extra={**extra, **self._extra}, sent=SentRequests())
+            reservation = None if self.budget is None else self.budget.reservation(asked)
+            async with aclosing(Permit(limits, self._breaker, reservation)) as permit:
+                judgment = await self._ask(self._provider, asked, subject, source, permit)
+                # A paid reply is stored even if the caller is cancelled.
+                kept = await to_the_end(self._write(judgment, stored))
+                # Each further round means that another run has stored its reply, and is done.
+                while kept != judgment and not await _fits(kept, request):
+                    kept = await to_the_end(self._write(judgment, kept))
+            limits.asked.append(kept)
             return kept
-
-    def _permit(self, request: ChatRequest, limits: AnswerLimits) -> Permit:
-        reservation = None if self.budget is None else self.budget.reservation(request)
-        return Permit(limits, self._breaker, reservation)
 
     def _is_replayed(self, stored: Judgment) -> bool:
         return self._provider is None and stored.outcome != "fewer_images"
-
-    def _count_reuse(self, judgment: Judgment, source: tuple[str, str]) -> Judgment:
-        self.usage.of(source[0]).reused += usage_of(judgment, self.price)
-        return judgment
 
     def raise_if_unusable(self) -> None:
         """Raise ``JudgeUnusableError`` if the judge is unreachable or has rejected all requests."""
@@ -231,10 +214,9 @@ class CachingJudge:
             ) from error
 
     async def _write_unwritten(self) -> None:
-        if self._unwritten:
-            async with self._writing:
-                for left in list(self._unwritten.values()):
-                    await to_the_end(self._write(left.judgment, left.instead_of))
+        async with self._writing:
+            for left in list(self._unwritten.values()):
+                await to_the_end(self._write(left.judgment, left.instead_of))
 
     async def _write(self, judgment: Judgment, instead_of: Judgment | None) -> Judgment:
         """Store a judgment and return the stored one.
@@ -276,41 +258,6 @@ class CachingJudge:
         endpoint = self.settings.replayed_endpoint if self._provider is None else self.endpoint
         return await self._store.get(key, endpoint)
 
-    async def _ask_observed(
-        self,
-        provider: ChatProvider,
-        request: ChatRequest,
-        subject: QuestionContext,
-        source: tuple[str, str],
-        permit: Permit,
-    ) -> Judgment:
-        if self._observer is None:
-            return await self._ask(provider, request, subject, source, permit)
-        called_ns = time.time_ns()
-        judgment, failure = None, None
-        try:
-            judgment = await self._ask(provider, request, subject, source, permit)
-        except BaseException as error:
-            failure = error
-            raise
-        finally:
-            sent_ns = request.sent.first_sent_ns
-            # A client that does not count its requests, such as a foreign one, has sent one that is
-            # answered.
-            if sent_ns is not None or judgment is not None:
-                self._observer(
-                    AskedQuestion(
-                        request,
-                        subject,
-                        source,
-                        self.endpoint,
-                        sent_ns or called_ns,
-                        judgment,
-                        failure,
-                    )
-                )
-        return judgment
-
     async def _ask(
         self,
         provider: ChatProvider,
@@ -319,29 +266,39 @@ class CachingJudge:
         source: tuple[str, str],
         permit: Permit,
     ) -> Judgment:
-        started = time.monotonic()
-        outcome: Literal["reply", "declined", "too_long"]
-        sent = request.sent
+        called_ns, sent = time.time_ns(), request.sent
+        asked = AskedQuestion(request, subject, source, self.endpoint, called_ns)
+        is_too_long = False
         try:
-            reply = await ask_twice_if_declined(provider.chat, request, permit)
-            outcome = "reply" if reply.declined is None else "declined"
+            reply = await provider.chat(request, permit)
+            if reply.declined is not None:
+                reply = with_second(reply, await provider.chat(request, permit))
         except ContextTooLongError as error:
             reply = ChatReply(text=str(error), usage=sent.usage, attempts=max(sent.requests, 1))
-            outcome = "too_long"
+            is_too_long = True
         except BaseException as error:
             # A failure or a cancelled caller: no judgment, but requests and tokens.
             self._breaker.note_failure(error, source)
             permit.settle(sent.replies)
             self._count(_no_reply(sent), sent, source[0], judgments=0)
+            self._observe(replace(asked, failure=error))
             raise
         self._breaker.note_reply()
         permit.settle(sent.replies or [reply.usage])
-        cost_usd = self._count(reply, sent, source[0], judgments=1)
-        return self._as_judgment(
-            request.name,
-            subject,
-            source,
-            outcome=outcome,
+        judgment = self._as_judgment(asked, reply, is_too_long=is_too_long)
+        if self._observer is not None:
+            self._observe(replace(asked, judgment=judgment))
+        return judgment
+
+    def _as_judgment(
+        self, asked: AskedQuestion, reply: ChatReply, *, is_too_long: bool
+    ) -> Judgment:
+        subject, (task_id, answer_name) = asked.subject, asked.source
+        outcome = "declined" if reply.declined is not None else "reply"
+        return Judgment(
+            key=asked.request.name,
+            **self.identity.model_dump(),
+            outcome="too_long" if is_too_long else outcome,
             text=reply.declined or reply.text,
             served_model=reply.served_model,
             system_fingerprint=reply.system_fingerprint,
@@ -351,27 +308,26 @@ class CachingJudge:
             output_tokens=reply.usage.output_tokens,
             attempts=reply.attempts,
             images=reply.images,
-            batch=self.settings.price_share < 1 or None,
-            cost_usd=cost_usd,
-            seconds=round(time.monotonic() - started, 3),
+            batch=self._price_share < 1 or None,
+            cost_usd=self._count(reply, asked.request.sent, task_id, judgments=1),
+            seconds=round((time.time_ns() - asked.started_ns) / 1e9, 3),
+            created=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            task_id=task_id,
+            answer_name=answer_name,
             purpose=subject.purpose,
+            node=subject.node,
+            claim=subject.claim,
             page=subject.page,
             trial=subject.trial,
         )
 
-    def _as_judgment(
-        self, key: str, subject: QuestionContext, source: tuple[str, str], **fields: Any
-    ) -> Judgment:
-        return Judgment(
-            key=key,
-            **self.identity.model_dump(),
-            created=datetime.now(UTC).isoformat(timespec="milliseconds"),
-            task_id=source[0],
-            answer_name=source[1],
-            node=subject.node,
-            claim=subject.claim,
-            **fields,
-        )
+    def _observe(self, asked: AskedQuestion) -> None:
+        """Tell the observer of a question that was sent."""
+        sent_ns = asked.request.sent.first_sent_ns
+        # A client that does not count its requests, such as a foreign one, has sent one that is
+        # answered.
+        if self._observer is not None and (sent_ns is not None or asked.judgment is not None):
+            self._observer(replace(asked, started_ns=sent_ns or asked.started_ns))
 
     def recorded_skips(self, source: tuple[str, str]) -> list[RecordedSkip]:
         """Return what a replayed run has recorded about skips of an answer's verifications."""
@@ -399,9 +355,9 @@ class CachingJudge:
         """Add the usage of a question to the task's, and return its price."""
         # A foreign client reports only the sum.
         usages = sent.replies or [reply.usage]
-        settings = self.settings
-        share = settings.price_share
-        cost_usd = total_price_usd(usages, settings.model, share=share, own=self.price)
+        cost_usd = total_price_usd(
+            usages, self.settings.model, share=self._price_share, own=self.price
+        )
         self.usage.of(task_id).asked += replace(
             reply.usage,
             judgments=judgments,

@@ -23,8 +23,8 @@ from mind2web2.judge.protocol import Judge, QuestionContext
 from mind2web2.judge.session import (
     JudgeSession,
     ask_own,
-    ask_twice_if_declined,
     unexpected,
+    with_second,
 )
 from mind2web2.llm_client.async_calls import AsyncCalls
 from mind2web2.llm_client.chat import (
@@ -163,19 +163,22 @@ class ClientJudge(JudgeSession, AsyncCalls):
         self, request: ChatRequest, subject: QuestionContext, limit: Limit | None
     ) -> ChatReply:
         """Answer a question, as ``Judge.ask`` promises."""
-        self._latch.check()
-        permit = Permit(AnswerLimits(limit or nullcontext(), self._latch.check))
+        self.check()
+        permit = Permit(AnswerLimits(limit or nullcontext(), self.check))
         try:
             async with aclosing(permit):
-                reply = await ask_twice_if_declined(self._provider.chat, request, permit)
+                reply = await self._provider.chat(request, permit)
+                if reply.declined is not None:
+                    reply = with_second(reply, await self._provider.chat(request, permit))
         except ContextTooLongError:
             raise
         except JudgeError as error:
             raise self.fail(error) from error.__cause__
         except Exception as error:
             raise self.fail(unexpected(error)) from error
-        self._ledger.usage += replace(reply.usage, judgments=1)
-        self._note_rejection(reply, subject)
+        self.ledger.usage += replace(reply.usage, judgments=1)
+        if reply.declined is not None:
+            self._note_rejection(reply, subject)
         return reply
 
     def recorded_skip(
@@ -190,7 +193,7 @@ class ClientJudge(JudgeSession, AsyncCalls):
 def as_judge(client: Any) -> Judge:
     """Return the judge behind a client: itself if it is one, else wrapped."""
     # Look at the class, because reading the ledger itself would count as a read by the script.
-    if hasattr(type(client), "ask") and hasattr(type(client), "ledger"):
+    if hasattr(type(client), "ask") and hasattr(type(client), "model_for"):
         judge: Judge = client
         return judge
     return ClientJudge(as_provider(client))

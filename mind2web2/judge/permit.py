@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from mind2web2.errors import BudgetReachedError, JudgeAccessError, JudgeUnavailableError
 from mind2web2.judge.judgment import Judgment
 from mind2web2.llm_client.chat import Limit, Usage
+
+if TYPE_CHECKING:
+    from mind2web2.judge.budget import Reservation
 
 log = logging.getLogger(__name__)
 
@@ -32,12 +36,12 @@ class AnswerLimits:
     Args:
         places: the run's limit of requests in flight.
         check: raises once the answer's judge has failed.
-        note_asked: takes each judgment that was requested rather than found in the store.
+        asked: takes each judgment that was requested rather than found in the store.
     """
 
     places: Limit
     check: Callable[[], None]
-    note_asked: Callable[[Judgment], object] | None = None
+    asked: list[Judgment] = field(default_factory=list)
 
 
 class CircuitBreaker:
@@ -107,13 +111,10 @@ class CircuitBreaker:
         self._in_flight += 1
         return None
 
-    def leave(self, *, has_reply: bool) -> None:
+    def leave(self) -> None:
         """Count a request as no longer in flight."""
         self._in_flight -= 1
-        if has_reply:
-            self.note_reply()
-        else:
-            self._notify()
+        self._notify()
 
     def _open(self, error: JudgeAccessError) -> None:
         if self.reason is None:
@@ -124,28 +125,6 @@ class CircuitBreaker:
     def _notify(self) -> None:
         self._change.set()
         self._change = asyncio.Event()
-
-
-class NoReservation:
-    """A question's part of a budget, for a run without a budget: it reserves nothing."""
-
-    def start_over(self) -> None:
-        """Note that the reply to the question's latest request is read."""
-
-    async def reserve(self) -> None:
-        """Reserve the expected cost of the next request."""
-
-    async def settle_refusal(self) -> None:
-        """Wait until the replies in flight are read.
-
-        A refusal cancels the other questions of its answer.
-        """
-
-    def end(self, error: BaseException | None) -> None:
-        """Note that the request has ended, with a reply if there is no error."""
-
-    def settle(self, usages: Sequence[Usage]) -> None:
-        """Replace the estimates by the cost of each reply."""
 
 
 class Permit:
@@ -170,23 +149,24 @@ class Permit:
         self,
         limits: AnswerLimits,
         breaker: CircuitBreaker | None = None,
-        reservation: NoReservation | None = None,
+        reservation: Reservation | None = None,
     ) -> None:
         self._limits = limits
         self._breaker = breaker or CircuitBreaker()
-        self._reservation = reservation or NoReservation()
+        self._reservation = reservation
         self._place = AsyncExitStack()
 
     async def __aenter__(self) -> None:
-        self._reservation.start_over()
+        if self._reservation is not None:
+            self._reservation.start_over()
         await self.aclose()
         try:
-            async with await self._take_place() as place:
-                await self._reservation.reserve()
-                self._place = place.pop_all()
+            while (replies := await self._take_place()) is not None:
+                await replies.wait()
         except BudgetReachedError:
             # The place is free again; the error cancels the other questions of the answer.
-            await self._reservation.settle_refusal()
+            if self._reservation is not None:
+                await self._reservation.settle_refusal()
             raise
 
     async def __aexit__(
@@ -195,19 +175,10 @@ class Permit:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._reservation.end(error)
+        if self._reservation is not None:
+            self._reservation.end(error)
         if error is not None:
             await self._place.__aexit__(kind, error, trace)
-
-    def join(self) -> None:
-        """Let the question be part of the request of another one.
-
-        The other question has the place and the reservation.
-
-        Raises:
-            JudgeError: the judge of its answer has failed.
-        """
-        self._limits.check()
 
     async def aclose(self) -> None:
         """Give the place back."""
@@ -215,25 +186,19 @@ class Permit:
 
     def settle(self, usages: list[Usage]) -> None:
         """Replace the estimated cost by that of the replies."""
-        self._reservation.settle(usages)
+        if self._reservation is not None:
+            self._reservation.settle(usages)
 
-    async def _take_place(self) -> AsyncExitStack:
-        """Take the steps up to the circuit breaker; the result leaves them again."""
-        while True:
-            away = self._breaker.away
-            async with AsyncExitStack() as place:
-                await place.enter_async_context(self._limits.places)
-                self._limits.check()
-                replies = self._breaker.enter(away)
-                if replies is None:
-                    place.push(self._leave_breaker)
-                    return place.pop_all()
-            await replies.wait()
-
-    def _leave_breaker(
-        self,
-        _kind: type[BaseException] | None,
-        error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
-        self._breaker.leave(has_reply=error is None)
+    async def _take_place(self) -> asyncio.Event | None:
+        """Take all steps but the last; return an event instead if other replies come first."""
+        away = self._breaker.away
+        async with AsyncExitStack() as place:
+            await place.enter_async_context(self._limits.places)
+            self._limits.check()
+            replies = self._breaker.enter(away)
+            if replies is None:
+                place.callback(self._breaker.leave)
+                if self._reservation is not None:
+                    await self._reservation.reserve()
+                self._place = place.pop_all()
+        return replies

@@ -1,13 +1,13 @@
 """The state that judges of one answer share.
 
-It has failures, notes, and questions that are sent more than once.
+It has failures, notes, and a script's own requests.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -41,14 +41,15 @@ log = logging.getLogger(__name__)
 # The message of a cancellation by the run: no time limit of the script has expired.
 STOPPED = "stopped by the run"
 
-ChatCall = Callable[[ChatRequest, Limit], Awaitable[ChatReply]]
-
 
 class FailureLatch:
-    """Remembers that a judge failed, so that an answer without a result sends no more requests."""
+    """Remembers that a judge failed, so that an answer without a result sends no more requests.
 
-    def __init__(self) -> None:
-        self.failure: Mind2Web2Error | None = None
+    Attributes:
+        failure: the first permanent one.
+    """
+
+    failure: Mind2Web2Error | None = None
 
     def check(self) -> None:
         """Raise ``JudgeError`` if the judge has failed."""
@@ -69,32 +70,17 @@ def unexpected(error: Exception) -> JudgeError:
     return JudgeError(f"the judge's client failed: {type(error).__name__}: {error}")
 
 
-class JudgeSession:
-    """The part of a ``Judge`` that every implementation shares: failure, ledger and image limit."""
+class JudgeSession(FailureLatch):
+    """The part of a ``Judge`` that every implementation shares: failure, ledger and image limit.
+
+    Attributes:
+        ledger: usage and notes.
+        image_limit: the known or configured limit of images in one question.
+    """
 
     def __init__(self, usage: Usage, image_limit: ImageLimit = NO_LIMIT) -> None:
-        self._latch = FailureLatch()
-        self._ledger = JudgeLedger(usage)
-        self._image_limit = image_limit
-
-    @property
-    def image_limit(self) -> ImageLimit:
-        """Return the known or configured limit of images in one question."""
-        return self._image_limit
-
-    @property
-    def ledger(self) -> JudgeLedger:
-        """Return usage and notes."""
-        return self._ledger
-
-    @property
-    def failure(self) -> Mind2Web2Error | None:
-        """Return the first permanent failure."""
-        return self._latch.failure
-
-    def fail(self, failure: Failure) -> Failure:
-        """Record a permanent failure."""
-        return self._latch.fail(failure)
+        self.ledger = JudgeLedger(usage)
+        self.image_limit = image_limit
 
     def model_for(self, requested: str) -> str:
         """Return the requested model: most clients take any."""
@@ -102,11 +88,10 @@ class JudgeSession:
 
     def note(self, kind: Noted, text: str) -> None:
         """Add a note to the ledger."""
-        getattr(self._ledger, kind).append(text)
+        getattr(self.ledger, kind).append(text)
 
     def _note_rejection(self, reply: ChatReply, subject: QuestionContext) -> None:
-        if reply.declined is not None:
-            self._ledger.rejections.append(Rejection(subject.node, subject.page, reply.declined))
+        self.ledger.rejections.append(Rejection(subject.node, subject.page, str(reply.declined)))
 
 
 @contextmanager
@@ -128,15 +113,11 @@ def _cut_off(name: str) -> JudgeError:
     )
 
 
-async def ask_twice_if_declined(chat: ChatCall, request: ChatRequest, limit: Limit) -> ChatReply:
-    """Send a request, and once more if the judge declined.
+def with_second(first: ChatReply, second: ChatReply) -> ChatReply:
+    """Return the reply to a request that was sent again, with what both cost.
 
-    Content filters are not deterministic.
+    A judge that declines is asked once more: content filters are not deterministic.
     """
-    first = await chat(request, limit)
-    if first.declined is None:
-        return first
-    second = await chat(request, limit)
     return replace(
         second,
         usage=first.usage + second.usage,

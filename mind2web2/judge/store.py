@@ -7,7 +7,7 @@ import math
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -156,17 +156,6 @@ class JudgmentStore:
             instead_of: was read and does not count; it is replaced, if it is still the stored one.
         """
         return await self._queue.do(_Keep(judgment, instead_of)) or judgment
-
-    def hold_question(
-        self,
-        key: str,  # noqa: ARG002
-        endpoint: str,  # noqa: ARG002
-    ) -> AbstractAsyncContextManager[Judgment | None]:
-        """Hold a question while it is asked.
-
-        A file belongs to one run, which asks each question once.
-        """
-        return nullcontext()
 
     def all(self) -> list[Judgment]:
         """Return every judgment, in a fixed order."""

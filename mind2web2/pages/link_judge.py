@@ -20,7 +20,7 @@ from mind2web2.errors import (
     JudgeUnavailableError,
 )
 from mind2web2.judge.client_judge import ScriptedClient, as_provider
-from mind2web2.judge.session import ask_twice_if_declined
+from mind2web2.judge.session import with_second
 from mind2web2.llm_client.chat import (
     ChatProvider,
     ChatReply,
@@ -77,9 +77,10 @@ async def judged_urls(
     """
     messages = discovery_messages(answer_markdown)
     request = ChatRequest(model=model, messages=messages, template=URLs, extra=extra or {})
-    reply = await ask_twice_if_declined(
-        as_provider(client).chat, request, nullcontext() if limit is None else limit
-    )
+    provider, limit = as_provider(client), nullcontext() if limit is None else limit
+    reply = await provider.chat(request, limit)
+    if reply.declined is not None:
+        reply = with_second(reply, await provider.chat(request, limit))
     if reply.declined is not None:
         raise JudgeDeclinedError(
             f"judge {model} declined to list the links of an answer: {reply.declined}"

@@ -190,7 +190,7 @@ class _PolicyClient(JudgeSession, AsyncCalls):
 
     async def judged(self, claim: AskedClaim, given: Given) -> tuple[bool, Evidence]:  # noqa: ARG002
         """Return the policy's verdict."""
-        self._latch.check()
+        self.check()
         self._run.claims.append(claim)
         return self._policy.holds(claim), evidence_of(claim.verification, "judge")
 
@@ -201,7 +201,7 @@ class _PolicyClient(JudgeSession, AsyncCalls):
         given: Given,  # noqa: ARG002
     ) -> tuple[BaseModel | None, ExtractionRecord]:
         """Return the policy's values, none where there is no page."""
-        self._latch.check()
+        self.check()
         self._run.forms.append(form)
         if form.url is not None and not (form.url.strip() and self._policy.has_page(form.url)):
             unavailable = "by the policy"

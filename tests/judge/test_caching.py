@@ -210,30 +210,6 @@ async def test_overwrite_asks_each_question_once_more(store):
     assert [kept.text for kept in store.all()] == ['{"reasoning":"read","result":false}']
 
 
-class SharedElsewhere(JudgmentStore):
-    """A store whose questions another machine has answered by the time they are held."""
-
-    def __init__(self, theirs):
-        super().__init__(None)
-        self._theirs = theirs
-
-    @contextlib.asynccontextmanager
-    async def hold_question(self, key, endpoint):
-        """Yield the other machine's judgment."""
-        yield self._theirs.model_copy(update={"key": key, "endpoint": endpoint})
-
-
-@pytest.mark.parametrize(("overwrite", "requests"), [(False, 0), (True, 1)])
-async def test_overwrite_takes_no_judgment_of_another_machine(store, overwrite, requests):
-    """It may be as old as those that are to be replaced."""
-    await answer_judge(CachingJudge(SETTINGS, Provider(), store)).ask(question(), subject(), None)
-    provider = Provider(lambda _: verdict(result=False))
-    with SharedElsewhere(store.all()[0]) as shared:
-        run = CachingJudge(SETTINGS, provider, shared, overwrite=overwrite)
-        reply = await answer_judge(run).ask(question(), subject(), None)
-    assert (len(provider.requests), reply.value.result) == (requests, not overwrite)
-
-
 async def test_another_server_is_asked_again(store):
     """Two servers may call different models by one name; a replay is of one of them."""
     for endpoint, result in (("a", True), ("b", False)):

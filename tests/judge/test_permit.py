@@ -11,7 +11,7 @@ from mind2web2.errors import (
     JudgeError,
     JudgeUnavailableError,
 )
-from mind2web2.judge.permit import AnswerLimits, CircuitBreaker, NoReservation, Permit
+from mind2web2.judge.permit import AnswerLimits, CircuitBreaker, Permit
 from mind2web2.judge.session import FailureLatch
 
 
@@ -28,11 +28,14 @@ class Noting:
         self.events.append(kind)
 
 
-class NotedReservation(NoReservation):
+class NotedReservation:
     """A part of a budget that notes its calls."""
 
     def __init__(self, events, refusal=None):
         self._events, self._refusal = events, refusal
+
+    def start_over(self):
+        """Note nothing."""
 
     async def reserve(self):
         """Note it, and refuse if so asked."""

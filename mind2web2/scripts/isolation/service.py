@@ -273,11 +273,11 @@ class RunAnswers:
 
     def stop(self) -> None:
         """Send no further request for the questions that wait for their turn."""
-        self.judge.is_stopped = True
+        self.judge.stop.is_on = True
 
     def go_on(self) -> None:
         """Take questions again after ``stop``."""
-        self.judge.is_stopped = False
+        self.judge.stop.is_on = False
 
     def fail(self, failure: Mind2Web2Error) -> None:
         """Ask nothing more for the answer, which has no result."""

@@ -18,9 +18,8 @@ from pathlib import Path
 
 from mind2web2.plugins.check.addresses import addresses_in
 from mind2web2.plugins.check.blocks import blocks_of
-from mind2web2.plugins.check.inputs import report_text
-from mind2web2.plugins.check.marks import Citation, CitationFinder
-from mind2web2.plugins.check.references import source_lists
+from mind2web2.plugins.check.citations import Citation, read_citations
+from mind2web2.plugins.check.visible import visible
 
 TABLE = Path(__file__).with_suffix(".tsv")
 NO_MARK = "-"
@@ -60,12 +59,10 @@ def _unescaped(cell: str) -> str:
     return cell.replace("\\n", "\n").replace("\\t", "\t").replace("\\\\", "\\")
 
 
-def citations_of(text: str) -> list[Citation]:
+def citations_of(text: str) -> Sequence[Citation]:
     """Return the citations of a report."""
-    blocks, addresses = blocks_of(text), addresses_in(text)
-    return CitationFinder(
-        text, blocks, addresses, source_lists(text, blocks, addresses)
-    ).citations()
+    shown = visible(text)
+    return read_citations(shown, blocks_of(shown), addresses_in(shown)).all
 
 
 def main(folder: Path) -> int:
@@ -73,7 +70,7 @@ def main(folder: Path) -> int:
     marks = checked_marks()
     different = 0
     for report in sorted({mark.report for mark in marks}):
-        text = report_text(str(folder / f"{report}.md"))
+        text = (folder / f"{report}.md").read_text(encoding="utf-8")
         citations = citations_of(text)
         for mark in marks:
             found = mark.difference(text, citations) if mark.report == report else None

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from mind2web2.plugins.check.references import Entry
+from mind2web2.plugins.check.source_lists import Entry
 
 _YEAR = r"(?:1[5-9]|20)\d\d[a-z]?"
 _NAME = r"[^\W\d_][\w.’'\- ]{0,80}?"

@@ -10,6 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from mind2web2.plugins.check.labels import SIGNED_LABEL, entry_label
+from mind2web2.plugins.check.words import LIST_HEADING, SOURCE_LINE
+
 Kind = Literal["heading", "paragraph", "item", "head", "row", "code", "rule"]
 
 # Levels of headings that markdown does not mark as such: a bold line, and a line of plain text.
@@ -22,19 +25,21 @@ _RULE = re.compile(r"\s{0,3}(?:(?:-\s*){3,}|(?:\*\s*){3,}|(?:_\s*){3,})$")
 _FENCE = re.compile(r"\s*(?:>\s*)*(`{3,}|~{3,}|\$\$|\\\[\s*$)")
 _DELIMITER_ROW = re.compile(r"\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?\s*$")
 _PREFIX = re.compile(r"\s*(?:>\s?)*\s*")
-_ITEM = re.compile(r"(?:[-*+•·‣◦–]|(\d{1,4})\\?[.)、]|\(?[a-z]\))\s+(?=\S)")
-_LABELS = re.compile(
-    r"(?:\\?\[\^?[^\[\]\s]{1,40}?\\?\]:|(?:(?:\\?\[\d{1,4}\\?\]|【\d{1,4}】)\s*)+)"
-)
+_ITEM = re.compile(r"(?:[-*+•·‣◦–]|(\d{1,4})\\?[.)、．]|\(?([a-z])\))\s+(?=\S)")
+_ONLY_ADDRESS = re.compile(r"[^\w\[]*(?:https?://\S+|\[[^\[\]]*\]\(\S+\))[^\w]*")
+_DEFINITION = re.compile(r"\\?\[\^?[^\[\]\s]{1,40}?\\?\]:")
 _ADDRESS = re.compile(r"https?:|www\.|\bdoi\b|\b10\.\d{4}", re.IGNORECASE)
 _ENDS_IN_ADDRESS = re.compile(r"(?:https?://|www\.|\b10\.\d{4,9}/)\S+$", re.IGNORECASE)
-_LABELLED_ADDRESS = re.compile(r"\\?\[\d{1,4}\\?\]:?[^\[\]\n]{0,150}?https?://\S+")
+_LABELLED_ADDRESS = re.compile(
+    rf"(?:{SIGNED_LABEL}):?[^\[\]\n]{{0,150}}?https?://\S+", re.IGNORECASE
+)
 _LIST_NAME = re.compile(r"[^\[\].!?\n]{1,40}[:：]")
 _AUTHOR_LINE = re.compile(r"[^\W\d_][^()\n]{2,150}\((?:1[5-9]|20)\d\d[a-z]?\)")
 BOLD_LINE = re.compile(r"(\*\*|__)(?!\s)[^\n]+?\1:?$")
 _HARD_BREAK = re.compile(r"(?: {2,}|\\|<br\s*/?>)$")
 _SENTENCE_END = re.compile(r"[.!?。！？:：;,，、]\W*$")
 _MAX_SHORT_LINE = 50
+_MAX_HEADING = 100
 # A higher number begins an item only behind the one before it.
 _MAX_NUMBER_ANYWHERE = 999
 
@@ -76,6 +81,9 @@ def blocks_of(text: str) -> list[Block]:
 def _entries_of(block: Block, text: str) -> Iterator[Block]:
     """Yield a paragraph that is a list of sources in one line as one block for each entry."""
     content = text[block.start : block.end]
+    if content.count("http") < 2:  # a list has two
+        yield block
+        return
     starts = [match.start() for match in _LABELLED_ADDRESS.finditer(content)]
     rest = _LABELLED_ADDRESS.sub("", content).strip(" ,;|\n")
     if block.kind != "paragraph" or len(starts) < 2 or (rest and not _LIST_NAME.fullmatch(rest)):
@@ -89,9 +97,6 @@ def _entries_of(block: Block, text: str) -> Iterator[Block]:
 
 def _as_heading(block: Block, text: str) -> Block:
     content = text[block.start : block.end]
-    if block.kind == "paragraph" and "-->" in content:
-        # A diagram whose fence was lost.
-        return replace(block, kind="code")
     is_bold_line = block.kind == "paragraph" and BOLD_LINE.fullmatch(content)
     if is_bold_line and not re.search(r"[.!?。！？]\W*$", content):
         return replace(block, kind="heading", level=BOLD_HEADING)
@@ -103,6 +108,8 @@ class _Cutter:
         self._lines = list(_lines(text))
         self._open: Block | None = None
         self._last_line = ""
+        self._last_look = ""
+        self._is_below_sources = False
         self._last_number = 0
         self._tables = 0
 
@@ -136,6 +143,7 @@ class _Cutter:
         line = self._lines[number]
         if heading := _HEADING.match(line.text):
             start, end = (line.start + place for place in heading.span(2))
+            self._is_below_sources = LIST_HEADING.fullmatch(heading[2]) is not None
             return 1, [Block("heading", start, end, level=len(heading[1]))]
         if fence := _FENCE.match(line.text):
             end = self._end_of_fence(number, fence[1])
@@ -186,17 +194,20 @@ class _Cutter:
         assert prefix is not None, "the pattern matches every string"
         content = line.text[prefix.end() :].rstrip()
         start = line.start + prefix.end()
+        label = entry_label(content, 0, len(content))
+        look = label.look if label else ""
+        is_heading = len(content) < _MAX_HEADING and LIST_HEADING.fullmatch(content) is not None
         if item := self._item(content):
             yield from self._close()
-            self._open = Block(
-                "item", start + item.end(), start + len(content), number=item[1] or ""
-            )
-        elif self._open is None or self._starts_anew(line.text, content):
+            number = item[1] or item[2] or ""
+            self._open = Block("item", start + item.end(), start + len(content), number=number)
+        elif self._open is None or is_heading or self._starts_anew(line.text, content, look):
             yield from self._close()
             self._open = Block("paragraph", start, start + len(content))
         else:
             self._open = replace(self._open, end=start + len(content))
-        self._last_line = line.text
+        self._is_below_sources = self._is_below_sources or is_heading
+        self._last_line, self._last_look = line.text, look
 
     def _item(self, content: str) -> re.Match[str] | None:
         """Return the beginning of a list's item; a year that begins a line is not one."""
@@ -209,18 +220,23 @@ class _Cutter:
         self._last_number = number
         return item
 
-    def _starts_anew(self, line: str, content: str) -> bool:
+    def _starts_anew(self, line: str, content: str, look: str) -> bool:
         before = self._last_line
-        labels = _LABELS.match(content)
-        if _HARD_BREAK.search(before):
+        if look:
+            is_entry = self._is_below_sources or look == self._last_look
+            return is_entry or bool(_DEFINITION.match(content) or _ADDRESS.search(content))
+        if (
+            _HARD_BREAK.search(before)
+            or LIST_HEADING.fullmatch(before.strip())
+            or SOURCE_LINE.match(content)
+            or _ONLY_ADDRESS.fullmatch(content)
+        ):
             return True
-        if labels:
-            return labels[0].endswith(":") or bool(_ADDRESS.search(content))
         if _ENDS_IN_ADDRESS.search(before.rstrip()):
             return not content[0].islower()
         if _AUTHOR_LINE.match(content) and before.rstrip().endswith("."):
             return True
-        if _LABELS.match(before.strip()) and _ADDRESS.search(before):
+        if self._last_look and _ADDRESS.search(before):
             return bool(_ADDRESS.search(content))
         is_title = len(before.strip()) < _MAX_SHORT_LINE and not _SENTENCE_END.search(before)
         is_start = content[:1].isupper() or content.startswith("[")

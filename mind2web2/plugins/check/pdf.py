@@ -1,173 +1,441 @@
-"""The text of a PDF; a report's has its links and raised numbers as markdown writes them."""
+"""A PDF as markdown, read by its layout: paragraphs, headings, rows, notes, links, raised marks."""
 
 from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from statistics import median
 
 import pypdfium2  # type: ignore[import-untyped] # it ships no types
+from pypdfium2 import raw
 
 from mind2web2.errors import DocumentError
+from mind2web2.plugins.check.labels import entry_label
 
-_NUMBERS = re.compile(r"(\d{1,3}(?:[,–-]\s?\d{1,3})*)(\r\n)?")
 # A program that prints a page adds its date, title, address and number.
 _MARGIN = re.compile(
     r"\s*|\s*(?:page\s*)?\d{1,4}(?:\s*(?:/|of)\s*\d{1,4})?\s*|(?:https?|file)://\S+\s+\d+/\d+\s*"
     r"|\d{1,4}[/.-]\d{1,2}[/.-]\d{2,4},? \d{1,2}:\d{2}.*",
     re.IGNORECASE,
 )
-_RAISED_SIZE = 0.85
+_RAISED = re.compile(r"[\[(]?\d{1,3}(?:[,–-]\s?\d{1,3})*[\])]?|[*†‡§]{1,3}|[a-z]")
+_NOTE_MARK = re.compile(r"\d{1,3}|[*†‡§]{1,3}")
+_HYPHENS = "-\u00ad\u2010\ufffe\x02"
+_AS_HYPHEN = {0xFFFE: "-", 2: "-"}
+_BULLET = re.compile(r"[•◦▪‣●○■–]\s*")
+_MARKER = re.compile(r"\s*(?:[•◦▪‣●○■–]|[\[(]?\w{1,4}[.)\]])\s*")
+_URL = re.compile(r"(?:https?://|www\.|doi\.org/|\b10\.\d{4,9}/)\S*$", re.IGNORECASE)
+_URL_REST = re.compile(r"\S*[/.?=&_%#~\d-]\S")
+_OPEN_END = "/&?=_.-%#"
+_SENTENCE_END = re.compile(r"[.!?。！？:：;][\"'”’»)\]*\d]*$")
+_CJK = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]")
+_SMALLER, _LARGER, _NOTE_SIZE, _BOLDER = 0.85, 1.12, 0.94, 100
+_WIDE_GAP, _CELL_GAP, _MAX_ROW_LINES, _RISE = 0.8, 0.3, 8, 0.15
+_MAX_HEADING_CHARS = 150
 
 
-class _Change(NamedTuple):
-    """The text that replaces a part of a page's text."""
+@dataclass(slots=True)
+class _Char:
+    text: str
+    left: float
+    right: float
+    baseline: float
+    height: float
+    weight: int
+    link: str = ""
+    bottom: float = 0.0
+    page: int = 0
+    is_raised: bool = False
 
-    start: int
-    end: int
-    written: str
+
+@dataclass(slots=True)
+class _Line:
+    """Characters on one baseline without a wide gap between them."""
+
+    chars: list[_Char]
+    baseline: float
+    height: float
+
+    @property
+    def left(self) -> float:
+        return self.chars[0].left
+
+    @property
+    def right(self) -> float:
+        return self.chars[-1].right
+
+    @property
+    def text(self) -> str:
+        return "".join(each.text for each in self.chars)
+
+    @property
+    def weight(self) -> int:
+        return min(each.weight for each in self.chars if not each.text.isspace())
+
+    def first_word(self) -> float:
+        """Return how wide the first word is, up to a place where a line may break."""
+        for before, each in pairwise(self.chars):
+            if each.text.isspace() or before.text in "-/" or _CJK.match(each.text):
+                return before.right - self.left
+        return self.right - self.left
 
 
-class _Link(NamedTuple):
-    start: int
-    end: int
-    address: str
+@dataclass(slots=True)
+class _Part:
+    """A row of cells, each of lines; a paragraph or heading has one cell."""
+
+    cells: list[list[_Line]]
+
+    @property
+    def lines(self) -> list[_Line]:
+        return [line for cell in self.cells for line in cell]
+
+    @property
+    def height(self) -> float:
+        return median(line.height for line in self.lines)
 
 
 def pdf_markdown(data: bytes) -> str:
-    """Return a PDF's text with the addresses behind its links, and raised numbers in ``<sup>``.
+    """Return a PDF's text by its layout, with links as markdown and raised marks in ``<sup>``.
 
     Raises:
         DocumentError: it cannot be opened.
     """
-    with _open_pdf(data) as document:
-        return "\n".join(_page_markdown(page) for page in document)
-
-
-def _open_pdf(data: bytes) -> pypdfium2.PdfDocument:
     try:
-        return pypdfium2.PdfDocument(data)
+        with pypdfium2.PdfDocument(data) as document:
+            # Browsers break lines at hyphens of the text and add none; their spaces are characters.
+            is_browser = "Skia" in document.get_metadata_value("Producer")
+            pages = [list(_lines(_chars(page, number))) for number, page in enumerate(document)]
     except pypdfium2.PdfiumError as error:
         raise DocumentError(f"the PDF cannot be opened: {error}") from error
-
-
-def _page_markdown(page: pypdfium2.PdfPage) -> str:
-    text_page = page.get_textpage()
-    # PDFium counts UTF-16's code units.
-    text = _code_units(text_page.get_text_range())
-    links = list(_whole_links(text, sorted(_links(page, text_page))))
-    changes = [_Change(link.start, link.end, _as_markdown(text, link)) for link in links]
-    linked = {place for link in links for place in range(link.start, link.end)}
-    changes += [
-        change for change in _find_raised_numbers(text_page, text) if change.start not in linked
-    ]
-    for change in sorted(changes, reverse=True):
-        text = text[: change.start] + change.written + text[change.end :]
-    text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return "\n".join(_without_margins(text.replace("\r\n", "\n").replace("\ufffe", "").split("\n")))
-
-
-def _code_units(text: str) -> str:
-    units = text.encode("utf-16-le", "surrogatepass")
-    return "".join(
-        chr(int.from_bytes(units[at : at + 2], "little")) for at in range(0, len(units), 2)
+    pages = _without_margins(pages)
+    kinds = Counter(
+        (round(each.height, 1), each.weight)
+        for page in pages
+        for line in page
+        for each in line.chars
+    )
+    body, weight = kinds.most_common(1)[0][0] if kinds else (1.0, 0)
+    return _Writer(body, weight, keeps_hyphens=is_browser).markdown(
+        [_parts(lines) for lines in pages]
     )
 
 
-def _without_margins(lines: list[str]) -> list[str]:
-    while lines and _MARGIN.fullmatch(lines[-1]):
-        lines = lines[:-1]
-    while lines and _MARGIN.fullmatch(lines[0]):
-        lines = lines[1:]
-    return lines
-
-
-def _whole_links(text: str, links: Iterable[_Link]) -> Iterator[_Link]:
-    """Yield the links; one that was broken over several lines is one link."""
-    whole: _Link | None = None
-    for link in links:
-        is_next = whole is not None and whole.address == link.address
-        if whole and is_next and not text[whole.end : link.start].strip():
-            whole = whole._replace(end=link.end)
+def _chars(page: pypdfium2.PdfPage, number: int) -> Iterator[_Char]:
+    text_page = page.get_textpage()
+    addresses = {
+        place: address
+        for first, end, address in _links(page, text_page)
+        for place in range(first, end)
+    }
+    box = raw.FS_RECTF()
+    x, y, bottom, other = (ctypes.c_double() for _ in range(4))
+    high = ""
+    for place in range(text_page.count_chars()):
+        text = chr(raw.FPDFText_GetUnicode(text_page, place) or ord("\ufffe"))
+        # PDFium counts UTF-16's code units.
+        if "\ud800" <= text < "\udc00" or text in "\r\n":
+            high = text.strip()
             continue
-        if whole:
-            yield whole
-        whole = link
-    if whole:
-        yield whole
+        text = (high + text).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        high = ""
+        raw.FPDFText_GetLooseCharBox(text_page, place, box)
+        raw.FPDFText_GetCharOrigin(text_page, place, x, y)
+        raw.FPDFText_GetCharBox(text_page, place, other, other, bottom, other)
+        yield _Char(
+            text,
+            box.left,
+            box.right,
+            y.value,
+            box.top - box.bottom,
+            raw.FPDFText_GetFontWeight(text_page, place),
+            addresses.get(place, ""),
+            bottom.value,
+            number,
+        )
 
 
-def _as_markdown(text: str, link: _Link) -> str:
-    shown = text[link.start : link.end]
+def _lines(chars: Iterable[_Char]) -> Iterator[_Line]:
+    """Yield the lines in the order of the file; raised and lowered characters go on a line."""
+    line: _Line | None = None
+    spaces: list[_Char] = []
+    for char in chars:
+        if char.text.isspace():
+            spaces.append(char)
+            continue
+        if line and _goes_on(line, char):
+            line.chars += [*spaces, char]
+            if char.height > line.height / _SMALLER:
+                # The line began with a raised number.
+                line.baseline, line.height = char.baseline, char.height
+        else:
+            if line:
+                yield _with_raised(line)
+            line = _Line([char], char.baseline, char.height)
+        spaces = []
+    if line:
+        yield _with_raised(line)
+
+
+def _goes_on(line: _Line, char: _Char) -> bool:
+    tall = max(line.height, char.height)
+    is_level = abs(char.baseline - line.baseline) < 0.45 * tall
+    is_behind = char.left > line.chars[-1].left - 0.5 * tall
+    is_near = char.left - line.right < _WIDE_GAP * tall or _MARKER.fullmatch(line.text) is not None
+    return is_level and is_behind and is_near
+
+
+def _with_raised(line: _Line) -> _Line:
+    for char in line.chars:
+        is_number = char.text in "0123456789,–-[]()"
+        char.is_raised = is_number and char.bottom - line.baseline > _RISE * line.height
+    return line
+
+
+def _without_margins(pages: list[list[_Line]]) -> list[list[_Line]]:
+    """Return the pages without headers and footers: page numbers, and lines that pages repeat."""
+
+    def shape(line: _Line) -> tuple[str, int]:
+        return re.sub(r"\d+", "#", line.text), round(line.baseline)
+
+    edges = [{id(line): line for line in (*page[:4], *page[-4:])}.values() for page in pages]
+    repeated = Counter(shape(line) for lines in edges for line in lines)
+    most = max(1, len(pages) // 3)
+    kept = []
+    for page in pages:
+        order = sorted(page, key=lambda line: line.baseline)
+        outer = (*order[:3], *order[-3:])
+        levels = {round(each.baseline) for each in outer if _MARGIN.fullmatch(each.text)}
+        kept.append(
+            [
+                line
+                for line in page
+                if repeated[shape(line)] <= most and round(line.baseline) not in levels
+            ]
+        )
+    return kept
+
+
+def _parts(lines: Sequence[_Line]) -> list[_Part]:
+    """Return the paragraphs, headings and rows of a page."""
+    gaps = [(upper.baseline - lower.baseline) / upper.height for upper, lower in pairwise(lines)]
+    of_text = Counter(round(gap, 1) for gap in gaps if 0.5 < gap < 2.5)
+    usual = of_text.most_common(1)[0][0] if of_text else 1.2
+    parts: list[_Part] = []
+    for line in lines:
+        part = parts[-1] if parts else None
+        if part and _is_next_cell(part, line):
+            part.cells.append([line])
+        elif part and not _begins_part(part, line, lines, usual):
+            part.cells[-1].append(line)
+        else:
+            parts.append(_Part([[line]]))
+    return parts
+
+
+def _is_next_cell(part: _Part, line: _Line) -> bool:
+    """Tell if a line stands beside a part: it is a cell of the same row."""
+    baselines = [each.baseline for each in part.lines]
+    reach = _MAX_ROW_LINES / 2 * line.height if len(baselines) <= _MAX_ROW_LINES else 0.0
+    is_level = min(baselines) - line.height < line.baseline <= max(baselines) + reach
+    right = max(each.right for each in part.cells[-1])
+    return is_level and line.left > right + _CELL_GAP * line.height
+
+
+def _begins_part(part: _Part, line: _Line, lines: Sequence[_Line], usual: float) -> bool:
+    """Tell if a line begins a paragraph below another one."""
+    cell = part.cells[-1]
+    last, first = cell[-1], cell[0]
+    gap = (last.baseline - line.baseline) / last.height
+    is_other_size = not _SMALLER < line.height / last.height < 1 / _SMALLER
+    is_other = is_other_size or abs(last.weight - line.weight) >= _BOLDER
+    if not 0 < gap <= 1.2 * usual or is_other:
+        return True
+    if len(part.cells) > 1:
+        return abs(line.left - first.left) > line.height
+    label = entry_label(line.text, 0, len(line.text)) or _BULLET.match(line.text)
+    hangs = len(cell) > 1 and line.left < last.left - 2 and abs(line.left - first.left) < 1
+    is_entry = label and line.left <= first.left + 1 and _MARKER.match(first.text)
+    written = "".join(each.text for each in cell[-4:])
+    is_address = _URL.search(written) and _URL_REST.match(line.text)
+    was_broken = not is_address and _was_broken(last, line, lines)
+    return bool(is_entry) or line.chars[0].is_raised or hangs or was_broken
+
+
+def _was_broken(last: _Line, line: _Line, lines: Sequence[_Line]) -> bool:
+    """Tell if the next word had room on the last line, so the text ended there."""
+    near = [each.right for each in lines if abs(each.left - last.left) < 4 * last.height]
+    room = max(near) - last.right
+    return room > line.first_word() + 0.5 * line.height
+
+
+class _Writer:
+    """Writes the parts of all pages as markdown."""
+
+    def __init__(self, body: float, weight: int, *, keeps_hyphens: bool) -> None:
+        self._body = body
+        self._bold = weight + _BOLDER
+        self._keeps_hyphens = keeps_hyphens
+        # By page and mark: the notes at the foot of the pages.
+        self._notes: dict[tuple[int, str], str] = {}
+
+    def markdown(self, pages: Sequence[list[_Part]]) -> str:
+        """Return the pages as one text, their notes at the end."""
+        body: list[_Part] = []
+        notes: list[_Part] = []
+        for parts in pages:
+            feet = self._feet(parts)
+            notes += feet
+            own = parts[: len(parts) - len(feet)]
+            if body and own and self._runs_on(body[-1], own[0]):
+                body[-1].cells[0] += own.pop(0).cells[0]
+            body += own
+        written = [*self._blocks(body), *(f"\n\n{self._note(part)}" for part in notes)]
+        return "".join(written).strip() + "\n"
+
+    def _feet(self, parts: Sequence[_Part]) -> list[_Part]:
+        """Return the parts at the end of a page that are notes: smaller, behind a raised mark."""
+        for place, part in enumerate(parts):
+            rest = parts[place:]
+            marks = list(map(_mark_of, rest))
+            if marks[0] and all(each.height < _NOTE_SIZE * self._body for each in rest):
+                page = part.lines[0].chars[0].page
+                for mark in filter(None, marks):
+                    self._notes[page, mark] = f"p{page + 1}-{len(self._notes) + 1}"
+                return list(rest)
+        return []
+
+    def _note(self, part: _Part) -> str:
+        mark = _mark_of(part)
+        if not mark:
+            return self._inline(part.lines)
+        name = self._notes[part.lines[0].chars[0].page, mark]
+        first = part.lines[0]
+        rest = _Line(first.chars[len(mark) :], first.baseline, first.height)
+        return f"[^{name}]: {self._inline([rest, *part.lines[1:]]).strip()}"
+
+    def _runs_on(self, above: _Part, below: _Part) -> bool:
+        """Tell if a paragraph goes on over the page or column."""
+        is_text = len(above.cells) == len(below.cells) == 1 and abs(above.height - below.height) < 1
+        begins = below.lines[0].text
+        return (
+            is_text
+            and not _SENTENCE_END.search(above.lines[-1].text)
+            and not _MARKER.match(begins)
+            and above.height < _LARGER * self._body
+            and above.lines[-1].weight < self._bold
+        )
+
+    def _blocks(self, parts: Sequence[_Part]) -> Iterator[str]:
+        for is_table, group in groupby(parts, lambda part: len(part.cells) > 1):
+            if is_table:
+                yield "\n\n" + "".join(self._rows(list(group)))
+                continue
+            for part in group:
+                yield f"\n\n{self._block(part)}"
+
+    def _rows(self, rows: Sequence[_Part]) -> Iterator[str]:
+        for number, row in enumerate(rows):
+            cells = [self._inline(cell) for cell in row.cells]
+            yield f"| {' | '.join(cells)} |\n"
+            if number == 0 and all(line.weight >= self._bold for line in row.lines):
+                yield "|---" * len(cells) + "|\n"
+
+    def _block(self, part: _Part) -> str:
+        text = self._inline(part.lines)
+        is_short = len(text) <= _MAX_HEADING_CHARS
+        if is_short and part.height > _LARGER * self._body:
+            return f"## {text}"
+        if is_short and all(line.weight >= self._bold for line in part.lines) and text[-1:] != ".":
+            return f"**{text}**"
+        bullet = _BULLET.match(text)
+        return f"- {text[bullet.end() :]}" if bullet else text
+
+    def _inline(self, lines: Sequence[_Line]) -> str:
+        chars: list[_Char] = []
+        for line in lines:
+            if chars:
+                self._join(chars, line)
+            chars += line.chars
+        runs = groupby(chars, lambda char: (char.link, char.is_raised))
+        pieces: list[tuple[str, str]] = []
+        for (link, is_raised), group in runs:
+            run = list(group)
+            text = "".join(each.text for each in run)
+            pieces.append((link, self._raised(text, run[0].page) if is_raised else text))
+        written = ""
+        for link, linked in groupby(pieces, lambda piece: piece[0]):
+            text = "".join(text for _, text in linked)
+            written += _as_link(text, link) if link else text
+        return written.translate(_AS_HYPHEN)
+
+    def _raised(self, text: str, page: int) -> str:
+        mark = text.strip()
+        if not _RAISED.fullmatch(mark):
+            return text
+        note = self._notes.get((page, mark.strip("[]()")))
+        return f"[^{note}]" if note else f"<sup>{mark}</sup>"
+
+    def _join(self, chars: list[_Char], line: _Line) -> None:
+        """Put a space between two lines, or take the hyphen of a broken word out."""
+        written = "".join(each.text for each in chars[-400:])
+        last, first = chars[-1], line.chars[0]
+        is_address = _URL.search(written) is not None
+        if last.text in _HYPHENS:
+            is_word = written[-2:-1].isalpha() and first.text.islower()
+            if last.text == "\u00ad" or (is_word and not (self._keeps_hyphens or is_address)):
+                chars.pop()
+            return
+        if is_address and (last.text in _OPEN_END or _URL_REST.match(line.text)):
+            return
+        if _CJK.match(last.text) and _CJK.match(first.text):
+            return
+        link = last.link if last.link == first.link else ""
+        chars.append(_Char(" ", 0, 0, 0, 0, 0, link))
+
+
+def _mark_of(part: _Part) -> str:
+    """Return the raised mark that a note begins with."""
+    line = part.lines[0]
+    mark = _NOTE_MARK.match(line.text)
+    is_raised = line.chars[0].is_raised or line.text[:1] in "*†‡§"
+    return mark[0] if mark and is_raised else ""
+
+
+def _as_link(shown: str, address: str) -> str:
     name = " ".join(shown.split())
     before = shown[: len(shown) - len(shown.lstrip())]
     after = shown[len(shown.rstrip()) :]
     if not name or re.match(r"https?:|www\.", name):
-        return f"{before}{link.address if name else ''}{after}"
+        return f"{before}{address if name else ''}{after}"
     if "http" in name:
         return shown
-    target = f"<{link.address}>" if re.search(r"[()\s]", link.address) else link.address
-    return f"{before}[{name}]({target}){after}"
+    target = f"<{address}>" if re.search(r"[()\s]", address) else address
+    number = re.fullmatch(r"<sup>(.*)</sup>", name)
+    return f"{before}[{number[1] if number else name}]({target}){after}"
 
 
-def _find_raised_numbers(text_page: pypdfium2.PdfTextPage, text: str) -> Iterator[_Change]:
-    """Yield the changes for numbers that stand higher and smaller than the text before them.
-
-    PDFium ends the line behind them, though it goes on.
-    """
-    for match in _NUMBERS.finditer(text):
-        start, end = match.span(1)
-        while start < end - 1 and _size(text_page, start) > _size(text_page, end - 1):
-            start += 1
-        before = start - 1
-        while before >= 0 and text[before].isspace():
-            before -= 1
-        if before < 0 or not _is_raised(text_page, start, before):
-            continue
-        yield _Change(start, end, f"<sup>{text[start:end]}</sup>")
-        follows = re.compile(r"\s*\S").match(text, match.end())
-        if (
-            match[2]
-            and follows
-            and _baseline(text_page, follows.end() - 1) == _baseline(text_page, before)
-        ):
-            yield _Change(*match.span(2), "")
-
-
-def _is_raised(text_page: pypdfium2.PdfTextPage, place: int, before: int) -> bool:
-    size, size_before = _size(text_page, place), _size(text_page, before)
-    height = _baseline(text_page, place) - _baseline(text_page, before)
-    return bool(size < _RAISED_SIZE * size_before and 0 < height < size_before)
-
-
-def _size(text_page: pypdfium2.PdfTextPage, place: int) -> float:
-    return float(pypdfium2.raw.FPDFText_GetFontSize(text_page, place))
-
-
-def _baseline(text_page: pypdfium2.PdfTextPage, place: int) -> float:
-    x, y = ctypes.c_double(), ctypes.c_double()
-    pypdfium2.raw.FPDFText_GetCharOrigin(text_page, place, x, y)
-    return round(y.value, 1)
-
-
-def _links(page: pypdfium2.PdfPage, text_page: pypdfium2.PdfPage) -> Iterator[_Link]:
-    """Yield the places of the text that links cover, a line each."""
+def _links(page: pypdfium2.PdfPage, text_page: pypdfium2.PdfPage) -> Iterator[tuple[int, int, str]]:
+    """Yield the places of the text that links cover, a line each, and the addresses."""
     position = ctypes.c_int(0)
-    link = pypdfium2.raw.FPDF_LINK()
-    while pypdfium2.raw.FPDFLink_Enumerate(page, position, link):
-        action = pypdfium2.raw.FPDFLink_GetAction(link)
-        length = pypdfium2.raw.FPDFAction_GetURIPath(page.pdf, action, None, 0) if action else 0
-        rect = pypdfium2.raw.FS_RECTF()
-        if length < 8 or not pypdfium2.raw.FPDFLink_GetAnnotRect(link, rect):
+    link = raw.FPDF_LINK()
+    while raw.FPDFLink_Enumerate(page, position, link):
+        action = raw.FPDFLink_GetAction(link)
+        length = raw.FPDFAction_GetURIPath(page.pdf, action, None, 0) if action else 0
+        rect = raw.FS_RECTF()
+        if length < 8 or not raw.FPDFLink_GetAnnotRect(link, rect):  # "http://x"
             continue
         buffer = ctypes.create_string_buffer(length)
-        pypdfium2.raw.FPDFAction_GetURIPath(page.pdf, action, buffer, length)
+        raw.FPDFAction_GetURIPath(page.pdf, action, buffer, length)
         middle = (rect.top + rect.bottom) / 2
         first, last = (
-            pypdfium2.raw.FPDFText_GetCharIndexAtPos(text_page, x, middle, 4, 8)
+            raw.FPDFText_GetCharIndexAtPos(text_page, x, middle, 4, 8)
             for x in (rect.left + 1, rect.right - 1)
         )
         address = buffer.value.decode("utf-8", "replace")
         if 0 <= first <= last and address.startswith("http"):
-            yield _Link(first, last + 1, address)
+            yield first, last + 1, address

@@ -6,20 +6,23 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from pydantic import BaseModel, Field
 
 from mind2web2.plugins.check.addresses import Address, addresses_in
 from mind2web2.plugins.check.blocks import BOLD_LINE, Block, blocks_of
-from mind2web2.plugins.check.marks import Citation, CitationFinder
+from mind2web2.plugins.check.citations import Citation, read_citations
+from mind2web2.plugins.check.decision import Evidence
 from mind2web2.plugins.check.markup import without_markup
-from mind2web2.plugins.check.references import source_lists
+from mind2web2.plugins.check.visible import visible
 from mind2web2.plugins.check.words import (
     ABBREVIATION,
     ALWAYS_GOES_ON,
     FIRST_PERSON,
     OFFER,
     SOURCE_LABELS,
+    SOURCE_LINE,
 )
 
 
@@ -38,12 +41,28 @@ class Statement(BaseModel):
     plain: str = Field(exclude=True)
 
 
+class Doubt(BaseModel):
+    """Something that was not read as a statement's source, with its place in the text."""
+
+    kind: Literal["unresolved", "not taken", "uncited"]
+    text: str
+    start: int
+
+
 class ReadReport(BaseModel):
-    """The output of ``check REPORT --list``."""
+    """The output of ``check REPORT --list``.
+
+    Args:
+        doubts: the places of the unresolved marks, of numbers that look like marks in a form with
+            too little evidence, and of addresses that nothing cites.
+        forms: the evidence for each form of mark; not part of the JSON.
+    """
 
     statements: list[Statement]
     unresolved: list[str]
     uncited: list[str]
+    doubts: list[Doubt]
+    forms: list[Evidence] = Field(exclude=True)
 
 
 _OPAQUE = "\x00"
@@ -59,7 +78,6 @@ _RUN = re.compile(
     re.IGNORECASE,
 )
 _LINKED_RUN = re.compile(rf"[\s{_OPAQUE}{_LINKED}()（）\[\],;、，·|*:：—–-]*")
-_SOURCE_LINE = re.compile(rf"[\W\d_]*{SOURCE_LABELS}\b[^.。]{{0,60}}[:：]", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _QUOTE_SIGNS = re.compile(r"\s*(?:^[ \t]*(?:>\s?)+)?\s*", re.MULTILINE)
@@ -84,21 +102,33 @@ class _Segment:
 
 def read_report(text: str) -> ReadReport:
     """Find the statements of a report and their sources; each mark and address is accounted for."""
+    text = visible(text)
     blocks = blocks_of(text)
     addresses = addresses_in(text)
-    lists = source_lists(text, blocks, addresses)
-    citations = CitationFinder(text, blocks, addresses, lists).citations()
-    statements = _Statements(text, blocks, lists.spans, citations).all()
-    unresolved = [mark for each in citations for mark in each.missing]
+    citations = read_citations(text, blocks, addresses)
+    spans = citations.lists.spans
+    statements = _Statements(text, blocks, spans, citations.all).all()
     cited = {url for statement in statements for url in statement.sources}
-    shown = [each.url for each in addresses if each.url and not each.is_picture]
-    listed = [url for entry in lists.entries for url in entry.addresses]
-    in_lists = _addresses_within(addresses, lists.spans)
-    outside = [url for url in shown if url not in in_lists]
+    shown = {each.url: each.start for each in reversed(addresses) if not each.is_picture}
+    listed = {url: entry.start for entry in citations.lists.entries for url in entry.addresses}
+    in_lists = _addresses_within(addresses, spans)
+    outside = {url: start for url, start in reversed(shown.items()) if url and url not in in_lists}
+    uncited = {url: start for url, start in {**outside, **listed}.items() if url not in cited}
+    missing = {mark: each.start for each in reversed(citations.all) for mark in each.missing}
+    doubts = [
+        *(Doubt(kind="unresolved", text=mark, start=at) for mark, at in reversed(missing.items())),
+        *(
+            Doubt(kind="not taken", text=each.mark, start=each.start)
+            for each in citations.not_taken
+        ),
+        *(Doubt(kind="uncited", text=url, start=at) for url, at in uncited.items()),
+    ]
     return ReadReport(
         statements=statements,
-        unresolved=list(dict.fromkeys(unresolved)),
-        uncited=[url for url in dict.fromkeys([*outside, *listed]) if url not in cited],
+        unresolved=[each.text for each in doubts if each.kind == "unresolved"],
+        uncited=list(uncited),
+        doubts=doubts,
+        forms=list(citations.forms),
     )
 
 
@@ -242,7 +272,7 @@ class _Statements:
             by_block.setdefault(segment.block, []).append(segment)
         for number, group in by_block.items():
             content = self._shadow[self._blocks[number].start : self._blocks[number].end]
-            is_named = bool(_SOURCE_LINE.match(content))
+            is_named = bool(SOURCE_LINE.match(content))
             is_bare = not any(each.end > each.start and self._has_words(each) for each in group)
             citations = [citation for each in group for citation in each.citations]
             if not citations or not (is_bare or (is_named and self._is_all_sources(content))):
@@ -269,7 +299,7 @@ class _Statements:
         return [segment for before in range(first, number) for segment in by_block.get(before, [])]
 
     def _is_all_sources(self, content: str) -> bool:
-        words = _WORD.findall(_SOURCE_LINE.sub("", content))
+        words = _WORD.findall(SOURCE_LINE.sub("", content))
         return len(words) <= _MIN_OPEN_WORDS
 
     def _has_words(self, segment: _Segment) -> bool:

@@ -20,6 +20,10 @@ LIST_HEADINGS = (
     r"литературы|ссылки|примечания|kaynaklar|kaynakça|źródła|bibliografia|przypisy|bronnen"
 )
 
+LIST_HEADING = re.compile(
+    rf"[\W\d_]*(?:[ivx]+\.\s*)?(?:{LIST_HEADINGS})[\W_]*(?:\([^()]*\))?[\W_]*", re.IGNORECASE
+)
+
 NUMBERING = frozenset(
     "fig figs no nos vol p pp sec eq eqs ca ch chap ver v art para ref refs tab approx st "
     "nr".split()
@@ -44,9 +48,31 @@ NUMBERED = frozenset(
     ).split()
 )
 
+# Behind a number in a sentence, these do not go with what it counts.
+FOLLOWING = frozenset(
+    "and but while whereas which although because is are was were has have had may can that as with or "
+    "und aber sowie ist sind war et mais est sont y pero es son".split()
+)
+UNITS = frozenset(
+    "m km cm mm nm dm µm μm ft in yd mi ha kg g mg l ml s ms h min w kw mw gw kwh hz khz mhz ghz pa kpa mol k "
+    "co h o n ch so no nh sio tio".split()
+)
+
 SOURCE_WORD = r"(?:refs?\.?|references?|sources?|src|cit(?:ation)?|来源|來源|资料|文献|参考|출처|출典|出典|quelle|fuente)"
 
-SOURCE_LABELS = r"(?:sources?|refs?|references?|see|via|cf\.?|来源|來源|资料来源|資料來源|出典|출처|quellen?|fuentes?|fonti?|источники?|المصدر|מקור)"
+SOURCE_LABELS = (
+    r"(?:sources?|refs?|references?|see|via|cf\.?|来源|來源|资料来源|資料來源|出典|출처|参考|quellen?|fuentes?|fonti?"
+    r"|источники?|źródł[oa]|kaynak|bron(?:nen)?|kilder?|källa|المصدر|المصادر|מקור)"
+)
+
+_LINK_LABELS = (
+    r"urls?|web ?site|links?|evidence|citations?|citing|cited from|retrieved from|read more|more|further reading"
+    r"|siehe|belege?|nachweise?|lien|enlace|referencia|ссылка|链接|参考链接|參考連結|링크|リンク|参照"
+)
+SOURCE_LINE = re.compile(
+    rf"[\W\d_]*(?:{SOURCE_LABELS}\b[^.。:：]{{0,60}}|(?:{_LINK_LABELS})\W{{0,3}}?)[:：]",
+    re.IGNORECASE,
+)
 
 FIRST_PERSON = re.compile(
     r"\bI(?:['’](?:ll|ve|m|d)\b| "

@@ -5,17 +5,14 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from itertools import takewhile
+from dataclasses import dataclass, field, replace
+from itertools import groupby, takewhile
 
 from mind2web2.plugins.check.addresses import Address
 from mind2web2.plugins.check.blocks import BOLD_HEADING, PLAIN_HEADING, Block
-from mind2web2.plugins.check.words import LIST_HEADINGS
+from mind2web2.plugins.check.labels import EntryLabel, entry_label, is_short, labels_in
+from mind2web2.plugins.check.words import LIST_HEADING
 
-_HEADING = re.compile(
-    rf"[\W\d_]*(?:[ivx]+\.\s*)?(?:{LIST_HEADINGS})[\W_]*(?:\([^()]*\))?[\W_]*",
-    re.IGNORECASE,
-)
 # "High-quality sources", "Most useful sources to start with": lists if most of their lines are
 # addresses.
 _LOOSE_HEADING = re.compile(
@@ -23,26 +20,24 @@ _LOOSE_HEADING = re.compile(
     r"(?: (?:to|for|used|cited|consulted|and|by|in|on|from|with|list|that|index)\b.*)?[\W_]*",
     re.IGNORECASE,
 )
-_BRACKETED = r"\\?\[(\^?[^\[\]\s^]{1,40}?)\^?\\?\](?!\()"
-_LABELS = re.compile(
-    rf"(?:\s*(?:\*\*|<sup>)?(?:{_BRACKETED}:?|【(\d{{1,3}})】|^([¹²³⁰⁴-⁹]+)(?=\s*\S))"
-    r"(?:\*\*|</sup>)?:?)+"
-)
-_LABEL = re.compile(rf"{_BRACKETED}|【(\d{{1,3}})】|([¹²³⁰⁴-⁹]+)")
-_NUMBER_CELL = re.compile(r"\W*(\d{1,4})\W*\|")
-_SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
-_DEFINITION = re.compile(r"\\?\[\^?[^\[\]\s^]{1,40}?\^?\\?\]:")
+_DEFINITION = re.compile(r"\s*\\?\[\^?[^\[\]\s^]{1,40}?\^?\\?\]:")
 _ADDRESS_WORD = re.compile(
     r"\b(?:url|link|doi|source|website|available (?:at|from)|retrieved from|accessed at)\b"
     r"|链接|网址|来源|連結",
     re.IGNORECASE,
 )
 _CITED_SENTENCE = re.compile(r"[^\W\d_]\s?\[\d{1,3}\]\.$|\.\s?\[\d{1,3}\]$")
-_NUMBER_MARK = re.compile(
-    r"\[\^?\d{1,3}\^?\]|【\d{1,3}】|[¹²³⁴-⁹]|<sup>|[a-z][.,;]\d{1,2}\s|\(\d{1,2}\)"
-)
+_SENTENCE = re.compile(r"(?<!\.)[.?!]$|[。？！]$")
 _YEAR = re.compile(r"\b(?:1[5-9]|20)\d\d[a-z]?\b")
 _MARKUP = re.compile(r"[*_\[\]#]+")
+_SAME_SOURCE = re.compile(
+    r"\W*(?:ibid|ebd|ebenda|id\.|idem|a\.\s?a\.\s?O|同上|там же)\b", re.IGNORECASE
+)
+_OTHER_NOTE = re.compile(
+    r"\b(?:see|supra|siehe|vgl\.|voir)[\w\s.,]{0,20}?\b(?:notes?|n\.|nn?|fn\.?|footnote|anm\.|ref\.?)\s*(\d{1,3})",
+    re.IGNORECASE,
+)
+_MOSTLY = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,22 +61,27 @@ class Entry:
         return self.text.lower().lstrip(" \"“'-*0123456789.)")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SourceLists:
-    """All lists of sources of a report; ``spans`` are the parts of the text that they take."""
+    """The lists of sources of a report.
 
-    spans: tuple[tuple[int, int], ...]
+    Args:
+        entries: of all lists, in order.
+        blocks: the numbers of the blocks that they take.
+        spans: the parts of the text that they take.
+        doubtful: further lists as numbers of blocks; the marks decide about them.
+    """
+
     entries: tuple[Entry, ...]
-    _by_label: dict[str, list[Entry]] = field(default_factory=dict)
+    blocks: frozenset[int]
+    spans: tuple[tuple[int, int], ...]
+    doubtful: tuple[tuple[int, ...], ...] = ()
+    _by_label: dict[str, list[Entry]] = field(default_factory=lambda: defaultdict(list))
 
-    @classmethod
-    def of(cls, spans: Iterable[tuple[int, int]], entries: Sequence[Entry]) -> SourceLists:
-        """Return the lists with these entries."""
-        by_label: dict[str, list[Entry]] = defaultdict(list)
-        for entry in entries:
+    def __post_init__(self) -> None:
+        for entry in self.entries:
             for label in entry.labels:
-                by_label[label].append(entry)
-        return cls(tuple(spans), tuple(entries), dict(by_label))
+                self._by_label[label].append(entry)
 
     def entry(self, label: str, at: int) -> Entry | None:
         """Return the entry that a mark means.
@@ -102,10 +102,9 @@ class SourceLists:
         return label in self._by_label or _of_other_kind(label) in self._by_label
 
     @property
-    def numbers(self) -> frozenset[int]:
-        """Return the labels that are numbers."""
-        labels = {label.removeprefix("^") for label in self._by_label}
-        return frozenset(int(label) for label in labels if label.isdigit())
+    def labels(self) -> frozenset[str]:
+        """Return the labels of all entries, those of notes as of other entries."""
+        return frozenset(label.removeprefix("^") for label in self._by_label)
 
 
 def _of_other_kind(label: str) -> str:
@@ -113,40 +112,50 @@ def _of_other_kind(label: str) -> str:
     return label.removeprefix("^") if label.startswith("^") else f"^{label}"
 
 
-def source_lists(text: str, blocks: Sequence[Block], addresses: Sequence[Address]) -> SourceLists:
-    """Find the lists of sources: below their headings, and lines ``[3] address`` anywhere."""
-    finder = _Finder(text, blocks, addresses)
-    finder.find()
-    return SourceLists.of(sorted(finder.spans), finder.entries())
+class ListFinder:
+    """Finds the lists of sources among the blocks of a text."""
 
-
-class _Finder:
     def __init__(self, text: str, blocks: Sequence[Block], addresses: Sequence[Address]) -> None:
         self._text = text
         self._blocks = blocks
-        self._addresses = addresses
-        self._in_list: set[int] = set()
+        self._by_block = _addresses_by_block(blocks, addresses)
+        self._labels = list(map(self._label, blocks))
         # By the heading's level: no list of sources begins before this block.
         self._empty_until: dict[int, int] = {}
-        self._by_block = _addresses_by_block(blocks, addresses)
 
-    @property
-    def spans(self) -> list[tuple[int, int]]:
-        return [(self._blocks[index].start, self._blocks[index].end) for index in self._in_list]
-
-    def find(self) -> None:
+    def find(self) -> SourceLists:
+        """Find the lists: below their headings, and entries with labels anywhere."""
+        taken: set[int] = set()
         for index, block in enumerate(self._blocks):
-            if index in self._in_list:
+            if index in taken:
                 continue
             section = self._section(index)
             if section:
-                self._in_list.update((index, *section))
+                taken.update((index, *section))
             elif block.kind in ("paragraph", "item") and self._is_lone_entry(index):
-                self._in_list.add(index)
+                taken.add(index)
                 below = range(index + 1, len(self._blocks))
-                self._in_list.update(takewhile(self._is_address_only, below))
-        if not self._in_list:
-            self._in_list.update(self._closing_list())
+                taken.update(takewhile(self._is_address_only, below))
+        return self.of(taken, tuple(self._runs(taken)))
+
+    def of(self, taken: Iterable[int], doubtful: tuple[tuple[int, ...], ...] = ()) -> SourceLists:
+        """Return the lists that these blocks make."""
+        ordered = sorted(taken)
+        spans = tuple((self._blocks[at].start, self._blocks[at].end) for at in ordered)
+        entries = _with_other_notes(self._entries(ordered))
+        return SourceLists(tuple(entries), frozenset(ordered), spans, doubtful)
+
+    def _label(self, block: Block) -> EntryLabel | None:
+        if block.kind == "row":
+            cell = self._text[block.start : block.end].split("|", maxsplit=1)[0].strip(" *_`[]^")
+            labels = labels_in(cell) if cell else None
+            is_label = labels is not None and len(labels.names) == 1 and is_short(labels)
+            return EntryLabel(labels.names, "| 1 |", block.start) if is_label and labels else None
+        if block.number:
+            return EntryLabel((block.number.lstrip("0") or "0",), "1.", block.start)
+        if block.kind in ("paragraph", "item"):
+            return entry_label(self._text, block.start, block.end)
+        return None
 
     def _section(self, index: int) -> list[int]:
         """Return the blocks below a heading of a list of sources; none if there is no such list."""
@@ -156,7 +165,7 @@ class _Finder:
             return []
         level = block.level or PLAIN_HEADING
         below = range(index + 1, len(self._blocks))
-        if _HEADING.fullmatch(content):
+        if LIST_HEADING.fullmatch(content):
             return self._named_section(below, level)
         if block.kind == "heading" and _LOOSE_HEADING.fullmatch(content.strip("#* ")):
             section = list(takewhile(lambda at: not self._is_new_part(at, level), below))
@@ -170,7 +179,7 @@ class _Finder:
         if below.start <= self._empty_until.get(level, 0):
             return []
         section = list(takewhile(lambda at: not self._ends(at, level), below))
-        if any(self._by_block[at] or self._labels(at) for at in section):
+        if any(self._by_block[at] or self._labels[at] for at in section):
             return section
         self._empty_until[level] = below.start + len(section)
         return []
@@ -183,14 +192,14 @@ class _Finder:
 
     def _ends(self, index: int, level: int) -> bool:
         block = self._blocks[index]
-        if block.kind == "paragraph" and _HEADING.fullmatch(self._content(index)):
+        if block.kind == "paragraph" and LIST_HEADING.fullmatch(self._content(index)):
             return False
         return self._is_new_part(index, level) or self._is_prose(index)
 
     def _is_prose(self, index: int) -> bool:
         """Tell whether a paragraph is prose: it has sentences, but no address, label or year."""
         block = self._blocks[index]
-        if block.kind != "paragraph" or self._by_block[index] or self._labels(index):
+        if block.kind != "paragraph" or self._by_block[index] or self._labels[index]:
             return False
         content = self._content(index)
         words = len(content.split())
@@ -203,18 +212,19 @@ class _Finder:
         addresses = self._by_block[index]
         if not addresses:
             return False
-        block = self._blocks[index]
+        block, label = self._blocks[index], self._labels[index]
         first, last = addresses[0], addresses[-1]
-        rest = self._text[last.end : block.end].strip()
+        start = label.end if label else block.start
+        rest = self._text[last.end : block.end].strip(" |.)>*_")
         is_closing = not rest and last.name is None
         # A sentence goes on behind the link that it begins with.
         is_title = not self._text[first.end : first.end + 2].strip()[:1].islower()
-        is_opening = is_title and not self._text[block.start : first.start].strip(" *_")
-        return is_closing or (is_opening and first.name is not None)
+        is_opening = is_title and not self._text[start : first.start].strip(" *_|<(")
+        is_row = block.kind == "row" and not rest
+        return is_closing or is_row or (is_opening and first.name is not None)
 
     def _is_address_only(self, index: int) -> bool:
-        block = self._blocks[index]
-        rest = self._rest(index, block.start)
+        rest = self._rest(index, self._blocks[index].start)
         rest = _ADDRESS_WORD.sub("", rest).strip(" <>.,;:：()*_-")
         return bool(self._by_block[index]) and not rest
 
@@ -229,80 +239,84 @@ class _Finder:
 
     def _is_lone_entry(self, index: int) -> bool:
         """Tell if a block is ``[3] address``, ``[3] title`` above an address, or a definition."""
-        block = self._blocks[index]
-        labels = _LABELS.match(self._text, block.start, block.end)
-        if labels is None or not self._labels(index):
+        block, label = self._blocks[index], self._labels[index]
+        if label is None or label.look not in ("[1]", "[^1]", "【1】"):
             return False
-        if _DEFINITION.match(labels[0].strip()):
+        if _DEFINITION.match(self._text, block.start, block.end):
             return True
-        if not all(label.removeprefix("^").isdigit() for label in self._labels(index)):
+        if not all(name.removeprefix("^").isdigit() for name in label.names):
             return False
         addresses = self._by_block[index]
-        after = labels.end()
-        if not addresses or addresses[-1].end <= after:
+        if not addresses or addresses[-1].end <= label.end:
             follows = index + 1 < len(self._blocks) and self._is_address_only(index + 1)
-            is_sentence = re.search(r"(?<!\.)\.$|。$", self._content(index))
-            return follows and not is_sentence
-        starts = not self._text[after : addresses[0].start].strip(" :<(-–—*")
+            return follows and not _SENTENCE.search(self._content(index))
+        starts = not self._text[label.end : addresses[0].start].strip(" :<(-–—*")
         ends = not self._text[addresses[-1].end : block.end].strip(" >)")
         return starts or ends
 
-    def _closing_list(self) -> list[int]:
-        """Return numbered items with an address each at the end of the text."""
-        closing: list[int] = []
-        for index in reversed(range(len(self._blocks))):
-            if not self._blocks[index].number or not self._is_listed_address(index):
-                break
-            closing.append(index)
-        if len(closing) < 2:
-            return []
-        above = self._text[: self._blocks[closing[-1]].start]
-        return closing if _NUMBER_MARK.search(above) else []
+    def _runs(self, taken: set[int]) -> Iterable[tuple[int, ...]]:
+        """Yield runs of two or more entries whose labels look alike."""
+        looks: list[str] = []
+        for index, label in enumerate(self._labels):
+            is_more = bool(looks and looks[-1]) and self._is_address_only(index)
+            look = label.look if label else looks[-1] if is_more else ""
+            looks.append("" if index in taken or self._blocks[index].kind == "head" else look)
+        for look, group in groupby(range(len(looks)), looks.__getitem__):
+            run = tuple(group)
+            labels = [label for at in run if (label := self._labels[at])]
+            listed = sum(self._is_listed_address(at) for at in run)
+            is_list = len(labels) > 1 and len({each.names for each in labels}) == len(labels)
+            if look and is_list and listed >= _MOSTLY * len(labels):
+                above = run[0] - 1
+                head = (above,) if above >= 0 and self._blocks[above].kind == "head" else ()
+                yield (*head, *run)
 
-    def entries(self) -> list[Entry]:
+    def _entries(self, taken: Sequence[int]) -> list[Entry]:
         entries: list[Entry] = []
-        for index in sorted(self._in_list):
-            addresses = self._addresses_of_entry(index)
-            labels = self._labels(index)
+        for index in taken:
+            addresses, label = self._addresses_of_entry(index), self._labels[index]
             block = self._blocks[index]
-            if entries and addresses and not labels and self._is_address_only(index):
+            if entries and addresses and not label and self._is_address_only(index):
                 entries[-1] = _with_more(entries[-1], addresses, block.end)
             elif block.kind not in ("heading", "head", "rule"):
-                text = _MARKUP.sub("", self._content(index))
-                entries.append(Entry(block.start, block.end, labels, addresses, text))
+                start = label.end if label else block.start
+                text = _MARKUP.sub("", self._text[start : block.end]).strip()
+                names = label.names if label else ()
+                entries.append(Entry(block.start, block.end, names, addresses, text))
         return _renumber(entries)
 
-    def _labels(self, index: int) -> tuple[str, ...]:
-        block = self._blocks[index]
-        if block.kind == "row":
-            cell = _NUMBER_CELL.match(self._text, block.start, block.end)
-            return (cell[1],) if cell else ()
-        labels = _LABELS.match(self._text, block.start, block.end)
-        if labels:
-            found = _LABEL.findall(labels[0])
-            names = [(first or second or third) for first, second, third in found]
-            return tuple(name.translate(_SUPERSCRIPTS).strip("\\") for name in names)
-        number = block.number.lstrip("0")
-        return (number,) if number else ()
-
     def _addresses_of_entry(self, index: int) -> tuple[str, ...]:
-        """Return the addresses that an entry names.
-
-        Beside a full one neither hosts nor identifiers count.
-        """
         urls = [each.url for each in self._by_block[index] if each.url and not each.is_picture]
-        full = [url for url in urls if url.lower().startswith("http")]
-        return tuple(dict.fromkeys(full or urls))
+        return _fullest(urls)
 
     def _content(self, index: int) -> str:
         block = self._blocks[index]
         return self._text[block.start : block.end].strip()
 
 
+def _fullest(urls: Iterable[str]) -> tuple[str, ...]:
+    """Return the addresses; beside a full one neither hosts nor identifiers count."""
+    distinct = tuple(dict.fromkeys(urls))
+    return tuple(url for url in distinct if url.lower().startswith("http")) or distinct
+
+
 def _with_more(entry: Entry, addresses: tuple[str, ...], end: int) -> Entry:
-    together = tuple(dict.fromkeys((*entry.addresses, *addresses)))
-    full = [url for url in together if url.lower().startswith("http")]
-    return Entry(entry.start, end, entry.labels, tuple(full) or together, entry.text)
+    return replace(entry, end=end, addresses=_fullest((*entry.addresses, *addresses)))
+
+
+def _with_other_notes(entries: Sequence[Entry]) -> list[Entry]:
+    """Return the entries; ``Ibid.`` and ``See note 1`` have the addresses of the entry meant."""
+    found: list[Entry] = []
+    by_label: dict[str, Entry] = {}
+    for entry in entries:
+        others = [by_label.get(number) for number in _OTHER_NOTE.findall(entry.text)]
+        if found and _SAME_SOURCE.match(entry.text):
+            others.append(found[-1])
+        meant = [url for other in others if other for url in other.addresses]
+        whole = replace(entry, addresses=tuple(dict.fromkeys((*meant, *entry.addresses))))
+        found.append(whole)
+        by_label.update((label.removeprefix("^"), whole) for label in entry.labels)
+    return found
 
 
 def _renumber(entries: list[Entry]) -> list[Entry]:
@@ -314,8 +328,7 @@ def _renumber(entries: list[Entry]) -> list[Entry]:
     counted = []
     for entry in entries:
         number += bool(entry.labels)
-        labels = (str(number),) if entry.labels else ()
-        counted.append(Entry(entry.start, entry.end, labels, entry.addresses, entry.text))
+        counted.append(replace(entry, labels=(str(number),) if entry.labels else ()))
     return counted
 
 

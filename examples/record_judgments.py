@@ -29,8 +29,8 @@ from mind2web2.judge.transfer import export_judgments
 from mind2web2.llm_client.chat import ChatRequest
 from mind2web2.pages.library import PageLibrary
 from mind2web2.results.answers import RunFolders, select_work
-from mind2web2.results.claim_facts import vote_groups
 from mind2web2.results.result_file import ResultFile
+from mind2web2.rubric.written_tree import vote_groups
 from mind2web2.runs.answer import AnswerOutcome, RunParts
 from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.run import RunProgress, evaluate_work

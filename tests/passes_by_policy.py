@@ -13,9 +13,10 @@ from typing import Any, Protocol
 from mind2web2.errors import Mind2Web2Error
 from mind2web2.judge.protocol import JudgeLedger
 from mind2web2.judge.session import JudgeSession
+from mind2web2.judge.spec import Voter
 from mind2web2.llm_client.chat import ChatReply, ReplyCheck, Usage
 from mind2web2.rubric.verdicts import ExtractionRecord
-from mind2web2.scripts.isolation.answer_client import SentRequest, SentTemplate, Voter
+from mind2web2.scripts.isolation.answer_client import SentRequest, SentTemplate
 from mind2web2.scripts.isolation.pass_process import answer_processes
 from mind2web2.scripts.isolation.questions import Ahead
 from mind2web2.scripts.isolation.rpc import PACKAGE, Failure, Question, Reply, validate

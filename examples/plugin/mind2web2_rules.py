@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import mind2web2
-from mind2web2.llm_client.judge_errors import Service
 from mind2web2.llm_client.providers import Provider
+from mind2web2.llm_client.settings import Service
 from mind2web2.llm_client.transport import Completion, OutputMode, WireRequest
 
 BLOCK = re.compile(r"<<([a-z ]+) (\w+)>>\n(.*?)\n<<end of \1 \2>>", re.DOTALL)

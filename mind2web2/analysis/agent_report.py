@@ -8,11 +8,9 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from mind2web2.analysis.audited import audited_answers
-from mind2web2.analysis.changed_pages import changed_pages
 from mind2web2.analysis.citation import Making, paper_sentence
-from mind2web2.analysis.corrections import CorrectionFigures, CorrectionRoots, correction_of
-from mind2web2.analysis.false_pass_bound import FalsePassBound, false_pass_bound
+from mind2web2.analysis.correction_record import CorrectionFigures
+from mind2web2.analysis.false_pass_bound import FalsePassBound
 from mind2web2.analysis.summaries import (
     SummedUp,
     stored_metrics,
@@ -27,23 +25,22 @@ from mind2web2.analysis.tag_figures import (
     domain_figures,
 )
 from mind2web2.analysis.unreviewed import unreviewed_warning
-from mind2web2.errors import AnswerError, ResultWriteError, UsageError
+from mind2web2.errors import AnswerError, ResultWriteError
 from mind2web2.pages.barred import BarredList
 from mind2web2.pages.cited_pages import AgentCache
 from mind2web2.results.agent_summary import AgentSummary
+from mind2web2.results.answer_files import with_file_facts, with_unevaluated
 from mind2web2.results.answers import read_answer
-from mind2web2.results.caution_facts import CautionFacts
-from mind2web2.results.cautions import lasting_cautions
+from mind2web2.results.cautions import CautionFacts, lasting_cautions
 from mind2web2.results.freshness import ResultsNow, results_now
-from mind2web2.results.known_answers import agent_answers, with_file_facts, with_unevaluated
+from mind2web2.results.known_answers import agent_answers
 from mind2web2.results.model_families import own_family_caution
 from mind2web2.results.result_file import ResultFile
 from mind2web2.results.scored_answer import ScoredAnswer
 from mind2web2.results.stored_results import LoadedResult, latest_results
-from mind2web2.utils.json_fields import JsonObject
+from mind2web2.utils.json_text import JsonObject
 from mind2web2.utils.names import name_list
 from mind2web2.utils.path_config import PathConfig
-from mind2web2.utils.program import program
 from mind2web2.utils.text import percent
 
 
@@ -97,19 +94,16 @@ def agent_report(
     paths: PathConfig,
     agent_name: str,
     task_ids: Collection[str] | None,
-    roots: CorrectionRoots,
     domains: Mapping[str, str],
     *,
     by_tag: bool,
-    bounds_false_passes: bool,
+    corrected: CorrectionFigures | None,
     barred: BarredList,
 ) -> ReportedAgent | None:
     """Write an agent's ``summary.json`` and report on it; ``None`` without results.
 
-    A folder that is shared for reading is reported on without being written to.
-
-    Raises:
-        UsageError: a bound by false passes is asked for, and the figures behind it are missing.
+    A folder that is shared for reading is reported on without being written to. The bound by false
+    passes is left out.
     """
     root = paths.eval_results_root
     found, not_written = _summarise(paths, agent_name, task_ids)
@@ -134,20 +128,17 @@ def agent_report(
     own_family = own_family_caution(paths.answers_root / agent_name, judges)
     flagged = _barred_answers(paths, agent_name, gathered.judged_pages, barred)
     barred_line = _barred_line(root, agent_name, answers, flagged, task_ids)
-    correction = correction_of(roots, agent_name, task_ids)
     own = [answer for answer in scored if answer.task_id in summary.tasks]
     report = AgentReport(
         summary=summary,
         now=results_now(paths, agent_name, answers, task_ids),
-        corrected=None if correction is None else correction.figures(),
+        corrected=corrected,
         cautions=(*lasting_cautions(gathered.cautious), *filter(None, (own_family, barred_line))),
-        sentence=paper_sentence(summary, own, gathered.making, correction),
+        sentence=paper_sentence(summary, own, gathered.making, corrected),
         weighted=gathered.weighted.figure(),
         by_tag=tuple(gathered.tags.figures()) if by_tag else None,
         by_domain=tuple(domain_figures(summary.tasks, domains)),
-        bound_false_passes=(
-            _bound(root, agent_name, judges, task_ids) if bounds_false_passes else None
-        ),
+        bound_false_passes=None,
     )
     newest = None if gathered.newest is None else gathered.newest.content
     return ReportedAgent(agent_name, answers, report, newest, not_written)
@@ -223,24 +214,6 @@ def _summarise(
     if answers != found.answers:
         found = SummedUp(answers, stored_metrics(root, agent_name, answers, task_ids))
     return found, not_written
-
-
-def _bound(
-    root: Path, agent_name: str, judges: set[str], task_ids: Collection[str] | None
-) -> FalsePassBound:
-    """Return the bound of an agent's score by its judge's false passes."""
-    reports = [each for each in changed_pages(agent_name) if {each.judge} == judges]
-    if not reports:
-        raise UsageError(
-            f"--bound_false_passes: no figures of changed pages of {agent_name} by its one judge: "
-            f"make some with: {program()} probe {agent_name}"
-        )
-    bound = false_pass_bound(audited_answers(root, agent_name, task_ids), reports[0])
-    if bound is None:
-        raise UsageError(
-            f"--bound_false_passes: the changed pages of {agent_name} are too few for an interval"
-        )
-    return bound
 
 
 class _Gathered:

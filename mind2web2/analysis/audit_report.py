@@ -17,7 +17,8 @@ from mind2web2.analysis.audited import (
     judge_quality,
     label_verdicts,
 )
-from mind2web2.analysis.corrections import CorrectionFigures, correction_by_labels
+from mind2web2.analysis.correction_record import CorrectionFigures
+from mind2web2.analysis.corrections import correction_by_labels
 from mind2web2.analysis.labels import LabelFile, auditors
 from mind2web2.statistics.agreement import Figures
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
-from mind2web2.analysis.corrections import Correction, NoCorrection
+from mind2web2.analysis.correction_record import CorrectionFigures, Ends
 from mind2web2.results.agent_summary import AgentSummary
 from mind2web2.results.result_file import ResultFile
-from mind2web2.results.scored_answer import ScoredAnswer
-from mind2web2.results.served_names import served_names
+from mind2web2.results.scored_answer import ScoredAnswer, served_names
 from mind2web2.statistics.uncertainty import LEVEL, Interval
 from mind2web2.utils.text import counted, percent
 
@@ -40,7 +39,7 @@ def paper_sentence(
     summary: AgentSummary,
     answers: Sequence[ScoredAnswer],
     making: Making,
-    correction: Correction | NoCorrection | None,
+    correction: CorrectionFigures | None,
 ) -> str | None:
     """Return the sentence, ``None`` without a score.
 
@@ -70,7 +69,7 @@ def paper_sentence(
     )
 
 
-def _within(interval: Interval | None, of: str) -> str:
+def _within(interval: Interval | Ends | None, of: str) -> str:
     return (
         ""
         if interval is None
@@ -78,13 +77,11 @@ def _within(interval: Interval | None, of: str) -> str:
     )
 
 
-def _correction_words(correction: Correction | NoCorrection | None) -> str:
-    if correction is None or isinstance(correction, NoCorrection):
+def _correction_words(correction: CorrectionFigures | None) -> str:
+    if correction is None or correction.corrected is None:
         return "not corrected for the judge's errors"
     these = _within(correction.these_tasks, "these tasks")
-    if correction.value is None:
-        return "not corrected for the judge's errors"
-    return f"corrected by {correction.by}: {percent(correction.value)}{these}"
+    return f"corrected by {correction.by}: {percent(correction.corrected)}{these}"
 
 
 def _judges(answers: Iterable[ScoredAnswer]) -> str:

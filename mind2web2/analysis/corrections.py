@@ -15,6 +15,13 @@ from statistics import fmean
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mind2web2.analysis.audited import AuditedAnswer, audited_answers, label_verdicts
+from mind2web2.analysis.correction_record import (
+    DIGITS,
+    SAMPLE_NAME,
+    CorrectionFigures,
+    CorrectionRoots,
+    Ends,
+)
 from mind2web2.analysis.labelled_answers import LabelledScore, score_by_labels
 from mind2web2.analysis.labels import LabelFile, auditors
 from mind2web2.analysis.sample_basis import (
@@ -43,12 +50,10 @@ from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.program import program
 from mind2web2.utils.text import counted
 
-SAMPLE_NAME = "sample.json"
 # People make mistakes as well: the figure shows what so many wrong labels do.
 WRONG_LABELS = 0.05
 # Auditors take answers in one order, so that their labels are of the same answers.
 _AUDIT_SEED = 0
-_DIGITS = 6
 
 
 def population_of(answers: Sequence[AuditedAnswer], seed: int = _AUDIT_SEED) -> SampledFrom:
@@ -101,53 +106,6 @@ class SampleRecord(SampledFrom):
         write_file(agent_folder / SAMPLE_NAME, self.model_dump_json(indent=2) + "\n")
 
 
-class Ends(BaseModel):
-    """The ends of an interval as ``--json`` prints them."""
-
-    model_config = ConfigDict(frozen=True)
-
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, found: Interval | None) -> Ends | None:
-        """Return the ends of an interval."""
-        if found is None:
-            return None
-        return cls(low=round(found.low, _DIGITS), high=round(found.high, _DIGITS))
-
-
-class CorrectionFigures(BaseModel):
-    """An agent's corrected score, or the reason why there is none, as ``--json`` prints it.
-
-    Args:
-        by: who corrects.
-        raw: partial completion by the judge.
-        sampled: the number of answers in the sample, of so many.
-        to_halve: how many more answers halve the interval of these tasks.
-        weight_of_judge: of the judge's scores in the corrected one.
-        if_undecidable: the corrected score with undecidable leaves as not supported, and as
-            supported.
-        if_labels_are_wrong: the corrected score if one label in twenty is wrong; ``None`` without
-            labels.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    by: str
-    raw: float
-    corrected: float | None = None
-    these_tasks: Ends | None = None
-    tasks_at_large: Ends | None = None
-    sampled: int = 0
-    of: int
-    to_halve: int | None = None
-    weight_of_judge: float | None = None
-    if_undecidable: tuple[float, float] | None = None
-    if_labels_are_wrong: float | None = None
-    reason: str | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class Correction:
     """An agent's score, corrected by whole answers that people labelled or a strong judge judged.
@@ -189,16 +147,16 @@ class Correction:
         extremes = None
         if self.low is not self.high:
             extremes = (
-                round(self.low.estimate, _DIGITS),
-                round(self.high.estimate, _DIGITS),
+                round(self.low.estimate, DIGITS),
+                round(self.high.estimate, DIGITS),
             )
         if_wrong = None
         if self.wrong_labels is not None and value is not None:
-            if_wrong = round(min(1.0, max(0.0, value + self.wrong_labels)), _DIGITS)
+            if_wrong = round(min(1.0, max(0.0, value + self.wrong_labels)), DIGITS)
         return CorrectionFigures(
             by=self.by,
-            raw=round(self.mean.raw, _DIGITS),
-            corrected=None if value is None else round(value, _DIGITS),
+            raw=round(self.mean.raw, DIGITS),
+            corrected=None if value is None else round(value, DIGITS),
             these_tasks=Ends.of(self.these_tasks),
             tasks_at_large=Ends.of(self.tasks_at_large),
             sampled=self.mean.labels,
@@ -243,17 +201,8 @@ class NoCorrection:
 
     def figures(self) -> CorrectionFigures:
         """Return it as it is published."""
-        raw = round(self.raw, _DIGITS)
+        raw = round(self.raw, DIGITS)
         return CorrectionFigures(by=self.by, raw=raw, of=self.of, reason=self.reason)
-
-
-@dataclass(frozen=True, slots=True)
-class CorrectionRoots:
-    """The folders of results, labels and answers that were judged again."""
-
-    eval_results: Path
-    audits: Path
-    rejudged: Path
 
 
 def correction_of(
@@ -393,12 +342,6 @@ def _cells_by_labels(
 
 
 # By a strong judge
-
-
-def correcting_files(roots: CorrectionRoots, agent: str) -> list[Path]:
-    """Return the files on which an agent's corrected score rests beside its results."""
-    samples = [folder / agent / SAMPLE_NAME for folder in _sample_folders(roots.rejudged, agent)]
-    return [*sorted((roots.audits / agent).glob("*.jsonl")), *samples]
 
 
 def _sample_folders(rejudged_root: Path, agent: str) -> list[Path]:
@@ -542,8 +485,8 @@ def corrected_pair(agents: tuple[str, str], first: Correction, second: Correctio
         agents=agents,
         first=first.figures(),
         second=second.figures(),
-        raw_difference=round(found.raw, _DIGITS),
-        corrected_difference=None if value is None else round(value, _DIGITS),
+        raw_difference=round(found.raw, DIGITS),
+        corrected_difference=None if value is None else round(value, DIGITS),
         these_tasks=Ends.of(found.these_tasks),
         tasks_at_large=Ends.of(found.tasks_at_large),
         wrong_passes=share_difference(one.wrong_passes, other.wrong_passes),

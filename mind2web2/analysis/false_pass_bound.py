@@ -8,15 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from random import Random
 from statistics import fmean
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict
 
-from mind2web2.analysis.audited import AuditedAnswer
-from mind2web2.analysis.changed_pages import ChangedPages
 from mind2web2.results.score_bounds import blocked_leaves
 from mind2web2.rubric.verdicts import Outcome, aggregate
-from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.utils.text import percent
+
+if TYPE_CHECKING:
+    from mind2web2.analysis.audited import AuditedAnswer
+    from mind2web2.analysis.changed_pages import ChangedPages
+    from mind2web2.rubric.written_tree import WrittenNode
 
 _FAILED = Outcome(0.0, "failed")
 # Scores are drawn so often in all, and at least so often for each answer.

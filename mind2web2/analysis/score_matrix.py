@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from mind2web2.results.agent_summary import MissingAnswer
-from mind2web2.results.scored_answer import NO_RESULT, ScoredAnswer
-from mind2web2.results.served_names import served_names
+from mind2web2.results.scored_answer import NO_RESULT, ScoredAnswer, served_names
 from mind2web2.utils.names import name_list, natural_key
 from mind2web2.utils.text import counted
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from mind2web2.analysis.audited import AuditedAnswer, audited_answers
+from mind2web2.analysis.correction_record import CorrectionFigures
 from mind2web2.analysis.corrections import (
     Correction,
-    CorrectionFigures,
     NoCorrection,
     SampleRecord,
     correction_by_sample,

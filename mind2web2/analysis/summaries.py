@@ -32,7 +32,7 @@ from mind2web2.results.task_summary import (
     write_entries,
     write_summary_file,
 )
-from mind2web2.utils.json_fields import JsonObject
+from mind2web2.utils.json_text import JsonObject
 from mind2web2.utils.names import natural_key
 
 log = logging.getLogger(__name__)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from mind2web2.errors import EvalScriptError
-from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX
-from mind2web2.scripts.rubric_reading import read_rubric
 from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.names import name_list
+
+_UNREVIEWED = re.compile(rb"^drafted: *[\"']?unreviewed\b", re.MULTILINE)
 
 
 def unreviewed_warning(scripts_root: Path, scripts: Iterable[str | None]) -> str | None:
@@ -18,7 +18,7 @@ def unreviewed_warning(scripts_root: Path, scripts: Iterable[str | None]) -> str
     Args:
         scripts: version folder and file name of the scripts of some results.
     """
-    files = sorted({name for name in scripts if name is not None and name.endswith(RUBRIC_SUFFIX)})
+    files = sorted({name for name in scripts if name is not None and name.endswith(".yaml")})
     tasks = {Path(name).stem for name in files if _is_unreviewed(scripts_root / name)}
     if not tasks:
         return None
@@ -30,10 +30,7 @@ def unreviewed_warning(scripts_root: Path, scripts: Iterable[str | None]) -> str
 
 def _is_unreviewed(path: Path) -> bool:
     try:
-        # The word saves reading most files as YAML.
-        if b"unreviewed" not in read_regular_file(path):
-            return False
-        return read_rubric(path).rubric.drafted == "unreviewed"
-    except (OSError, EvalScriptError):
-        # Results of files that are gone or changed say so elsewhere.
+        return _UNREVIEWED.search(read_regular_file(path)) is not None
+    except OSError:
+        # Results of files that are gone say so elsewhere.
         return False

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mind2web2.capture.models import NetworkSettings
-from mind2web2.judge.service_request import AnswerRequest, AskService, ServiceRequest
+if TYPE_CHECKING:
+    from mind2web2.capture.models import NetworkSettings
+    from mind2web2.judge.service_request import AnswerRequest, AskService, ServiceRequest
 
 
 @dataclass(frozen=True, slots=True)

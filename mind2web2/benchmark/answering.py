@@ -11,7 +11,7 @@ from typing import IO, Annotated, Literal
 
 from pydantic import AfterValidator, AliasChoices, BaseModel, Field, ValidationError
 
-from mind2web2.benchmark.tasks import Task, csv_rows
+from mind2web2.benchmark.task_lists import Task, csv_rows
 from mind2web2.errors import AnswerError, ResultWriteError, UsageError
 from mind2web2.results.answers import (
     MAX_ANSWER_BYTES,
@@ -22,7 +22,7 @@ from mind2web2.results.answers import (
 )
 from mind2web2.results.result_file import MAX_TIME_S
 from mind2web2.utils.files import write_whole
-from mind2web2.utils.json_fields import JsonObject
+from mind2web2.utils.json_text import JsonObject
 from mind2web2.utils.names import check_name, name_list
 from mind2web2.utils.process_lock import ProcessLock
 from mind2web2.utils.program import program

@@ -19,6 +19,7 @@ from mind2web2.errors import AnswerError, UsageError
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.transfer import export_judgments
 from mind2web2.pages.citations import cited_urls
+from mind2web2.results.answer_files import with_unevaluated
 from mind2web2.results.answers import (
     is_empty_answer,
     is_expected,
@@ -27,7 +28,7 @@ from mind2web2.results.answers import (
     run_record_path,
 )
 from mind2web2.results.freshness import results_now
-from mind2web2.results.known_answers import agent_answers, with_unevaluated
+from mind2web2.results.known_answers import agent_answers
 from mind2web2.results.result_file import is_time_s
 from mind2web2.results.shard_states import shard_caution
 from mind2web2.results.stored_results import latest_results
@@ -38,7 +39,7 @@ from mind2web2.utils.files import (
     read_regular_file,
     stage_file,
 )
-from mind2web2.utils.json_fields import JsonObject
+from mind2web2.utils.json_text import JsonObject
 from mind2web2.utils.names import name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.program import program

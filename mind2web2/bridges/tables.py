@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from mind2web2.errors import UsageError
-from mind2web2.results.claim_facts import claim_facts, is_claim, vote_groups
+from mind2web2.results.claim_facts import claim_facts, is_claim
 from mind2web2.results.known_answers import folder_names, task_answers
 from mind2web2.results.result_file import ResultFile
 from mind2web2.results.scored_answer import ScoredAnswer
@@ -23,7 +23,7 @@ from mind2web2.results.stored_results import (
     latest_result,
     latest_results,
 )
-from mind2web2.rubric.written_tree import WrittenNode
+from mind2web2.rubric.written_tree import WrittenNode, vote_groups
 from mind2web2.utils.extras import missing_extra
 from mind2web2.utils.files import replaced_file
 

@@ -16,8 +16,6 @@ from mind2web2.capture.browser_process import (
     find_browser,
     user_agent,
 )
-from mind2web2.capture.models import CaptureSettings
-from mind2web2.capture.page.devtools import BrandVersion, UserAgentOverride
 from mind2web2.errors import BrowserGoneError
 
 if TYPE_CHECKING:
@@ -27,6 +25,9 @@ if TYPE_CHECKING:
         Page,
         ViewportSize,
     )
+
+    from mind2web2.capture.models import CaptureSettings
+    from mind2web2.capture.page.devtools import BrandVersion, UserAgentOverride
 
 log = logging.getLogger(__name__)
 

@@ -23,7 +23,6 @@ from mind2web2.capture.letters import (
     COMMON_LETTERS,
     warn_of_missing_fonts,
 )
-from mind2web2.capture.models import CaptureSettings, NetworkSettings
 from mind2web2.capture.page.drawn_letters import drawn_scripts
 from mind2web2.errors import MachineError
 from mind2web2.utils.extras import missing_extra
@@ -33,6 +32,8 @@ if TYPE_CHECKING:
     from patchright.async_api import Browser as PatchrightBrowser
     from patchright.async_api import Playwright
     from xvfbwrapper import Xvfb
+
+    from mind2web2.capture.models import CaptureSettings, NetworkSettings
 
 log = logging.getLogger(__name__)
 

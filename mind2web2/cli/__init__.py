@@ -12,8 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from mind2web2 import __version__
-from mind2web2.cli.loading import load_function
-from mind2web2.cli.options import CommandParser, Handler
+from mind2web2.cli.options import CommandParser, Handler, load_function
 from mind2web2.errors import Mind2Web2Error
 from mind2web2.utils.entry_points import HOOKS, load_part, load_parts, parts_of
 from mind2web2.utils.values import one_of

@@ -19,13 +19,12 @@ from mind2web2.benchmark.submission import (
     pack_submission,
     validate_answers,
 )
-from mind2web2.benchmark.tasks import read_task_list
+from mind2web2.benchmark.task_lists import read_task_list
 from mind2web2.cli.console import line, plain_console
 from mind2web2.cli.listed_tasks import tasks_of
-from mind2web2.cli.settings_file import settings_of
+from mind2web2.cli.options import settings_of
 from mind2web2.cli.task_options import DATASET
 from mind2web2.errors import UsageError
-from mind2web2.runs.paths import paths_of
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.names import check_name
 from mind2web2.utils.text import counted
@@ -38,7 +37,7 @@ def run_get(options: argparse.Namespace) -> int:
     if re.fullmatch(r"[\w-][\w.-]*/[\w-][\w.-]*", options.dataset, re.ASCII) is None:
         raise UsageError(f"--dataset {options.dataset} is not a name such as {DATASET}")
     result = download_benchmark(
-        paths_of(settings_of(options)),
+        settings_of(options).paths,
         options.tasks_root,
         dataset=options.dataset,
         revision=options.revision,
@@ -59,7 +58,7 @@ def run_get(options: argparse.Namespace) -> int:
 def run_import(options: argparse.Namespace) -> int:
     """Store the answers and return the exit status."""
     settings = settings_of(options)
-    folder = paths_of(settings).answers_root / check_name("agent", options.agent)
+    folder = settings.paths.answers_root / check_name("agent", options.agent)
     runs = read_answers(options.file, tasks_of(settings, options.tasks_root), folder)
     new = import_answers(runs, folder, overwrite=options.overwrite)
     found = f"{counted(len(runs), 'run')} in {options.file}"
@@ -85,7 +84,7 @@ def run_submit(options: argparse.Namespace) -> int:
     if findings.errors:
         line(console, "Nothing was packed: correct the errors first.")
         return 1
-    paths = paths_of(settings)
+    paths = settings.paths
     entry = None
     why_not = f"it needs --task_list and --num_runs {LEADERBOARD_RUNS}"
     if settings.task_list is not None and options.num_runs == LEADERBOARD_RUNS:
@@ -103,7 +102,7 @@ def run_submit(options: argparse.Namespace) -> int:
 
 def _validate(settings: RunSettings, agent_name: str, num_runs: int) -> tuple[list[str], Findings]:
 
-    folder = paths_of(settings).answers_root / check_name("agent", agent_name)
+    folder = settings.paths.answers_root / check_name("agent", agent_name)
     if settings.task_list is not None:
         tasks = [task.task_id for task in read_task_list(settings.task_list)]
     elif folder.is_dir():

@@ -20,9 +20,7 @@ from mind2web2.capture.models import PageCapturer
 from mind2web2.cli.console import line, plain_console, print_table, warnings_on
 from mind2web2.cli.crawl_display import CrawlDisplay
 from mind2web2.cli.event_loop import run_to_exit
-from mind2web2.cli.loading import load_function
-from mind2web2.cli.options import given_settings
-from mind2web2.cli.settings_file import settings_of
+from mind2web2.cli.options import given_settings, load_function, settings_of
 from mind2web2.errors import AnswerError, UsageError
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatReply, Usage
@@ -40,10 +38,9 @@ from mind2web2.results.answers import (
     without_empty,
 )
 from mind2web2.runs.capturing import capture_settings
-from mind2web2.runs.paths import paths_of
 from mind2web2.runs.settings import PLAIN, RunSettings
-from mind2web2.scripts.clock import answer_moment
 from mind2web2.utils.dollars import dollars
+from mind2web2.utils.moments import answer_moment
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.program import command_line
 from mind2web2.utils.text import counted
@@ -100,7 +97,7 @@ def run(options: argparse.Namespace) -> int:
         retries=options.max_retries,
         page_timeout_s=options.overall_timeout,
     )
-    paths = paths_of(caching.settings)
+    paths = caching.settings.paths
     agents = [agent] if agent else agent_names(paths)
     selected = {name: select_answers(paths, name, named.task_ids) for name in agents}
     return _cache_pages(caching, paths, selected)

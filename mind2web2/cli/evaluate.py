@@ -5,12 +5,9 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 
-from mind2web2.cli.loading import load_function
-from mind2web2.cli.options import given_settings
-from mind2web2.cli.settings_file import settings_of
+from mind2web2.cli.options import given_settings, load_function, settings_of
 from mind2web2.errors import UsageError
 from mind2web2.results.answers import select_work
-from mind2web2.runs.paths import paths_of
 from mind2web2.runs.settings import PLAIN, RunSettings
 from mind2web2.scripts.isolation.processes import fork_server
 from mind2web2.utils.hidden_keys import hide_memory
@@ -22,7 +19,7 @@ def run(options: argparse.Namespace) -> int:
     settings = prepare_settings(
         replace(settings_of(options, is_announced=True), agent_name=agent_name)
     )
-    paths = paths_of(settings)
+    paths = settings.paths
     # Captures fill a new folder; without them, a typing error would fail every claim.
     root, captures = paths.cache_root, settings.captures_pages
     if settings.cache_root is not None and not root.is_dir() and (root.exists() or not captures):

@@ -43,7 +43,6 @@ from mind2web2.results.stored_results import (
 from mind2web2.results.usage_file import write_usage
 from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.runs.concurrency import Concurrency
-from mind2web2.runs.paths import paths_of
 from mind2web2.runs.run import (
     AnswerRunner,
     ProgressFile,
@@ -177,7 +176,7 @@ async def _exit_status(run: _Run) -> int:
 async def _run_session_and_report(run: _Run) -> list[AnswerOutcome]:
     settings, folders = run.settings, run.folders
     root = folders.eval_results_root
-    roots = (root, paths_of(run.checked).eval_results_root)
+    roots = (root, run.checked.paths.eval_results_root)
     judgments = folders.agent_results / FILE_NAME
     others = [] if run.is_apart else stores_of_others(root, folders.agent_name)
     async with listeners_opened(run.print) as listeners:
@@ -294,7 +293,7 @@ def _print_reused(run: _Run, outcomes: Sequence[AnswerOutcome]) -> None:
 def _removed_tasks(run: _Run, summary: AgentSummary | None) -> list[str]:
     if summary is None:
         return []
-    answers = paths_of(run.settings).answers_root / run.folders.agent_name
+    answers = run.settings.paths.answers_root / run.folders.agent_name
     known = dict.fromkeys([*summary.tasks, *(missing.task_id for missing in summary.missing)])
     removed = [task_id for task_id in known if not (answers / task_id).is_dir()]
     return [removed_tasks_text(run.folders.agent_results, removed)] if removed else []

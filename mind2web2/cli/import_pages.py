@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from mind2web2.cli.cache import answer_texts
-from mind2web2.cli.settings_file import settings_of
+from mind2web2.cli.options import settings_of
 from mind2web2.errors import UsageError
 from mind2web2.pages.cited_pages import AgentCache
 from mind2web2.pages.crawl import CrawlProgress, find_citations
@@ -17,7 +17,6 @@ from mind2web2.pages.link_judge import FOLDER_NAME, LinkJudge
 from mind2web2.results.answers import (
     select_answers,
 )
-from mind2web2.runs.paths import paths_of
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.text import counted
 
@@ -45,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _import_pages(settings: RunSettings, agent: str, file: Path) -> ImportOutcome:
-    paths = paths_of(settings)
+    paths = settings.paths
     cache = AgentCache(paths.cache_root / agent)
     task_ids = settings.task_ids
     texts, _ = answer_texts(select_answers(paths, agent, task_ids))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mind2web2.benchmark.tasks import Task, find_tasks
+from mind2web2.benchmark.task_lists import Task
+from mind2web2.benchmark.tasks import find_tasks
 from mind2web2.cli.task_options import TASKS_ROOT
 from mind2web2.errors import UsageError
-from mind2web2.runs.paths import paths_of
 from mind2web2.runs.settings import RunSettings
 
 
@@ -19,4 +19,4 @@ def tasks_of(settings: RunSettings, tasks_root: Path) -> list[Task]:
     """
     if tasks_root != TASKS_ROOT and not tasks_root.is_dir():
         raise UsageError(f"--tasks_root: there is no folder {tasks_root}")
-    return find_tasks(paths_of(settings), tasks_root, settings.task_list)
+    return find_tasks(settings.paths, tasks_root, settings.task_list)

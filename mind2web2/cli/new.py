@@ -6,8 +6,7 @@ import argparse
 
 from mind2web2.authoring.new_task import new_task
 from mind2web2.cli.console import line, plain_console
-from mind2web2.cli.settings_file import settings_of
-from mind2web2.runs.paths import paths_of
+from mind2web2.cli.options import settings_of
 from mind2web2.utils.names import check_name
 from mind2web2.utils.program import program
 
@@ -18,7 +17,7 @@ def run(options: argparse.Namespace) -> int:
     version = check_name("version", options.version)
     written = new_task(
         task_id,
-        paths_of(settings_of(options)).eval_scripts_root / version,
+        settings_of(options).paths.eval_scripts_root / version,
         options.cases / task_id,
         question=options.question,
         as_script=options.python,

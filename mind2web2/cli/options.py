@@ -9,15 +9,16 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from importlib import import_module
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from mind2web2.capture.network.proxy_url import parse_upstream
 from mind2web2.errors import UsageError
 from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL
 from mind2web2.runs.setting import Setting
 from mind2web2.runs.settings import (
+    FILE_NAME,
     FOLDER_NAMES,
     GROUP_HELPS,
     JUDGE_HELP,
@@ -27,7 +28,7 @@ from mind2web2.runs.settings import (
     provider_names,
 )
 from mind2web2.utils import values
-from mind2web2.utils.near_names import nearest_name
+from mind2web2.utils.names import nearest_name
 
 _Value = TypeVar("_Value")
 Handler = Callable[[argparse.Namespace], int]
@@ -222,11 +223,6 @@ def _secret(parse: Callable[[str], _Value]) -> Callable[[str], _Value]:
     return parsed
 
 
-def _proxy_url(text: str) -> str:
-    parse_upstream(text)
-    return text
-
-
 def _hide_in_process_list(argument: str) -> None:
     """Overwrite an argument of this process where other users can read it.
 
@@ -315,8 +311,6 @@ def _add_setting(
     target = group.add_mutually_exclusive_group() if options > 1 else group
     if setting.parse is not None:
         parse = argument(setting.parse)
-        if setting.name == "proxy":
-            parse = argument(_proxy_url)
         if setting.is_secret:
             parse = _secret(parse)
         added.append(
@@ -376,6 +370,28 @@ def given_settings(options: argparse.Namespace) -> RunSettings:
     return replace(base, **given | tuples, given=frozenset(given))
 
 
+def settings_of(options: argparse.Namespace, *, is_announced: bool = False) -> RunSettings:
+    """Return the settings of a command, as command line and ``mind2web2.toml`` give them.
+
+    Raises:
+        UsageError: as ``with_file``.
+    """
+    return with_file(given_settings(options), options.takes, is_announced=is_announced)
+
+
+def with_file(settings: RunSettings, takes: frozenset[str], *, is_announced: bool) -> RunSettings:
+    """Return the settings with those of ``mind2web2.toml``, if the working directory has one.
+
+    Raises:
+        UsageError: as ``settings_with_file``.
+    """
+    if not os.path.lexists(FILE_NAME):
+        return settings
+    settings_with_file = load_function("mind2web2.cli.settings_file:settings_with_file")
+    found: RunSettings = settings_with_file(settings, takes, is_announced=is_announced)
+    return found
+
+
 def add_task_option(
     parser: argparse.ArgumentParser, default: str = "all that have answers"
 ) -> None:
@@ -418,3 +434,9 @@ def add_correction_roots(parser: argparse.ArgumentParser) -> None:
         default=Path("rejudged"),
         help="samples judged again by a strong judge (default: rejudged/)",
     )
+
+
+def load_function(name: str) -> Any:
+    """Import ``module:function`` and return the function; that of ``module`` is ``run``."""
+    module, _, function = name.partition(":")
+    return getattr(import_module(module), function or "run")

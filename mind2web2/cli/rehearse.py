@@ -14,10 +14,9 @@ from rich.console import Console
 from mind2web2.authoring.cases import TOLERANCE, CaseError, CaseOutcome, case_paths, read_case
 from mind2web2.authoring.rehearsal import RehearsalPlan, TaskRehearsal
 from mind2web2.cli.console import line, plain_console
-from mind2web2.cli.options import given_settings
+from mind2web2.cli.options import given_settings, settings_of
 from mind2web2.cli.rehearsing import rehearsal_plans, rehearse_all
 from mind2web2.cli.scorer_options import scorer_of
-from mind2web2.cli.settings_file import settings_of
 from mind2web2.errors import UsageError
 from mind2web2.results.result_file import ResultFile
 from mind2web2.scoring.scorer import Score, Scorer

@@ -19,7 +19,6 @@ from mind2web2.benchmark.tasks import find_tasks, select_tasks
 from mind2web2.cli.event_loop import INTERRUPTED, run_to_exit
 from mind2web2.cli.rehearsal_display import RehearsalDisplay, RehearsalProgress
 from mind2web2.errors import MachineError, UsageError, WorkerError
-from mind2web2.runs.paths import paths_of
 from mind2web2.runs.settings import RunSettings
 from mind2web2.scripts.policies import Surroundings
 from mind2web2.utils.workers import MAX_WORKERS, run_in_worker
@@ -39,7 +38,7 @@ def rehearsal_plans(
     Raises:
         UsageError: there is no such task, or none at all.
     """
-    paths = paths_of(settings)
+    paths = settings.paths
     price = JudgePrice(settings.model, settings.prices.get(settings.model))
     files = [Path(name) for name in names if Path(name).is_file()]
     ids = [name for name in names if not Path(name).is_file()]

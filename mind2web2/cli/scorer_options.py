@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from mind2web2.runs.named_judge import judge_spec
-from mind2web2.runs.paths import paths_of
 from mind2web2.runs.settings import RunSettings
 from mind2web2.scoring.scorer import MissingPages, Scorer
 from mind2web2.utils.hidden_keys import hide_memory
@@ -21,7 +20,7 @@ def scorer_of(
     return Scorer(
         judge=judge_spec(settings),
         pages=pages,
-        scripts=paths_of(settings).eval_scripts_root,
+        scripts=settings.paths.eval_scripts_root,
         eval_version=settings.eval_version,
         judgments=settings.judgments,
         missing_pages=missing_pages,

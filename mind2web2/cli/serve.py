@@ -10,11 +10,10 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from mind2web2.cli.console import line, plain_console, warnings_on
+from mind2web2.cli.options import settings_of
 from mind2web2.cli.scorer_options import scorer_of
-from mind2web2.cli.settings_file import settings_of
 from mind2web2.errors import UsageError
 from mind2web2.runs.named_judge import judge_spec
-from mind2web2.runs.paths import paths_of
 from mind2web2.runs.settings import RunSettings
 from mind2web2.scoring.scorer import MissingPages
 from mind2web2.scoring.server import serve
@@ -56,7 +55,7 @@ def _in_words(settings: RunSettings, folder: Path | None, missing_pages: Missing
 
     judge = judge_spec(settings)
     pages = folder or f"none (--missing_pages {missing_pages})"
-    scripts = paths_of(settings).eval_scripts_root
+    scripts = settings.paths.eval_scripts_root
     return f"Judge: {judge.model} ({judge.endpoint}). Pages: {pages}. Scripts: {scripts}."
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -10,15 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mind2web2.cli.options import given_settings
 from mind2web2.errors import UsageError
 from mind2web2.llm_client.own_price import OwnPrice
 from mind2web2.llm_client.prices import set_own_prices
-from mind2web2.runs.file_prices import FILE_NAME, check_keys, file_content, prices_in
+from mind2web2.runs.file_prices import check_keys, file_content, prices_in
 from mind2web2.runs.setting import Setting
-from mind2web2.runs.settings import SETTINGS, RunSettings
+from mind2web2.runs.settings import FILE_NAME, SETTINGS, RunSettings
 from mind2web2.scripts.aliases import set_script_aliases
-from mind2web2.utils.json_fields import JsonObject
+from mind2web2.utils.json_text import JsonObject
 
 # User and password, and the query, of a base URL.
 _LOOPBACK = re.compile(r"https?://(?:[^/@]*@)?(?:localhost|127\.[\d.]+|\[::1\])(?::\d+)?(?:[/?]|$)")
@@ -30,16 +28,9 @@ def file_settings() -> dict[str, Setting]:
     return {name: each for name, each in SETTINGS.items() if each.in_file is not None}
 
 
-def settings_of(options: argparse.Namespace, *, is_announced: bool = False) -> RunSettings:
-    """Return the settings of a command, as command line and file give them.
-
-    Raises:
-        UsageError: as ``with_file``.
-    """
-    return with_file(given_settings(options), options.takes, is_announced=is_announced)
-
-
-def with_file(settings: RunSettings, takes: frozenset[str], *, is_announced: bool) -> RunSettings:
+def settings_with_file(
+    settings: RunSettings, takes: frozenset[str], *, is_announced: bool
+) -> RunSettings:
     """Return the settings with those of the file that the command line leaves open.
 
     A replay takes its judge from the store of judgments, not from the file. Where the command line
@@ -52,15 +43,14 @@ def with_file(settings: RunSettings, takes: frozenset[str], *, is_announced: boo
     Raises:
         UsageError: the file cannot be read, or has an unknown key or an unsuitable value.
     """
-    if os.path.lexists(FILE_NAME):
-        content, prices, aliases = _read(Path(FILE_NAME))
-        _set_aliases(aliases)
-        applied = _applicable(content, settings, takes)
-        settings = replace(settings, **applied, prices=prices, from_file=frozenset(applied))
-        if "judge_base_url" in applied:
-            _keep_key_from_strangers(settings)
-        if is_announced:
-            _announce(applied, prices)
+    content, prices, aliases = _read(Path(FILE_NAME))
+    set_script_aliases(aliases)
+    applied = _applicable(content, settings, takes)
+    settings = replace(settings, **applied, prices=prices, from_file=frozenset(applied))
+    if "judge_base_url" in applied:
+        _keep_key_from_strangers(settings)
+    if is_announced:
+        _announce(applied, prices)
     return settings
 
 
@@ -104,11 +94,6 @@ def _applicable(given: JsonObject, settings: RunSettings, takes: frozenset[str])
     if settings.is_replay:
         closed.add("max_llm_requests")
     return {name: value for name, value in given.items() if name in takes and name not in closed}
-
-
-def _set_aliases(aliases: Mapping[str, str]) -> None:
-
-    set_script_aliases(aliases)
 
 
 def _read(path: Path) -> tuple[JsonObject, dict[str, OwnPrice], dict[str, str]]:

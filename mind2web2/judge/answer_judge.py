@@ -17,9 +17,10 @@ from mind2web2.errors import (
     JudgmentMissingError,
 )
 from mind2web2.judge.caching import CachingJudge
-from mind2web2.judge.judgment import Judgment, ServiceAnswer, judgment_key
+from mind2web2.judge.judgment import Judgment, judgment_key
 from mind2web2.judge.permit import AnswerLimits
 from mind2web2.judge.protocol import QuestionContext
+from mind2web2.judge.record import ServiceAnswer
 from mind2web2.judge.session import (
     JudgeSession,
     ask_own,

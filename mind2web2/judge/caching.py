@@ -23,16 +23,17 @@ from mind2web2.errors import (
     JudgmentStoreError,
 )
 from mind2web2.judge.budget import Budget
-from mind2web2.judge.judgment import JudgeIdentity, Judgment, RecordedSkip, judgment_key
+from mind2web2.judge.judgment import Judgment, RecordedSkip, judgment_key
 from mind2web2.judge.permit import AnswerLimits, CircuitBreaker, Permit
 from mind2web2.judge.protocol import (
     AskedQuestion,
     QuestionContext,
     QuestionObserver,
 )
+from mind2web2.judge.record import REPLAY, JudgeIdentity, JudgeRecord
 from mind2web2.judge.services import ServiceAnswers
 from mind2web2.judge.session import with_second
-from mind2web2.judge.spec import REPLAY, JudgeRecord, JudgeSpec
+from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.judge.usage import RunUsage, usage_of
 from mind2web2.llm_client.chat import (

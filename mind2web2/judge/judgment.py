@@ -77,52 +77,6 @@ class Judgment(BaseModel):
         return FLEX_PRICE_SHARE if self.batch else 1.0
 
 
-class ServiceAnswer(BaseModel):
-    """A script's request to a map or paper service, with key and checksum of the stored answer."""
-
-    model_config = ConfigDict(frozen=True)
-
-    request: str
-    key: str
-    sha256: str
-
-
-class JudgeIdentity(BaseModel):
-    """A model with its request parameters and its server."""
-
-    model_config = ConfigDict(frozen=True)
-
-    model: str
-    endpoint: str
-    temperature: float | None = None
-    reasoning_effort: str | None = None
-    max_images: int | None = None
-    extra_body: str | None = None
-
-    def in_words(self) -> list[str]:
-        """Return the model, the parameters that are set as ``name=value``, and the server."""
-        parameters = self.model_dump(exclude={"model", "endpoint"}, exclude_none=True)
-        return [
-            self.model,
-            *(f"{name}={value}" for name, value in parameters.items()),
-            f"at {self.endpoint}",
-        ]
-
-
-class JudgmentSource(BaseModel):
-    """The file of judgments that a replay answers from.
-
-    Args:
-        path: relative to the working directory where the file lies below it.
-        sha256: of an exported file; ``None`` for a store.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    path: str
-    sha256: str | None = None
-
-
 def judgment_key(request: ChatRequest, trial: int) -> str:
     """Return the hash of model, parameters, messages, schema and trial, which determine a reply."""
     asked = {

@@ -6,56 +6,16 @@ import hashlib
 import logging
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
-from mind2web2 import __version__
 from mind2web2.errors import ResultWriteError
-from mind2web2.judge.judgment import JudgeIdentity
+from mind2web2.judge.record import CheckRecord, JudgeIdentity
 from mind2web2.utils.files import read_regular_file, write_whole
-from mind2web2.utils.text import percent
 
 log = logging.getLogger(__name__)
 
 # The last checks of judges stand among the folders of agents, whose names do not begin with a dot.
 CHECKS_FOLDER = ".judge_checks"
-
-
-class CheckRecord(BaseModel):
-    """A judge's accuracy on the labelled set.
-
-    Args:
-        judge: ``None`` in a result, which names its judge itself.
-        set_seed: by which the set was drawn; ``None`` in checks of set 1, which had one seed.
-        cases: to which the judge replied; a sample is less than the whole set.
-        claims_low: the lower end of the 95% interval on claims alone, which a coin gets right half
-            the time.
-        version: of this package, whose prompts were used.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    judge: JudgeIdentity | None = None
-    set_version: int
-    set_seed: int | None = None
-    set_digest: str
-    is_whole_set: bool
-    cases: int
-    accuracy: float
-    low: float
-    high: float
-    claims_low: float | None = None
-    version: str = __version__
-    checked: str
-
-    def __str__(self) -> str:
-        """Return the check in words."""
-        cases = "cases" if self.is_whole_set else "cases, a sample"
-        seed = "" if self.set_seed is None else f" with seed {self.set_seed}"
-        right = percent(self.accuracy)
-        return (
-            f"{right} right ({percent(self.low)} to {percent(self.high)}) of {self.cases} {cases}, "
-            f"set {self.set_version}{seed}, {self.checked[:10]}"
-        )
 
 
 def record_check(results_root: Path, judge: JudgeIdentity, record: CheckRecord) -> None:

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
 
 from mind2web2.errors import Mind2Web2Error
-from mind2web2.judge.judgment import Judgment, ServiceAnswer
+from mind2web2.judge.judgment import Judgment
+from mind2web2.judge.record import Rejection, ServiceAnswer
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit, Usage
 
 Purpose = Literal["verify", "extract", "script"]
@@ -54,15 +55,6 @@ class AskedQuestion:
 
 
 QuestionObserver = Callable[[AskedQuestion], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Rejection:
-    """A question that the judge declined twice (scoring.md, "Verdicts")."""
-
-    node: str | None
-    page: str | None
-    reason: str
 
 
 @dataclass(slots=True)

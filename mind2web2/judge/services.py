@@ -14,7 +14,8 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from mind2web2.errors import JudgmentMissingError
-from mind2web2.judge.judgment import Judgment, ServiceAnswer
+from mind2web2.judge.judgment import Judgment
+from mind2web2.judge.record import ServiceAnswer
 from mind2web2.judge.service_request import AskService, ServiceRequest
 from mind2web2.judge.store import JudgmentStore
 

@@ -17,14 +17,8 @@ from mind2web2.errors import (
     JudgmentMissingError,
     Mind2Web2Error,
 )
-from mind2web2.judge.protocol import (
-    Failure,
-    Judge,
-    JudgeLedger,
-    Noted,
-    QuestionContext,
-    Rejection,
-)
+from mind2web2.judge.protocol import Failure, Judge, JudgeLedger, Noted, QuestionContext
+from mind2web2.judge.record import Rejection
 from mind2web2.llm_client.chat import (
     NO_LIMIT,
     ChatReply,

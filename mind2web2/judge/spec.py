@@ -9,12 +9,11 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any
-
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from typing import Any
 
 from mind2web2.errors import UsageError
-from mind2web2.judge.judgment import FLEX_PRICE_SHARE, JudgeIdentity, JudgmentSource
+from mind2web2.judge.judgment import FLEX_PRICE_SHARE
+from mind2web2.judge.record import REPLAY, JudgeIdentity, JudgeRecord, JudgmentSource, server_named
 from mind2web2.llm_client.chat import NO_LIMIT, ImageLimit
 from mind2web2.llm_client.own_price import OwnPrice
 from mind2web2.llm_client.settings import (
@@ -25,9 +24,6 @@ from mind2web2.llm_client.settings import (
 from mind2web2.rubric.vote_rule import DEFAULT_TRIALS, vote_count
 from mind2web2.utils import values
 from mind2web2.utils.given_values import check_number, check_text
-
-# The provider that answers from stored judgments, and the name of its server.
-REPLAY = "replay"
 
 
 @dataclass(frozen=True)
@@ -173,52 +169,6 @@ class JudgeSpec:
         )
 
 
-def _stored_votes(votes: object) -> int:
-    return int(str(votes)) if str(votes).isdecimal() else DEFAULT_TRIALS
-
-
-class JudgeRecord(BaseModel):
-    """The judge of a result and its parameters.
-
-    Args:
-        votes: the most on a claim; results of earlier versions may have a word for the default.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    provider: str
-    endpoint: str
-    model: str
-    temperature: float | None = None
-    reasoning_effort: str | None = None
-    max_images: int | None = None
-    extra_body: str | None = None
-    votes: Annotated[int, BeforeValidator(_stored_votes)] = DEFAULT_TRIALS
-
-    @property
-    def identity(self) -> JudgeIdentity:
-        """Return the judge that decided as the store of judgments knows it."""
-        return JudgeIdentity(**self.model_dump(include=set(JudgeIdentity.model_fields)))
-
-    def as_replay(self) -> JudgeSpec:
-        """Return the judge that answers from the stored judgments of this one."""
-        return JudgeSpec(
-            self.model,
-            provider=REPLAY,
-            temperature=self.temperature,
-            reasoning_effort=self.reasoning_effort,
-            max_images=self.max_images,
-            extra_body=self.extra_body,
-            votes=self.votes,
-            replayed_endpoint=server_named(self.endpoint),
-        )
-
-
-def server_named(endpoint: str | None) -> str | None:
-    """Return a server by its name in records; a replay's own name is none."""
-    return None if endpoint == REPLAY else endpoint
-
-
 # Parameters that change when and where a request is answered, and what is billed, but not the
 # reply.
 _NEUTRAL_PARAMETERS = frozenset(
@@ -266,3 +216,17 @@ def _json_of(extra_body: object) -> str | None:
         return json.dumps(dict(extra_body), allow_nan=False) if extra_body else None
     except (TypeError, ValueError) as error:
         raise UsageError(f"extra_body is no JSON object: {error}") from error
+
+
+def replaying(judge: JudgeRecord) -> JudgeSpec:
+    """Return the judge that answers from the stored judgments of another one."""
+    return JudgeSpec(
+        judge.model,
+        provider=REPLAY,
+        temperature=judge.temperature,
+        reasoning_effort=judge.reasoning_effort,
+        max_images=judge.max_images,
+        extra_body=judge.extra_body,
+        votes=judge.votes,
+        replayed_endpoint=server_named(judge.endpoint),
+    )

@@ -16,7 +16,8 @@ from typing import NamedTuple, Self, TypeVar
 from pydantic import ValidationError
 
 from mind2web2.errors import JudgmentStoreError
-from mind2web2.judge.judgment import JudgeIdentity, Judgment, RecordedSkip, gate_key, problem_of
+from mind2web2.judge.judgment import Judgment, RecordedSkip, gate_key, problem_of
+from mind2web2.judge.record import JudgeIdentity
 from mind2web2.llm_client.chat import ImageLimit, Usage
 from mind2web2.utils.aio import ThreadQueue
 from mind2web2.utils.mounts import network_file_system

@@ -11,7 +11,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from mind2web2.errors import JudgmentStoreError, UsageError
-from mind2web2.judge.judgment import Judgment, JudgmentSource, problem_of
+from mind2web2.judge.judgment import Judgment, problem_of
+from mind2web2.judge.record import JudgmentSource
 from mind2web2.judge.store import (
     NAMED_FILE,
     OWN_STORE,

@@ -74,13 +74,8 @@ def _as_json(usage: Usage) -> UsageEntry:
         "input_tokens": usage.input_tokens,
         "cached_tokens": usage.cached_tokens,
         "output_tokens": usage.output_tokens,
-        "cost_usd": rounded_usd(usage),
+        "cost_usd": usage.rounded_usd,
     }
-
-
-def rounded_usd(usage: Usage) -> float | None:
-    """Return the dollars as files have them, ``None`` where they are unknown."""
-    return None if usage.cost_usd is None else round(usage.cost_usd, 6)
 
 
 def tokens_of(judgment: Judgment) -> Usage:

@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mind2web2 import __version__
 from mind2web2.errors import ResultWriteError
-from mind2web2.judge.judgment import JudgeIdentity
 from mind2web2.judge.last_check import CHECKS_FOLDER, check_file_stem
+from mind2web2.judge.record import JudgeIdentity
 from mind2web2.judge_check.check import JudgeCheck
 from mind2web2.statistics.paired import binomial_p_value
 from mind2web2.utils.files import read_regular_file

@@ -24,8 +24,7 @@ from mind2web2.capture.models import CaptureRecord, PageKind, Trouble
 from mind2web2.errors import CacheMiss, JudgeOutputError, MachineError, Mind2Web2Error
 from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
-from mind2web2.judge.judgment import JudgeIdentity
-from mind2web2.judge.last_check import CheckRecord
+from mind2web2.judge.record import CheckRecord, JudgeIdentity
 from mind2web2.judge.usage import TaskUsage
 from mind2web2.judge_check.drawn_page import (
     can_be_drawn,

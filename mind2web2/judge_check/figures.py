@@ -6,13 +6,13 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict
 
-from mind2web2.judge.judgment import JudgeIdentity
+from mind2web2.judge.record import JudgeIdentity
 from mind2web2.judge_check.check import CaseOutcome, JudgeComparison, Quality, Rates
 from mind2web2.judge_check.fitness import Fitness, fitness
 from mind2web2.judge_check.labelled_set import LabelledSet
 from mind2web2.statistics.paired import Estimate
 from mind2web2.statistics.uncertainty import Interval
-from mind2web2.utils.json_fields import JsonObject
+from mind2web2.utils.json_text import JsonObject
 
 
 class _Figures(BaseModel):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from mind2web2.judge.last_check import CheckRecord
+from mind2web2.judge.record import CheckRecord
 from mind2web2.utils.text import percent
 
 # Below it, a difference between agents shrinks to less than 80%, and takes over 1.5 times as many

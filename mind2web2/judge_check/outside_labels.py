@@ -19,7 +19,7 @@ from pydantic import (
 from mind2web2.errors import UsageError
 from mind2web2.judge_check.label_rows import OutsideLabel, Source
 from mind2web2.judge_check.labelled_set import LabelledClaim, LabelledPage, LabelledSet
-from mind2web2.utils.near_names import nearest_name
+from mind2web2.utils.names import nearest_name
 
 _QUESTION = "Which of these statements does the source support?"
 # A row may hold a long page, no more.

@@ -10,10 +10,10 @@ from urllib.parse import quote
 from mind2web2.errors import UsageError
 from mind2web2.llm_client.claude_protocol import VERSION, ClaudeTransport
 from mind2web2.llm_client.http import Server
-from mind2web2.llm_client.judge_errors import Service
 from mind2web2.llm_client.providers import Provider
 from mind2web2.llm_client.settings import (
     ADDRESS_GIVEN,
+    Service,
     Setting,
     check_keys,
     checked_service,

@@ -79,6 +79,11 @@ class Usage:
     unreported_requests: int = 0
     cost_usd: float | None = 0.0
 
+    @property
+    def rounded_usd(self) -> float | None:
+        """Return the dollars as files have them, ``None`` where they are unknown."""
+        return None if self.cost_usd is None else round(self.cost_usd, 6)
+
     def __add__(self, other: Usage) -> Usage:
         """Return the sum; its dollars are unknown if one part's are."""
         is_priced = self.cost_usd is not None and other.cost_usd is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from mind2web2.errors import (
@@ -14,32 +14,7 @@ from mind2web2.errors import (
     JudgeUnavailableError,
 )
 from mind2web2.llm_client.failures import RequestFailedError
-
-
-@dataclass(frozen=True, slots=True)
-class Service:
-    """A judge's server, and the settings that a user can correct.
-
-    Args:
-        endpoint: provider and address; without secrets.
-        key_name: the environment variables of the key, or another name that the user knows.
-        address_name: the same for the address.
-        secrets: removed from error texts, whatever a server sends back.
-        address: as the user gave it, for messages; the endpoint may differ by a final ``/v1``.
-    """
-
-    endpoint: str
-    key_name: str
-    address_name: str
-    secrets: tuple[str, ...] = field(default=(), repr=False)
-    address: str = ""
-
-    @property
-    def shown(self) -> str:
-        """Return provider and address for messages."""
-        provider, _, address = self.endpoint.partition(" ")
-        return f"{provider} {self.address or address}"
-
+from mind2web2.llm_client.settings import Service
 
 _SHORTER = (
     "name a model with a longer context (--judge_model), or show it less of each page: "

@@ -12,12 +12,12 @@ from mind2web2.errors import UsageError
 from mind2web2.llm_client.chat import Parameters, Usage
 from mind2web2.llm_client.failures import RequestFailedError
 from mind2web2.llm_client.http import Server
-from mind2web2.llm_client.judge_errors import Service
 from mind2web2.llm_client.reply_body import error_in_reply, read_body, string, text_of, tokens
 from mind2web2.llm_client.settings import (
     KEY_GIVEN,
     OPENAI,
     OpenAILike,
+    Service,
     azure_address,
     check_keys,
     checked_service,
@@ -33,7 +33,7 @@ from mind2web2.llm_client.transport import (
     ReplyPart,
     WireRequest,
 )
-from mind2web2.utils.json_fields import JsonObject, mapping, mappings
+from mind2web2.utils.json_text import JsonObject, mapping, mappings
 
 
 @dataclass(frozen=True, slots=True)

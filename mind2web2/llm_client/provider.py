@@ -59,7 +59,7 @@ from mind2web2.llm_client.transport import (
     WireRequest,
 )
 from mind2web2.llm_client.window import Window
-from mind2web2.utils.near_names import did_you_mean
+from mind2web2.utils.names import did_you_mean
 from mind2web2.utils.shown_text import one_line
 
 log = logging.getLogger(__name__)

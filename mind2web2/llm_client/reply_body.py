@@ -8,7 +8,7 @@ from typing import Any
 
 from mind2web2.llm_client.failures import RequestFailedError, failure_from_body
 from mind2web2.llm_client.structured_output import InvalidOutputError, unambiguous_json
-from mind2web2.utils.json_fields import JsonObject, mappings
+from mind2web2.utils.json_text import JsonObject, mappings
 from mind2web2.utils.shown_text import SHORTEST_ECHO, start_of, without_secrets
 from mind2web2.utils.text import as_unicode_text
 

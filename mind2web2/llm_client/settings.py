@@ -5,12 +5,11 @@ from __future__ import annotations
 import base64
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from mind2web2.errors import UsageError
-from mind2web2.llm_client.judge_errors import Service
 from mind2web2.utils.entry_points import load_part
 
 # An option may name another.
@@ -250,3 +249,28 @@ def named_endpoint(provider: str, address: Setting) -> str | None:
         return None
     check_address(address.value, address.name)
     return endpoint_name(provider, address.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A judge's server, and the settings that a user can correct.
+
+    Args:
+        endpoint: provider and address; without secrets.
+        key_name: the environment variables of the key, or another name that the user knows.
+        address_name: the same for the address.
+        secrets: removed from error texts, whatever a server sends back.
+        address: as the user gave it, for messages; the endpoint may differ by a final ``/v1``.
+    """
+
+    endpoint: str
+    key_name: str
+    address_name: str
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    address: str = ""
+
+    @property
+    def shown(self) -> str:
+        """Return provider and address for messages."""
+        provider, _, address = self.endpoint.partition(" ")
+        return f"{provider} {self.address or address}"

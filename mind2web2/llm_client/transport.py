@@ -16,7 +16,7 @@ from mind2web2.llm_client.chat import (
     Parameters,
     Usage,
 )
-from mind2web2.llm_client.judge_errors import Service
+from mind2web2.llm_client.settings import Service
 from mind2web2.prompts import HashedText
 
 JsonSchema = dict[str, Any]

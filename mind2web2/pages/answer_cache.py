@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mind2web2.pages.captures import SharedCaptures
 from mind2web2.urls.parts import lookup_key
 
 if TYPE_CHECKING:
+    from mind2web2.llm_client.chat import Limit
     from mind2web2.pages.cache import CacheFileSys
+    from mind2web2.pages.captures import SharedCaptures
+    from mind2web2.pages.library import PageLibrary
 import asyncio
-import hashlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from mind2web2.errors import CacheMiss
-from mind2web2.llm_client.chat import Limit
+from mind2web2.pages.cache import listing_sha256
 from mind2web2.pages.cache_files import redirect_target
-from mind2web2.pages.library import PageLibrary
 from mind2web2.utils.api_misuse import script_api
 
 
@@ -202,8 +202,3 @@ def _is_on_the_loop() -> bool:
     except RuntimeError:
         return False
     return True
-
-
-def listing_sha256(cache: CacheFileSys) -> str:
-    """Return a digest of which pages a cache holds."""
-    return hashlib.sha256("\n".join(cache.get_all_urls()).encode("utf-8", "replace")).hexdigest()

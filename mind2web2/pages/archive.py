@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from urllib.parse import urlencode
 
 from mind2web2.capture.models import CapturedPage, PageCapturer
-from mind2web2.utils.json_fields import mapping
+from mind2web2.utils.json_text import mapping
 
 log = logging.getLogger(__name__)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -11,18 +10,12 @@ from pathlib import Path
 from typing import TypedDict
 from urllib.parse import unquote
 
-from mind2web2.capture.pdf import text_of
-from mind2web2.errors import CacheMiss, DocumentError, UsageError
+from mind2web2.errors import UsageError
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.citations import cited_urls
-from mind2web2.pages.shared_words import RUN_WORDS, shared_words
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.files import read_regular_file
-from mind2web2.utils.workers import call_in_worker
 
-log = logging.getLogger(__name__)
-
-_PDF_TIMEOUT_S = 60.0
 DEFAULT_LIST = Path(__file__).with_name("barred.txt")
 _MAX_BYTES = 1_000_000
 _ADDRESS = re.compile(r"(?:https?://)?(?:www\.)?([^\s/?#:]+\.[^\s/?#]+(?:/\S*)?)", re.IGNORECASE)
@@ -88,21 +81,17 @@ class BarredList:
         answer: str,
         judged: Iterable[str],
         pages: CacheFileSys,
-        question: str = "",
     ) -> list[BarredPage]:
         """Return the barred sources among the pages that an answer cites or was judged on.
 
         Reads files.
-
-        Args:
-            question: the task's; a page that shares long runs of words with it is barred too.
         """
         found: list[BarredPage] = []
         for url in dict.fromkeys([*cited_urls(answer), *judged]):
             match = next(
                 ((shown, rule) for shown, rule in self._matches(url, pages) if rule),
                 None,
-            ) or _question_on(url, pages, question)
+            )
             if match is not None:
                 found.append({"url": url, "rule": match[1], "shown": match[0]})
         return found
@@ -114,30 +103,6 @@ class BarredList:
             for address in filter(None, (record.final_url, record.archived_from)):
                 yield address, self.rule_for_url(address)
             yield record.title, self.rule_for_title(record.title)
-
-
-def _question_on(url: str, pages: CacheFileSys, question: str) -> tuple[str, str] | None:
-    """Return the passage of the question that a stored page has, and the rule that bars it."""
-    if len(question.split()) < RUN_WORDS:
-        return None
-    shared = shared_words(question, _text_of(url, pages))
-    if shared is None:
-        return None
-    rule = f"the page has {shared.share:.0%} of the question's runs of {RUN_WORDS} words"
-    return shared.passage, rule
-
-
-def _text_of(url: str, pages: CacheFileSys) -> str:
-    """Return the text of a stored page, empty if there is none that can be read."""
-    try:
-        match pages.has(url):
-            case "web":
-                return pages.get_web(url, get_screenshot=False)[0]
-            case "pdf":
-                return call_in_worker(text_of, pages.get_pdf(url), timeout_s=_PDF_TIMEOUT_S)
-    except (CacheMiss, DocumentError) as error:
-        log.debug("page not searched for the question url=%s reason=%s", url, error)
-    return ""
 
 
 def _words(text: str) -> str:

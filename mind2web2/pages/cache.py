@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 from collections.abc import Hashable, Mapping, Sequence
@@ -446,3 +447,8 @@ def _key_for_storing(url: str) -> str:
     if lookup_key(url) is None:
         raise CacheWriteError(f"cannot store a page under {url[:200]!r}: it is not a URL")
     return storage_key(url)
+
+
+def listing_sha256(cache: CacheFileSys) -> str:
+    """Return a digest of which pages a cache holds."""
+    return hashlib.sha256("\n".join(cache.get_all_urls()).encode("utf-8", "replace")).hexdigest()

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
-from mind2web2.capture.models import PageKind
 from mind2web2.errors import (
     CacheReadError,
     CacheWriteError,
@@ -28,6 +27,7 @@ from mind2web2.utils.names import natural_key
 from mind2web2.utils.text import as_unicode_text
 
 if TYPE_CHECKING:
+    from mind2web2.capture.models import PageKind
     from mind2web2.pages.cache import CacheFileSys
 
 # Servers with HTTPS only redirect there; servers with HTTP only answer nothing else.

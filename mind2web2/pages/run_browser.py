@@ -8,11 +8,10 @@ from contextlib import asynccontextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from mind2web2.capture.models import CaptureSettings
-from mind2web2.pages.captures import OpenBrowser, PageCapture
-
 if TYPE_CHECKING:
     from mind2web2.capture.browser_manager import BatchBrowserManager
+    from mind2web2.capture.models import CaptureSettings
+    from mind2web2.pages.captures import OpenBrowser, PageCapture
 
 # This module is loaded with the first browser. It imports 18 others, and most runs find every page
 # stored.

@@ -5,8 +5,21 @@ Such a run is a sign that the page has the task.
 
 from __future__ import annotations
 
+import logging
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
+
+from mind2web2.capture.pdf import text_of
+from mind2web2.errors import CacheMiss, DocumentError
+from mind2web2.pages.barred import BarredPage, default_barred
+from mind2web2.pages.cache import CacheFileSys
+from mind2web2.pages.citations import cited_urls
+from mind2web2.utils.workers import call_in_worker
+
+log = logging.getLogger(__name__)
+
+_PDF_TIMEOUT_S = 60.0
 
 RUN_WORDS = 8
 # A title or a name may be eight words long; three runs, one after another, are ten words.
@@ -60,3 +73,37 @@ def _longest(hits: list[bool]) -> tuple[int, int]:
         best = max(best, (begin, place - begin), key=lambda stretch: stretch[1])
         begin = place + 1
     return best
+
+
+def unfair_sources(
+    answer: str, judged: Iterable[str], pages: CacheFileSys, question: str
+) -> list[BarredPage]:
+    """Return the barred sources of an answer, and the pages that share long runs with its question.
+
+    Reads files.
+
+    Args:
+        judged: further pages, on which the answer was judged.
+    """
+    urls = dict.fromkeys([*cited_urls(answer), *judged])
+    found = default_barred().sources_of("", urls, pages)
+    listed = {each["url"] for each in found}
+    for url in urls if len(question.split()) >= RUN_WORDS else ():
+        shared = None if url in listed else shared_words(question, _text_of(url, pages))
+        if shared is not None:
+            rule = f"the page has {shared.share:.0%} of the question's runs of {RUN_WORDS} words"
+            found.append({"url": url, "rule": rule, "shown": shared.passage})
+    return found
+
+
+def _text_of(url: str, pages: CacheFileSys) -> str:
+    """Return the text of a stored page, empty if there is none that can be read."""
+    try:
+        match pages.has(url):
+            case "web":
+                return pages.get_web(url, get_screenshot=False)[0]
+            case "pdf":
+                return call_in_worker(text_of, pages.get_pdf(url), timeout_s=_PDF_TIMEOUT_S)
+    except (CacheMiss, DocumentError) as error:
+        log.debug("page not searched for the question url=%s reason=%s", url, error)
+    return ""

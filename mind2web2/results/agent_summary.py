@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from mind2web2.results.claim_facts import Reservation
 from mind2web2.rubric.verdicts import QuoteMatch
 from mind2web2.statistics.uncertainty import IntervalFigures, VarianceFigures
-from mind2web2.utils.json_fields import JsonObject
+from mind2web2.utils.json_text import JsonObject
 
 # The lower and the upper end of a range.
 Ends = tuple[float, float]

@@ -12,9 +12,8 @@ from mind2web2.rubric.verdicts import (
     ExtractionRecord,
     PageCheck,
     QuoteMatch,
-    Vote,
 )
-from mind2web2.rubric.written_tree import WrittenNode
+from mind2web2.rubric.written_tree import WrittenNode, vote_groups
 
 QUOTE_MATCHES: tuple[QuoteMatch, ...] = get_args(QuoteMatch)
 Reservation = Literal["page_not_had", "suspect_page", "declined", "flagged", "error"]
@@ -79,11 +78,6 @@ def claim_facts(leaf: WrittenNode) -> ClaimFacts:
             if check.outcome == "unavailable":
                 reservations.add("page_not_had")
     return ClaimFacts(frozenset(reservations), is_voted, is_split, tuple(quotes))
-
-
-def vote_groups(evidence: Evidence) -> list[Sequence[Vote]]:
-    """Return the votes on the answer, and those on each page."""
-    return [evidence.votes, *[check.votes for check in evidence.pages]]
 
 
 def _reservations(evidence: Evidence) -> set[Reservation]:

@@ -18,9 +18,8 @@ from pathlib import Path
 
 from mind2web2 import __version__
 from mind2web2.errors import AnswerError, Mind2Web2Error, UsageError
-from mind2web2.judge.spec import JudgeRecord
-from mind2web2.pages.answer_cache import listing_sha256
-from mind2web2.pages.cache import CacheFileSys
+from mind2web2.judge.record import JudgeRecord
+from mind2web2.pages.cache import CacheFileSys, listing_sha256
 from mind2web2.results.answers import (
     AnswerFile,
     AnswerJob,
@@ -31,8 +30,8 @@ from mind2web2.results.answers import (
 from mind2web2.results.provenance import Provenance
 from mind2web2.results.scored_answer import ScoredAnswer
 from mind2web2.results.stored_results import LoadedResult, latest_results
-from mind2web2.scripts.clock import AsOf, answer_moment
 from mind2web2.utils.files import text_sha256
+from mind2web2.utils.moments import AsOf, answer_moment
 from mind2web2.utils.path_config import PathConfig
 
 CHANGED = "its script, answer, pages, judge or this toolkit has changed"

@@ -8,15 +8,12 @@ from functools import lru_cache
 from pathlib import Path
 
 from mind2web2.errors import UsageError
-from mind2web2.results.answers import answer_file, select_answers
 from mind2web2.results.result_facts import result_facts
 from mind2web2.results.scored_answer import (
-    NEVER_EVALUATED,
     NO_FACTS,
     NO_RESULT,
     ScoredAnswer,
 )
-from mind2web2.results.shard_states import shard_test
 from mind2web2.results.stored_results import (
     ResultState,
     answer_results_dir,
@@ -32,8 +29,8 @@ from mind2web2.results.task_summary import (
     read_entries,
 )
 from mind2web2.utils.files import read_regular_file
-from mind2web2.utils.names import natural_key
-from mind2web2.utils.path_config import PathConfig
+from mind2web2.utils.names import name_list, natural_key, nearest_name
+from mind2web2.utils.program import command_line
 
 log = logging.getLogger(__name__)
 
@@ -89,13 +86,13 @@ def judged_answers(folder: Path) -> dict[str, ScoredAnswer]:
 
 
 def _judged_answer(folder: Path, stem: str) -> ScoredAnswer:
-    word_count = _word_count(folder / stem / f"{stem}.md")
+    words = word_count(folder / stem / f"{stem}.md")
     results_dir = results_dir_of(folder, stem)
     newest = newest_result_name(results_dir)
     if newest is None:
-        return ScoredAnswer(folder.name, f"{stem}.md", word_count=word_count, reason=NO_RESULT)
+        return ScoredAnswer(folder.name, f"{stem}.md", word_count=words, reason=NO_RESULT)
     path = results_dir / newest
-    return replace(_answer_of_result(path, result_state(path)), word_count=word_count)
+    return replace(_answer_of_result(path, result_state(path)), word_count=words)
 
 
 # A run sums up each task, then the agent.
@@ -131,59 +128,6 @@ def results_dir_of(folder: Path, answer_name: str) -> Path:
     return answer_results_dir(folder.parent.parent, folder.parent.name, folder.name, answer_name)
 
 
-def with_file_facts(answers: list[ScoredAnswer], folder: Path) -> list[ScoredAnswer]:
-    """Return answers with the length and the time that their results lack and their files have.
-
-    Answers without a result, and runs that failed, have neither.
-
-    Args:
-        folder: of the agent's answers.
-    """
-    return [
-        answer
-        if answer.reason or (answer.word_count is not None and answer.time_s is not None)
-        else _with_file_facts(answer, folder / answer.task_id / answer.answer_name)
-        for answer in answers
-    ]
-
-
-def with_unevaluated(
-    answers: list[ScoredAnswer], paths: PathConfig, agent_name: str
-) -> list[ScoredAnswer]:
-    """Return answers with those of the agent's files that no result folder knows of.
-
-    Results are often exchanged without the files. Answers of other shards are left out.
-    """
-    try:
-        files = select_answers(paths, agent_name)
-    except UsageError:
-        return answers
-    known = {(answer.task_id, answer.answer_name) for answer in answers}
-    holds = shard_test(paths.eval_results_root / agent_name)
-    places = [(task_id, file.name) for task_id in files for file in files[task_id]]
-    return answers + [
-        ScoredAnswer(*place, reason=NEVER_EVALUATED)
-        for place in places
-        if place not in known and holds(*place)
-    ]
-
-
-def _with_file_facts(answer: ScoredAnswer, path: Path) -> ScoredAnswer:
-    words, time_s = answer.word_count, answer.time_s
-    return replace(
-        answer,
-        word_count=_word_count(path) if words is None else words,
-        time_s=answer_file(path).time_s if time_s is None and path.is_file() else time_s,
-    )
-
-
-def _word_count(path: Path) -> int | None:
-    try:
-        return len(read_regular_file(path).decode("utf-8-sig", errors="replace").split())
-    except OSError:
-        return None
-
-
 def without_score(answer: ScoredAnswer, reason: str) -> ScoredAnswer:
     """Return an answer as one that has no score."""
     return replace(answer, score=None, judge_model=None, reason=reason, facts=NO_FACTS)
@@ -199,3 +143,37 @@ def folder_names(folder: Path) -> list[str]:
         if entry.is_dir() and not entry.name.startswith(".")
     ]
     return sorted(names, key=natural_key)
+
+
+def word_count(path: Path) -> int | None:
+    """Return the number of words of an answer's file, ``None`` where it cannot be read."""
+    try:
+        return len(read_regular_file(path).decode("utf-8-sig", errors="replace").split())
+    except OSError:
+        return None
+
+
+def check_record(eval_results_root: Path, agent_name: str) -> None:
+    """Make sure that a run has left results of an agent, or the reasons why there are none.
+
+    Raises:
+        UsageError: no run has.
+    """
+    folder = eval_results_root / agent_name
+    if not any(any(folder.glob(files)) for files in ("*/*/results/*.md.json", "*/summary.json")):
+        raise no_results(eval_results_root, agent_name)
+
+
+def no_results(eval_results_root: Path, agent_name: str) -> UsageError:
+    """Return the error for an agent without results, with the name that was probably meant."""
+    others = {path.parts[-5] for path in eval_results_root.glob("*/*/*/results/*.md.json")} - {
+        agent_name
+    }
+    command = command_line("evaluate", agent_name)
+    near = nearest_name(agent_name, others)
+    meant = "" if near is None else f"did you mean {near}? Otherwise "
+    known = f". There are results of {name_list(others)}" if others else ""
+    return UsageError(
+        f"no results of agent {agent_name} under {eval_results_root}: {meant}run {command} "
+        f"first{known}"
+    )

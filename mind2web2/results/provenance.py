@@ -13,9 +13,8 @@ from typing import NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 
 from mind2web2 import __version__
-from mind2web2.judge.judgment import JudgmentSource, ServiceAnswer
-from mind2web2.judge.spec import JudgeRecord
-from mind2web2.scripts.clock import ClockReading
+from mind2web2.judge.record import JudgeRecord, JudgmentSource, ServiceAnswer
+from mind2web2.utils.moments import ClockReading
 
 # The name under which versions list this package.
 OWN_PACKAGE = "mind2web2"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from mind2web2.judge.spec import JudgeRecord
+from mind2web2.judge.record import JudgeRecord
 from mind2web2.results.claim_facts import (
     claim_facts,
     extraction_reservations,

@@ -13,14 +13,12 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Annotated, Any, Self, TypeGuard
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeGuard
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
-from mind2web2.judge.last_check import CheckRecord
-from mind2web2.judge.protocol import JudgeLedger, Rejection
-from mind2web2.judge.usage import rounded_usd
-from mind2web2.results.claim_facts import QUOTE_MATCHES, vote_groups
+from mind2web2.judge.record import CheckRecord, Rejection
+from mind2web2.results.claim_facts import QUOTE_MATCHES
 from mind2web2.results.provenance import Provenance
 from mind2web2.results.score_bounds import ScoreBounds, score_bounds
 from mind2web2.rubric.verdicts import (
@@ -30,9 +28,12 @@ from mind2web2.rubric.verdicts import (
     Vote,
     aggregate,
 )
-from mind2web2.rubric.written_tree import WrittenNode, WrittenScore, read_tree
-from mind2web2.utils.json_fields import JsonObject, mapping
+from mind2web2.rubric.written_tree import WrittenNode, WrittenScore, read_tree, vote_groups
+from mind2web2.utils.json_text import JsonObject, mapping
 from mind2web2.utils.lenient import read_leniently
+
+if TYPE_CHECKING:
+    from mind2web2.judge.protocol import JudgeLedger
 
 # Sums of the same numbers may differ by their last digits from one Python to the next.
 _TOLERANCE = 1e-9
@@ -73,7 +74,7 @@ class JudgeUsage(BaseModel):
             input_tokens=ledger.usage.input_tokens,
             cached_tokens=ledger.usage.cached_tokens,
             output_tokens=ledger.usage.output_tokens,
-            cost_usd=rounded_usd(ledger.usage),
+            cost_usd=ledger.usage.rounded_usd,
             # They are sorted because votes arrive in any order.
             rejections=tuple(sorted(ledger.rejections, key=str)),
         )

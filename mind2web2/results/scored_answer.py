@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from mind2web2.results.claim_facts import (
@@ -93,3 +94,8 @@ class ScoredAnswer:
             raise ValueError(
                 f"score {self.score} of {self.task_id}/{self.answer_name} is not within 0 and 1"
             )
+
+
+def served_names(answers: Iterable[ScoredAnswer]) -> Counter[str]:
+    """Return how many answers the judge judged under each name that its server reported."""
+    return Counter(name for answer in answers for name in answer.facts.served)

@@ -6,7 +6,7 @@ from typing import NotRequired, TypedDict
 
 from mind2web2.rubric.node import VerificationNode
 from mind2web2.rubric.verdicts import Evidence, Outcome, Status, implied_verdict
-from mind2web2.utils.json_fields import JsonObject
+from mind2web2.utils.json_text import JsonObject
 
 _UNDECIDED = Outcome(0.0, "initialized")
 

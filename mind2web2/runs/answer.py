@@ -22,14 +22,14 @@ from mind2web2.errors import (
 )
 from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.caching import CachingJudge
-from mind2web2.judge.last_check import CheckRecord
 from mind2web2.judge.protocol import JudgeLedger
+from mind2web2.judge.record import CheckRecord
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
 from mind2web2.prompts import flags_of
 from mind2web2.results.answers import AnswerJob, AnswerSetting, read_answer
-from mind2web2.results.caution_facts import CautionFacts
+from mind2web2.results.cautions import CautionFacts
 from mind2web2.results.freshness import (
     Conditions,
     folder_sha256,
@@ -53,13 +53,14 @@ from mind2web2.results.stored_results import (
     write_result,
 )
 from mind2web2.rubric.written_tree import TREE_FORMAT
-from mind2web2.scripts.clock import AsOf, ClockReading, known_zone, recorded_moment
+from mind2web2.scripts.clock import known_zone
 from mind2web2.scripts.isolation.questions import Ahead
 from mind2web2.scripts.isolation.run import Isolation, RunSide, isolated_result
 from mind2web2.scripts.run import ScriptCall
 from mind2web2.utils.aio import to_the_end
 from mind2web2.utils.files import file_sha256, remove_leftovers, text_sha256
 from mind2web2.utils.logging_setup import cleanup_logger, create_logger
+from mind2web2.utils.moments import AsOf, ClockReading, recorded_moment
 from mind2web2.utils.process_lock import ProcessLock
 
 _LOCK_NAME = ".judging.lock"

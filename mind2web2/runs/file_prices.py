@@ -9,10 +9,10 @@ from pathlib import Path
 
 from mind2web2.errors import UsageError
 from mind2web2.llm_client.own_price import OwnPrice
-from mind2web2.utils.json_fields import JsonObject
-from mind2web2.utils.near_names import did_you_mean
+from mind2web2.runs.settings import FILE_NAME
+from mind2web2.utils.json_text import JsonObject
+from mind2web2.utils.names import did_you_mean
 
-FILE_NAME = "mind2web2.toml"
 _PRICES = {"input": "input_usd", "cached_input": "cached_usd", "output": "output_usd"}
 _MAX_PRICE_USD = 1e9
 _EXAMPLE = '[prices."MODEL"] with input and output in dollars per million tokens'

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mind2web2.errors import UsageError
-from mind2web2.judge.judgment import JudgeIdentity
+from mind2web2.judge.record import JudgeIdentity
 from mind2web2.judge.spec import JudgeSpec, keyed_part
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.judge.transfer import source_of

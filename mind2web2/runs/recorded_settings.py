@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mind2web2.judge.spec import REPLAY, JudgeRecord
+from mind2web2.judge.record import REPLAY, JudgeRecord
 from mind2web2.llm_client.settings import endpoint_of
 from mind2web2.results.provenance import Provenance
 from mind2web2.rubric.vote_rule import DEFAULT_TRIALS

@@ -22,7 +22,7 @@ from mind2web2.errors import (
     ResultWriteError,
     UsageError,
 )
-from mind2web2.judge.usage import RunUsage, rounded_usd
+from mind2web2.judge.usage import RunUsage
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.citations import cited_urls, listed_urls
 from mind2web2.results.answers import AnswerJob, RunFolders, TaskWork, read_answer
@@ -34,7 +34,7 @@ from mind2web2.runs.answer import (
 from mind2web2.runs.concurrency import Concurrency
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.utils.files import write_whole
-from mind2web2.utils.json_fields import JsonObject
+from mind2web2.utils.json_text import JsonObject
 
 log = logging.getLogger(__name__)
 
@@ -109,7 +109,7 @@ class ProgressFile:
             "judgments_reused": total.reused.judgments,
             "requests": total.asked.requests,
             "tokens": total.asked.input_tokens + total.asked.output_tokens,
-            "cost_usd": rounded_usd(total.asked),
+            "cost_usd": total.asked.rounded_usd,
             "retries": dict(usage.retries.reasons),
             "rate_limit": usage.slowdown.in_words(),
             "errors": dict(

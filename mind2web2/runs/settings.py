@@ -26,11 +26,12 @@ from mind2web2.rubric.vote_rule import DEFAULT_TRIALS, vote_count
 from mind2web2.runs.setting import InFile, Setting, declared_in, flag, setting
 from mind2web2.utils import values
 from mind2web2.utils.entry_points import parts_of
-from mind2web2.utils.json_fields import JsonObject
 from mind2web2.utils.moments import parse_moment
+from mind2web2.utils.path_config import PathConfig
 
 if TYPE_CHECKING:
     from mind2web2.llm_client.own_price import OwnPrice
+    from mind2web2.utils.json_text import JsonObject
 
 JUDGE_PROVIDERS = ("openai", "azure_openai")
 REPLAY = "replay"
@@ -513,6 +514,17 @@ class RunSettings:
     from_file: frozenset[str] = frozenset()
 
     @property
+    def paths(self) -> PathConfig:
+        """Return the folders that are named, the others under the working directory."""
+        return PathConfig(Path()).apply_overrides(
+            answers_root=self.answer_folder,
+            eval_scripts_root=self.eval_scripts_root,
+            eval_results_root=self.eval_results_root,
+            cache_root=self.cache_root,
+            eval_version=self.eval_version,
+        )
+
+    @property
     def is_replay(self) -> bool:
         """Return whether stored judgments are replayed."""
         return self.llm_provider == REPLAY
@@ -611,3 +623,6 @@ def _capture_conflicts(settings: RunSettings) -> Iterator[str]:
         cause = "--no_capture" if settings.no_capture else "--llm_provider replay"
         yield f"{cause} captures nothing: leave {browser} out"
     yield from _browser_conflicts(settings)
+
+
+FILE_NAME = "mind2web2.toml"

@@ -17,6 +17,7 @@ from typing import Literal, NamedTuple
 
 from mind2web2.errors import Mind2Web2Error, UsageError
 from mind2web2.judge.admission import DualSemaphore
+from mind2web2.judge.spec import replaying
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.transfer import copied_store, open_for_replay
 from mind2web2.pages.cache import CacheFileSys
@@ -225,7 +226,7 @@ class _Replay:
         )
         parts = run_parts(
             settings,
-            replaying_judge(made_from.judge.as_replay(), self._store(made_from)),
+            replaying_judge(replaying(made_from.judge), self._store(made_from)),
             OwnParts(limits=self._limits),
             library=self._library,
         )

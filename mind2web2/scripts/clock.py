@@ -8,44 +8,16 @@ import time
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import BaseModel, ConfigDict
-
-from mind2web2.errors import AnswerError
 from mind2web2.utils.callers import caller_of
-from mind2web2.utils.moments import parse_moment
+from mind2web2.utils.moments import ClockReading
 from mind2web2.utils.private_attributes import check_private_attributes
-
-# A moment, or the moment at which each answer was made.
-AsOf = datetime | Literal["answer"]
 
 _LOCALTIME = Path("/etc/localtime")
 _UTC_NAMES = frozenset(
     {"Etc/UTC", "Etc/UCT", "Etc/Universal", "Etc/Zulu", "UCT", "Universal", "Zulu"}
 )
-
-
-class ClockReading(BaseModel):
-    """The moment at which a script ran.
-
-    Args:
-        moment: ISO 8601 with the local offset; the script's own clock, not the run's.
-        zone: name of the local time zone.
-        is_read: the script has read the clock; otherwise it may only convert local times.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    moment: str
-    zone: str
-    is_read: bool
-
-    @property
-    def date(self) -> str:
-        """Return the local date."""
-        return self.moment[:10]
 
 
 class ScriptClock:
@@ -111,32 +83,6 @@ def _ns(moment: datetime) -> int:
 
 # Records of a log carry the real time, though a script may have written them.
 _LOGGING = frozenset({"logging"})
-
-
-def answer_moment(path: Path, created: str | None) -> datetime:
-    """Return when an answer was made: ``created`` of its meta file, else the file's own time.
-
-    Raises:
-        AnswerError: ``created`` is not a date.
-    """
-    if created is None:
-        return datetime.fromtimestamp(int(path.stat().st_mtime)).astimezone()
-    try:
-        return parse_moment(created)
-    except ValueError as error:
-        raise AnswerError(
-            f"{path.with_suffix('.meta.json')}: created {created!r} is no date such as 2025-03-14 "
-            "(--as_of answer and --archive need it)"
-        ) from error
-
-
-def recorded_moment(reading: ClockReading) -> datetime | None:
-    """Return the moment of an earlier run, ``None`` where its record is damaged."""
-    with suppress(ValueError):
-        moment = datetime.fromisoformat(reading.moment)
-        if moment.tzinfo is not None:
-            return moment
-    return None
 
 
 def known_zone(name: str | None) -> str | None:

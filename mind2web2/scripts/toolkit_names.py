@@ -12,7 +12,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
 
-from mind2web2.utils.near_names import nearest_name
+from mind2web2.utils.names import nearest_name
 
 _PACKAGE = "mind2web2"
 _IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError"})

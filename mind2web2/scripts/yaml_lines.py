@@ -16,7 +16,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from mind2web2.errors import EvalScriptError
-from mind2web2.utils.near_names import nearest_name
+from mind2web2.utils.names import nearest_name
 
 MAX_BYTES = 2 * 1024**2
 

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, NoReturn, TypeVar, cast
 
 from mind2web2.errors import EvalScriptError
 from mind2web2.utils.callers import is_script, script_frame
-from mind2web2.utils.near_names import nearest_name
+from mind2web2.utils.names import nearest_name
 
 Kind = TypeVar("Kind", bound=type)
 Function = TypeVar("Function", bound=Callable[..., Any])

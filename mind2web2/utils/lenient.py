@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from mind2web2.utils.json_fields import JsonObject
+from mind2web2.utils.json_text import JsonObject
 
 Model = TypeVar("Model", bound=BaseModel)
 # A key of an object, or a place in a list, at each level.

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from mind2web2.errors import ResultWriteError
 from mind2web2.utils.invisible_text import make_visible
-from mind2web2.utils.json_fields import JsonObject
+from mind2web2.utils.json_text import JsonObject
 from mind2web2.utils.names import stamp_now
 
 # Fields that every record has; any other was given with ``extra=``.

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from mind2web2.utils.near_names import did_you_mean
+from mind2web2.utils.names import did_you_mean
 
 _MAX_PORT = 65_535
 # Three years; clocks and timers of the system end somewhere above.

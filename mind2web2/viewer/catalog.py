@@ -13,20 +13,21 @@ from typing import Any
 
 from mind2web2.analysis.changed_pages import ChangedPages, changed_pages, stayed_by_leaf
 from mind2web2.analysis.comparison import NoSharedTaskError, ranking
-from mind2web2.analysis.corrections import (
+from mind2web2.analysis.correction_record import (
     CorrectionFigures,
     CorrectionRoots,
     correcting_files,
-    correction_of,
 )
+from mind2web2.analysis.corrections import correction_of
 from mind2web2.analysis.judge_checks import failed_check
 from mind2web2.analysis.judgings import CAUSES, judged_leaf, own_cause
 from mind2web2.analysis.leaf_report import ENOUGH_RESULTS, JudgedResult, task_report
 from mind2web2.analysis.summaries import stored_metrics
 from mind2web2.analysis.unreviewed import unreviewed_warning
 from mind2web2.judge.last_check import CHECKS_FOLDER
-from mind2web2.pages.barred import BarredPage, default_barred
+from mind2web2.pages.barred import BarredPage
 from mind2web2.pages.cited_pages import AgentCache
+from mind2web2.pages.shared_words import unfair_sources
 from mind2web2.results.agent_summary import AgentSummary
 from mind2web2.results.known_answers import agent_answers
 from mind2web2.results.model_families import own_family_caution
@@ -50,8 +51,7 @@ from mind2web2.scripts.rubric_outline import tree_lines
 from mind2web2.scripts.rubric_reading import read_rubric
 from mind2web2.scripts.yaml_lines import YamlFileError
 from mind2web2.utils.files import file_sha256, read_regular_file
-from mind2web2.utils.names import is_file_name, name_list, natural_key
-from mind2web2.utils.near_names import did_you_mean
+from mind2web2.utils.names import did_you_mean, is_file_name, name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.program import program
 from mind2web2.viewer.doubts import agent_doubts, leaf_doubts
@@ -205,7 +205,7 @@ class Catalog:
     def _barred(self, key: AnswerKey, text: str, result: ResultFile) -> list[BarredPage]:
         pages = AgentCache(self.paths.cache_root / key.agent).of(key.task)
         question = result.trees[0].desc if result.trees else ""
-        return default_barred().sources_of(text, result.judged_pages(), pages, question)
+        return unfair_sources(text, result.judged_pages(), pages, question)
 
     def _results(self) -> Iterator[tuple[AnswerKey, ResultFile]]:
         for agent in self.agents():

@@ -6,8 +6,7 @@ from result_parts import made_from, shown, vote
 from mind2web2.cli.console import plain_console
 from mind2web2.cli.evaluate_report import print_scores
 from mind2web2.results.answers import TaskWork
-from mind2web2.results.caution_facts import CautionFacts
-from mind2web2.results.cautions import cautions
+from mind2web2.results.cautions import CautionFacts, cautions
 from mind2web2.results.result_file import ResultFile
 from mind2web2.runs.answer import AnswerOutcome
 

@@ -22,7 +22,8 @@ from mind2web2.errors import (
 )
 from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
-from mind2web2.judge.protocol import QuestionContext, Rejection
+from mind2web2.judge.protocol import QuestionContext
+from mind2web2.judge.record import Rejection
 from mind2web2.judge.service_request import ServiceRequest
 from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import JudgmentStore

@@ -15,7 +15,8 @@ from mind2web2.errors import (
     JudgeUnavailableError,
 )
 from mind2web2.judge.client_judge import ClientProvider, as_judge, as_provider
-from mind2web2.judge.protocol import QuestionContext, Rejection
+from mind2web2.judge.protocol import QuestionContext
+from mind2web2.judge.record import Rejection
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Usage
 from mind2web2.verification.messages import BinaryEvalResult
 

@@ -12,7 +12,7 @@ from stored_judgments import judgment
 
 from mind2web2.errors import JudgmentStoreError, Mind2Web2Error
 from mind2web2.judge import store
-from mind2web2.judge.judgment import JudgeIdentity
+from mind2web2.judge.record import JudgeIdentity
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.transfer import (
     export_judgments,

@@ -6,7 +6,7 @@ import pytest
 from stored_judgments import judgment
 
 from mind2web2.errors import UsageError
-from mind2web2.judge.judgment import JudgeIdentity
+from mind2web2.judge.record import JudgeIdentity
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.transfer import (
     export_judgments,

@@ -8,7 +8,7 @@ from projects import call
 from servers.labelled_judge import labelled_judge
 
 from mind2web2.cli import main
-from mind2web2.judge.judgment import JudgeIdentity
+from mind2web2.judge.record import JudgeIdentity
 from mind2web2.judge_check.anchor import AnchorRecord, drift, drifts
 from mind2web2.judge_check.labelled_set import shipped_set
 

@@ -5,7 +5,7 @@ from projects import AGENT, call, entered
 from servers.labelled_judge import labelled_judge
 
 from mind2web2.cli import main
-from mind2web2.judge.last_check import CheckRecord
+from mind2web2.judge.record import CheckRecord
 from mind2web2.judge_check.fitness import failure, fitness, verdict
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.viewer.catalog import Catalog

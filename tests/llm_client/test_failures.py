@@ -11,7 +11,8 @@ from mind2web2.errors import (
     JudgeUnavailableError,
 )
 from mind2web2.llm_client.failures import failure_from_body
-from mind2web2.llm_client.judge_errors import Service, judge_error
+from mind2web2.llm_client.judge_errors import judge_error
+from mind2web2.llm_client.settings import Service
 from mind2web2.utils.shown_text import one_line
 
 SERVICE = Service("openai http://localhost/v1", "OPENAI_API_KEY", "OPENAI_BASE_URL", ("sk-secret",))

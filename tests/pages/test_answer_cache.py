@@ -7,7 +7,8 @@ from evaluations import OTHER, PAGE, image, stored
 from pydantic import HttpUrl
 
 from mind2web2.capture.models import CapturedPage, CaptureRecord
-from mind2web2.pages.answer_cache import AnswerCache, listing_sha256
+from mind2web2.pages.answer_cache import AnswerCache
+from mind2web2.pages.cache import listing_sha256
 from mind2web2.pages.library import PageLibrary
 
 GONE = "https://lake.example/gone"

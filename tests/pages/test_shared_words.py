@@ -5,9 +5,8 @@ from textwrap import wrap
 import pytest
 from fixtures.pdf_files import pdf
 
-from mind2web2.pages.barred import default_barred
 from mind2web2.pages.cache import CacheFileSys
-from mind2web2.pages.shared_words import shared_words
+from mind2web2.pages.shared_words import shared_words, unfair_sources
 
 QUESTION = (
     "Find three lakes in Norway that are deeper than four hundred metres"
@@ -42,6 +41,6 @@ def test_a_page_with_the_question_is_a_barred_source(tmp_path) -> None:
         "https://lake.example/",
         "https://paper.example/tasks.pdf",
     ]
-    found = default_barred().sources_of("", judged, pages, QUESTION)
+    found = unfair_sources("", judged, pages, QUESTION)
     rule = "the page has 100% of the question's runs of 8 words"
     assert [(each["url"], each["rule"]) for each in found] == [(judged[0], rule), (judged[2], rule)]

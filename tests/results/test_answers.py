@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from mind2web2.benchmark.tasks import read_task_list
+from mind2web2.benchmark.task_lists import read_task_list
 from mind2web2.errors import AnswerError, UsageError
 from mind2web2.results.answers import (
     MAX_ANSWER_BYTES,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mind2web2.utils.near_names import did_you_mean, nearest_name
+from mind2web2.utils.names import did_you_mean, nearest_name
 
 _KNOWN = ["judge_model", "votes", "max_images"]
 

@@ -15,7 +15,7 @@ from mind2web2.errors import (
     JudgeOutputError,
 )
 from mind2web2.judge.client_judge import as_judge
-from mind2web2.judge.protocol import Rejection
+from mind2web2.judge.record import Rejection
 from mind2web2.verification.extractor import empty_instance
 
 GONE = "https://lake.example/gone"

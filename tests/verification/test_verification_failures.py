@@ -20,7 +20,7 @@ from mind2web2.errors import (
     MachineError,
 )
 from mind2web2.judge.client_judge import as_judge
-from mind2web2.judge.protocol import Rejection
+from mind2web2.judge.record import Rejection
 
 
 class Town(BaseModel):

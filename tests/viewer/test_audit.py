@@ -8,7 +8,7 @@ from result_parts import made_from
 from viewer.conftest import served
 from viewer.made_results import Results, leaf, result
 
-from mind2web2.analysis.corrections import CorrectionRoots
+from mind2web2.analysis.correction_record import CorrectionRoots
 from mind2web2.analysis.labels import LabelFile, LeafName
 from mind2web2.cli import main
 from mind2web2.utils.program import program

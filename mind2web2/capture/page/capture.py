@@ -12,7 +12,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mind2web2.capture.letters import missing_letters
-from mind2web2.capture.models import CaptureSettings, Trouble
 from mind2web2.capture.page.devtools import ScriptError
 from mind2web2.capture.page.documents import read_file_content
 from mind2web2.capture.page.drawn_letters import drawn_scripts
@@ -31,7 +30,6 @@ from mind2web2.capture.page.isolated_world import (
     call_or_none,
     worlds_with_more,
 )
-from mind2web2.capture.page.navigation import Guard, MainDocument
 from mind2web2.capture.page.screenshot import set_window, take_screenshot
 from mind2web2.capture.page.text import PageText, read_text
 from mind2web2.capture.page.visit import PageState, Visit
@@ -44,6 +42,9 @@ from mind2web2.urls.parts import lookup_key
 
 if TYPE_CHECKING:
     from patchright.async_api import CDPSession, Page
+
+    from mind2web2.capture.models import CaptureSettings, Trouble
+    from mind2web2.capture.page.navigation import Guard, MainDocument
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
-from mind2web2.capture.models import CaptureSettings
 from mind2web2.capture.page.devtools import ScriptError, send
 from mind2web2.capture.page.isolated_world import (
     FrameWorld,
@@ -22,6 +21,8 @@ from mind2web2.capture.page.isolated_world import (
 
 if TYPE_CHECKING:
     from patchright.async_api import CDPSession
+
+    from mind2web2.capture.models import CaptureSettings
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from mind2web2.capture.models import CaptureSettings
 from mind2web2.capture.page.devtools import (
     PausedRequest,
     ReceivedData,
@@ -31,6 +30,8 @@ from mind2web2.capture.quality import PageFailureError, failure_of_navigation
 
 if TYPE_CHECKING:
     from patchright.async_api import CDPSession, Dialog, Page, Request
+
+    from mind2web2.capture.models import CaptureSettings
 
 log = logging.getLogger(__name__)
 

@@ -22,8 +22,8 @@ from mind2web2.cli.displays import duration_text
 from mind2web2.cli.event_loop import run_to_exit
 from mind2web2.cli.options import (
     given_settings,
+    with_file,
 )
-from mind2web2.cli.settings_file import with_file
 from mind2web2.errors import UsageError
 from mind2web2.judge.last_check import CHECKS_FOLDER, record_check
 from mind2web2.judge.store import FILE_NAME
@@ -48,7 +48,6 @@ from mind2web2.judge_check.outside_labels import read_labels
 from mind2web2.llm_client.settings import check_address
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.page_cache import PageCache
-from mind2web2.runs.paths import paths_of
 from mind2web2.runs.session import open_run
 from mind2web2.runs.settings import RunSettings
 from mind2web2.statistics.paired import Estimate
@@ -117,7 +116,7 @@ def _judge(settings: RunSettings, named: str) -> RunSettings:
 
 def _captured_pages(settings: RunSettings) -> PageCache:
     """Return the cache of pages that labels name by their addresses."""
-    root = paths_of(settings).eval_results_root
+    root = settings.paths.eval_results_root
     return CacheFileSys(root / CHECKS_FOLDER / "pages")
 
 
@@ -144,7 +143,7 @@ class _Check:
     @property
     def results_root(self) -> Path:
 
-        return paths_of(self.settings).eval_results_root
+        return self.settings.paths.eval_results_root
 
     @property
     def store_path(self) -> Path:

@@ -8,17 +8,18 @@ from dataclasses import asdict
 from pathlib import Path
 
 from mind2web2.analysis.comparison import ranking
-from mind2web2.analysis.corrections import CorrectionRoots, corrected_pairs
+from mind2web2.analysis.correction_record import CorrectionRoots
+from mind2web2.analysis.corrections import corrected_pairs
 from mind2web2.analysis.judge_checks import failed_check
 from mind2web2.analysis.judgings import Judging, leaf_flips
 from mind2web2.cli.console import line, plain_console
-from mind2web2.cli.results.chosen import check_record, chosen_tasks
+from mind2web2.cli.options import settings_of
+from mind2web2.cli.results.chosen import chosen_tasks
 from mind2web2.cli.results.comparison_tables import print_ranking, print_verdict
 from mind2web2.cli.results.corrections import pair_lines
-from mind2web2.cli.settings_file import settings_of
 from mind2web2.errors import UsageError
+from mind2web2.results.known_answers import check_record
 from mind2web2.results.shard_states import shard_caution
-from mind2web2.runs.paths import paths_of
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.names import check_name
 from mind2web2.utils.program import program
@@ -90,6 +91,6 @@ def _results_folder(settings: RunSettings, name: str) -> Path:
     if "/" in name:
         folder = Path(name)
     else:
-        folder = paths_of(settings).eval_results_root / check_name("agent", name)
+        folder = settings.paths.eval_results_root / check_name("agent", name)
     check_record(folder.parent, folder.name)
     return folder

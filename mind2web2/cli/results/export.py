@@ -18,11 +18,10 @@ from mind2web2.bridges.tables import (
     write_table,
 )
 from mind2web2.cli.console import line, plain_console, warnings_on
-from mind2web2.cli.results.chosen import check_record
+from mind2web2.cli.options import settings_of
 from mind2web2.cli.results.judgments import write_judgments
-from mind2web2.cli.settings_file import settings_of
 from mind2web2.errors import UsageError
-from mind2web2.runs.paths import paths_of
+from mind2web2.results.known_answers import check_record
 from mind2web2.utils.entry_points import load_parts
 from mind2web2.utils.names import check_name
 from mind2web2.utils.text import counted
@@ -34,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
     if len(set(names)) < len(names):
         raise UsageError("an agent is named twice: name each one once")
     settings = settings_of(options)
-    root = paths_of(settings).eval_results_root
+    root = settings.paths.eval_results_root
     if options.judgments is None:
         for name in names:
             check_record(root, name)

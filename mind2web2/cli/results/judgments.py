@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mind2web2.cli.console import line, plain_console
-from mind2web2.cli.settings_file import settings_of
+from mind2web2.cli.options import settings_of
 from mind2web2.errors import UsageError
-from mind2web2.judge.judgment import JudgeIdentity
+from mind2web2.judge.record import JudgeIdentity
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.transfer import export_judgments, judgments_named, read_judgments
 from mind2web2.results.stored_results import latest_results
-from mind2web2.runs.paths import paths_of
 from mind2web2.utils.names import check_name
 from mind2web2.utils.program import command_line
 from mind2web2.utils.text import counted
@@ -78,7 +77,7 @@ def _options_for(judge: JudgeIdentity, judges: Sequence[JudgeIdentity]) -> list[
 
 def run_import(options: argparse.Namespace) -> int:
     """Add a file's judgments to the agent's."""
-    root = paths_of(settings_of(options)).eval_results_root
+    root = settings_of(options).paths.eval_results_root
     path = root / check_name("agent", options.agent) / FILE_NAME
     judgments = list(read_judgments(options.file))
     with JudgmentStore(path) as store:

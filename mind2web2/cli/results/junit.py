@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from mind2web2.analysis.agent_report import ReportedAgent
 from mind2web2.results.scored_answer import ScoredAnswer
 from mind2web2.results.stored_results import answer_results_dir, latest_result
 from mind2web2.rubric.written_tree import WrittenNode
-from mind2web2.utils.junit import JUnitCase, JUnitSuite
+from mind2web2.utils.junit import JUnitCase, JUnitSuite, junit_xml
 from mind2web2.utils.text import number
 
 _FIGURES = ("avg_score", "success_rate", "num_tasks", "num_runs")
 
 
-def junit_suite(root: Path, agent: ReportedAgent) -> JUnitSuite:
+def junit_of(root: Path, agents: Iterable[ReportedAgent]) -> bytes:
+    """Return the XML of agents' test suites."""
+    return junit_xml([_suite(root, agent) for agent in agents])
+
+
+def _suite(root: Path, agent: ReportedAgent) -> JUnitSuite:
     """Return the test suite of an agent.
 
     An answer below score 1 is a failure with the claim of its first failed leaf; one without a

@@ -38,9 +38,7 @@ def leaf_reports(
 
 
 def print_leaves(console: Console, reports: Sequence[TaskReport], *, is_whole: bool) -> None:
-    """Print the leaves to look at first, or all of them; nothing without a report."""
-    if not reports:
-        return
+    """Print the leaves to look at first, or all of them."""
     few = [report for report in reports if report.too_few]
     for report in reports:
         if report.warning is not None:

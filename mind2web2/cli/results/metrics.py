@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
@@ -14,41 +15,33 @@ from mind2web2.analysis.agent_report import (
     ReportedAgent,
     agent_report,
 )
-from mind2web2.analysis.audit_report import AuditReport, audit_report
 from mind2web2.analysis.changed_pages import changed_pages, report_lines
-from mind2web2.analysis.comparison import AgentComparison, compared_with_first
-from mind2web2.analysis.corrections import CorrectionRoots
+from mind2web2.analysis.correction_record import (
+    CorrectionFigures,
+    CorrectionRoots,
+    correcting_files,
+)
+from mind2web2.analysis.false_pass_bound import FalsePassBound, false_pass_bound
 from mind2web2.analysis.judge_checks import failed_check
-from mind2web2.analysis.leaf_report import TaskReport
 from mind2web2.analysis.score_matrix import NO_ANSWER, NO_RUNS
 from mind2web2.cli.console import line, plain_console, warnings_on
-from mind2web2.cli.results.audit import print_audit
-from mind2web2.cli.results.chosen import (
-    check_record,
-    chosen_tasks,
-    domains_of,
-    no_results,
-    removed_tasks_text,
-)
-from mind2web2.cli.results.comparison_tables import print_comparison
-from mind2web2.cli.results.corrections import (
-    correction_lines,
-)
-from mind2web2.cli.results.junit import junit_suite
-from mind2web2.cli.results.leaves import leaf_reports, print_leaves
+from mind2web2.cli.options import load_function, settings_of
+from mind2web2.cli.results.chosen import chosen_tasks, domains_of, removed_tasks_text
 from mind2web2.cli.results.tables import print_bounds, print_metrics, print_now, print_verdicts
-from mind2web2.cli.settings_file import settings_of
 from mind2web2.errors import UsageError
 from mind2web2.pages.barred import barred_list
+from mind2web2.results.known_answers import check_record, no_results
 from mind2web2.results.scored_answer import NEVER_EVALUATED
-from mind2web2.runs.paths import paths_of
-from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.files import write_whole
-from mind2web2.utils.junit import junit_xml
 from mind2web2.utils.names import check_name
-from mind2web2.utils.path_config import PathConfig
-from mind2web2.utils.program import command_line
+from mind2web2.utils.program import command_line, program
 from mind2web2.utils.text import counted, number, percent
+
+if TYPE_CHECKING:
+    from mind2web2.analysis.audit_report import AuditReport
+    from mind2web2.analysis.comparison import AgentComparison
+    from mind2web2.analysis.leaf_report import TaskReport
+    from mind2web2.runs.settings import RunSettings
 
 BELOW = 5
 
@@ -62,29 +55,37 @@ def run(options: argparse.Namespace) -> int:
     if len(set(names)) < len(names):
         raise UsageError("an agent is named twice: name each one once")
     settings = settings_of(options)
-    paths = paths_of(settings)
+    paths = settings.paths
     if settings.eval_version is not None:
         paths.script_versions()  # raises where the version does not exist
     task_ids = chosen_tasks(settings)
     console = plain_console()
     with warnings_on(console):
-        agents = [_report_agent(options, settings, paths, name, task_ids) for name in names]
-    comparisons = compared_with_first([(agent.name, agent.answers) for agent in agents], task_ids)
+        agents = [_report_agent(options, settings, name, task_ids) for name in names]
     root = paths.eval_results_root
-    leaves = leaf_reports(root, names, task_ids) if options.leaves else None
-    audits = _audits(root, options.audits_root, names) if options.audit else {}
+    audits = _audits(options, root, names)
+    leaves = _leaves(root, names, task_ids) if options.leaves else None
+    comparisons = _comparisons(agents, task_ids)
     if options.json:
         _print_json(console, agents, comparisons, leaves, audits)
     else:
         for agent in agents:
             _print_agent(console, settings, agent)
-            if options.audit:
-                print_audit(console, audits[agent.name])
+            if agent.name in audits:
+                load_function("mind2web2.cli.results.audit:print_audit")(
+                    console, audits[agent.name]
+                )
         for comparison in comparisons:
-            print_comparison(console, comparison)
-        print_leaves(console, leaves or (), is_whole=bool(settings.task_ids))
+            load_function("mind2web2.cli.results.comparison_tables:print_comparison")(
+                console, comparison
+            )
+        if leaves:
+            load_function("mind2web2.cli.results.leaves:print_leaves")(
+                console, leaves, is_whole=bool(settings.task_ids)
+            )
     if options.junit is not None:
-        write_whole(options.junit, junit_xml([junit_suite(root, agent) for agent in agents]))
+        suite = load_function("mind2web2.cli.results.junit:junit_of")
+        write_whole(options.junit, suite(root, agents))
     below = _below(agents, options.fail_under)
     if below:
         if not options.json:
@@ -93,46 +94,107 @@ def run(options: argparse.Namespace) -> int:
     return 1 if any(agent.report.summary.missing for agent in agents) else 0
 
 
-def _audits(root: Path, audits_root: Path, agent_names: Sequence[str]) -> dict[str, AuditReport]:
-    """Return what people's labels of each agent say.
+# Most calls want none of these parts, and each has modules of its own.
+
+
+def _audits(
+    options: argparse.Namespace, root: Path, agent_names: Sequence[str]
+) -> dict[str, AuditReport]:
+    """Return what people's labels of each agent say, if they are asked for.
 
     Raises:
         UsageError: an agent has none.
     """
-    audits = {}
-    for name in agent_names:
-        found = audit_report(root, audits_root, name)
+    audits: dict[str, AuditReport] = {}
+    for name in agent_names if options.audit else ():
+        found = load_function("mind2web2.analysis.audit_report:audit_report")(
+            root, options.audits_root, name
+        )
         if found is None:
             raise UsageError(
-                f"no labels of agent {name} under {audits_root}; "
+                f"no labels of agent {name} under {options.audits_root}; "
                 f"make some with: {command_line('view', name, '--audit', 'YOUR_NAME')}"
             )
         audits[name] = found
     return audits
 
 
+def _leaves(root: Path, names: Sequence[str], task_ids: list[str] | None) -> list[TaskReport]:
+    reports: list[TaskReport] = load_function("mind2web2.cli.results.leaves:leaf_reports")(
+        root, names, task_ids
+    )
+    return reports
+
+
+def _comparisons(
+    agents: Sequence[ReportedAgent], task_ids: list[str] | None
+) -> list[AgentComparison]:
+    """Return the comparison of each further agent with the first."""
+    if len(agents) == 1:
+        return []
+    compared: list[AgentComparison] = load_function(
+        "mind2web2.analysis.comparison:compared_with_first"
+    )([(agent.name, agent.answers) for agent in agents], task_ids)
+    return compared
+
+
+def _corrected(
+    roots: CorrectionRoots, name: str, task_ids: list[str] | None
+) -> CorrectionFigures | None:
+    if not correcting_files(roots, name):
+        return None
+    found = load_function("mind2web2.analysis.corrections:correction_of")(roots, name, task_ids)
+    return None if found is None else found.figures()
+
+
+def _bound(root: Path, agent: ReportedAgent, task_ids: Collection[str] | None) -> FalsePassBound:
+    """Return the bound of an agent's score by its judge's false passes.
+
+    Raises:
+        UsageError: the figures behind it are missing.
+    """
+    judges = {each.facts.judge for each in agent.answers if each.facts.judge}
+    reports = [each for each in changed_pages(agent.name) if {each.judge} == judges]
+    if not reports:
+        raise UsageError(
+            f"--bound_false_passes: no figures of changed pages of {agent.name} by its one judge: "
+            f"make some with: {program()} probe {agent.name}"
+        )
+    audited = load_function("mind2web2.analysis.audited:audited_answers")
+    bound = false_pass_bound(audited(root, agent.name, task_ids), reports[0])
+    if bound is None:
+        raise UsageError(
+            f"--bound_false_passes: the changed pages of {agent.name} are too few for an interval"
+        )
+    return bound
+
+
 def _report_agent(
     options: argparse.Namespace,
     settings: RunSettings,
-    paths: PathConfig,
     name: str,
     task_ids: list[str] | None,
 ) -> ReportedAgent:
+    paths = settings.paths
     root = paths.eval_results_root
     check_record(root, name)
-    roots = CorrectionRoots(root, options.audits_root, options.rejudged_root)
     found = agent_report(
         paths,
         name,
         task_ids,
-        roots,
         domains_of(settings),
         by_tag=options.by_tag,
-        bounds_false_passes=options.bound_false_passes,
+        corrected=_corrected(
+            CorrectionRoots(root, options.audits_root, options.rejudged_root), name, task_ids
+        ),
         barred=barred_list(options.barred),
     )
     if found is None:
         raise no_results(root, name)
+    if options.bound_false_passes:
+        bound = _bound(root, found, task_ids)
+        report = found.report.model_copy(update={"bound_false_passes": bound})
+        found = replace(found, report=report)
     return found
 
 
@@ -201,6 +263,7 @@ def _print_grounds(console: Console, settings: RunSettings, agent: ReportedAgent
     """Print what the scores rest on: corrections, verdicts, bounds and checks of the judge."""
     report = agent.report
     if report.corrected is not None:
+        correction_lines = load_function("mind2web2.cli.results.corrections:correction_lines")
         for text in correction_lines(report.corrected):
             line(console, text)
     if report.bound_false_passes is not None:
@@ -218,7 +281,7 @@ def _print_grounds(console: Console, settings: RunSettings, agent: ReportedAgent
     check = None if agent.newest is None else agent.newest.run.judge_check
     if len(judges) == 1 and check is not None:
         line(console, f"The judge's check when these scores were made: {check}.")
-    if judge := failed_check(paths_of(settings).eval_results_root, agent.name):
+    if judge := failed_check(settings.paths.eval_results_root, agent.name):
         line(console, f"Warning: {judge}")
     for caution in report.cautions:
         line(console, f"Warning: {caution}")
@@ -227,7 +290,7 @@ def _print_grounds(console: Console, settings: RunSettings, agent: ReportedAgent
 def _print_present(console: Console, settings: RunSettings, agent: ReportedAgent) -> None:
     """Print which results are out of date, and which answers have none."""
     now = agent.report.now
-    root = paths_of(settings).eval_results_root / agent.name
+    root = settings.paths.eval_results_root / agent.name
     unevaluated = [
         f"{each.task_id}/{each.answer_name}"
         for each in agent.report.summary.missing

@@ -38,17 +38,15 @@ from mind2web2.cli.console import line, plain_console
 from mind2web2.cli.estimate import print_estimate
 from mind2web2.cli.evaluate import prepare_settings
 from mind2web2.cli.evaluate_run import run_evaluation
-from mind2web2.cli.options import given_settings
-from mind2web2.cli.results.chosen import check_record
+from mind2web2.cli.options import given_settings, with_file
 from mind2web2.cli.results.corrections import sample_lines
-from mind2web2.cli.settings_file import with_file
 from mind2web2.errors import UsageError
 from mind2web2.llm_client.settings import endpoint_of
 from mind2web2.results.answers import TaskWork, select_work
+from mind2web2.results.known_answers import check_record
 from mind2web2.results.stored_results import LoadedResult, latest_results
 from mind2web2.rubric.vote_rule import DEFAULT_TRIALS
 from mind2web2.runs.named_judge import judge_spec
-from mind2web2.runs.paths import paths_of
 from mind2web2.runs.recorded_settings import recorded_settings
 from mind2web2.runs.session import budget_of
 from mind2web2.runs.settings import (
@@ -158,7 +156,7 @@ def _agent(order: _Order, name: str) -> _Agent:
         )
     # Folders alone: the judge may come from the results.
     folders = with_file(given, order.takes & set(FOLDER_NAMES), is_announced=False)
-    paths = paths_of(folders)
+    paths = folders.paths
     check_record(paths.eval_results_root, name)
     results = [found for _, _, found in latest_results(paths.eval_results_root, name)]
     newest = max(results, key=lambda found: found.path.name, default=None)
@@ -267,7 +265,7 @@ def _judge_once(agent: _Agent, number: int, work: Sequence[TaskWork], purse: _Pu
         max_cost=purse.left,
     )
     budget = budget_of(settings)
-    paths = paths_of(settings)
+    paths = settings.paths
     ended = run_evaluation(
         settings,
         agent.name,
@@ -329,7 +327,7 @@ def _sample_of(agent: _Agent, sampling: Sampling) -> StrongSample:
         raise UsageError(
             "--sample needs a better judge than that of the results: name it with --judge_model"
         )
-    root = paths_of(agent.settings).eval_results_root
+    root = agent.settings.paths.eval_results_root
     return strong_sample(agent.name, judge, agent.folder / "1", root, agent.work, sampling)
 
 
@@ -348,7 +346,7 @@ def _print_estimates(agents: Sequence[_Agent]) -> int:
         # By the results that count: what was judged again before is not asked again.
         settings = replace(agent.settings, overwrite=True)
         line(plain_console(), f"{agent.name}: each of {counted(agent.times, 'judgment')} takes:")
-        print_estimate(settings, agent.name, paths_of(settings), agent.work)
+        print_estimate(settings, agent.name, settings.paths, agent.work)
     return 0
 
 

@@ -16,12 +16,11 @@ from rich.console import Console
 from rich.text import Text
 
 from mind2web2.cli.console import line, plain_console, print_table, warnings_on
-from mind2web2.cli.results.chosen import check_record
+from mind2web2.cli.options import settings_of
 from mind2web2.cli.results.stored_values import stored_values
-from mind2web2.cli.settings_file import settings_of
 from mind2web2.errors import Mind2Web2Error, UsageError
 from mind2web2.pages.cache import CacheFileSys
-from mind2web2.results.known_answers import agent_answers, folder_names, task_answers
+from mind2web2.results.known_answers import agent_answers, check_record, folder_names, task_answers
 from mind2web2.results.result_facts import result_facts
 from mind2web2.results.result_file import ResultFile
 from mind2web2.results.scored_answer import ScoredAnswer
@@ -40,11 +39,9 @@ from mind2web2.rubric.verdicts import (
     Vote,
 )
 from mind2web2.rubric.written_tree import WrittenNode
-from mind2web2.runs.paths import paths_of
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.invisible_text import make_visible
-from mind2web2.utils.names import check_name, name_list
-from mind2web2.utils.near_names import did_you_mean
+from mind2web2.utils.names import check_name, did_you_mean, name_list
 from mind2web2.utils.program import command_line
 from mind2web2.utils.text import counted, number
 
@@ -60,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     if options.failed and options.answer is None:
         raise UsageError("--failed needs an answer: mind2web2 show AGENT TASK ANSWER --failed")
     settings = settings_of(options)
-    root = paths_of(settings).eval_results_root
+    root = settings.paths.eval_results_root
     check_record(root, agent_name)
     console = plain_console()
     with warnings_on(console):
@@ -131,7 +128,7 @@ def _print_task(
 ) -> None:
 
     task_id = answers[0].task_id
-    root = paths_of(settings).eval_results_root
+    root = settings.paths.eval_results_root
     rows = []
     for answer in answers:
         found = latest_result(answer_results_dir(root, agent_name, task_id, answer.answer_name))
@@ -172,7 +169,7 @@ class _AnswerPage:
         answer: ScoredAnswer,
     ) -> None:
         self._console = console
-        self._paths = paths_of(settings)
+        self._paths = settings.paths
         self._agent_name = agent_name
         self._answer = answer
         # The part of each page that the judge saw, by address in the order of the tree.

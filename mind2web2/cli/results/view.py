@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from threading import Thread
 
-from mind2web2.analysis.corrections import CorrectionRoots
+from mind2web2.analysis.correction_record import CorrectionRoots
 from mind2web2.cli.console import line, plain_console
-from mind2web2.cli.results.chosen import no_results
-from mind2web2.cli.settings_file import settings_of
+from mind2web2.cli.options import settings_of
 from mind2web2.errors import UsageError
-from mind2web2.runs.paths import paths_of
+from mind2web2.results.known_answers import no_results
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.names import check_name
 from mind2web2.utils.program import program
@@ -118,7 +117,7 @@ def _catalog(
     The last paths have the labels and the samples by a strong judge.
     """
     agents = [check_name("agent", name.rstrip("/")) for name in named]
-    paths = paths_of(settings)
+    paths = settings.paths
     catalog = Catalog(
         paths,
         agents,

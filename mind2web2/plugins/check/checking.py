@@ -17,10 +17,10 @@ from mind2web2.cli.estimate import print_estimate
 from mind2web2.cli.evaluate import prepare_settings
 from mind2web2.cli.evaluate_run import run_evaluation
 from mind2web2.cli.event_loop import run_to_exit
-from mind2web2.cli.settings_file import settings_of
-from mind2web2.pages.barred import default_barred
+from mind2web2.cli.options import settings_of
 from mind2web2.pages.cited_pages import AgentCache
 from mind2web2.pages.crawl import CrawlProgress
+from mind2web2.pages.shared_words import unfair_sources
 from mind2web2.plugins.check.figures import Bound
 from mind2web2.plugins.check.findings import CheckedReport, checked_report, precision_without
 from mind2web2.plugins.check.hints import hints_of
@@ -110,7 +110,7 @@ class Check:
         report.name_stand_ins({page.source: page.read_at for page in pages if page.is_stand_in})
         question = self.question or question_of(self.text) or ""
         read = [page_address(source) for source in self.sources]
-        barred = default_barred().sources_of("", read, self.cache.of(TASK), question)
+        barred = unfair_sources("", read, self.cache.of(TASK), question)
         contaminated = [source["url"] for source in barred]
         return report.model_copy(
             update={

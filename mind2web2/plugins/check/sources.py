@@ -23,7 +23,7 @@ from mind2web2.plugins.check.rubric import page_address
 from mind2web2.plugins.check.verdicts import UNREADABLE
 from mind2web2.runs.capturing import capture_settings
 from mind2web2.runs.settings import RunSettings
-from mind2web2.utils.json_fields import mapping
+from mind2web2.utils.json_text import mapping
 
 log = logging.getLogger(__name__)
 

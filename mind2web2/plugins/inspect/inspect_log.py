@@ -15,12 +15,13 @@ from mind2web2 import __version__
 from mind2web2.bridges.tables import AnswerRecord, answer_rows, leaf_records
 from mind2web2.errors import UsageError
 from mind2web2.plugins.inspect.inspect_texts import explain_leaves
-from mind2web2.results.result_file import ResultFile
 from mind2web2.results.stored_results import answer_dir, answer_results_dir, latest_result
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalResults, EvalSample
     from inspect_ai.scorer import Score
+
+    from mind2web2.results.result_file import ResultFile
 
 FORMATS = (".eval", ".json")
 SCORER = "rubric_tree"

@@ -9,9 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mind2web2.cli.options import SCORING_DEFAULTS
+from mind2web2.cli.options import SCORING_DEFAULTS, settings_of
 from mind2web2.cli.scorer_options import scorer_of
-from mind2web2.cli.settings_file import settings_of
 from mind2web2.errors import UsageError
 from mind2web2.plugins.check.checking import earlier_findings
 from mind2web2.plugins.check.outputs import findings_text

@@ -17,8 +17,7 @@ from rich.progress import MofNCompleteColumn, Progress, TextColumn
 from mind2web2.analysis.changed_pages import PROBES_FOLDER, Share
 from mind2web2.cli.console import line, plain_console
 from mind2web2.cli.event_loop import run_to_exit
-from mind2web2.cli.options import given_settings
-from mind2web2.cli.settings_file import with_file
+from mind2web2.cli.options import given_settings, with_file
 from mind2web2.errors import UsageError
 from mind2web2.judge.store import FILE_NAME
 from mind2web2.pages.library import PageLibrary
@@ -31,7 +30,6 @@ from mind2web2.plugins.probe.outputs import print_report
 from mind2web2.plugins.probe.report import compared, probe_report
 from mind2web2.plugins.probe.survivors_page import survivors_page
 from mind2web2.results.stored_results import latest_results
-from mind2web2.runs.paths import paths_of
 from mind2web2.runs.session import open_run
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.files import write_whole
@@ -54,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
         options.takes | {"judge_model"},
         is_announced=not options.json,
     )
-    paths = paths_of(settings)
+    paths = settings.paths
     if not models and settings.judge_model is None:
         models = [_judge_of_results(paths.eval_results_root, options.agent)]
     models = models or [settings.model]

@@ -23,7 +23,6 @@ from mind2web2.llm_client.prices import set_own_prices
 from mind2web2.plugins.ray.connection import version_problem
 from mind2web2.results.answers import RunFolders, select_work
 from mind2web2.runs.named_judge import judge_spec
-from mind2web2.runs.paths import paths_of
 from mind2web2.runs.run import RunProgress, evaluate_work
 from mind2web2.runs.session import OwnParts, open_run
 from mind2web2.runs.settings import RunSettings
@@ -187,7 +186,7 @@ class _Call:
             eval_results_root=root / "eval_results",
             cache_root=root / "cache",
         )
-        paths = paths_of(settings)
+        paths = settings.paths
         work = select_work(paths, order.agent_name, [self._task_id])
         folders = RunFolders(order.agent_name, paths.cache_root, paths.eval_results_root)
         share = _Share(1)

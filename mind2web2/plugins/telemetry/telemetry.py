@@ -16,13 +16,14 @@ from urllib.parse import urlsplit
 from mind2web2 import __version__
 from mind2web2.bridges.tables import LeafRecord, leaf_records
 from mind2web2.errors import UsageError
-from mind2web2.judge.protocol import AskedQuestion
 from mind2web2.plugin import Listener
-from mind2web2.results.answers import AnswerJob
-from mind2web2.runs.answer import AnswerOutcome
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
+
+    from mind2web2.judge.protocol import AskedQuestion
+    from mind2web2.results.answers import AnswerJob
+    from mind2web2.runs.answer import AnswerOutcome
 
 Attributes = Mapping[str, str | bool | int | float | None]
 ADDRESSES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")

@@ -25,7 +25,6 @@ from mind2web2.llm_client.own_price import OwnPrice
 from mind2web2.llm_client.prices import own_prices
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.scripts.aliases import own_script_aliases
-from mind2web2.scripts.clock import ClockReading
 from mind2web2.scripts.isolation.homes import ScriptHomes, script_homes
 from mind2web2.scripts.isolation.pass_process import AnswerProcesses, answer_processes
 from mind2web2.scripts.isolation.processes import (
@@ -40,6 +39,7 @@ from mind2web2.scripts.isolation.worker import HomeJob, PassJob
 from mind2web2.scripts.passes import ScriptPasses
 from mind2web2.scripts.run import ScriptCall, checked_result
 from mind2web2.utils.deep_trees import allow_deep_trees
+from mind2web2.utils.moments import ClockReading
 
 # This keeps the loop from spinning if hardly any time is left on a frozen clock.
 _SHORTEST_WAIT_S = 0.05

@@ -22,7 +22,7 @@ from datetime import datetime
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mind2web2.api_tools.surroundings import (
     downloads_from,
@@ -32,7 +32,6 @@ from mind2web2.api_tools.surroundings import (
 from mind2web2.capture.models import NetworkSettings
 from mind2web2.errors import EvalScriptError, MachineError, Mind2Web2Error
 from mind2web2.judge.judgment import RecordedSkip
-from mind2web2.judge.service_request import AskService, ServiceRequest
 from mind2web2.judge.spec import Voter
 from mind2web2.llm_client.own_price import OwnPrice
 from mind2web2.llm_client.prices import set_own_prices
@@ -40,7 +39,6 @@ from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import PageCapture, SharedCaptures
 from mind2web2.pages.library import PageLibrary
-from mind2web2.pages.page_cache import PageCache
 from mind2web2.prompts import address_flags
 from mind2web2.scripts.aliases import set_script_aliases
 from mind2web2.scripts.clock import ScriptClock
@@ -61,7 +59,6 @@ from mind2web2.scripts.isolation.rpc import (
     validate,
 )
 from mind2web2.scripts.limits import LoopGuard, ScriptStops
-from mind2web2.scripts.load import EvaluateAnswer
 from mind2web2.scripts.loops import StandIns
 from mind2web2.scripts.run import (
     ScriptCall,
@@ -72,6 +69,11 @@ from mind2web2.scripts.run import (
 from mind2web2.utils.api_misuse import ScriptReports, script_reports
 from mind2web2.utils.deep_trees import allow_deep_trees
 from mind2web2.utils.files import file_sha256
+
+if TYPE_CHECKING:
+    from mind2web2.judge.service_request import AskService, ServiceRequest
+    from mind2web2.pages.page_cache import PageCache
+    from mind2web2.scripts.load import EvaluateAnswer
 
 # Modules that most scripts import (eval-scripts.md), or that others import late: loaded once for
 # all scripts. Each takes memory, which makes every fork slower.

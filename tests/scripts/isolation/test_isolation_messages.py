@@ -21,8 +21,9 @@ from mind2web2.errors import (
     JudgeError,
     JudgeUnavailableError,
 )
-from mind2web2.judge.judgment import ServiceAnswer, judgment_key
-from mind2web2.judge.protocol import JudgeLedger, QuestionContext, Rejection
+from mind2web2.judge.judgment import judgment_key
+from mind2web2.judge.protocol import JudgeLedger, QuestionContext
+from mind2web2.judge.record import Rejection, ServiceAnswer
 from mind2web2.judge.service_request import ServiceRequest
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Usage
 from mind2web2.llm_client.structured_output import schema_of
@@ -35,7 +36,6 @@ from mind2web2.rubric.verdicts import (
     PageShown,
     Vote,
 )
-from mind2web2.scripts.clock import ClockReading
 from mind2web2.scripts.isolation import rpc
 from mind2web2.scripts.isolation.answer_client import (
     SentRequest,
@@ -55,6 +55,7 @@ from mind2web2.scripts.isolation.rpc import (
     validate,
 )
 from mind2web2.scripts.isolation.service import schema_proxy
+from mind2web2.utils.moments import ClockReading
 from mind2web2.verification.run_questions import AskedForm, Given, Verification
 
 

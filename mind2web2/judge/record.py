@@ -1,0 +1,142 @@
+"""How results and stored judgments name the judge, its check, and what it declined."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict
+
+from mind2web2 import __version__
+from mind2web2.rubric.vote_rule import DEFAULT_TRIALS
+from mind2web2.utils.text import percent
+
+
+class ServiceAnswer(BaseModel):
+    """A script's request to a map or paper service, with key and checksum of the stored answer."""
+
+    model_config = ConfigDict(frozen=True)
+
+    request: str
+    key: str
+    sha256: str
+
+
+class JudgeIdentity(BaseModel):
+    """A model with its request parameters and its server."""
+
+    model_config = ConfigDict(frozen=True)
+
+    model: str
+    endpoint: str
+    temperature: float | None = None
+    reasoning_effort: str | None = None
+    max_images: int | None = None
+    extra_body: str | None = None
+
+    def in_words(self) -> list[str]:
+        """Return the model, the parameters that are set as ``name=value``, and the server."""
+        parameters = self.model_dump(exclude={"model", "endpoint"}, exclude_none=True)
+        return [
+            self.model,
+            *(f"{name}={value}" for name, value in parameters.items()),
+            f"at {self.endpoint}",
+        ]
+
+
+class JudgmentSource(BaseModel):
+    """The file of judgments that a replay answers from.
+
+    Args:
+        path: relative to the working directory where the file lies below it.
+        sha256: of an exported file; ``None`` for a store.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    path: str
+    sha256: str | None = None
+
+
+class CheckRecord(BaseModel):
+    """A judge's accuracy on the labelled set.
+
+    Args:
+        judge: ``None`` in a result, which names its judge itself.
+        set_seed: by which the set was drawn; ``None`` in checks of set 1, which had one seed.
+        cases: to which the judge replied; a sample is less than the whole set.
+        claims_low: the lower end of the 95% interval on claims alone, which a coin gets right half
+            the time.
+        version: of this package, whose prompts were used.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    judge: JudgeIdentity | None = None
+    set_version: int
+    set_seed: int | None = None
+    set_digest: str
+    is_whole_set: bool
+    cases: int
+    accuracy: float
+    low: float
+    high: float
+    claims_low: float | None = None
+    version: str = __version__
+    checked: str
+
+    def __str__(self) -> str:
+        """Return the check in words."""
+        cases = "cases" if self.is_whole_set else "cases, a sample"
+        seed = "" if self.set_seed is None else f" with seed {self.set_seed}"
+        right = percent(self.accuracy)
+        return (
+            f"{right} right ({percent(self.low)} to {percent(self.high)}) of {self.cases} {cases}, "
+            f"set {self.set_version}{seed}, {self.checked[:10]}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """A question that the judge declined twice (scoring.md, "Verdicts")."""
+
+    node: str | None
+    page: str | None
+    reason: str
+
+
+# The provider that answers from stored judgments, and the name of its server.
+REPLAY = "replay"
+
+
+def _stored_votes(votes: object) -> int:
+    return int(str(votes)) if str(votes).isdecimal() else DEFAULT_TRIALS
+
+
+class JudgeRecord(BaseModel):
+    """The judge of a result and its parameters.
+
+    Args:
+        votes: the most on a claim; results of earlier versions may have a word for the default.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    provider: str
+    endpoint: str
+    model: str
+    temperature: float | None = None
+    reasoning_effort: str | None = None
+    max_images: int | None = None
+    extra_body: str | None = None
+    votes: Annotated[int, BeforeValidator(_stored_votes)] = DEFAULT_TRIALS
+
+    @property
+    def identity(self) -> JudgeIdentity:
+        """Return the judge that decided as the store of judgments knows it."""
+        return JudgeIdentity(**self.model_dump(include=set(JudgeIdentity.model_fields)))
+
+
+def server_named(endpoint: str | None) -> str | None:
+    """Return a server by its name in records; a replay's own name is none."""
+    return None if endpoint == REPLAY else endpoint

@@ -22,8 +22,8 @@ from mind2web2.cli.evaluate_report import (
 )
 from mind2web2.cli.event_loop import run_to_exit
 from mind2web2.cli.listeners import Listeners, listeners_opened
-from mind2web2.cli.results.chosen import removed_tasks_text
 from mind2web2.cli.results.stored_values import stored_values
+from mind2web2.cli.results.tables import removed_tasks_text
 from mind2web2.errors import ResultWriteError
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import CachingJudge

@@ -163,8 +163,8 @@ class RunParts:
         return self.judge.settings.replayed_from is not None
 
     async def evaluate(self, job: AnswerJob) -> AnswerOutcome | None:
-        """Evaluate one answer here, as ``reuse_or_evaluate`` does."""
-        return await reuse_or_evaluate(job, self)
+        """Evaluate one answer here, as ``evaluate_answer`` does."""
+        return await evaluate_answer(job, self)
 
 
 @dataclass(frozen=True)
@@ -236,27 +236,48 @@ class AnswerOutcome:
         return self if facts is None else replace(self, result=None, reduced=(facts, self.score))
 
 
-async def reuse_or_evaluate(job: AnswerJob, run: RunParts) -> AnswerOutcome | None:
-    """Evaluate one answer; an error costs the result of this answer only.
+@dataclass(frozen=True)
+class EarlierResult:
+    """The newest result of an answer at the time when its evaluation begins.
+
+    Args:
+        name: of its file, readable or not; ``None`` where there is none.
+        found: ``None`` where there is none that can be read.
+        why_not: why it does not hold; ``None`` where it does.
+    """
+
+    name: str | None = None
+    found: LoadedResult | None = None
+    why_not: str | None = None
+
+    @property
+    def held(self) -> ResultFile | None:
+        """Return the result if it holds."""
+        return self.found.content if self.found is not None and self.why_not is None else None
+
+
+async def evaluate_answer(job: AnswerJob, run: RunParts) -> AnswerOutcome | None:
+    """Evaluate one answer, unless its earlier result holds.
+
+    An error costs the result of this answer only.
 
     Returns:
         ``None`` while another process judges the answer; the caller tries again when that has
         ended.
     """
-    newest: str | None = None
+    earlier = EarlierResult()
     try:
-        newest = await asyncio.to_thread(newest_result_name, job.folder / "results")
-        before = await asyncio.to_thread(_earlier, job, run)
-        if before.held is None:
-            async with answer_locked(job.folder) as is_ours:
-                if not is_ours:
-                    return None
-                # Another process may have written a result since.
-                newest = await asyncio.to_thread(newest_result_name, job.folder / "results")
-                before = await asyncio.to_thread(_earlier, job, run)
-                if before.held is None:
-                    return await _judged_outcome(job, run, before)
-        return AnswerOutcome(job.task_id, job.answer.name, before.held, None, reused=True)
+        async with answer_locked(job.folder) as is_ours:
+            if not is_ours:
+                return None
+            earlier = await asyncio.to_thread(_earlier_result, job.folder / "results")
+            text = await asyncio.to_thread(read_answer, job.answer.path)
+            why_not = await asyncio.to_thread(_why_not, earlier, job, text, run)
+            earlier = replace(earlier, why_not=why_not)
+            if earlier.held is not None:
+                return AnswerOutcome(job.task_id, job.answer.name, earlier.held, None, reused=True)
+            run.judge.raise_if_out()
+            return await _run_and_write(job, run, text, earlier)
     except JudgeUnusableError:
         raise  # it ends the run
     except (Mind2Web2Error, OSError) as error:
@@ -268,82 +289,56 @@ async def reuse_or_evaluate(job: AnswerJob, run: RunParts) -> AnswerOutcome | No
         reason = f"internal error: {type(error).__name__}: {_one_line(error)}"
     # An answer that cannot be read has no log of its own.
     log.info("no result task=%s answer=%s reason=%s", job.task_id, job.answer.name, reason)
-    return AnswerOutcome(job.task_id, job.answer.name, None, reason, earlier_result=newest)
+    return AnswerOutcome(job.task_id, job.answer.name, None, reason, earlier_result=earlier.name)
 
 
-@dataclass(frozen=True)
-class _Before:
-    """An answer before its evaluation.
-
-    Args:
-        held: a result that still holds.
-        changed: why there is none, if one exists at all.
-    """
-
-    text: str
-    held: ResultFile | None = None
-    changed: str | None = None
+def _earlier_result(folder: Path) -> EarlierResult:
+    name = newest_result_name(folder)
+    return EarlierResult(name, None if name is None else latest_result(folder))
 
 
-def _earlier(job: AnswerJob, run: RunParts) -> _Before:
-    """Return an answer with its earlier result; reads files."""
-    text = read_answer(job.answer.path)
-    found = latest_result(job.folder / "results")
-    if found is None:
-        return _Before(text)
+def _why_not(earlier: EarlierResult, job: AnswerJob, text: str, run: RunParts) -> str | None:
+    """Return why an earlier result is not taken, ``None`` where it is or where there is none."""
+    if earlier.found is None:
+        return None
     if not run.reuse:
-        return _Before(text, changed=None if run.is_replay else "--overwrite")
-    changed = why_judged_again(found, job, text, run.conditions)
-    return _Before(text, found.content if changed is None else None, changed)
+        return "it is replayed" if run.is_replay else "--overwrite"
+    return why_judged_again(earlier.found, job, text, run.conditions)
 
 
-async def _judged_outcome(job: AnswerJob, run: RunParts, before: _Before) -> AnswerOutcome:
-    """Run the script and write its result."""
-    run.judge.raise_if_out()
-    result, is_same = await _evaluate_and_write(job, run, before.text)
-    changed = None if is_same else before.changed
-    return AnswerOutcome(job.task_id, job.answer.name, result, None, is_same, changed)
-
-
-def _script_time(job: AnswerJob, run: RunParts) -> ScriptTime:
-    if run.as_of is not None:
-        return ScriptTime(moment_of(job.answer, run.as_of))
-    found = latest_result(job.folder / "results") if run.judge.is_replay else None
-    return ScriptTime.of_result(None if found is None else found.content.provenance)
-
-
-async def _evaluate_and_write(job: AnswerJob, run: RunParts, text: str) -> tuple[ResultFile, bool]:
-    """Return the result, and whether it equals the newest one, so that nothing is written."""
+async def _run_and_write(
+    job: AnswerJob, run: RunParts, text: str, earlier: EarlierResult
+) -> AnswerOutcome:
+    """Run the script, and write the result unless it equals the earlier one."""
+    found = earlier.found
     async with _answer_logger(job, run) as logger:
         try:
-            script_time = await asyncio.to_thread(_script_time, job, run)
-            complete = await run_script_on_answer(job, run, text, logger, script_time)
-            earlier = (
-                await asyncio.to_thread(_same_result, job, complete)
-                if run.reuse or run.is_replay
-                else None
-            )
-            if earlier is not None:
-                logger.info(
-                    "the same as before path=%s score=%s",
-                    earlier.path,
-                    complete.final_score,
-                )
-                return earlier.content, True
-            await asyncio.to_thread(_write, job, text, complete)
-            logger.info("result written score=%s", complete.final_score)
+            script_time = _script_time(job, run, found)
+            result = await run_script_on_answer(job, run, text, logger, script_time)
+            if found is not None and (run.reuse or run.is_replay) and _is_same(found, result):
+                logger.info("the same as before path=%s score=%s", found.path, result.final_score)
+                return AnswerOutcome(job.task_id, job.answer.name, found.content, None, reused=True)
+            await asyncio.to_thread(_write, job, text, result)
+            logger.info("result written score=%s", result.final_score)
         except Mind2Web2Error as error:
             logger.error("no result: %s", _one_line(error))
             raise
-        return complete, False
+    changed = None if run.is_replay else earlier.why_not
+    return AnswerOutcome(job.task_id, job.answer.name, result, None, changed=changed)
 
 
-def _same_result(job: AnswerJob, result: ResultFile) -> LoadedResult | None:
-    """Return the newest result if it differs only in when and how fast it was made."""
-    earlier = latest_result(job.folder / "results")
-    if earlier is None or earlier.content.is_edited or not earlier.content.has_checksum:
-        return None
-    return earlier if earlier.content.is_same_but_run(result) else None
+def _script_time(job: AnswerJob, run: RunParts, earlier: LoadedResult | None) -> ScriptTime:
+    if run.as_of is not None:
+        return ScriptTime(moment_of(job.answer, run.as_of))
+    if earlier is None or not run.judge.is_replay:
+        return _REAL_TIME
+    return ScriptTime.of_result(earlier.content.provenance)
+
+
+def _is_same(earlier: LoadedResult, result: ResultFile) -> bool:
+    """Tell whether a result differs from the earlier one only in when and how fast it was made."""
+    content = earlier.content
+    return content.has_checksum and not content.is_edited and content.is_same_but_run(result)
 
 
 @asynccontextmanager

@@ -131,7 +131,7 @@ class AnswerRunner(Protocol):
     """Evaluates single answers: in this process (``RunParts``), or on the nodes of a cluster."""
 
     async def evaluate(self, job: AnswerJob) -> AnswerOutcome | None:
-        """Evaluate one answer, as ``reuse_or_evaluate`` does."""
+        """Evaluate one answer, as ``evaluate_answer`` does."""
 
 
 async def evaluate_work(

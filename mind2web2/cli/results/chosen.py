@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from pathlib import Path
-
 from mind2web2.benchmark.task_lists import read_task_list
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.names import check_name
@@ -22,12 +19,3 @@ def domains_of(settings: RunSettings) -> dict[str, str]:
     """Return the domains that ``--task_list`` names, by task."""
     tasks = [] if settings.task_list is None else read_task_list(settings.task_list)
     return {task.task_id: task.domain for task in tasks if task.domain}
-
-
-def removed_tasks_text(agent_results: Path, task_ids: Iterable[str]) -> str:
-    """Return which folders hold results of tasks that have no answers any more."""
-    folders = ", ".join(str(agent_results / task_id) for task_id in task_ids)
-    return (
-        "these tasks have no answers, but their stored results still count: to leave them out, "
-        f"delete {folders}"
-    )

@@ -26,8 +26,14 @@ from mind2web2.analysis.judge_checks import failed_check
 from mind2web2.analysis.score_matrix import NO_ANSWER, NO_RUNS
 from mind2web2.cli.console import line, plain_console, warnings_on
 from mind2web2.cli.options import load_function, settings_of
-from mind2web2.cli.results.chosen import chosen_tasks, domains_of, removed_tasks_text
-from mind2web2.cli.results.tables import print_bounds, print_metrics, print_now, print_verdicts
+from mind2web2.cli.results.chosen import chosen_tasks, domains_of
+from mind2web2.cli.results.tables import (
+    print_bounds,
+    print_metrics,
+    print_now,
+    print_verdicts,
+    removed_tasks_text,
+)
 from mind2web2.errors import UsageError
 from mind2web2.pages.barred import barred_list
 from mind2web2.results.known_answers import check_record, no_results

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 from rich.console import Console
@@ -275,3 +276,12 @@ def print_reasons(console: Console, intervals: Mapping[str, IntervalFigures]) ->
         if len(labels) == len(valued):
             subject = f"No {LEVEL_NAME}s"
         line(console, f"{subject}: {reason}.")
+
+
+def removed_tasks_text(agent_results: Path, task_ids: Iterable[str]) -> str:
+    """Return which folders hold results of tasks that have no answers any more."""
+    folders = ", ".join(str(agent_results / task_id) for task_id in task_ids)
+    return (
+        "these tasks have no answers, but their stored results still count: to leave them out, "
+        f"delete {folders}"
+    )

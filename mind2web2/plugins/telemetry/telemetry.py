@@ -1,14 +1,12 @@
 """OpenTelemetry: a span for each answer with an event for each leaf, and one for each question.
 
-Nothing of it is imported unless the environment names a receiver; the extra ``otel`` has the
-packages. Texts of answers, claims and pages are not sent.
+The extra ``otel`` has the packages. Texts of answers, claims and pages are not sent.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
     from mind2web2.runs.answer import AnswerOutcome
 
 Attributes = Mapping[str, str | bool | int | float | None]
-ADDRESSES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 EVENT = "gen_ai.evaluation.result"
 # Names that the conventions have for our providers.
 _PROVIDERS = {
@@ -37,16 +34,12 @@ _PROVIDERS = {
 
 
 @asynccontextmanager
-async def listener(_print_line: Callable[[str], None]) -> AsyncIterator[Telemetry | None]:
-    """Export spans by OTLP over HTTP to the address that the environment names, if it names one.
+async def exporter() -> AsyncIterator[Telemetry]:
+    """Export spans by OTLP over HTTP to the address that the environment names.
 
     Raises:
         UsageError: the packages of the extra ``otel`` are missing.
     """
-    is_off = os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true"
-    if is_off or not any(os.environ.get(name) for name in ADDRESSES):
-        yield None
-        return
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import Resource

@@ -17,6 +17,7 @@ from mind2web2.analysis.summaries import (
     write_task_summary,
 )
 from mind2web2.errors import UsageError
+from mind2web2.judge.judgment import Judgment
 from mind2web2.judge.store import FILE_NAME as STORE_NAME
 from mind2web2.judge.store import OWN_STORE, JudgmentStore
 from mind2web2.judge.transfer import copied_store
@@ -163,23 +164,27 @@ def _merge_judgments(places: _Places, report: MergeReport) -> None:
     with (
         tempfile.TemporaryDirectory(prefix="mind2web2-") as scratch,
         JudgmentStore(into) as ours,
-    ):
         # SQLite writes beside a store that it reads.
-        with JudgmentStore(copied_store(source, Path(scratch) / STORE_NAME, OWN_STORE)) as theirs:
-            judgments = theirs.all()
-        known = {(each.key, each.endpoint): (each.outcome, each.text) for each in ours.all()}
-        report.judgments[places.agent] += ours.add(judgments)
-    other = {
-        f"{each.task_id}/{(each.answer_name or '').removesuffix('.md')}"
-        for each in judgments
-        if known.get((each.key, each.endpoint), (each.outcome, each.text))
-        != (each.outcome, each.text)
-    }
+        JudgmentStore(copied_store(source, Path(scratch) / STORE_NAME, OWN_STORE)) as theirs,
+    ):
+        other: set[str] = set()
+        for judgments in theirs.batches():
+            stored = {(each.key, each.endpoint): each for each in ours.same_questions(judgments)}
+            report.judgments[places.agent] += ours.add(judgments)
+            other |= {
+                f"{each.task_id}/{(each.answer_name or '').removesuffix('.md')}"
+                for each in judgments
+                if not _is_same_reply(each, stored.get((each.key, each.endpoint), each))
+            }
     if other:
         report.conflicts.append(
             f"{places.agent}: {source} has other replies of the judge to the same requests, of "
             f"{name_list(other)}: those in {into} stay"
         )
+
+
+def _is_same_reply(one: Judgment, other: Judgment) -> bool:
+    return (one.outcome, one.text) == (other.outcome, other.text)
 
 
 def _merge_task(places: _Places, task_id: str, report: MergeReport) -> None:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import islice
 from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple, Self, TypeVar
@@ -72,6 +73,7 @@ def refuse_programs(connection: sqlite3.Connection) -> None:
 FILE_NAME = "judgments.sqlite3"
 # Replies of a model that tell what its next ones may cost.
 _LATEST = 20
+_BATCH = 1000
 # Long enough for any other process to finish a write; writes take well under a millisecond.
 _BUSY_TIMEOUT_S = 30.0
 # Errors from damaged content, beside SQLite's own, and from numbers that SQLite cannot hold.
@@ -163,6 +165,18 @@ class JudgmentStore:
         return self._in_thread(
             lambda: list(self._read("ORDER BY task_id, answer_name, created, key, endpoint", ()))
         )
+
+    def batches(self) -> Iterator[list[Judgment]]:
+        """Yield all judgments, some at a time: a file may hold millions."""
+        rows = self._read("", ())
+        while batch := self._in_thread(lambda: list(islice(rows, _BATCH))):
+            yield batch
+
+    def same_questions(self, judgments: Iterable[Judgment]) -> list[Judgment]:
+        """Return the stored judgments that have the keys and endpoints of these."""
+        asked = [(each.key, each.endpoint) for each in judgments]
+        found = self._in_thread(lambda: [self._select(*question) for question in asked])
+        return [each for each in found if each is not None]
 
     def of_task(self, task_id: str) -> list[Judgment]:
         """Return the judgments on the answers to a task."""

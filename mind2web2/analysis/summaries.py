@@ -23,6 +23,7 @@ from mind2web2.results.stored_results import (
     newest_result_name,
     writing_in,
 )
+from mind2web2.results.task_facts import TaskFacts
 from mind2web2.results.task_summary import (
     REMOVED,
     SUMMARY_NAME,
@@ -193,7 +194,9 @@ def _task_entries(
     answer_names: Collection[str] | None,
     failed: Mapping[str, str],
 ) -> tuple[list[ScoredAnswer], list[TaskEntry]]:
-    found = judged_answers(folder)
+    facts = TaskFacts(folder)
+    found = judged_answers(folder, facts)
+    facts.write()
     names = found.keys() if answer_names is None else set(answer_names)
     current = sorted(names | unscored.keys() | failed.keys(), key=natural_key)
     answers = []

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 
 from mind2web2.errors import UsageError
-from mind2web2.results.result_facts import result_facts
 from mind2web2.results.scored_answer import (
     NO_FACTS,
     NO_RESULT,
     ScoredAnswer,
 )
 from mind2web2.results.stored_results import (
-    ResultState,
     answer_results_dir,
-    latest_result,
     newest_result_name,
-    result_state,
 )
+from mind2web2.results.task_facts import TaskFacts
 from mind2web2.results.task_summary import (
     REMOVED,
     SUMMARY_NAME,
@@ -31,8 +26,6 @@ from mind2web2.results.task_summary import (
 from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.names import name_list, natural_key, nearest_name
 from mind2web2.utils.program import command_line
-
-log = logging.getLogger(__name__)
 
 
 def agent_answers(output_dir: Path, agent_name: str) -> list[ScoredAnswer]:
@@ -76,51 +69,27 @@ def _apply_entry(answers: dict[str, ScoredAnswer], entry: TaskEntry, folder: Pat
         )
 
 
-def judged_answers(folder: Path) -> dict[str, ScoredAnswer]:
-    """Return the judged answers of a task by name, from their newest results."""
+def judged_answers(folder: Path, facts: TaskFacts | None = None) -> dict[str, ScoredAnswer]:
+    """Return the judged answers of a task by name, from their newest results.
+
+    Args:
+        facts: of the task, to be written afterwards.
+    """
+    facts = facts or TaskFacts(folder)
     return {
-        f"{stem}.md": _judged_answer(folder, stem)
+        f"{stem}.md": _judged_answer(folder, stem, facts)
         for stem in folder_names(folder)
         if (folder / stem / "results").is_dir() or (folder / stem / f"{stem}.md").is_file()
     }
 
 
-def _judged_answer(folder: Path, stem: str) -> ScoredAnswer:
+def _judged_answer(folder: Path, stem: str, facts: TaskFacts) -> ScoredAnswer:
     words = word_count(folder / stem / f"{stem}.md")
     results_dir = results_dir_of(folder, stem)
     newest = newest_result_name(results_dir)
     if newest is None:
         return ScoredAnswer(folder.name, f"{stem}.md", word_count=words, reason=NO_RESULT)
-    path = results_dir / newest
-    return replace(_answer_of_result(path, result_state(path)), word_count=words)
-
-
-# A run sums up each task, then the agent.
-@lru_cache(maxsize=4096)
-def _answer_of_result(path: Path, _state: ResultState) -> ScoredAnswer:
-    """Return what the newest result of an answer says."""
-    answer_folder = path.parent.parent
-    answer = ScoredAnswer(answer_folder.parent.name, f"{answer_folder.name}.md")
-    result = latest_result(path.parent)
-    if result is None:
-        why = f"its newest result {path.name} is damaged: evaluate it again"
-        return replace(answer, reason=why)
-    content = result.content
-    if content.is_edited:
-        log.warning("result was changed after it was written, counts as none path=%s", path)
-        why = f"its newest result {path.name} was changed after it was written: evaluate it again"
-        return replace(answer, reason=why)
-    if content.final_score is None:
-        log.warning("no score from 0 to 1 in result %s", path)
-        why = f"no score from 0 to 1 in its result {path.name}: evaluate it again"
-        return replace(answer, reason=why)
-    return replace(
-        answer,
-        score=content.final_score,
-        judge_model=content.judge_model,
-        time_s=content.time_seconds,
-        facts=result_facts(content),
-    )
+    return replace(facts.answer(results_dir / newest), word_count=words)
 
 
 def results_dir_of(folder: Path, answer_name: str) -> Path:

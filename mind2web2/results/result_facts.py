@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
 
 from mind2web2.judge.record import JudgeRecord
 from mind2web2.results.claim_facts import (
@@ -13,9 +16,12 @@ from mind2web2.results.claim_facts import (
 )
 from mind2web2.results.provenance import Provenance, Served
 from mind2web2.results.result_file import ResultFile
-from mind2web2.results.scored_answer import OWN_PACKAGE, ResultFacts
+from mind2web2.results.scored_answer import OWN_PACKAGE, ResultFacts, ScoredAnswer
+from mind2web2.results.stored_results import latest_result
 from mind2web2.rubric.vote_rule import DEFAULT_TRIALS
 from mind2web2.rubric.written_tree import WrittenNode
+
+log = logging.getLogger(__name__)
 
 _JUDGE_PARAMETERS = {"temperature", "reasoning_effort", "max_images", "extra_body"}
 
@@ -42,6 +48,32 @@ def result_facts(result: ResultFile) -> ResultFacts:
         claims=tuple(claim_facts(leaf) for leaf in leaves if is_claim(leaf)),
         extractions=tuple(found for found in reservations if found),
         bounds=_bounds(result),
+    )
+
+
+def answer_of_result(path: Path) -> ScoredAnswer:
+    """Return an answer with what its newest result says."""
+    answer_folder = path.parent.parent
+    answer = ScoredAnswer(answer_folder.parent.name, f"{answer_folder.name}.md")
+    result = latest_result(path.parent)
+    if result is None:
+        why = f"its newest result {path.name} is damaged: evaluate it again"
+        return replace(answer, reason=why)
+    content = result.content
+    if content.is_edited:
+        log.warning("result was changed after it was written, counts as none path=%s", path)
+        why = f"its newest result {path.name} was changed after it was written: evaluate it again"
+        return replace(answer, reason=why)
+    if content.final_score is None:
+        log.warning("no score from 0 to 1 in result %s", path)
+        why = f"no score from 0 to 1 in its result {path.name}: evaluate it again"
+        return replace(answer, reason=why)
+    return replace(
+        answer,
+        score=content.final_score,
+        judge_model=content.judge_model,
+        time_s=content.time_seconds,
+        facts=result_facts(content),
     )
 
 

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from threading import Thread
 
+from rich.console import Console
+
 from mind2web2.analysis.correction_record import CorrectionRoots
 from mind2web2.cli.console import line, plain_console
 from mind2web2.cli.options import settings_of
@@ -66,10 +68,20 @@ def run_view(options: argparse.Namespace) -> int:
     console.file.flush()
     if not options.no_browser:
         open_browser(address)
-    # While the browser starts: results of a whole benchmark take a second to read.
-    Thread(target=catalog.overview, daemon=True).start()
+    # While the browser starts: results of many agents take seconds to read.
+    Thread(target=_read_results, args=(console, catalog), daemon=True).start()
     serve(guard(application(catalog, session, features), session), listener)
     return 0
+
+
+def _read_results(console: Console, catalog: Catalog) -> None:
+    """Read all results, and say how far that is."""
+    agents = catalog.agents()
+    with console.status("Reading results") as status:
+        for number, agent in enumerate(agents, start=1):
+            status.update(f"Reading results of agent {number} of {len(agents)}, {agent}")
+            catalog.answers(agent)
+    catalog.overview()
 
 
 def run_report(options: argparse.Namespace) -> int:

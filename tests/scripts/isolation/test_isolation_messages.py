@@ -7,7 +7,7 @@ import os
 import socket
 import struct
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -188,7 +188,7 @@ def test_objects_that_are_no_json_are_refused_where_they_are_sent(content):
         Done(failure="no error"),
         Done(looked_up=[[]]),
         JudgeLedger(usage="x"),
-        Done(clock=CLOCK.model_copy(update={"moment": 3})),
+        Done(clock=replace(CLOCK, moment=3)),
         QuestionContext("verify", trial="many"),
     ],
 )

@@ -1,0 +1,72 @@
+"""What a task's newest results say, in one file, so that thousands of results are read at once."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import BaseModel, ValidationError
+
+from mind2web2 import __version__
+from mind2web2.errors import ResultWriteError
+from mind2web2.results.result_facts import answer_of_result
+from mind2web2.results.scored_answer import ScoredAnswer
+from mind2web2.utils.files import read_regular_file, write_whole
+
+FACTS_NAME = ".facts.json"
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The answer of one result file, which has this time of its last change and this size."""
+
+    changed_ns: int
+    size: int
+    answer: ScoredAnswer
+
+
+class _Content(BaseModel):
+    version: str = __version__
+    results: dict[str, _Known] = {}
+
+
+@dataclass
+class TaskFacts:
+    """The newest results of a task. A result that changed since is read again."""
+
+    folder: Path
+    _known: dict[str, _Known] = field(default_factory=dict)
+    _used: dict[str, _Known] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        try:
+            content = _Content.model_validate_json(read_regular_file(self.folder / FACTS_NAME))
+        except (OSError, ValidationError):
+            return
+        if content.version == __version__:
+            self._known = content.results
+
+    def answer(self, path: Path) -> ScoredAnswer:
+        """Return what a result of the task says."""
+        name = str(path.relative_to(self.folder))
+        status = path.stat()
+        known = self._known.get(name)
+        if known is None or (known.changed_ns, known.size) != (status.st_mtime_ns, status.st_size):
+            known = _Known(status.st_mtime_ns, status.st_size, answer_of_result(path))
+        # What is wrong with a result is looked for, and logged, each time.
+        if known.answer.score is not None:
+            self._used[name] = known
+        return known.answer
+
+    def write(self) -> None:
+        """Write the file if results changed. Raises ResultWriteError: it cannot be written."""
+        if self._used == self._known:
+            return
+        path = self.folder / FACTS_NAME
+        try:
+            write_whole(path, _Content(results=self._used).model_dump_json())
+        except OSError as error:
+            raise ResultWriteError.at(path, error) from error

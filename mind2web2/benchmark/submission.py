@@ -43,7 +43,7 @@ from mind2web2.utils.json_text import JsonObject
 from mind2web2.utils.names import name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.program import program
-from mind2web2.utils.text import counted
+from mind2web2.utils.text import counted, fixed
 
 LEADERBOARD_RUNS = 3
 _FORMAT = "mind2web2-submission-1"
@@ -172,7 +172,7 @@ def leaderboard_entry(
 
 
 def _in_two_decimals(value: float | None) -> str | None:
-    return None if value is None else f"{value:.2f}"
+    return None if value is None else fixed(value, 2)
 
 
 class PackedFile(TypedDict):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import ROUND_HALF_UP, Decimal
+
 # The least share that is not shown as 0%.
 _LEAST_SHOWN = 0.005
 _PLURALS = {"leaf": "leaves", "reply": "replies", "try": "tries"}
@@ -15,6 +17,14 @@ def counted(amount: int, noun: str) -> str:
     return " ".join([f"{amount:,}", *adjectives, last])
 
 
+def fixed(value: float, digits: int) -> str:
+    """Return a value with so many digits, halves rounded away from zero.
+
+    The viewer's JavaScript rounds in this way.
+    """
+    return str(Decimal(value).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP))
+
+
 def number(value: object) -> str:
     """Return a score or share as tables have it, such as ``0.60``.
 
@@ -26,12 +36,16 @@ def number(value: object) -> str:
         return "-"
     if not isinstance(value, int | float):
         return str(value)
-    return str(int(value)) if value in (0, 1) else f"{value:.2f}"
+    return str(int(value)) if value in (0, 1) else fixed(value, 2)
 
 
 def with_sign(value: float | None) -> str:
     """Return a difference as tables have it, such as ``+0.05``."""
-    return "-" if value is None else f"{value:+.2f}"
+    return "-" if value is None else _signed(value, 2)
+
+
+def _signed(value: float, digits: int) -> str:
+    return fixed(value, digits) if value < 0 else f"+{fixed(value, digits)}"
 
 
 def whole(value: float | None) -> str:
@@ -45,7 +59,7 @@ def percent(share: float) -> str:
         return "under 1%"
     if 1 - _LEAST_SHOWN < share < 1:
         return "over 99%"
-    return f"{share:.0%}"
+    return f"{fixed(100 * share, 0)}%"
 
 
 def percent_within(share: float | None, low: float | None, high: float | None) -> str:
@@ -59,7 +73,7 @@ def percent_within(share: float | None, low: float | None, high: float | None) -
 
 def points(difference: float) -> str:
     """Return a difference of shares as sentences have it, such as ``+5 points``."""
-    return f"{100 * difference:+.0f} points"
+    return f"{_signed(100 * difference, 0)} points"
 
 
 def is_unicode_text(text: str) -> bool:

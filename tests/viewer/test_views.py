@@ -9,6 +9,7 @@ from patchright.async_api import expect
 from viewer.conftest import served
 from viewer.made_results import Results, leaf, result
 
+from mind2web2.utils import text
 from mind2web2.viewer.catalog import Catalog
 from mind2web2.viewer.report import ReportContent, write_report
 
@@ -45,6 +46,21 @@ async def test_overview_has_agents_and_a_cell_for_each_answer(page, home):
     await expect(page.locator("table.matrix td.cell")).to_have_count(9)
     await page.get_by_label("answer_1 of museum_saturday").click()
     await expect(page.locator("h1")).to_have_text(re.compile("answer_1.*0.44"))
+
+
+async def test_figures_are_rounded_as_in_the_terminal(page, home):
+    """Halves of every kind, exact in binary or not."""
+    values = [count / parts for parts in (8, 16, 40, 200, 1000) for count in range(parts + 1)]
+    await show(page, home, "#/overview")
+    shown = await page.evaluate(
+        """async (values) => {
+            const { number, percent } = await import("viewer/parts");
+            return values.map((value) => [number(value), percent(value)]);
+        }""",
+        values,
+        isolated_context=False,
+    )
+    assert shown == [[text.number(value), text.percent(value)] for value in values]
 
 
 @pytest.fixture

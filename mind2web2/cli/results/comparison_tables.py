@@ -17,7 +17,7 @@ from mind2web2.cli.results.tables import (
     print_reasons,
 )
 from mind2web2.statistics.uncertainty import IntervalFigures
-from mind2web2.utils.text import counted, number, with_sign
+from mind2web2.utils.text import counted, fixed, number, with_sign
 
 # More are not worth their exact number, which depends on a small remainder of two estimates.
 _MAX_RUNS = 50
@@ -123,7 +123,7 @@ def _print_power(console: Console, pair: Pair, tasks: int) -> None:
     shown = "too few to show any difference in partial completion"
     if power.detectable is not None:
         shown = (
-            f"enough to show a difference of {100 * power.detectable:.0f} points in partial "
+            f"enough to show a difference of {fixed(100 * power.detectable, 0)} points in partial "
             "completion"
         )
     line(

@@ -72,9 +72,15 @@ export function number(value, digits = 2) {
   return value === 0 || value === 1 ? String(value) : value.toFixed(digits);
 }
 
+// The least share that is not shown as 0%, as in the terminal.
+const LEAST_SHARE = 0.005;
+
 /** @param {number | null | undefined} value */
 export function percent(value) {
-  return value === null || value === undefined ? "–" : `${(value * 100).toFixed(0)}%`;
+  if (value === null || value === undefined) return "–";
+  if (value > 0 && value < LEAST_SHARE) return "under 1%";
+  if (value < 1 && value > 1 - LEAST_SHARE) return "over 99%";
+  return `${(value * 100).toFixed(0)}%`;
 }
 
 /**

@@ -1,6 +1,8 @@
 """Extractor, verifier and comparisons of values, under the names that eval scripts import."""
 
-from mind2web2.llm_client.base_client import LLMClient
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from mind2web2.rubric.values import (
     all_different,
     all_given,
@@ -22,8 +24,11 @@ from mind2web2.rubric.values import (
 from mind2web2.rubric.verdicts import BlindQuestion
 from mind2web2.verification.config import EvaluatorConfig
 from mind2web2.verification.extractor import Extractor, create_evaluator
-from mind2web2.verification.messages import BinaryEvalResult
+from mind2web2.verification.templates import BinaryEvalResult
 from mind2web2.verification.verifier import Verifier
+
+if TYPE_CHECKING:
+    from mind2web2.llm_client.base_client import LLMClient
 
 __all__ = [
     "BinaryEvalResult",
@@ -50,3 +55,10 @@ __all__ = [
     "shown",
     "total",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # The run has the client of a script; the class is loaded for scripts that build one.
+    if name == "LLMClient":
+        return import_module("mind2web2.llm_client.base_client").LLMClient
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

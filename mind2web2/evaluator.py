@@ -8,15 +8,13 @@ import json
 import logging
 from bisect import bisect_left
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
 from mind2web2.errors import JudgeError, Mind2Web2Error
-from mind2web2.judge.client_judge import as_judge
 from mind2web2.judge.protocol import Judge
-from mind2web2.pages.captures import PageCapture
 from mind2web2.prompts import NO_INSTRUCTION
 from mind2web2.rubric.node import FIELDS, AggregationStrategy, VerificationNode
 from mind2web2.rubric.tree_writing import tree_as_dict
@@ -27,13 +25,16 @@ from mind2web2.utils.api_misuse import (
     report_misuse,
     script_api,
 )
-from mind2web2.verification.context import NOT_PASSED
 from mind2web2.verification.extractor import (
     EvaluatorConfig,
     Extractor,
     create_evaluator,
 )
+from mind2web2.verification.script_access import NOT_PASSED, as_judge
 from mind2web2.verification.verifier import Prerequisites, Sources, Verifier
+
+if TYPE_CHECKING:
+    from mind2web2.pages.captures import PageCapture
 
 __all__ = ["AggregationStrategy", "Evaluator", "VerificationNode"]
 

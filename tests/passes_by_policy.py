@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from mind2web2.errors import Mind2Web2Error
-from mind2web2.judge.protocol import JudgeLedger
+from mind2web2.judge.protocol import JudgeLedger, Voter
 from mind2web2.judge.session import JudgeSession
-from mind2web2.judge.spec import Voter
 from mind2web2.llm_client.chat import ChatReply, ReplyCheck, Usage
 from mind2web2.rubric.verdicts import ExtractionRecord
 from mind2web2.scripts.isolation.answer_client import SentRequest, SentTemplate
@@ -24,8 +23,7 @@ from mind2web2.scripts.isolation.run import Isolation, done_in_time, home_of
 from mind2web2.scripts.isolation.worker import PassJob
 from mind2web2.scripts.passes import ScriptPasses
 from mind2web2.scripts.run import ScriptCall, checked_result
-from mind2web2.verification.claims import evidence_of
-from mind2web2.verification.run_questions import AskedClaim, AskedForm
+from mind2web2.verification.run_questions import AskedClaim, AskedForm, evidence_of
 
 
 class Policy(Protocol):

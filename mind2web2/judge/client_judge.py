@@ -18,14 +18,10 @@ from mind2web2.errors import (
     JudgeError,
     JudgeOutputError,
 )
+from mind2web2.judge.failures import unexpected
 from mind2web2.judge.permit import AnswerLimits, Permit
-from mind2web2.judge.protocol import Judge, QuestionContext
-from mind2web2.judge.session import (
-    JudgeSession,
-    ask_own,
-    unexpected,
-    with_second,
-)
+from mind2web2.judge.protocol import QuestionContext
+from mind2web2.judge.session import JudgeSession, ask_own, with_second
 from mind2web2.llm_client.async_calls import AsyncCalls
 from mind2web2.llm_client.chat import (
     ChatProvider,
@@ -80,9 +76,6 @@ class ClientProvider:
             # No error of a foreign client may become a verdict.
             raise unexpected(error) from error
         return _as_reply(result, template)
-
-    async def close(self) -> None:
-        """Leave the client open: it belongs to the caller."""
 
 
 def _identity(client: object) -> str:
@@ -190,10 +183,6 @@ class ClientJudge(JudgeSession, AsyncCalls):
         return skip_reason
 
 
-def as_judge(client: Any) -> Judge:
-    """Return the judge behind a client: itself if it is one, else wrapped."""
-    # Look at the class, because reading the ledger itself would count as a read by the script.
-    if hasattr(type(client), "ask") and hasattr(type(client), "model_for"):
-        judge: Judge = client
-        return judge
+def judge_of(client: Any) -> ClientJudge:
+    """Return the judge that asks a client."""
     return ClientJudge(as_provider(client))

@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, TypeVar
 from mind2web2.errors import Mind2Web2Error
 from mind2web2.judge.judgment import Judgment
 from mind2web2.judge.record import Rejection, ServiceAnswer
-from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit, Usage
+from mind2web2.llm_client.chat import NO_LIMIT, ChatReply, ChatRequest, ImageLimit, Limit, Usage
 
 Purpose = Literal["verify", "extract", "script"]
 Noted = Literal["doubts", "refused_downloads", "ignored_arguments", "script_faults"]
@@ -151,3 +151,17 @@ class Judge(Protocol):
         Runs of earlier versions recorded the reason where it depended on the order of verdicts; a
         replay of such a run returns the record instead of ``skip_reason``.
         """
+
+
+@dataclass(frozen=True)
+class Voter:
+    """A judge as a script's process knows it: it has neither server nor key.
+
+    Args:
+        image_limit: that the run sets: none, or no images at all.
+        image_limits: for a replay, the limits that the recorded run met.
+    """
+
+    model: str
+    image_limit: ImageLimit = NO_LIMIT
+    image_limits: tuple[ImageLimit, ...] = ()

@@ -13,6 +13,7 @@ from typing import Any
 
 from mind2web2.errors import UsageError
 from mind2web2.judge.judgment import FLEX_PRICE_SHARE
+from mind2web2.judge.protocol import Voter
 from mind2web2.judge.record import REPLAY, JudgeIdentity, JudgeRecord, JudgmentSource, server_named
 from mind2web2.llm_client.chat import NO_LIMIT, ImageLimit
 from mind2web2.llm_client.own_price import OwnPrice
@@ -24,20 +25,6 @@ from mind2web2.llm_client.settings import (
 from mind2web2.rubric.vote_rule import DEFAULT_TRIALS, vote_count
 from mind2web2.utils import values
 from mind2web2.utils.given_values import check_number, check_text
-
-
-@dataclass(frozen=True)
-class Voter:
-    """A judge as a script's process knows it: it has neither server nor key.
-
-    Args:
-        image_limit: that the run sets: none, or no images at all.
-        image_limits: for a replay, the limits that the recorded run met.
-    """
-
-    model: str
-    image_limit: ImageLimit = NO_LIMIT
-    image_limits: tuple[ImageLimit, ...] = ()
 
 
 @dataclass(frozen=True)

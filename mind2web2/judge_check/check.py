@@ -55,6 +55,7 @@ from mind2web2.utils.aio import all_or_first_error
 from mind2web2.verification.config import EvaluatorConfig
 from mind2web2.verification.context import EvaluationContext
 from mind2web2.verification.extractor import Extractor
+from mind2web2.verification.own_questions import script_context
 from mind2web2.verification.verifier import Verifier
 
 log = logging.getLogger(__name__)
@@ -219,12 +220,14 @@ class Checking:
             capture=capture if self._is_captured(case) else None,
             llm_limit=self.limit,
             page_limit=self.page_limit,
-            config=EvaluatorConfig(default_num_trials=self.votes),
             logger=log,
         )
+        config = EvaluatorConfig(default_num_trials=self.votes)
         try:
             return await (
-                _claim(context, case) if isinstance(case, LabelledClaim) else _form(context, case)
+                _claim(context, config, case)
+                if isinstance(case, LabelledClaim)
+                else _form(context, case)
             )
         except Mind2Web2Error as error:
             reason = session.failure or error
@@ -254,9 +257,11 @@ class Checking:
         return self.labelled.to_capture
 
 
-async def _claim(context: EvaluationContext, case: LabelledClaim) -> CaseOutcome:
+async def _claim(
+    context: EvaluationContext, config: EvaluatorConfig, case: LabelledClaim
+) -> CaseOutcome:
     leaf = VerificationNode(id=case.id, desc=case.question)
-    supported = await Verifier(context).verify(
+    supported = await Verifier(script_context(context, config)).verify(
         case.question,
         leaf,
         case.urls or None,
@@ -282,7 +287,7 @@ def _votes(evidence: Evidence) -> list[tuple[Vote, ...]]:
 
 
 async def _form(context: EvaluationContext, case: LabelledForm) -> CaseOutcome:
-    extractor, template = Extractor(context), case.template()
+    extractor, template = Extractor(script_context(context)), case.template()
     if case.url is None:
         value = await extractor.simple_extract(case.question, template, extraction_name=case.id)
     else:

@@ -5,31 +5,26 @@ from __future__ import annotations
 import atexit
 from contextlib import ExitStack
 from functools import partial
-from typing import Any, Self
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Self
 
 from anyio.from_thread import start_blocking_portal
 
-from mind2web2.llm_client.openai_protocol import (
-    OpenAITransport,
-    azure_connection,
-    openai_connection,
-)
-from mind2web2.llm_client.provider import ProviderClient
-from mind2web2.llm_client.providers import provider_of_plugin
-from mind2web2.llm_client.retries import RetryPolicy
-from mind2web2.llm_client.transport import Transport
+from mind2web2.llm_client.async_calls import AsyncCalls
+from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Retries, Slowdown
 from mind2web2.utils.api_misuse import script_api
-from mind2web2.utils.entry_points import parts_of
 
-PROVIDERS = ("openai", "azure_openai")
+if TYPE_CHECKING:
+    from mind2web2.llm_client.provider import ProviderClient
+    from mind2web2.llm_client.retries import RetryPolicy
 
 
 @script_api
-class LLMClient(ProviderClient):
+class LLMClient(AsyncCalls):
     """A judge, synchronous or asynchronous.
 
     Args:
-        provider: one of ``PROVIDERS``, or one of a plugin.
+        provider: ``openai``, ``azure_openai``, or one of a plugin.
         is_async: ``True`` for ``async_response`` and ``chat``, ``False`` for ``response``.
         base_url: default from the provider's environment variable.
         api_key: default from the provider's environment variable; Bedrock's keys come only from
@@ -51,8 +46,11 @@ class LLMClient(ProviderClient):
         api_version: str | None = None,
         retry: RetryPolicy | None = None,
     ) -> None:
-        transport = _transport(provider, base_url, api_key, api_version)
-        super().__init__(transport, retry or RetryPolicy())
+        # Most scripts name the class alone: the run has their judge.
+        connection = import_module("mind2web2.llm_client.connection")
+        self._judge: ProviderClient = connection.connected(
+            provider, base_url, api_key, api_version, retry
+        )
         self.provider = provider
         self.is_async = is_async
         self._open = ExitStack()
@@ -63,6 +61,29 @@ class LLMClient(ProviderClient):
             # Without a call of close, the interpreter would wait at its end for the thread.
             atexit.register(self._open.close)
 
+    @property
+    def endpoint(self) -> str:
+        """Return the name of the judge's server."""
+        return self._judge.endpoint
+
+    @property
+    def slowdown(self) -> Slowdown:
+        """Return the delays by rate limits."""
+        return self._judge.slowdown
+
+    @property
+    def retries(self) -> Retries:
+        """Return the number of retries and their reasons."""
+        return self._judge.retries
+
+    async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:
+        """Answer one request, as ``ChatProvider.chat`` promises."""
+        return await self._judge.chat(request, limit)
+
+    async def check_reachable(self) -> None:
+        """Check that the server accepts connections. Raises JudgeUnusableError: it does not."""
+        await self._judge.check_reachable()
+
     def response(self, **keywords: Any) -> Any:
         """Return the reply's text or the filled ``response_format``.
 
@@ -71,7 +92,7 @@ class LLMClient(ProviderClient):
         """
         if self.is_async:
             raise ValueError("this client is asynchronous: use await client.async_response(...)")
-        return self._portal.call(partial(super().async_response, **keywords))
+        return self._portal.call(partial(self._judge.async_response, **keywords))
 
     async def async_response(self, **keywords: Any) -> Any:
         """Return the same as ``response``; the keywords are those of ``AsyncCalls``."""
@@ -79,7 +100,7 @@ class LLMClient(ProviderClient):
             raise ValueError(
                 "async_response needs LLMClient(..., is_async=True); this client has response(...)"
             )
-        return await super().async_response(**keywords)
+        return await self._judge.async_response(**keywords)
 
     async def close(self) -> None:
         """End the thread of a synchronous client."""
@@ -118,22 +139,3 @@ class AzureOpenAIClient(LLMClient):
 
     def __init__(self, **keywords: Any) -> None:
         super().__init__("azure_openai", **keywords)
-
-
-def provider_names() -> tuple[str, ...]:
-    """Return the names of all providers."""
-    return (*PROVIDERS, *parts_of("judges"))
-
-
-def _transport(
-    provider: str, base_url: str | None, api_key: str | None, api_version: str | None
-) -> Transport:
-    if provider == "openai":
-        return OpenAITransport(openai_connection(base_url, api_key))
-    if provider == "azure_openai":
-        return OpenAITransport(azure_connection(base_url, api_key, api_version))
-    found = provider_of_plugin(provider)
-    if found is None:
-        expected = ", ".join(provider_names())
-        raise ValueError(f"no such provider: {provider!r}, expected one of {expected}")
-    return found.connect(base_url, api_key)

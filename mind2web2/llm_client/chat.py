@@ -263,9 +263,6 @@ class ChatProvider(Protocol):
                 model's context.
         """
 
-    async def close(self) -> None:
-        """Close the pool."""
-
 
 @runtime_checkable
 class MeasuredProvider(ChatProvider, Protocol):

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
+from mind2web2.errors import CacheMiss
+from mind2web2.pages.cache import listing_sha256
+from mind2web2.pages.cache_files import redirect_target
 from mind2web2.urls.parts import lookup_key
+from mind2web2.utils.api_misuse import script_api
 
 if TYPE_CHECKING:
     from mind2web2.llm_client.chat import Limit
     from mind2web2.pages.cache import CacheFileSys
     from mind2web2.pages.captures import SharedCaptures
-    from mind2web2.pages.library import PageLibrary
-import asyncio
-from collections.abc import Iterable, Iterator
-from typing import Any
-
-from mind2web2.errors import CacheMiss
-from mind2web2.pages.cache import listing_sha256
-from mind2web2.pages.cache_files import redirect_target
-from mind2web2.utils.api_misuse import script_api
+    from mind2web2.pages.run_cache import PageViews
 
 
 @script_api
@@ -41,7 +39,7 @@ class AnswerCache:
     def __init__(
         self,
         task_cache: CacheFileSys,
-        page_library: PageLibrary,
+        page_library: PageViews,
         page_limit: Limit | None = None,
         captures: SharedCaptures | None = None,
     ) -> None:

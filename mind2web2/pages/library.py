@@ -8,25 +8,18 @@ from collections import Counter, OrderedDict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol, cast
 
 from mind2web2.capture.models import CaptureRecord, PageKind, notes_for_judge
 from mind2web2.errors import CaptureError, DocumentError, MachineError, WorkerError
 from mind2web2.llm_client.chat import Limit
 from mind2web2.pages.captures import DoubtfulPageError, SharedCaptures
-from mind2web2.pages.page_cache import (
-    PageCache,
-    addresses,
-    capture_record,
-    page_digest,
-    page_state,
-)
+from mind2web2.pages.page_cache import PageCache, addresses, capture_record, page_digest, page_state
 from mind2web2.pages.preparation import prepare_content
 from mind2web2.pages.prepared_page import PageSettings, PreparedPage
+from mind2web2.pages.run_cache import shared_cache
 from mind2web2.prompts import address_flags, one_a_kind
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.aio import SharedWork, ThreadQueue
-from mind2web2.utils.callers import is_own
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,52 +276,6 @@ class PageLibrary:
             addresses = await self._listing.result(id(shared), list_them)
             self._addresses_at_first.setdefault(id(shared), addresses)
         return self._addresses_at_first[id(shared)]
-
-
-class RunCache(PageCache, Protocol):
-    """The cache that a run hands to a script (``AnswerCache``).
-
-    Attributes:
-        task_cache: shared by the answers of a task.
-        page_library: the run's prepared pages.
-        page_limit: the run's limit on captures, where it has one.
-        captures: the run's; ``None`` where it captures nothing, not even with a script's own
-            browser.
-    """
-
-    task_cache: PageCache
-    page_library: PageLibrary
-    page_limit: Limit | None
-    captures: SharedCaptures | None
-
-    def note_shown(self, url: str, sha256: str | None) -> None:
-        """Note the digest of a page as the judge was shown it."""
-
-    def note_captured(self, url: str) -> None:
-        """Let the script see a page that its verdicts or values rest on."""
-
-
-def run_cache(cache: PageCache | None) -> RunCache | None:
-    """Return a cache as one of a run, ``None`` for a cache of a script's own."""
-    return cast(RunCache, cache) if hasattr(cache, "page_library") else None
-
-
-def shared_cache(cache: PageCache) -> PageCache:
-    """Return the task's cache behind an answer's; any other cache is its own."""
-    of_run = run_cache(cache)
-    return cache if of_run is None else of_run.task_cache
-
-
-def has_other_readers(cache: PageCache) -> bool:
-    """Return whether a script has replaced a method by which the run reads pages."""
-    readers = [
-        getattr(part, name)
-        for part in (cache, shared_cache(cache))
-        for name in ("has", "get_web", "get_pdf")
-        if hasattr(part, name)
-    ]
-    codes = [getattr(reader, "__code__", None) for reader in readers]
-    return not all(code is not None and is_own(code.co_filename) for code in codes)
 
 
 @dataclass(frozen=True, slots=True)

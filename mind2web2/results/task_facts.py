@@ -12,6 +12,7 @@ from mind2web2 import __version__
 from mind2web2.errors import ResultWriteError
 from mind2web2.results.result_facts import answer_of_result
 from mind2web2.results.scored_answer import ScoredAnswer
+from mind2web2.results.stored_results import result_state
 from mind2web2.utils.files import read_regular_file, write_whole
 
 FACTS_NAME = ".facts.json"
@@ -52,10 +53,10 @@ class TaskFacts:
     def answer(self, path: Path) -> ScoredAnswer:
         """Return what a result of the task says."""
         name = str(path.relative_to(self.folder))
-        status = path.stat()
+        _, changed_ns, size = result_state(path)
         known = self._known.get(name)
-        if known is None or (known.changed_ns, known.size) != (status.st_mtime_ns, status.st_size):
-            known = _Known(status.st_mtime_ns, status.st_size, answer_of_result(path))
+        if known is None or (known.changed_ns, known.size) != (changed_ns, size):
+            known = _Known(changed_ns, size, answer_of_result(path))
         # What is wrong with a result is looked for, and logged, each time.
         if known.answer.score is not None:
             self._used[name] = known

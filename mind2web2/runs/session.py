@@ -23,8 +23,8 @@ from mind2web2.judge.record import CheckRecord
 from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.judge.transfer import open_for_replay
-from mind2web2.llm_client.base_client import LLMClient
 from mind2web2.llm_client.chat import ChatProvider
+from mind2web2.llm_client.connection import connected
 from mind2web2.llm_client.retries import RetryPolicy
 from mind2web2.pages.captures import OpenBrowser, SharedCaptures
 from mind2web2.pages.library import PageLibrary
@@ -56,7 +56,7 @@ class OwnParts:
     """Parts that a caller brings, in place of those that the settings would give.
 
     Args:
-        provider: answers the judge's requests; it is not closed with the session.
+        provider: answers the judge's requests.
         judge: in place of the one that the settings name.
         store: of judgments; it is not closed with the session.
         other_stores: files of other agents, whose judgments are reused.
@@ -84,14 +84,12 @@ class Session:
 
     Args:
         parts: what its answers share.
-        client: of the judge, where the session opened it.
         problems: failures of its end, one line each.
     """
 
     settings: RunSettings
     parts: RunParts
     store: JudgmentStore
-    client: ChatProvider | None
     problems: list[str] = field(default_factory=list)
 
     @property
@@ -134,12 +132,12 @@ async def open_run(
         if budget is not None:
             for usage in store.latest_usages(named.model):
                 budget.learn(usage.input_tokens, usage)
-        client: ChatProvider | None = None
-        if own.provider is None and not settings.is_replay:
-            client = judge_client(named)
+        provider = own.provider
+        if provider is None and not settings.is_replay:
+            provider = judge_client(named)
         judge = CachingJudge(
             named,
-            own.provider or client,
+            provider,
             store,
             overwrite=settings.overwrite,
             budget=budget,
@@ -151,7 +149,6 @@ async def open_run(
             settings,
             run_parts(settings, judge, own, check),
             store,
-            client,
         )
         try:
             yield session
@@ -164,8 +161,6 @@ async def _close(session: Session) -> None:
         await session.judge.write_rest()
     except JudgmentStoreError as error:
         session.problems.append(str(error))
-    if session.client is not None:
-        await session.client.close()
 
 
 @contextmanager
@@ -192,13 +187,12 @@ def replayed_file(settings: RunSettings, judgments: Path) -> Path:
     return settings.judgments or judgments
 
 
-def judge_client(judge: JudgeSpec) -> LLMClient:
+def judge_client(judge: JudgeSpec) -> ChatProvider:
     """Return the client of a judge."""
-    return LLMClient(
+    return connected(
         judge.provider,
-        is_async=True,
-        base_url=judge.base_url,
-        api_key=judge.api_key,
+        judge.base_url,
+        judge.api_key,
         retry=RetryPolicy(outage_wait_s=judge.outage_wait_s),
     )
 

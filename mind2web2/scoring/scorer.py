@@ -32,8 +32,8 @@ from mind2web2.errors import (
 from mind2web2.judge.client_judge import as_provider
 from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.usage import RunUsage, TaskUsage
-from mind2web2.llm_client.base_client import provider_names
 from mind2web2.llm_client.chat import Limit
+from mind2web2.llm_client.connection import provider_names
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import OpenBrowser, SharedCaptures
 from mind2web2.pages.page_cache import PageCache

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from mind2web2.errors import JudgeAccessError, JudgeError
-from mind2web2.judge.session import STOPPED
+from mind2web2.judge.failures import STOPPED
 from mind2web2.llm_client.chat import ReplyCheck
 from mind2web2.scripts.isolation.questions import PAGE_ERRORS, Ahead
 from mind2web2.scripts.isolation.rpc import Done, Question, Reply

@@ -39,8 +39,7 @@ from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX
 from mind2web2.scripts.run import ScriptCall, load_script, script_result
 from mind2web2.utils.api_misuse import AddedNode
 from mind2web2.utils.hidden_keys import scrubbed_environment
-from mind2web2.verification.claims import evidence_of
-from mind2web2.verification.run_questions import AskedClaim, AskedForm, Given
+from mind2web2.verification.run_questions import AskedClaim, AskedForm, Given, evidence_of
 
 _log = logging.Logger("policy", logging.CRITICAL + 1)
 # The effects of scripts in this process since the last run began.

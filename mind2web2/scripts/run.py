@@ -15,8 +15,8 @@ from typing import Any, Protocol
 
 from mind2web2.errors import EvalScriptError, JudgeError, Mind2Web2Error
 from mind2web2.judge.admission import DualSemaphore
+from mind2web2.judge.failures import STOPPED
 from mind2web2.judge.protocol import Judge
-from mind2web2.judge.session import STOPPED
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.rubric.verdicts import is_score
 from mind2web2.scripts.limits import ScriptBlockedError, ScriptStops

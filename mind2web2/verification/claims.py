@@ -15,7 +15,6 @@ from mind2web2.errors import CaptureError, JudgmentMissingError, Mind2Web2Error
 from mind2web2.judge.protocol import QuestionContext
 from mind2web2.llm_client.chat import Message
 from mind2web2.pages.prepared_page import PreparedPage
-from mind2web2.prompts import NO_INSTRUCTION, flags_of
 from mind2web2.rubric.blind import is_claimed
 from mind2web2.rubric.verdicts import (
     NO_PAGE_NAMED,
@@ -27,15 +26,10 @@ from mind2web2.rubric.verdicts import (
 from mind2web2.rubric.vote_rule import most_votes, outcome, trials_needed
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.verification.context import Answered, EvaluationContext
-from mind2web2.verification.messages import (
-    BinaryEvalResult,
-    BlindReading,
-    blind_messages,
-    quotable,
-    verification_messages,
-)
+from mind2web2.verification.messages import blind_messages, quotable, verification_messages
 from mind2web2.verification.quotes import locate_quote
-from mind2web2.verification.run_questions import Verification
+from mind2web2.verification.run_questions import Verification, evidence_of
+from mind2web2.verification.templates import BinaryEvalResult, BlindReading
 
 
 @asynccontextmanager
@@ -265,19 +259,3 @@ def _decision(votes: Sequence[Vote], verification: Verification) -> bool:
 def _is_supported(checks: Sequence[PageCheck | JudgmentMissingError]) -> bool:
     """Tell whether the last check ends the others."""
     return bool(checks) and isinstance(checks[-1], PageCheck) and checks[-1].outcome == "supported"
-
-
-def evidence_of(verification: Verification, decided_by: Any, **details: Any) -> Evidence:
-    """Return the evidence for a verdict, ``details`` being fields of ``Evidence``."""
-    # Any: pydantic checks both against the model's fields.
-    instruction = verification.additional_instruction
-    return Evidence(
-        decided_by=decided_by,
-        claim=verification.claim,
-        additional_instruction=None if instruction == NO_INSTRUCTION else instruction,
-        num_trials=verification.num_trials if decided_by == "judge" else None,
-        flags=flags_of(verification.claim),
-        prerequisites=verification.prerequisites,
-        blind=verification.blind,
-        **details,
-    )

@@ -29,34 +29,17 @@ from mind2web2.llm_client.chat import (
     ReplyCheck,
 )
 from mind2web2.pages.captures import DoubtfulPageError, SharedCaptures
-from mind2web2.pages.library import (
-    PageLibrary,
-    PageRequest,
-    has_other_readers,
-    run_cache,
-    shared_cache,
-)
+from mind2web2.pages.library import PageLibrary, PageRequest
 from mind2web2.pages.page_cache import PageCache
 from mind2web2.pages.prepared_page import PageSettings, PreparedPage
+from mind2web2.pages.run_cache import run_cache, shared_cache
 from mind2web2.rubric.verdicts import NO_PAGE_NAMED
 from mind2web2.rubric.vote_rule import DEFAULT_TRIALS
-from mind2web2.utils.api_misuse import report_misuse
-from mind2web2.verification.config import EvaluatorConfig
-from mind2web2.verification.run_questions import Given, RunQuestions
 
 # A page too long for the judge's context is cut further, this often at most (eval-scripts.md).
 _FURTHER_CUTS = 2
 
 Template = TypeVar("Template", bound=BaseModel)
-
-
-class _NotPassed(str):
-    """An empty string other than any that a script passes."""
-
-    __slots__ = ()
-
-
-NOT_PASSED = _NotPassed()
 
 
 @dataclass(frozen=True)
@@ -67,11 +50,9 @@ class EvaluationContext:
         model: the model that a script named.
         cache: the task's stored pages; ``None`` where there are none.
         capture: for pages that are not stored; ``None`` where none are captured.
-        run: asked for whole verdicts and extractions, where judge and pages are in another process.
         llm_limit: entered around each judge request.
         page_limit: entered around each capture.
         settings: how pages are prepared.
-        config: the defaults of verifications.
         votes: the most on a claim for which the script names no number.
     """
 
@@ -86,26 +67,7 @@ class EvaluationContext:
     page_limit: Limit
     logger: logging.Logger
     settings: PageSettings = field(default_factory=PageSettings)
-    config: EvaluatorConfig = field(default_factory=EvaluatorConfig)
-    run: RunQuestions | None = None
     votes: int = DEFAULT_TRIALS
-
-    def given(self, urls: Sequence[str | None]) -> Given:
-        """Return what the run needs for a question about these pages.
-
-        Without any page, the question is about the answer.
-        """
-        self._check_given(next(iter(urls), None))
-        if self.cache is not None and has_other_readers(self.cache):
-            report_misuse("replaces methods of its cache: pass a cache of its own to initialize")
-        return Given(self.task, self.answer, self.settings)
-
-    def _check_given(self, url: str | None) -> None:
-        """Report a question about what the script has not given."""
-        if url is None and self.answer is NOT_PASSED:
-            report_misuse("needs the answer's text: call initialize(..., answer=answer)")
-        if url is not None and url.strip() and self.cache is None:
-            report_misuse("needs cited pages: call initialize(..., global_cache=cache)")
 
     async def page(self, url: str, with_images: bool) -> PreparedPage:
         """Return a page as the judge is to be shown it.
@@ -118,7 +80,6 @@ class EvaluationContext:
         """Return a page with as many images as a limit allows; ``CaptureError`` as ``page``."""
         if not url.strip():
             raise CaptureError(NO_PAGE_NAMED)
-        self._check_given(url)
         if self.cache is None:
             raise CaptureError("this evaluation has no page cache")
         with self._failures_noted(f"page {url} cannot be prepared"):
@@ -141,17 +102,9 @@ class EvaluationContext:
 
         Raises CaptureError: it is unavailable.
         """
-        if self.run is not None:
-            return await self.run.page_info(url, self.given([url]))
         # All images, whatever the judge takes: they are the script's own affair.
         page = await self.page_within(url, with_images=True, limit=NO_LIMIT)
         return [str(image) for image in page.images], str(page.text)
-
-    def note_captured(self, url: str) -> None:
-        """Show a page in the script's view of the cache, after a verdict or value from it."""
-        of_run = None if self.cache is None else run_cache(self.cache)
-        if of_run is not None:
-            of_run.note_captured(url)
 
     async def prepare(self, url: str, with_images: bool) -> None:
         """Make a page ready that may be asked for; nothing is noted of it before it is."""
@@ -217,7 +170,6 @@ class EvaluationContext:
         Raises:
             JudgeError: the judge failed for good, or the question does not fit even so.
         """
-        self._check_given(None if page is None else page.url)
         recorded: Iterator[ImageLimit] | None = None
         while True:
             request = ChatRequest(

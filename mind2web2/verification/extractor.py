@@ -5,36 +5,39 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from typing import Any, TypeVar, cast
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from pydantic import BaseModel
 
 from mind2web2.capture.models import PackageBrowser
-from mind2web2.judge.client_judge import as_judge
+from mind2web2.judge.failures import cut_off_noted
 from mind2web2.judge.protocol import Judge
-from mind2web2.judge.session import cut_off_noted
-from mind2web2.llm_client.base_client import LLMClient
-from mind2web2.pages.captures import PageCapture, SharedCaptures
-from mind2web2.pages.library import PageLibrary, RunCache, run_cache
 from mind2web2.pages.page_cache import PageCache
+from mind2web2.pages.run_cache import RunCache, run_cache
 from mind2web2.prompts import NO_INSTRUCTION, encodable
 from mind2web2.rubric.node import Undecided
 from mind2web2.rubric.verdicts import ExtractionRecord
 from mind2web2.utils.api_misuse import checked_call, script_api
 from mind2web2.verification.config import EvaluatorConfig
-from mind2web2.verification.context import EvaluationContext
-from mind2web2.verification.extraction import filled
-from mind2web2.verification.messages import BinaryEvalResult
 from mind2web2.verification.run_questions import AskedForm, RunQuestions
-from mind2web2.verification.script_access import ScriptAccess, limits_of
+from mind2web2.verification.script_access import (
+    ScriptAccess,
+    ScriptContext,
+    as_judge,
+    limits_of,
+)
 from mind2web2.verification.stand_ins import empty_instance
+from mind2web2.verification.templates import BinaryEvalResult
 from mind2web2.verification.verifier import Verifier
+
+if TYPE_CHECKING:
+    from mind2web2.pages.captures import PageCapture
 
 __all__ = [
     "BinaryEvalResult",
     "EvaluatorConfig",
     "Extractor",
-    "LLMClient",
     "Verifier",
     "create_evaluator",
 ]
@@ -53,7 +56,7 @@ _VALUE_CHARS = 2_000
 class Extractor(ScriptAccess):
     """Fills pydantic templates from an answer or a page."""
 
-    def __init__(self, context: EvaluationContext) -> None:
+    def __init__(self, context: ScriptContext) -> None:
         super().__init__(context)
         self._numbers = itertools.count()
         self._records: dict[int, ExtractionRecord] = {}
@@ -143,10 +146,6 @@ class Extractor(ScriptAccess):
         self, form: AskedForm, template: type[Template]
     ) -> tuple[Template | None, ExtractionRecord | Undecided]:
         context = self._context
-        if context.run is None:
-            reply, record = await filled(context, form, template)
-            # A judge fills the template it was given or declines.
-            return cast("Template | None", reply and reply.value), record
         value, noted = await context.run.filled(form, template, context.given([form.url]))
         return cast("Template | None", value), noted
 
@@ -192,49 +191,43 @@ def create_evaluator(
         browser_manager: captures pages that are not stored; a run's own browser comes before ours.
     """
     judge: Judge = as_judge(client)
-    llm_limit, page_limit = limits_of(global_semaphore)
-    library = PageLibrary()
+    limits = limits_of(global_semaphore)
+    settings = config or EvaluatorConfig()
     of_run = run_cache(global_cache)
-    if of_run is not None:
-        # So that each page is prepared once for all answers of the run.
-        library = of_run.page_library
-        # A run's own limit, since the script may hold the semaphore that it was given.
-        page_limit = of_run.page_limit or page_limit
+    browser = _own_browser(of_run, browser_manager)
+    own: Any = None
+    # Pages of a cache or browser of the script's own are in its process alone.
+    has_own_pages = global_cache is not None and (of_run is None or browser is not None)
+    if has_own_pages or not isinstance(judge, RunQuestions):
+        own = _own_questions()(
+            judge, task_description, answer, global_cache, limits, logger or log, settings, browser
+        )
 
-    def context(model: str | None) -> EvaluationContext:
-        return EvaluationContext(
+    def context(model: str | None) -> ScriptContext:
+        run: Any = judge
+        if own is not None:
+            run = own.asking(judge.model_for(model or default_model))
+        return ScriptContext(
             judge=judge,
-            model=judge.model_for(model or default_model),
+            run=run,
             task=task_description,
             answer=answer,
             cache=global_cache,
-            library=library,
-            capture=captures,
-            llm_limit=llm_limit,
-            page_limit=page_limit,
+            llm_limit=limits[0],
             logger=logger or log,
-            settings=settings.page_settings(),
             config=settings,
-            run=run,
         )
 
-    captures = _captures(of_run, browser_manager)
-    settings = config or EvaluatorConfig()
-    run = None
-    # Pages of a cache or browser of the script's own are in its process alone.
-    has_pages = global_cache is not None
-    if not has_pages or (of_run is not None and captures is of_run.captures):
-        run = judge if isinstance(judge, RunQuestions) else None
     return Extractor(context(extract_model)), Verifier(context(verify_model))
 
 
-def _captures(cache: RunCache | None, browser_manager: PageCapture | None) -> SharedCaptures | None:
-    """Return the browser that captures: the run's, or one that the script brings itself."""
-    of_run = None if cache is None else cache.captures
-    if browser_manager is None:
-        return of_run
-    # The run's own browser comes before ours, and a run without one captures nothing.
-    is_ours = isinstance(browser_manager, PackageBrowser)
-    if cache is not None and (of_run is None or is_ours):
-        return of_run
-    return SharedCaptures.by(browser_manager)
+def _own_browser(of_run: RunCache | None, browser: PageCapture | None) -> PageCapture | None:
+    """Return the browser of the script's own; a run's comes before ours, even if it has none."""
+    if of_run is not None and (of_run.captures is None or isinstance(browser, PackageBrowser)):
+        return None
+    return browser
+
+
+def _own_questions() -> Any:
+    # A script's process does not load what it leaves to its run.
+    return import_module("mind2web2.verification.own_questions").own_questions

@@ -5,33 +5,16 @@ And the form of a verdict.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from pydantic import BaseModel
-
 from mind2web2.llm_client.chat import ImagePart, Message, TextPart
 from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.prompts import NO_INSTRUCTION, BlockChain, instructions, shown_text
 from mind2web2.rubric.verdicts import BlindQuestion, QuoteSource
-from mind2web2.utils.api_misuse import script_api
 
 _ON_PAGE = "Does the page support this claim?"
 _WITHOUT_PAGE = "Is this claim correct?"
 _FROM_PAGE = "Fill the form from the page above."
 _FROM_ANSWER = "Fill the form from the answer above."
 _NO_IMAGES = "No images are shown."
-
-
-@script_api
-class BinaryEvalResult(BaseModel):
-    """A judge's verdict on one claim, and the passage that decides it."""
-
-    reasoning: str
-    result: bool
-    # A client of a script's own gives the two published fields; a verdict without a quote counts as
-    # well.
-    quote: str = ""
-    dispensable_properties: ClassVar[frozenset[str]] = frozenset({"quote"})
 
 
 def verification_messages(
@@ -59,14 +42,6 @@ def verification_messages(
     return _messages("verify", [*parts, _text(closing)])
 
 
-class BlindReading(BaseModel):
-    """A value that a judge read from a page without the claimed one, and the passage that states it."""  # noqa: W505
-
-    value: str | None
-    quote: str = ""
-    dispensable_properties: ClassVar[frozenset[str]] = frozenset({"quote"})
-
-
 def blind_messages(
     task: str,
     page: PreparedPage | None,
@@ -79,12 +54,6 @@ def blind_messages(
         "quote: the shortest passage of the page that states the value, copied exactly"
     )
     return extraction_messages(task, "", page, prompt, additional_instruction)
-
-
-# The forms that the toolkit asks judges to fill, by their names.
-OWN_TEMPLATES: dict[str, type[BaseModel]] = {
-    template.__name__: template for template in (BinaryEvalResult, BlindReading)
-}
 
 
 def extraction_messages(

@@ -6,11 +6,12 @@ They ask for whole verdicts, extractions and pages, as plain data.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Protocol, runtime_checkable
+from typing import Annotated, Any, Protocol, runtime_checkable
 
 from pydantic import AfterValidator, BaseModel
 
 from mind2web2.pages.prepared_page import PageSettings
+from mind2web2.prompts import NO_INSTRUCTION, flags_of
 from mind2web2.rubric.node import Undecided
 from mind2web2.rubric.verdicts import BlindQuestion, Evidence, ExtractionRecord
 from mind2web2.rubric.vote_rule import checked_trials
@@ -98,3 +99,19 @@ class RunQuestions(Protocol):
 
         Raises CaptureError: it is unavailable.
         """
+
+
+def evidence_of(verification: Verification, decided_by: Any, **details: Any) -> Evidence:
+    """Return the evidence for a verdict, ``details`` being fields of ``Evidence``."""
+    # Any: pydantic checks both against the model's fields.
+    instruction = verification.additional_instruction
+    return Evidence(
+        decided_by=decided_by,
+        claim=verification.claim,
+        additional_instruction=None if instruction == NO_INSTRUCTION else instruction,
+        num_trials=verification.num_trials if decided_by == "judge" else None,
+        flags=flags_of(verification.claim),
+        prerequisites=verification.prerequisites,
+        blind=verification.blind,
+        **details,
+    )

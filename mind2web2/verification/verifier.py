@@ -9,19 +9,18 @@ from itertools import islice
 from typing import Any
 
 from mind2web2.errors import MachineError, Mind2Web2Error, PageBugError
+from mind2web2.judge.failures import cut_off_noted
 from mind2web2.judge.protocol import QuestionContext
-from mind2web2.judge.session import cut_off_noted
 from mind2web2.prompts import NO_INSTRUCTION, encodable
 from mind2web2.rubric.node import Undecided, VerificationNode, blocks
 from mind2web2.rubric.values import is_empty
-from mind2web2.rubric.verdicts import BlindQuestion, Evidence, skip_reason
+from mind2web2.rubric.verdicts import NO_PAGE_NAMED, BlindQuestion, Evidence, skip_reason
 from mind2web2.rubric.vote_rule import checked_trials
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.api_misuse import script_api
-from mind2web2.verification.claims import ClaimJudging, evidence_of
-from mind2web2.verification.messages import BinaryEvalResult
-from mind2web2.verification.run_questions import AskedClaim, Verification
+from mind2web2.verification.run_questions import AskedClaim, Verification, evidence_of
 from mind2web2.verification.script_access import ScriptAccess
+from mind2web2.verification.templates import BinaryEvalResult
 
 __all__ = ["BinaryEvalResult", "Prerequisites", "Sources", "Verifier", "urls_of"]
 
@@ -101,8 +100,7 @@ class Verifier(ScriptAccess):
         )
         if blind is not None and sources is None:
             raise ValueError("a blind question is asked about pages: give sources")
-        run = self._context.run
-        most_open = 0 if run is None else run.most_open_gates
+        most_open = self._context.run.most_open_gates
         gates = list(islice(blocks(node, prerequisites), most_open + 1))
         pages = None if _is_used_up(sources) else _read(sources)
         name = verification.node_id or verification.claim
@@ -170,7 +168,7 @@ class Verifier(ScriptAccess):
         self, verification: Verification, pages: ReadSources, behind: int
     ) -> tuple[bool, Evidence | Undecided]:
         run = self._context.run
-        if run is not None and behind > run.most_open_gates:
+        if behind > run.most_open_gates:
             return run.left_open()
         if verification.missing is not None:
             reason = f"not judged, because the answer gives no {verification.missing}"
@@ -178,9 +176,8 @@ class Verifier(ScriptAccess):
         if isinstance(pages, Exception):
             raise pages
         urls, had_sources = pages
-        if run is None or (had_sources and not urls):
-            judging = ClaimJudging(self._context)
-            return await judging.judged(verification, urls, had_sources)
+        if had_sources and not urls:
+            return False, evidence_of(verification, "page", reason=NO_PAGE_NAMED)
         claim = AskedClaim(verification, urls, had_sources)
         return await run.judged(claim, self._context.given(urls))
 

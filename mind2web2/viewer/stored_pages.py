@@ -25,12 +25,8 @@ from mind2web2.rubric.verdicts import Evidence, PageCheck, Vote
 from mind2web2.utils.names import is_file_name
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.verification.config import EvaluatorConfig
-from mind2web2.verification.messages import (
-    BinaryEvalResult,
-    BlindReading,
-    blind_messages,
-    verification_messages,
-)
+from mind2web2.verification.messages import blind_messages, verification_messages
+from mind2web2.verification.templates import BinaryEvalResult, BlindReading
 from mind2web2.viewer.catalog import Catalog
 from mind2web2.viewer.keys import AnswerKey, Json, NoSuchResultError
 

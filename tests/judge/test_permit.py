@@ -11,8 +11,8 @@ from mind2web2.errors import (
     JudgeError,
     JudgeUnavailableError,
 )
+from mind2web2.judge.failures import FailureLatch
 from mind2web2.judge.permit import AnswerLimits, CircuitBreaker, Permit
-from mind2web2.judge.session import FailureLatch
 
 
 class Noting:

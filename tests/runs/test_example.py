@@ -371,7 +371,7 @@ def test_judgments_travel(again, tmp_path):
         )
         assert (run.returncode, run.stdout) == (
             0,
-            f"new judgments: {new} of {len(judgments)}\n",
+            f"new judgments in {elsewhere}/example/{FILE_NAME}: {new} of {len(judgments)}\n",
         )
     assert replay(elsewhere, judgments=None).returncode == 0
     check_scores(elsewhere)

@@ -10,7 +10,6 @@ from pydantic import BaseModel
 from scripted_judge import ScriptedJudge
 
 from mind2web2.judge.admission import DualSemaphore
-from mind2web2.judge.client_judge import as_judge
 from mind2web2.rubric.node import VerificationNode
 from mind2web2.verification.extractor import (
     EvaluatorConfig,
@@ -18,6 +17,7 @@ from mind2web2.verification.extractor import (
     Verifier,
     create_evaluator,
 )
+from mind2web2.verification.script_access import as_judge
 
 LOGGER = logging.getLogger("script")
 

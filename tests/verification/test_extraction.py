@@ -14,9 +14,9 @@ from mind2web2.errors import (
     JudgeError,
     JudgeOutputError,
 )
-from mind2web2.judge.client_judge import as_judge
 from mind2web2.judge.record import Rejection
 from mind2web2.verification.extractor import empty_instance
+from mind2web2.verification.script_access import as_judge
 
 GONE = "https://lake.example/gone"
 

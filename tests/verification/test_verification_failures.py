@@ -19,8 +19,8 @@ from mind2web2.errors import (
     JudgeUnavailableError,
     MachineError,
 )
-from mind2web2.judge.client_judge import as_judge
 from mind2web2.judge.record import Rejection
+from mind2web2.verification.script_access import as_judge
 
 
 class Town(BaseModel):

@@ -25,8 +25,8 @@ async def judged(tmp_path, votes, replies, *, critical=False, **options):
     judge = ScriptedJudge([_validated(each) for each in replies])
     evaluator = started(judge, stored(tmp_path))
     leaf = evaluator.add_leaf("leaf", "", critical=critical)
-    verifier = evaluator.verifier
-    verifier._context = replace(verifier._context, votes=votes)
+    questions = evaluator.verifier._context.run
+    questions._context = replace(questions._context, votes=votes)
     verdict = await evaluator.verify("claim", leaf, PAGE, **options)
     assert len(judge.questions) == len(replies)
     return verdict, leaf.evidence

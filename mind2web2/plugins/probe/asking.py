@@ -21,6 +21,7 @@ from mind2web2.plugins.probe.edits import CHANGES, ChangeKind
 from mind2web2.rubric.node import VerificationNode
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.verification.context import EvaluationContext
+from mind2web2.verification.own_questions import script_context
 from mind2web2.verification.verifier import Verifier
 
 log = logging.getLogger(__name__)
@@ -109,7 +110,7 @@ async def _ask(
     )
     leaf = VerificationNode(id=claim.leaf, desc=claim.claim)
     try:
-        supported = await Verifier(context).verify(
+        supported = await Verifier(script_context(context)).verify(
             claim.claim,
             leaf,
             [claim.url],

@@ -20,8 +20,8 @@ from mind2web2.errors import (
     Mind2Web2Error,
     PageBugError,
 )
+from mind2web2.judge.failures import FailureLatch, cut_off_noted, unexpected
 from mind2web2.judge.protocol import Failure, JudgeLedger, Noted, QuestionContext
-from mind2web2.judge.session import FailureLatch, cut_off_noted, unexpected
 from mind2web2.llm_client.async_calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit
 from mind2web2.llm_client.structured_output import InvalidOutputError, read_reply
@@ -38,13 +38,13 @@ from mind2web2.scripts.isolation.questions import (
 )
 from mind2web2.scripts.limits import MAX_QUESTIONS, ScriptStops
 from mind2web2.utils.api_misuse import script_api
-from mind2web2.verification.messages import OWN_TEMPLATES
 from mind2web2.verification.stand_ins import marked_instance, marked_text
+from mind2web2.verification.templates import OWN_TEMPLATES
 
 if TYPE_CHECKING:
     from mind2web2.judge.judgment import RecordedSkip
+    from mind2web2.judge.protocol import Voter
     from mind2web2.judge.service_request import ServiceRequest
-    from mind2web2.judge.spec import Voter
     from mind2web2.scripts.isolation.rpc import RpcClient
     from mind2web2.verification.run_questions import AskedClaim, AskedForm, Given
 

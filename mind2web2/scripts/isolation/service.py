@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from pydantic import BaseModel, RootModel, ValidationError
 
@@ -32,6 +32,7 @@ from mind2web2.llm_client.async_calls import REFUSED_PARAMETERS
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, ReplyCheck
 from mind2web2.llm_client.messages import checked_messages
 from mind2web2.pages.answer_cache import AnswerCache
+from mind2web2.pages.library import PageLibrary
 from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.scripts.isolation.answer_client import (
     Filled,
@@ -52,8 +53,8 @@ from mind2web2.utils.shown_text import one_line
 from mind2web2.verification.claims import ClaimJudging
 from mind2web2.verification.context import EvaluationContext
 from mind2web2.verification.extraction import filled
-from mind2web2.verification.messages import OWN_TEMPLATES
 from mind2web2.verification.run_questions import AskedClaim, AskedForm, Given
+from mind2web2.verification.templates import OWN_TEMPLATES
 
 
 class _SchemaProxy(RootModel[Any]):
@@ -213,7 +214,7 @@ class RunService:
             task=given.task,
             answer=self.answer if given.answer is None else given.answer,
             cache=cache,
-            library=cache.page_library,
+            library=cast("PageLibrary", cache.page_library),
             capture=cache.captures,
             llm_limit=nullcontext(),
             page_limit=cache.page_limit or nullcontext(),

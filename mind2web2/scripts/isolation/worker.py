@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -32,13 +32,10 @@ from mind2web2.api_tools.surroundings import (
 from mind2web2.capture.models import NetworkSettings
 from mind2web2.errors import EvalScriptError, MachineError, Mind2Web2Error
 from mind2web2.judge.judgment import RecordedSkip
-from mind2web2.judge.spec import Voter
+from mind2web2.judge.protocol import Voter
 from mind2web2.llm_client.own_price import OwnPrice
-from mind2web2.llm_client.prices import set_own_prices
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.cache import CacheFileSys
-from mind2web2.pages.captures import PageCapture, SharedCaptures
-from mind2web2.pages.library import PageLibrary
 from mind2web2.prompts import address_flags
 from mind2web2.scripts.aliases import set_script_aliases
 from mind2web2.scripts.clock import ScriptClock
@@ -193,7 +190,9 @@ class ScriptHome:
         self._job = job
         if not job.is_loaded_late:
             job.limits.apply_to_this_process()
-        set_own_prices(job.prices)
+        if job.prices:
+            # For scripts that ask what tokens cost.
+            import_module("mind2web2.llm_client.prices").set_own_prices(job.prices)
         set_script_aliases(job.aliases)
         os.chdir(job.folder)
         sys.path[:] = job.import_paths
@@ -315,9 +314,9 @@ class ScriptHome:
             client.send(Message("done", Done(failure=Failure.of(failure))))
 
     async def _outcome(self, job: PassJob, client: RpcClient, judge: AnswerClient) -> Done:
-        captures = captured_by_run() if job.with_captures else None
-        task_cache, pages = CacheFileSys(job.cache_dir), RunPages(client, judge)
-        pages.set_stored_at_first(task_cache, job.stored_at_first)
+        captures: Any = RunCaptures() if job.with_captures else None
+        task_cache = CacheFileSys(job.cache_dir)
+        pages = RunPages(client, judge, job.stored_at_first)
         cache = AnswerCache(task_cache, pages, asyncio.Semaphore(_OWN_CAPTURES), captures)
         logger = _logger(job, client, self._stops)
         log_unseen_errors(logger)
@@ -387,25 +386,29 @@ def _logger(job: PassJob, client: RpcClient, stops: ScriptStops) -> logging.Logg
     return logger
 
 
-class RunPages(PageLibrary):
-    """The pages that this process prepares itself, of caches and browsers of the script's own."""
+class RunPages:
+    """What this process knows of the pages that the run has prepared (``PageViews``)."""
 
-    def __init__(self, client: RpcClient, judge: AnswerClient) -> None:
-        super().__init__()
+    def __init__(
+        self, client: RpcClient, judge: AnswerClient, at_first: frozenset[str] | None
+    ) -> None:
         self._client = client
         self._judge = judge
+        self._at_first = at_first
 
-    def forget(self, cache: PageCache) -> None:
-        """Drop the pages prepared from the cache, here and in the run."""
-        super().forget(cache)
+    def forget(self, _cache: PageCache) -> None:
+        """Drop the pages that the run has prepared from the cache."""
         self._client.note("forget")
         self._judge.questions.counts[WRITES] += 1
 
+    def stored_at_first(self, _cache: PageCache) -> frozenset[str] | None:
+        """Return the addresses of the pages that were stored before the run."""
+        return self._at_first
 
-def captured_by_run() -> SharedCaptures:
-    """Return the stand-in for the run's captures."""
 
-    def open_browser() -> AbstractAsyncContextManager[PageCapture]:
+class RunCaptures:
+    """Stands for the captures of the run, which are in its own process."""
+
+    async def capture_into(self, *_arguments: object, **_keywords: object) -> None:
+        """Fail: the run captures pages for its own questions alone."""
         raise MachineError("pages of a run are captured in its own process")
-
-    return SharedCaptures(open_browser)

@@ -22,6 +22,7 @@ from mind2web2.scripts.made_up import (
 )
 from mind2web2.verification.run_questions import AskedClaim, AskedForm
 
+_MOST_FORMS = 40
 # A claim with the pages on which it is judged.
 ClaimOnPages = tuple[str, tuple[str, ...]]
 
@@ -77,7 +78,8 @@ class Answer:
     def fill(self, form: AskedForm, template: type[BaseModel]) -> BaseModel:
         """Return the values of an extraction."""
         key = self._key(form)
-        if self.is_empty and form.url is None:
+        # A script may ask for more until there is nothing.
+        if (self.is_empty and form.url is None) or len(self.values) >= _MOST_FORMS:
             self.values[key] = {}
         if key not in self.values:
             self.values[key] = self._values(key, form, template)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from mind2web2.authoring.answers import Answer, claim_on_pages
@@ -15,14 +15,14 @@ from mind2web2.rubric.verdicts import Outcome
 from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.scripts.made_up import FieldShape
 from mind2web2.scripts.policies import PolicyRun
-from mind2web2.verification.run_questions import AskedClaim
+from mind2web2.utils.facts import facts_of_kind
+from mind2web2.verification.run_questions import AskedClaim, Verification
 
 # The kinds of findings, worst first, and what to do.
 KINDS = {
     "script fails": "correct the script: such an answer gets no result",
     "right answer fails": "turn the test round, or correct the perfect answer",
     "never judged": "verify the leaf, or decide it by code",
-    "wrong value scores": "name the value in a claim, or compare it by code",
     "points for nothing": "test what the answer gives, and let missing values fail",
     "missing items are free": "fill the list up to the number asked for, so that missing items "
     "fail",
@@ -35,17 +35,21 @@ KINDS = {
     "text": "",
     "case": "correct the rubric, or what the case expects",
 }
+# The author may have meant it so: a task with no other findings is to be looked at.
+LESS_CERTAIN = frozenset(
+    {"missing items are free", "gate without effect", "sources dropped", "value ignored"}
+)
 # A worthless answer may have that many points before they are a finding.
 MAX_POINTS = 0.1
 _MAX_NAMES = 4
 _FAILED = Outcome(0.0, "failed")
 _NUMBER = re.compile(r"\d+")
-# A claim about the answer itself, or about two values, needs no page.
-ABOUT_THE_ANSWER = re.compile(
-    r"\b(answer|response|report|same|equals?|equivalent|identical|refers? "
-    r"to|corresponds?|match(?:es)?"
-    r"|within|between|before|after|earlier|later|(?:more|less|greater|fewer|older|higher|lower|larger"
-    r"|smaller) than|at (?:least|most)|sum of|differs?|consistent)\b",
+_LETTERS = re.compile(r"[^\W\d_]{2}")
+# A claim about the answer itself, or one that compares two values, needs no page.
+_ABOUT_THE_ANSWER = re.compile(
+    r"\b(answer|response|report|stated|mentioned|provided|given|listed|expected|compared|reasonabl[ey]"
+    r"|same|equals?|equivalent|identical|refers? to|corresponds?|match(?:es)?|sum of|differs?"
+    r"|consistent|based on|alone|titles?|ingredients?|common knowledge)\b",
     re.IGNORECASE,
 )
 # Words for bounds in descriptions of leaves.
@@ -100,33 +104,37 @@ def names_of(leaves: Iterable[str]) -> str:
 
 
 def by_cause(findings: Iterable[Finding]) -> list[Finding]:
-    """Return the findings, worst first, without those whose leaves a worse one names."""
-    blamed: set[str] = set()
+    """Return the findings, worst first, without those of a kind or a cause that is named before."""
+    told: set[tuple[str, str]] = set()
+    behind: set[str] = set()
     result: dict[Finding, None] = {}
     for finding in sorted(findings, key=lambda each: list(KINDS).index(each.kind)):
         families = set(map(family, finding.leaves))
-        if not families or not families <= blamed:
+        news = {name for name in families - behind if (finding.kind, name) not in told}
+        if news or not families:
             result[finding] = None
-        blamed |= families | set(map(family, finding.behind))
+        told |= {(finding.kind, name) for name in families}
+        behind |= set(map(family, finding.behind))
     return list(result)
 
 
 async def findings_of(variants: Variants) -> list[Finding]:
     """Return what the runs on all variants show."""
     right = variants.right_run
-    found = [*_never_judged(right), *_same_claims(right), *_without_pages(variants)]
+    found = [*_never_judged(right)]
     empty = await variants.worthless("an empty answer", NO_ANSWER)
     echo = await variants.worthless("the question as the answer", variants.question)
     wrong = await variants.all_wrong()
     without_values = await variants.without_values()
     unsourced = await variants.unsourced()
-    found += await _other_values(variants)
+    found += await _other_values(variants, wrong)
     found += await _other_items(variants)
     found += _find_inverted_tests(right, empty)
     found += [*_points("an empty answer", empty), *_points("an answer of wrong values", wrong)]
     found += _find_words_that_score(echo, empty)
     found += await _always(variants)
     found += _find_open_gates(right, empty)
+    found += [*_same_claims(variants), *_without_pages(variants)]
     if variants.is_full:
         found += _open_gates(right, (without_values, unsourced))
         found += _find_lost_sources(right, unsourced)
@@ -145,25 +153,50 @@ def _never_judged(run: PolicyRun) -> Iterator[Finding]:
         yield Finding("never judged", f"never judged, so never passed: {names_of(leaves)}", leaves)
 
 
-def _same_claims(run: PolicyRun) -> Iterator[Finding]:
-    nodes: dict[object, dict[str, None]] = defaultdict(dict)
-    for claim in run.claims:
-        if claim.verification.node_id is not None:
-            nodes[claim_on_pages(claim)][claim.verification.node_id] = None
+def _same_claims(variants: Variants) -> Iterator[Finding]:
+    """Find leaves that ask the same on every answer."""
+    values = _values_of(variants)
+    groups: dict[tuple[str, str], dict[str, tuple[str, ...]]] = defaultdict(dict)
+    for claim in variants.right_run.claims:
+        asked = claim.verification
+        if asked.node_id is not None:
+            question = (asked.claim, asked.additional_instruction)
+            groups[question][asked.node_id] = tuple(claim.urls)
     told: set[tuple[str, ...]] = set()
-    for leaves in map(tuple, nodes.values()):
+    for (text, _), pages in groups.items():
+        leaves = tuple(_doubled(pages, names_a_value=bool(_named(text, values))))
         families = tuple(dict.fromkeys(map(family, leaves)))
-        if len(leaves) > 1 and families not in told:
+        if leaves and families not in told and _ask_the_same(leaves, variants.believed_runs):
             told.add(families)
             names = ", ".join(leaves[:_MAX_NAMES])
-            yield Finding("claim twice", f"the same claim on the same pages: {names}", leaves)
+            yield Finding("claim twice", f"the same claim: {names}", leaves)
+
+
+def _doubled(pages: Mapping[str, tuple[str, ...]], *, names_a_value: bool) -> Iterator[str]:
+    """Yield the leaves of one claim that another one has on the same pages, or on its own."""
+    for leaf, own in pages.items():
+        others = [name for name in pages if name != leaf]
+        is_second = any(pages[name] == own for name in others)
+        is_of_another = any(family(name) != family(leaf) and pages[name] and own for name in others)
+        if is_second or (names_a_value and is_of_another):
+            yield leaf
+
+
+def _ask_the_same(leaves: Sequence[str], runs: Iterable[PolicyRun]) -> bool:
+    """Tell whether these leaves have one claim on all answers: values may be equal in one."""
+    asked = [_claims_of(run) for run in runs]
+    return all(len({claims[leaf] for leaf in leaves if leaf in claims}) < 2 for claims in asked)
+
+
+def _claims_of(run: PolicyRun) -> dict[str, str]:
+    """Return what each leaf asks."""
+    return {claim.verification.node_id or "": claim.verification.claim for claim in run.claims}
 
 
 def _without_pages(variants: Variants) -> Iterator[Finding]:
     """Find claims on an extracted value that no page is opened for."""
     claims = variants.right_run.claims
-    texts = {text for text in _texts(list(variants.right.values.values())) if len(text) > 1}
-    bare = [claim for claim in claims if not claim.urls and _states_a_fact(claim, texts)]
+    bare = [claim for claim in claims if not claim.urls and _states_a_fact(claim, variants)]
     leaves = tuple(claim.verification.node_id or claim.verification.claim for claim in bare)
     if not bare:
         return
@@ -171,6 +204,10 @@ def _without_pages(variants: Variants) -> Iterator[Finding]:
     if not any(claim.urls for claim in claims):
         message = "no claim opens a page"
     yield Finding("sources dropped", f"{message}: {names_of(leaves)}", leaves)
+
+
+def _values_of(variants: Variants) -> set[str]:
+    return set(_texts(list(variants.right.values.values())))
 
 
 def _texts(values: object) -> Iterator[str]:
@@ -183,43 +220,118 @@ def _texts(values: object) -> Iterator[str]:
         yield str(values)
 
 
-def _states_a_fact(claim: AskedClaim, texts: set[str]) -> bool:
-    """Tell whether a claim names a value of the answer without comparing it with another."""
-    text = claim.verification.claim
-    named = sorted((value for value in texts if value in text), key=len, reverse=True)
-    plain = text
-    for value in named:
-        plain = plain.replace(value, "")
-    return bool(named) and not ABOUT_THE_ANSWER.search(plain)
+def _named(claim: str, values: set[str]) -> list[str]:
+    """Return the values that a claim names, the longest first."""
+    named = (value for value in values if len(value) > 1 and value in claim)
+    return sorted(named, key=len, reverse=True)
 
 
-async def _other_values(variants: Variants) -> list[Finding]:
-    """Give each field another value in turn, a far one, and none."""
+def _plain(claim: str, values: set[str]) -> str:
+    """Return a claim without the values that it names."""
+    for value in _named(claim, values):
+        claim = claim.replace(value, "")
+    return claim
+
+
+def _states_a_fact(claim: AskedClaim, variants: Variants) -> bool:
+    """Tell whether a claim names a value of the answer and compares it with none."""
+    asked, values = claim.verification, _values_of(variants)
+    named = _named(asked.claim, values)
+    plain = _plain(asked.claim, values)
+    is_compared = _ABOUT_THE_ANSWER.search(f"{plain} {asked.additional_instruction}")
+    # "The year 2011 is between 2005 and now."
+    is_sum = not any(map(_LETTERS.search, named)) and _NUMBER.search(plain)
+    return bool(named) and not is_compared and not is_sum and not _names_known(asked, variants)
+
+
+def _names_known(asked: Verification, variants: Variants) -> bool:
+    """Tell whether a claim names what neither the answer says nor the author asks for."""
+    said = " ".join([variants.question, *(form.prompt for form in variants.right_run.forms)])
+    asked_again = [_claims_of(run) for run in variants.believed_runs]
+    others = [claims.get(asked.node_id or "", asked.claim) for claims in asked_again]
+    names = [fact.text for fact in facts_of_kind(asked.claim, "name")]
+    return any(name not in said and all(name in text for text in others) for name in names)
+
+
+def _steers(variants: Variants, run: PolicyRun) -> bool:
+    """Tell whether a change leads to other extractions, and not only to other claims."""
+    before, now = ([form.prompt for form in each.forms] for each in (variants.right_run, run))
+    return before != now
+
+
+async def _other_values(variants: Variants, wrong: PolicyRun) -> list[Finding]:
+    """Give each field another value in turn, a far one, and none.
+
+    Args:
+        wrong: the run on other values in all fields.
+    """
     found = []
-    # Leaves that are named after a field and ask the same with each other value of that name.
-    ignoring: dict[str, tuple[str, ...]] = {}
+    claims = _Claims(_claims_of(variants.right_run))
     for key, shape in variants.fields("text", "number", "flag", "choice", "address"):
         if not variants.has_value(key, shape):
             continue
-        place = variants.places.of_field(shape)
         run = await variants.another(key, shape)
-        if run.score is not None and shape.kind != "address":
-            leaves = _ignoring(variants.right_run, run, shape)
-            before = ignoring.get(shape.name, leaves)
-            ignoring[shape.name] = tuple(leaf for leaf in leaves if leaf in before)
-        if variants.scores_like_right(run):
-            if shape.kind == "address":
-                message = f"no claim opens the pages of {shape.in_words}: other ones score 1 too"
-                found.append(Finding("sources dropped", message, place=place))
-            elif leaves or _is_asked_for(variants, shape):
-                message = f"another {shape.in_words} scores 1 like the right one"
-                found.append(Finding("wrong value scores", message, leaves, place=place))
+        if shape.kind in ("text", "number"):
+            place = f"{key} {shape.in_words}"
+            claims.note(shape.name, place, _claims_of(await variants.believed(key, shape)))
+        is_free = variants.scores_like_right(run) and not _steers(variants, run)
+        if shape.kind == "address" and is_free:
+            message = f"no claim opens the pages of {shape.in_words}: other ones score 1 too"
+            place = variants.places.of_field(shape)
+            found.append(Finding("sources dropped", message, place=place))
         found += await _tests_of(variants, key, shape, run)
-    for name, leaves in ignoring.items():
-        if leaves:
-            message = f"the claim is the same whatever {name} is: {names_of(leaves)}"
-            found.append(Finding("value ignored", message, leaves))
-    return found
+    return [*found, *_find_ignored(variants, wrong, claims)]
+
+
+class _Claims:
+    """Which leaves' claims follow the value of which fields.
+
+    Args:
+        right: the claims on the right answer.
+    """
+
+    def __init__(self, right: Mapping[str, str]) -> None:
+        self.right = right
+        self._tried: Counter[str] = Counter()
+        self._same: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self._followed: defaultdict[str, set[frozenset[str]]] = defaultdict(set)
+
+    def note(self, field: str, place: str, claims: Mapping[str, str]) -> None:
+        """Note the claims on an answer with another value of a field at this place."""
+        self._tried[field] += 1
+        for leaf, claim in claims.items():
+            if claim == self.right.get(leaf):
+                self._same[leaf][field] += 1
+            else:
+                self._followed[leaf].add(frozenset(_words(place)))
+
+    def ignored(self, leaf: str, words: set[str]) -> Iterator[str]:
+        """Yield the fields of which a leaf speaks by these words, and not by its claim."""
+        for field, number in self._same[leaf].items():
+            name = frozenset(_words(field))
+            is_about = name <= words and not name <= _COMMON_WORDS
+            # "travel_time" is no "time".
+            is_other = any(name <= longer for longer in self._followed[leaf])
+            if is_about and not is_other and number == self._tried[field]:
+                yield field
+
+
+def _find_ignored(variants: Variants, wrong: PolicyRun, claims: _Claims) -> Iterator[Finding]:
+    """Find leaves that speak of a field, and whose claim does not follow its value."""
+    values = _values_of(variants)
+    descriptions = {leaf.id: leaf.desc for leaf in wrong.leaves}
+    ignoring: dict[str, list[str]] = defaultdict(list)
+    for leaf in variants.right_run.leaves:
+        # A description may show the answer's values, and these may have a field's name.
+        shown = set(_words(leaf.desc)) & set(_words(descriptions.get(leaf.id, "")))
+        # A claim about the answer, or one with a bound of the script's own, need not name it.
+        plain = _plain(claims.right.get(leaf.id, ""), values)
+        if not (_NUMBER.search(plain) or _ABOUT_THE_ANSWER.search(plain)):
+            for field in claims.ignored(leaf.id, shown | set(_words(leaf.id))):
+                ignoring[field].append(leaf.id)
+    for field, leaves in ignoring.items():
+        message = f"the claim is the same whatever {field} is: {names_of(leaves)}"
+        yield Finding("value ignored", message, tuple(leaves))
 
 
 async def _tests_of(
@@ -265,37 +377,18 @@ def _words(name: str) -> list[str]:
     return [word for word in re.split(r"[_\W\d]+", name.lower()) if word]
 
 
-def _ignoring(right: PolicyRun, run: PolicyRun, shape: FieldShape) -> tuple[str, ...]:
-    """Return judged leaves that are named after a field and ask the same with another value."""
-    before = {claim.verification.node_id: claim_on_pages(claim) for claim in right.claims}
-    words, found = _words(shape.name), []
-    for claim in run.claims:
-        node = claim.verification.node_id or ""
-        if _words(node)[-len(words) :] == words and before.get(node) == claim_on_pages(claim):
-            found.append(node)
-    return tuple(found)
-
-
-def _is_asked_for(variants: Variants, shape: FieldShape) -> bool:
-    """Tell whether question or rubric speak of a field; others are extracted to be shown."""
-    words = [word for word in _words(shape.name) if word not in _COMMON_WORDS]
-    texts = [f"{leaf.id} {leaf.desc}" for leaf in variants.right_run.leaves]
-    spoken = set(_words(" ".join([variants.question, *texts])))
-    return all(any(each.startswith(word[:5]) for each in spoken) for word in words)
-
-
 async def _other_items(variants: Variants) -> list[Finding]:
     """Leave all items of each list but the first out, and repeat the first one."""
     found = []
     for key, shape, count in variants.lists():
         name, place = shape.in_words, variants.places.of_field(shape)
         one = await variants.with_change(f"one of {name}", key, shape, lambda items, _: items[:1])
-        free = 1 if variants.scores_like_right(one) else 0
+        free = 1 if _is_free(variants, one) else 0
         if variants.right.given and not free:
             # Scripts may take fewer than there are made-up ones.
             fewer = f"{count - 1} of {name}"
             run = await variants.with_change(fewer, key, shape, lambda items, _: items[:-1])
-            free = count - 1 if variants.scores_like_right(run) else 0
+            free = count - 1 if _is_free(variants, run) else 0
         if free:
             message = f"{free} of {count} {name} scores 1 like all"
             found.append(Finding("missing items are free", message, place=place))
@@ -314,6 +407,12 @@ async def _other_items(variants: Variants) -> list[Finding]:
             message += f", though {names_of(tests)} fails" if tests else ""
             found.append(Finding(kind, message, tests, place=place if not tests else ""))
     return found
+
+
+def _is_free(variants: Variants, run: PolicyRun) -> bool:
+    """Tell whether items are missing that the script would have asked about."""
+    before, now = ({*map(claim_on_pages, each.claims)} for each in (variants.right_run, run))
+    return variants.scores_like_right(run) and before != now and not _steers(variants, run)
 
 
 def _is_code(leaf: WrittenNode) -> bool:

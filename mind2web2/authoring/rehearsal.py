@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -21,7 +22,14 @@ from mind2web2.authoring.cases import (
     rehearse_case,
     truth_of,
 )
-from mind2web2.authoring.findings import Finding, by_cause, findings_of, names_of, refusal_of
+from mind2web2.authoring.findings import (
+    LESS_CERTAIN,
+    Finding,
+    by_cause,
+    findings_of,
+    names_of,
+    refusal_of,
+)
 from mind2web2.authoring.fitting import constants_of, fit_values, is_refused, leaves_failed_by_code
 from mind2web2.authoring.places import Places
 from mind2web2.authoring.static import Remark, remarks_on
@@ -36,8 +44,9 @@ from mind2web2.scripts.policies import PolicyRun, PolicyScript, RunTimeoutError,
 from mind2web2.scripts.rubric_file import ANSWER_EXTRACTION, RUBRIC_SUFFIX
 from mind2web2.scripts.rubric_reading import read_rubric
 from mind2web2.utils.files import read_regular_file
+from mind2web2.utils.workers import end_after_call
 
-Verdict = Literal["sound", "faulty", "cannot tell"]
+Verdict = Literal["sound", "faulty", "look at", "cannot tell"]
 # The tokens of a question without answer and claim, of a page, and of a reply (runs/estimate.py).
 _QUESTION_TOKENS, _PAGE_TOKENS, _OUTPUT_TOKENS = 1000, 4000, 400
 
@@ -121,12 +130,27 @@ class TaskRehearsal:
                 found.append(Finding("case", f"{case.name}: {case}; {case.differs}"))
         broken = next((case for case in cases if case.got is None), None)
         error = self.error or (None if broken is None else broken.differs)
-        verdict: Verdict = "faulty" if found else self.verdict
+        verdict = verdict_on(found, self.reason)
         return replace(self, findings=tuple(found), cases=cases, error=error, verdict=verdict)
 
 
+def verdict_on(findings: Sequence[Finding], reason: str) -> Verdict:
+    """Return the verdict that follows from findings.
+
+    Args:
+        reason: why nothing can be told without any.
+    """
+    if any(finding.kind not in LESS_CERTAIN for finding in findings):
+        return "faulty"
+    if findings:
+        return "look at"
+    return "cannot tell" if reason else "sound"
+
+
 def rehearse_task(plan: RehearsalPlan) -> TaskRehearsal:
-    """Rehearse a task; to be called in a process whose event loop is free."""
+    """Rehearse a task, in a worker that has no event loop."""
+    # Another task must not meet what this script changes, or an import that was stopped.
+    end_after_call()
     if plan.surroundings is not None:
         plan.surroundings.take_over()
     try:
@@ -135,8 +159,10 @@ def rehearse_task(plan: RehearsalPlan) -> TaskRehearsal:
         if unread is not None:
             return TaskRehearsal(plan.task_id, "faulty", findings=_of(remarks), error=unread)
         if not plan.runs:
+            reason = "its text shows nothing: rehearse it without --no_run"
+            findings = _of(remarks)
             return TaskRehearsal(
-                plan.task_id, "faulty" if remarks else "sound", findings=_of(remarks)
+                plan.task_id, verdict_on(findings, reason), reason, findings=findings
             )
         return asyncio.run(_Rehearsal(plan, remarks).report())
     except (Mind2Web2Error, OSError) as error:
@@ -187,14 +213,11 @@ class _Rehearsal:
         refusal = refusal_of(right, run)
         found = [] if run.error is not None else await findings_of(variants)
         found += [refusal] if refusal is not None else []
-        # A full rehearsal shows what texts only suggest.
-        is_told = found or variants.is_full
-        found += _of([each for each in self._remarks if each.is_certain or not is_told])
+        found += _of(self._remarks)
         reason = "" if variants.is_full or refusal is not None else self._reason(run)
-        verdict: Verdict = "cannot tell" if reason else "sound"
         report = TaskRehearsal(
             self._plan.task_id,
-            "faulty" if found else verdict,
+            verdict_on(found, reason),
             reason,
             tuple(_placed(each, places) for each in by_cause(found)),
             amounts=self._amounts(right, run),

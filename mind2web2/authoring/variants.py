@@ -27,6 +27,7 @@ class Variants:
         places: the lines of the script.
         runs: those on variants that have a score.
         failures: why a variant has no score, with the first variant that failed so.
+        believed_runs: those on variants of which all claims hold.
     """
 
     script: PolicyScript
@@ -36,6 +37,7 @@ class Variants:
     places: Places
     runs: list[PolicyRun] = field(default_factory=list)
     failures: dict[str, str] = field(default_factory=dict)
+    believed_runs: list[PolicyRun] = field(default_factory=list)
 
     @property
     def is_full(self) -> bool:
@@ -91,6 +93,13 @@ class Variants:
     async def another(self, key: str, shape: FieldShape) -> PolicyRun:
         """Run the script on another value of one field."""
         return await self.with_change(f"another {shape.in_words}", key, shape, another(shape))
+
+    async def believed(self, key: str, shape: FieldShape) -> PolicyRun:
+        """Run the script on another value of one field; all claims hold, so that all are asked."""
+        answer = self.right.with_field(key, shape, another(shape), truth=None)
+        run = await self.script.run(answer.text, answer)
+        self.believed_runs.append(run)
+        return run
 
     async def far(self, key: str, shape: FieldShape, sign: int) -> PolicyRun:
         """Run the script on a much smaller or a much larger value of one field."""

@@ -196,7 +196,7 @@ def _totals(reports: Sequence[TaskRehearsal]) -> str:
     verdicts = [report.verdict for report in reports]
     counts = [
         f"{verdicts.count(verdict)} {verdict}"
-        for verdict in ("sound", "faulty", "cannot tell")
+        for verdict in ("sound", "faulty", "look at", "cannot tell")
         if verdict in verdicts
     ]
     return f"{counted(len(reports), 'task')}: {', '.join(counts)}"

@@ -42,6 +42,8 @@ from mind2web2.utils.hidden_keys import scrubbed_environment
 from mind2web2.verification.run_questions import AskedClaim, AskedForm, Given, evidence_of
 
 _log = logging.Logger("policy", logging.CRITICAL + 1)
+# A script may be loaded for so many of the time limits of one answer.
+_LOAD_LIMITS = 6
 # The effects of scripts in this process since the last run began.
 _effects: list[str] = []
 
@@ -239,12 +241,18 @@ class _BlankCache:
         return False
 
     def get_web(self, url: str, get_screenshot: bool = True) -> tuple[str, None]:  # noqa: ARG002
-        """Return an empty text."""
-        return "", None
+        """Return a text that says nothing."""
+        return "A page.", None
 
     def get_all_urls(self) -> list[str]:
         """Return none."""
         return []
+
+    def put_web(self, url: str, text: str, screenshot: object) -> None:
+        """Store nothing."""
+
+    def put_pdf(self, url: str, pdf_bytes: bytes) -> None:
+        """Store nothing."""
 
     def note_shown(self, url: str, sha256: str | None) -> None:
         """Note nothing."""
@@ -265,12 +273,12 @@ class PolicyScript:
         """Run the script on an answer; an error of its own is part of the result.
 
         Raises:
-            RunTimeoutError: the script did not end in time.
+            RunTimeoutError: the script did not end in time, or is not loaded in time.
         """
         run = PolicyRun()
         try:
-            async with self._guard() as stops:
-                evaluate = self._loaded or load_script(self.path)
+            evaluate = self._loaded or await self._load()
+            async with self._guard(self.timeout_s, "end", "on one answer") as stops:
                 try:
                     await self._evaluate(evaluate, answer, policy, run, stops)
                 finally:
@@ -280,6 +288,12 @@ class PolicyScript:
         except Mind2Web2Error as error:
             run.error = str(error)
         return run
+
+    async def _load(self) -> EvaluateAnswer:
+        """Load the script; what it imports takes longer on a busy machine."""
+        limit_s = _LOAD_LIMITS * self.timeout_s
+        async with self._guard(limit_s, "load", "with what it imports"):
+            return load_script(self.path)
 
     def _unload(self, evaluate: EvaluateAnswer) -> None:
         """Let the next run load a script afresh, so that it sees no globals of this one.
@@ -315,17 +329,17 @@ class PolicyScript:
         run.tree = read_tree(breakdown[0].get("verification_tree")) or run.tree
 
     @asynccontextmanager
-    async def _guard(self) -> AsyncIterator[ScriptStops]:
-        """Stop a script that does not end in time."""
+    async def _guard(self, limit_s: float, work: str, what: str) -> AsyncIterator[ScriptStops]:
+        """Stop a script that takes too long."""
         started_s, stops = time.monotonic(), ScriptStops()
         try:
-            async with asyncio.timeout(self.timeout_s), LoopGuard(self.timeout_s, stops):
+            async with asyncio.timeout(limit_s), LoopGuard(limit_s, stops):
                 yield stops
         except (TimeoutError, EvalScriptError) as error:
-            if time.monotonic() - started_s < self.timeout_s:
+            if time.monotonic() - started_s < limit_s:
                 raise
             raise RunTimeoutError(
-                f"script {self.path.name} did not end within {self.timeout_s:g} s on one answer "
+                f"script {self.path.name} did not {work} within {limit_s:g} s {what} "
                 "(an endless loop, or a wait?)"
             ) from error
 

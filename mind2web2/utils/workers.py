@@ -42,7 +42,7 @@ def serve() -> None:
     _limit_memory()
     replies.write(READY)
     replies.flush()
-    while True:
+    while not _Process.is_spent:
         try:
             function, args, timeout_s = pickle.load(calls)
         except EOFError:
@@ -55,6 +55,17 @@ def serve() -> None:
             _set_alarm(0)
         replies.write(reply)
         replies.flush()
+
+
+class _Process:
+    """The state of this worker."""
+
+    is_spent = False
+
+
+def end_after_call() -> None:
+    """Let this worker end after its present call, which leaves it unfit for others."""
+    _Process.is_spent = True
 
 
 def _take_over_stdin() -> BinaryIO:

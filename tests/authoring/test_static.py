@@ -1,4 +1,4 @@
-"""Text rules: each finds what it is for, and leaves alone what only looks like it."""
+"""Text rules: each finds what it is for."""
 
 import pytest
 
@@ -40,29 +40,10 @@ root:
       sources: lake.urls
 """
 LEAF = 'leaf = evaluator.add_leaf("depth", "The depth is right")'
-VERIFY = (
-    'await evaluator.verify(f"The lake {lake.name} is {lake.depth} deep.", leaf, sources=lake.urls)'
-)
-GATE = (
-    'evaluator.add_custom_node(bool(lake.name and lake.urls), "given", "A lake and a page are '
-    'given")'
-)
-# A rule, what is replaced, what stands there instead; found, and left alone.
+# A rule, what is replaced, what stands there instead.
 PLANTED = [
     ("R101", LEAF, LEAF + ")"),
     ("R102", "return evaluator.get_summary()", "return evaluatr.get_summary()"),
-    ("R202", "lake.name and lake.urls", "lake.name"),
-    ("R305", LEAF, LEAF + '\n    evaluator.add_leaf("area", "The area is right")'),
-]
-LEFT_ALONE = [
-    ("R202", GATE, "if lake.urls:\n        logger.info('cited')"),
-    (
-        "R202",
-        GATE,
-        "hosts = [url for url in lake.urls]\n    fit = any(hosts)\n    "
-        + GATE.replace("lake.urls", "fit"),
-    ),
-    ("R305", LEAF, LEAF + '\n    evaluator.add_leaf("area", "d", status="failed")'),
 ]
 PLANTED_IN_RUBRICS = [
     ("R101", "sources: lake.urls", "sources: lake.pages", 13),
@@ -91,12 +72,6 @@ def test_a_planted_fault_is_found(remarks, rule, old, new):
     assert rule in {each.rule for each in remarks(SCRIPT.replace(old, new))}
 
 
-@pytest.mark.parametrize(("rule", "old", "new"), LEFT_ALONE)
-def test_what_only_looks_like_a_fault_is_left_alone(remarks, rule, old, new):
-    assert old in SCRIPT
-    assert rule not in {each.rule for each in remarks(SCRIPT.replace(old, new))}
-
-
 @pytest.mark.parametrize(("rule", "old", "new", "line"), PLANTED_IN_RUBRICS)
 def test_a_planted_fault_of_a_rubric_file_is_found(remarks, rule, old, new, line):
     found = remarks(RUBRIC.replace(old, new), "lake.yaml")
@@ -105,14 +80,6 @@ def test_a_planted_fault_of_a_rubric_file_is_found(remarks, rule, old, new, line
 
 def test_every_rule_has_a_planted_fault():
     assert {rule for rule, *_ in PLANTED} == RULES.keys()
-
-
-@pytest.mark.parametrize("comment", ["# lint: ignore[R202, R305]", "# rehearse: ignore"])
-def test_comments_leave_remarks_out(remarks, comment):
-    text = SCRIPT.replace("lake.name and lake.urls", "lake.name")
-    assert "R202" in {each.rule for each in remarks(text)}
-    above = text.replace("    await evaluator.ver", f"    {comment}\n    await evaluator.ver")
-    assert "R202" not in {each.rule for each in remarks(above)}
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from mind2web2.runs.settings import JUDGE_SETTINGS, SETTINGS
 
 DESCRIPTION = """\
 Find out whether a rubric gives 1 to a right answer and 0 to a wrong one. It takes seconds, and needs no key
-and no pages (docs/rehearsals.md). The verdict is sound, faulty, or cannot tell.
+and no pages (docs/rehearsals.md). The verdict is sound, faulty, look at, or cannot tell.
 
   mind2web2 rehearse                       show a table of all tasks, with what an answer costs
   mind2web2 rehearse TASK                  show the verdict and up to five causes; with -v, all of them

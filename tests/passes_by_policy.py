@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from mind2web2.errors import Mind2Web2Error
 from mind2web2.judge.protocol import JudgeLedger, Voter
 from mind2web2.judge.session import JudgeSession
-from mind2web2.llm_client.chat import ChatReply, ReplyCheck, Usage
+from mind2web2.llm_client.chat import ChatReply, Usage
 from mind2web2.rubric.verdicts import ExtractionRecord
 from mind2web2.scripts.isolation.answer_client import SentRequest, SentTemplate
 from mind2web2.scripts.isolation.pass_process import answer_processes
@@ -76,7 +76,7 @@ class PolicyAnswers:
         self._policy = policy
         self._errors: dict[str, Mind2Web2Error] = {}
 
-    async def reply(self, question: Question, check: ReplyCheck | None) -> Reply:  # noqa: ARG002
+    async def reply(self, question: Question, *_: object) -> Reply:
         """Return the reply to a question."""
         self.asked[question.key] = question
         try:

@@ -19,17 +19,13 @@ from mind2web2.errors import (
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.failures import unexpected
 from mind2web2.judge.judgment import Judgment, judgment_key
-from mind2web2.judge.permit import AnswerLimits
+from mind2web2.judge.permit import AnswerLimits, NotAskedError, Turn
 from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.record import ServiceAnswer
 from mind2web2.judge.session import JudgeSession, ask_own
 from mind2web2.judge.usage import tokens_of, usage_of
 from mind2web2.llm_client.async_calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit, Usage
-
-
-class NotAskedError(JudgeError):
-    """A question was not asked because another question of the answer failed first."""
 
 
 @dataclass(slots=True)
@@ -45,6 +41,7 @@ class AnswerJudge(JudgeSession, AsyncCalls):
     Args:
         limit: entered around each HTTP request. A script that holds the semaphore it received does
             not block itself: this is the run's own.
+        turn: as ``AnswerLimits`` has it.
 
     Attributes:
         asked: the judgments that were requested rather than found in the store.
@@ -57,18 +54,20 @@ class AnswerJudge(JudgeSession, AsyncCalls):
         answer_name: str,
         limit: Limit | None = None,
         stop: Stop | None = None,
+        turn: Turn | None = None,
     ) -> None:
-        super().__init__(Usage(), run.settings.image_limit)
+        super().__init__(Usage(), run.image_limit)
         self._run = run
         self._source = (task_id, answer_name)
         self.stop = stop or Stop()
         self.asked: list[Judgment] = []
         self._places = limit or nullcontext()
+        self._turn = turn
         self._own_requests: Counter[str] = Counter()
 
-    def for_question(self) -> AnswerJudge:
+    def for_question(self, turn: Turn | None) -> AnswerJudge:
         """Return the judge of one question, with a failure and a ledger of its own."""
-        return AnswerJudge(self._run, *self._source, self._places, self.stop)
+        return AnswerJudge(self._run, *self._source, self._places, self.stop, turn)
 
     def check(self) -> None:
         """Raise ``JudgeError`` if nothing more is to be asked."""
@@ -109,7 +108,7 @@ class AnswerJudge(JudgeSession, AsyncCalls):
     ) -> ChatReply:
         """Answer a question, as ``Judge.ask`` promises."""
         self.check()
-        limits = AnswerLimits(self._places, self.check, self.asked)
+        limits = AnswerLimits(self._places, self.check, self._turn, self.asked)
         try:
             judgment = await self._run.judgment(request, subject, self._source, limits)
             reply = _as_reply(judgment, request)

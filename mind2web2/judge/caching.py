@@ -80,6 +80,7 @@ class CachingJudge:
             price_usd(Usage(), settings.model, settings.own_price)
         self.settings: JudgeSpec = settings
         self.price = settings.own_price
+        self.image_limit = settings.image_limit
         self._keyed_body = settings.keyed_body
         self._extra = settings.parameters
         self._price_share = settings.price_share
@@ -90,6 +91,10 @@ class CachingJudge:
         self.budget = budget
         self.services = ServiceAnswers(store, overwrite=overwrite, is_replay=provider is None)
         self.endpoint = REPLAY if provider is None else provider.endpoint
+        # A replay takes the judgments of the server that it names, or of any.
+        self._stored_endpoint = (
+            settings.replayed_endpoint if provider is None else provider.endpoint
+        )
         self._provider = provider
         self._observer = observer
         self._store = store
@@ -149,31 +154,60 @@ class CachingJudge:
             extra={**extra, **self._keyed_extra},
         )
         key = judgment_key(request, subject.trial)
-        async with self._turns.setdefault(key, asyncio.Lock()):
-            if key in self._unwritten:
-                await self._write_unwritten()
-            stored = await self._stored_judgment(key)
-            # If a script's own checks changed, a stored reply may no longer fill the template.
-            if stored is not None and (self._is_replayed(stored) or await _fits(stored, request)):
-                self.usage.of(source[0]).reused += usage_of(stored, self.price)
-                return stored
-            if self._provider is None:
-                raise JudgmentMissingError(_missing(subject, source))
-            if self._unwritten:
-                await self._write_unwritten()
-            if not self._is_checked or self._unreachable is not None:
-                await self.check_reachable()
-            asked = replace(request, name=key, extra={**extra, **self._extra}, sent=SentRequests())
-            reservation = None if self.budget is None else self.budget.reservation(asked)
-            async with aclosing(Permit(limits, self._breaker, reservation)) as permit:
-                judgment = await self._ask(self._provider, asked, subject, source, permit)
-                # A paid reply is stored even if the caller is cancelled.
-                kept = await to_the_end(self._write(judgment, stored))
-                # Each further round means that another run has stored its reply, and is done.
-                while kept != judgment and not await _fits(kept, request):
-                    kept = await to_the_end(self._write(judgment, kept))
-            limits.asked.append(kept)
-            return kept
+        lock = self._turns.setdefault(key, asyncio.Lock())
+        while True:
+            async with lock:
+                stored = await self._stored_judgment(key)
+                # If a script's own checks changed, a stored reply may no longer fill the template.
+                if stored is not None and (
+                    self._is_replayed(stored) or await _fits(stored, request)
+                ):
+                    self.usage.of(source[0]).reused += usage_of(stored, self.price)
+                    return stored
+                if self._provider is None:
+                    raise JudgmentMissingError(_missing(subject, source))
+                if limits.turn is None or limits.turn.has_come():
+                    sent = replace(
+                        request,
+                        name=key,
+                        extra={**extra, **self._extra},
+                        sent=SentRequests(),
+                    )
+                    return await self._asked(self._provider, sent, subject, source, limits, stored)
+            # Without the lock: the question that comes first may be the same one.
+            await asyncio.shield(limits.turn.is_asked)
+
+    async def _stored_judgment(self, key: str) -> Judgment | None:
+        if key in self._unwritten:
+            await self._write_unwritten()
+        if self._overwrite and key not in self._asked_now:
+            return None
+        return await self._store.get(key, self._stored_endpoint)
+
+    async def _asked(
+        self,
+        provider: ChatProvider,
+        request: ChatRequest,
+        subject: QuestionContext,
+        source: tuple[str, str],
+        limits: AnswerLimits,
+        stored: Judgment | None,
+    ) -> Judgment:
+        """Request a judgment and store it in place of one that does not fit."""
+        if self._unwritten:
+            await self._write_unwritten()
+        if not self._is_checked or self._unreachable is not None:
+            await self.check_reachable()
+        reservation = None if self.budget is None else self.budget.reservation(request)
+        async with aclosing(Permit(limits, self._breaker, reservation)) as permit:
+            judgment = await self._ask(provider, request, subject, source, permit)
+            # A paid reply is stored even if the caller is cancelled.
+            kept = await to_the_end(self._write(judgment, stored))
+            # Each further round means that another run has stored its reply, and is done.
+            while kept != judgment and not await _fits(kept, request):
+                kept = await to_the_end(self._write(judgment, kept))
+        limits.asked.append(kept)
+        return kept
 
     def _is_replayed(self, stored: Judgment) -> bool:
         return self._provider is None and stored.outcome != "fewer_images"
@@ -252,12 +286,6 @@ class CachingJudge:
             self._is_checked = True
         if self._unreachable is not None:
             raise JudgeAccessError(str(self._unreachable), is_for_all=True) from self._unreachable
-
-    async def _stored_judgment(self, key: str) -> Judgment | None:
-        if self._overwrite and key not in self._asked_now:
-            return None
-        endpoint = self.settings.replayed_endpoint if self._provider is None else self.endpoint
-        return await self._store.get(key, endpoint)
 
     async def _ask(
         self,

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from mind2web2.llm_client.chat import ChatRequest, Message, MessagePart
+from mind2web2.llm_client.chat import ChatRequest, Message
 from mind2web2.prompts import HashedText
 
 # The share of the list price, at OpenAI and at Azure.
@@ -84,7 +84,7 @@ def judgment_key(request: ChatRequest, trial: int) -> str:
         "temperature": request.temperature,
         "reasoning_effort": request.reasoning_effort,
         "extra": dict(request.extra),
-        "messages": [_message_hashes(message) for message in request.messages],
+        "messages": list(map(_message_hashes, request.messages)),
         "schema": None if request.template is None else _schema(request.template),
         "trial": trial,
     }
@@ -129,18 +129,17 @@ def _message_hashes(message: Message) -> Message:
     content = message.get("content")
     if isinstance(content, str):
         content = [{"type": "text", "text": content}]
-    return {**message, "content": [_part_hashes(part) for part in content or ()]}
+    return {**message, "content": list(map(_hashes, content or ()))}
 
 
-def _part_hashes(part: MessagePart) -> MessagePart:
-    return {name: _value_hashes(value) for name, value in part.items()}
-
-
-def _value_hashes(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return _part_hashes(value)
+def _hashes(value: Any) -> Any:
+    """Return a value with the hash of each text in its place."""
+    if isinstance(value, HashedText):
+        return value.sha256
     if isinstance(value, str):
-        return (value if isinstance(value, HashedText) else HashedText(value)).sha256
+        return hashlib.sha256(value.encode()).hexdigest()
+    if isinstance(value, Mapping):
+        return {name: _hashes(each) for name, each in value.items()}
     return value
 
 

@@ -13,7 +13,12 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from mind2web2.errors import BudgetReachedError, JudgeAccessError, JudgeUnavailableError
+from mind2web2.errors import (
+    BudgetReachedError,
+    JudgeAccessError,
+    JudgeError,
+    JudgeUnavailableError,
+)
 from mind2web2.judge.judgment import Judgment
 from mind2web2.llm_client.chat import Limit, Usage
 
@@ -29,6 +34,38 @@ _ANSWERS_OF_OUTAGE = 2
 _ENOUGH_ANSWERS = 10
 
 
+class NotAskedError(JudgeError):
+    """A question was not asked: another one of the answer failed first, or has a stored reply."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Lets a question be asked as soon as the one that its script waits for is.
+
+    If that one has a stored reply, the script goes on first: it may not need the others.
+
+    Args:
+        is_first: the script waits for this question.
+        is_asked: whether the one that it waits for was asked; all questions of a pass share it.
+    """
+
+    is_first: bool
+    is_asked: asyncio.Future[bool]
+
+    def has_come(self) -> bool:
+        """Tell whether the question may be asked. Raises NotAskedError: it is not to be asked."""
+        if self.is_first:
+            self.end(is_asked=True)
+        if self.is_asked.done() and not self.is_asked.result():
+            raise NotAskedError("another question's reply was stored")
+        return self.is_asked.done()
+
+    def end(self, *, is_asked: bool) -> None:
+        """Note whether the question was asked."""
+        if self.is_first and not self.is_asked.done():
+            self.is_asked.set_result(is_asked)
+
+
 @dataclass(frozen=True, slots=True)
 class AnswerLimits:
     """The limits that every request for one answer meets.
@@ -36,11 +73,13 @@ class AnswerLimits:
     Args:
         places: the run's limit of requests in flight.
         check: raises once the answer's judge has failed.
+        turn: when a question without a stored reply may be asked; ``None`` for at once.
         asked: takes each judgment that was requested rather than found in the store.
     """
 
     places: Limit
     check: Callable[[], None]
+    turn: Turn | None = None
     asked: list[Judgment] = field(default_factory=list)
 
 

@@ -141,11 +141,11 @@ class JudgmentStore:
 
     async def get(self, key: str, endpoint: str | None = None) -> Judgment | None:
         """Return the judgment with this key, the newest where several endpoints have one."""
-        return await self._queue.do(_Lookup(key, endpoint))
+        return await self._queue.send(_Lookup(key, endpoint))
 
     async def put(self, judgment: Judgment) -> None:
         """Store a judgment, in place of an older one with the same key and endpoint."""
-        await self._queue.do(judgment)
+        await self._queue.send(judgment)
 
     async def keep(self, judgment: Judgment, instead_of: Judgment | None = None) -> Judgment:
         """Store a judgment and return the stored one.
@@ -158,7 +158,7 @@ class JudgmentStore:
         Args:
             instead_of: was read and does not count; it is replaced, if it is still the stored one.
         """
-        return await self._queue.do(_Keep(judgment, instead_of)) or judgment
+        return await self._queue.send(_Keep(judgment, instead_of)) or judgment
 
     def all(self) -> list[Judgment]:
         """Return every judgment, in a fixed order."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from operator import attrgetter
 from typing import Any, Protocol
 from uuid import uuid4
 
@@ -153,7 +154,8 @@ class JsonBody:
     @property
     def size_bytes(self) -> int:
         """Return the length of the body."""
-        return sum(map(len, self._between)) + sum(text.json_bytes for text in self._shared)
+        shared: Iterable[int] = map(attrgetter("json_bytes"), self._shared)
+        return sum(map(len, self._between)) + sum(shared)
 
     def __bytes__(self) -> bytes:
         first, *others = self._between

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mind2web2.errors import CacheMiss
@@ -47,9 +47,8 @@ class AnswerCache:
         self.captures = captures
         self.task_cache = task_cache
         self.page_library = page_library
-        # Every URL asked for, and the digest of each page as the judge was shown it.
-        self.looked_up: set[str] = set()
-        self._shown: dict[str, str | None] = {}
+        # Every URL asked for, with the digest of its page as the judge was shown it first.
+        self.looked_up: dict[str, str | None] = {}
         # Pages that the script has come to see.
         self._captured: set[str] = set()
         # The script asked for the list of stored pages.
@@ -128,20 +127,15 @@ class AnswerCache:
         self, urls: Iterable[str], captured: Iterable[str], *, is_listed: bool
     ) -> None:
         """Note the lookups of the script's own process."""
-        self.looked_up.update(urls)
+        self.note_question(dict.fromkeys(urls))
         for url in captured:
             self.note_captured(url)
         self.is_listed = self.is_listed or is_listed
 
-    def note_question(self, cache: AnswerCache) -> None:
-        """Note what a question has looked up, and which pages the judge was shown for it."""
-        self.looked_up |= cache.looked_up
-        for url, sha256 in cache._shown.items():
-            self.note_shown(url, sha256)
-
-    def note_shown(self, url: str, sha256: str | None) -> None:
-        """Note the digest of a page as the judge was shown it."""
-        self._shown.setdefault(url, sha256)
+    def note_question(self, looked_up: Mapping[str, str | None]) -> None:
+        """Note what a question has looked up, as ``looked_up`` has it."""
+        for url, sha256 in looked_up.items():
+            self.looked_up[url] = self.looked_up.get(url) or sha256
 
     def pages_used(self) -> dict[str, str | None]:
         """Return the digest of every page looked up, ``None`` where nothing is stored.
@@ -149,8 +143,8 @@ class AnswerCache:
         Reads files.
         """
         return {
-            url: self._shown[url] if url in self._shown else self._digest_in_view(url)
-            for url in sorted(self.looked_up)
+            url: sha256 or self._digest_in_view(url)
+            for url, sha256 in sorted(self.looked_up.items())
         }
 
     def listing_used(self) -> str | None:
@@ -162,7 +156,7 @@ class AnswerCache:
 
     def _sees(self, url: str) -> bool:
         """Note that a page is looked up, and tell whether it is to be found."""
-        self.looked_up.add(str(url))
+        self.looked_up.setdefault(str(url), None)
         return self._is_in_view(str(url))
 
     def _check_seen(self, url: str) -> None:

@@ -64,6 +64,8 @@ class CacheFileSys:
         self._failures = UrlNotes(self.task_dir / FAILURES_NAME)
         self._redirects = UrlNotes(self.task_dir / REDIRECTS_NAME)
         self._reported_missing: set[str] = set()
+        # How often a page was put here: what was read of it before may be another one.
+        self.writes = 0
         # By URL; many answers to a task ask for the same pages.
         self._digests: dict[str, tuple[Hashable, str | None]] = {}
         self._index_file.current()  # a damaged index is an error now, not in the middle of a run
@@ -76,6 +78,7 @@ class CacheFileSys:
             DocumentError: the screenshot is damaged.
         """
         key = _key_for_storing(url)
+        self.writes += 1
         files = PageFiles.of(self.task_dir, key)
         text_bytes = as_unicode_text(text).encode()
         self._store(
@@ -91,6 +94,7 @@ class CacheFileSys:
             CacheWriteError: the folder cannot be written, or ``url`` is not a URL.
         """
         key = _key_for_storing(url)
+        self.writes += 1
         self._store(key, "pdf", {PageFiles.of(self.task_dir, key).pdf: pdf_bytes})
 
     def put_capture(

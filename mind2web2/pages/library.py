@@ -13,13 +13,13 @@ from mind2web2.capture.models import CaptureRecord, PageKind, notes_for_judge
 from mind2web2.errors import CaptureError, DocumentError, MachineError, WorkerError
 from mind2web2.llm_client.chat import Limit
 from mind2web2.pages.captures import DoubtfulPageError, SharedCaptures
-from mind2web2.pages.page_cache import PageCache, addresses, capture_record, page_digest, page_state
+from mind2web2.pages.page_cache import PageCache, addresses, capture_record, page_digest
 from mind2web2.pages.preparation import prepare_content
 from mind2web2.pages.prepared_page import PageSettings, PreparedPage
 from mind2web2.pages.run_cache import shared_cache
 from mind2web2.prompts import address_flags, one_a_kind
 from mind2web2.urls.parts import lookup_key
-from mind2web2.utils.aio import SharedWork, ThreadQueue
+from mind2web2.utils.aio import SharedWork
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +41,6 @@ class PageRequest:
     limit: Limit
     logger: logging.Logger
 
-    @property
-    def shared_cache(self) -> PageCache:
-        """Return the task's cache behind an answer's."""
-        return shared_cache(self.cache)
-
     def record(self) -> CaptureRecord | None:
         """Return the record of the page's capture; reads a file.
 
@@ -56,13 +51,6 @@ class PageRequest:
     def digest(self) -> str | None:
         """Return a digest of the stored page; reads its files. Caches of scripts may know none."""
         return page_digest(self.cache, self.url)
-
-    def state(self) -> Hashable | None:
-        """Return a value that changes when the stored page is replaced.
-
-        ``None`` where that is not known.
-        """
-        return page_state(self.shared_cache, self.url)
 
 
 class PageMemory:
@@ -119,29 +107,23 @@ class PageLibrary:
         # Counts the writes to each cache, so that a lookup that began before one is not remembered.
         self._editions: Counter[int] = Counter()
         self._addresses_at_first: dict[int, frozenset[str] | None] = {}
-        # Claims on pages arrive together: one look in a thread serves them all.
-        self._stored: ThreadQueue[PageRequest, _Stored] = ThreadQueue("pages", _stored)
         self._looking_up: SharedWork[_PageKey, _Known] = SharedWork()
         self._preparing: SharedWork[Hashable, PreparedPage | None] = SharedWork()
         self._listing: SharedWork[int, frozenset[str] | None] = SharedWork()
 
     async def page(self, request: PageRequest) -> PreparedPage:
-        """Return the page.
+        """Return the page as the run has read it first, or as a script has stored it since.
 
         If the caller is cancelled, a capture that others wait for continues.
 
         Raises:
             CaptureError: the page is unavailable; the text says why.
         """
-        # Called each time, so that every answer's cache notes its pages.
-        kind, state = await self._stored.do(request)
         key = self._key(request)
         known = self._known.get(key)
-        if known is None or not self._holds(known, kind, state):
+        if known is None or not await self._holds(known, request):
             # Claims on one page arrive together; the first one prepares or captures it for all.
-            known = await self._looking_up.result(
-                key, partial(self._look_up, key, request, kind, state)
-            )
+            known = await self._looking_up.result(key, partial(self._look_up, key, request))
         if isinstance(known.page, CaptureError):
             raise type(known.page)(str(known.page)) from known.page
         return known.page
@@ -177,35 +159,34 @@ class PageLibrary:
             self._known.pop(key)
 
     def _key(self, request: PageRequest) -> _PageKey:
-        shared = request.shared_cache
-        self._caches[id(shared)] = shared
-        edition = self._editions[id(shared)]
-        return _PageKey(id(shared), edition, request.url, request.settings, request.with_images)
+        cache = request.cache
+        self._caches[id(cache)] = cache
+        edition = self._edition(id(cache))
+        return _PageKey(id(cache), edition, request.url, request.settings, request.with_images)
 
-    def _holds(self, known: _Known, kind: PageKind | None, state: Hashable | None) -> bool:
-        # A page that is in the object store alone is not fetched again for this.
-        is_same = state is None or state == known.state
-        if isinstance(known.page, CaptureError):
-            # A script may store the page itself later.
-            return kind is None or (is_same and not known.was_absent)
-        return is_same and self._memory.get(known.content_key) is not None
+    def _edition(self, cache_id: int) -> int:
+        """Return a number that grows when a page of a cache may be another one."""
+        own: int = getattr(self._caches[cache_id], "writes", 0)
+        return self._editions[cache_id] + own
 
-    async def _look_up(
-        self,
-        key: _PageKey,
-        request: PageRequest,
-        kind: PageKind | None,
-        state: Hashable | None,
-    ) -> _Known:
+    async def _holds(self, known: _Known, request: PageRequest) -> bool:
+        if not isinstance(known.page, CaptureError):
+            return self._memory.get(known.content_key) is not None
+        # A script may store the page itself later.
+        is_absent = await asyncio.to_thread(request.cache.has, request.url) is None
+        return is_absent or not known.was_absent
+
+    async def _look_up(self, key: _PageKey, request: PageRequest) -> _Known:
+        kind = await asyncio.to_thread(request.cache.has, request.url)
         if request.capture is not None:
-            await self._addresses(request.shared_cache)
+            await self._addresses(request.cache)
         try:
             known = await self._prepare_page(key, request, kind)
         except (CaptureError, DocumentError) as error:
             log.info("page unavailable url=%s reason=%s", request.url, error)
             is_doubtful = isinstance(error, WorkerError | DoubtfulPageError)
             reason = DoubtfulPageError(str(error)) if is_doubtful else CaptureError(str(error))
-            known = _Known(reason, was_absent=kind is None, state=state)
+            known = _Known(reason, was_absent=kind is None)
             if known.was_absent and request.capture is None:
                 return (
                     known  # as quickly found again, and answers may name any number of such pages
@@ -214,7 +195,7 @@ class PageLibrary:
         return known
 
     def _remember(self, key: _PageKey, known: _Known) -> None:
-        if key.edition != self._editions[key.cache_id]:
+        if key.edition != self._edition(key.cache_id):
             return
         if isinstance(known.page, CaptureError) or self._memory.get(known.content_key) is not None:
             self._known[key] = known
@@ -227,7 +208,7 @@ class PageLibrary:
         elif request.capture is not None:
             kind = await _kind_after_another_try(request, request.capture) or kind
         for _ in range(_READ_TRIES):
-            state, sha256 = await asyncio.to_thread(lambda: (request.state(), request.digest()))
+            sha256 = await asyncio.to_thread(request.digest)
             # A cache that knows no digests shares nothing between addresses.
             content_key = key if sha256 is None else (sha256, request.settings, request.with_images)
             content = self._memory.get(content_key)
@@ -236,7 +217,7 @@ class PageLibrary:
                 content = await self._preparing.result(content_key, prepare)
             if content is not None:
                 page = await asyncio.to_thread(_page, request, content, sha256)
-                return _Known(page, content_key, state=state)
+                return _Known(page, content_key)
         raise DoubtfulPageError("replaced again and again while it was read from the cache")
 
     async def _prepare(
@@ -295,32 +276,15 @@ class _Known:
         page: the page, or why it is unavailable.
         content_key: key of its content in memory.
         was_absent: it was not stored, and its capture failed.
-        state: of its files before they were read.
     """
 
     page: PreparedPage | CaptureError
     content_key: Hashable = None
     was_absent: bool = False
-    state: Hashable | None = None
-
-
-# How a page is stored, and the state of its files.
-_Stored = tuple[PageKind | None, Hashable | None]
-
-
-def _stored(requests: Sequence[PageRequest]) -> list[_Stored | BaseException]:
-    """Return how pages are stored, or the error of looking."""
-    found: list[_Stored | BaseException] = []
-    for request in requests:
-        try:
-            found.append((request.cache.has(request.url), request.state()))
-        except Exception as error:
-            found.append(error)
-    return found
 
 
 async def _capture(request: PageRequest) -> PageKind:
-    shared = request.shared_cache
+    shared = request.cache
     if request.capture is None:
         raise CaptureError(await asyncio.to_thread(_why_not_there, request))
     await request.capture.capture_into(request.url, shared, request.limit, request.logger)
@@ -337,7 +301,7 @@ async def _kind_after_another_try(
 
     Else ``None``.
     """
-    shared = request.shared_cache
+    shared = request.cache
     record = await asyncio.to_thread(request.record)
     if record is None or record.kind is None or not record.is_transient:
         return None

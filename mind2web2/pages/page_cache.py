@@ -6,7 +6,7 @@ can do beyond that, and say what holds for a cache that lacks it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from mind2web2.capture.models import CapturedPage, CaptureRecord, PageKind
@@ -40,12 +40,6 @@ def page_digest(cache: PageCache, url: str) -> str | None:
     """Return a digest of a stored page, ``None`` where there is none; reads files."""
     digest = _method(cache, "digest")
     return None if digest is None else digest(url)
-
-
-def page_state(cache: PageCache, url: str) -> Hashable | None:
-    """Return a value that changes when a stored page is replaced, ``None`` if unknown."""
-    state = _method(cache, "files_state")
-    return None if state is None else state(url)
 
 
 def capture_record(cache: PageCache, url: str) -> CaptureRecord | None:

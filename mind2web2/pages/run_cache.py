@@ -31,15 +31,14 @@ class RunCache(PageCache, Protocol):
         page_limit: the run's limit on captures, where it has one.
         captures: the run's; ``None`` where it captures nothing, not even with a script's own
             browser.
+        looked_up: every URL asked for, with the digest of its page as the judge was shown it.
     """
 
     task_cache: PageCache
     page_library: PageViews
     page_limit: Limit | None
     captures: SharedCaptures | None
-
-    def note_shown(self, url: str, sha256: str | None) -> None:
-        """Note the digest of a page as the judge was shown it."""
+    looked_up: dict[str, str | None]
 
     def note_captured(self, url: str) -> None:
         """Let the script see a page that its verdicts or values rest on."""

@@ -179,7 +179,7 @@ def _store(settings: RunSettings, judgments: Path | None, others: Sequence[Path]
         return JudgmentStore(None, most=_MAX_JUDGMENTS_IN_MEMORY)
     if settings.is_replay:
         return open_for_replay(replayed_file(settings, judgments))
-    return SharingJudgmentStore(judgments, others)
+    return SharingJudgmentStore(judgments, others) if others else JudgmentStore(judgments)
 
 
 def replayed_file(settings: RunSettings, judgments: Path) -> Path:

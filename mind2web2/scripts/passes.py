@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from mind2web2.errors import JudgeAccessError, JudgeError
 from mind2web2.judge.failures import STOPPED
+from mind2web2.judge.permit import Turn
 from mind2web2.llm_client.chat import ReplyCheck
 from mind2web2.scripts.isolation.questions import PAGE_ERRORS, Ahead
 from mind2web2.scripts.isolation.rpc import Done, Question, Reply
@@ -102,11 +103,22 @@ class ScriptPasses:
         self._is_new.clear()
         return await self.run_pass(self, ahead)
 
-    def begin(self, question: Question, check: ReplyCheck | None) -> asyncio.Task[None] | None:
+    def first_asked(self, done: Done) -> asyncio.Future[bool] | None:
+        """Return what tells whether the question is asked that a script waits for.
+
+        ``None`` if it is in work already.
+        """
+        begun = self._open.keys() | self.known.keys()
+        is_begun_now = done.first_open in {each.key for each in done.missing} - begun
+        return asyncio.get_running_loop().create_future() if is_begun_now else None
+
+    def begin(
+        self, question: Question, check: ReplyCheck | None, turn: Turn | None = None
+    ) -> asyncio.Task[None] | None:
         """Begin to answer a question; return the work on it, ``None`` if the reply is known."""
         key = question.key
         if key not in self._open and key not in self.known:
-            self._open[key] = asyncio.create_task(self._answer(question, check))
+            self._open[key] = asyncio.create_task(self._answer(question, check, turn))
         return self._open.get(key)
 
     async def reply(self, question: Question, check: ReplyCheck | None) -> Reply:
@@ -123,12 +135,16 @@ class ScriptPasses:
             raise JudgeError("nothing more is asked after a failure")
         return reply
 
-    async def _answer(self, question: Question, check: ReplyCheck | None) -> None:
+    async def _answer(
+        self, question: Question, check: ReplyCheck | None, turn: Turn | None
+    ) -> None:
         try:
-            reply = await self.answers.reply(question, check)
+            reply = await self.answers.reply(question, check, turn)
         finally:
             del self._open[question.key]
             self._is_new.set()
+            if turn is not None:
+                turn.end(is_asked=False)
         if reply is None:
             return
         if _is_failed(question, reply):

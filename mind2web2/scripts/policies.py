@@ -226,6 +226,7 @@ class _BlankCache:
     def __init__(self, policy: Policy) -> None:
         self.task_cache = self
         self.page_library = PageLibrary()
+        self.looked_up: dict[str, str | None] = {}
         self._policy = policy
 
     def has(self, url: str) -> str | None:
@@ -253,9 +254,6 @@ class _BlankCache:
 
     def put_pdf(self, url: str, pdf_bytes: bytes) -> None:
         """Store nothing."""
-
-    def note_shown(self, url: str, sha256: str | None) -> None:
-        """Note nothing."""
 
     def note_captured(self, url: str) -> None:
         """Note nothing."""

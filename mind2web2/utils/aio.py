@@ -114,10 +114,6 @@ class ThreadQueue(Generic[Work, Value]):
         """Call a function in the thread and wait for it."""
         return self._thread.submit(work).result()
 
-    async def do(self, work: Work) -> Value:
-        """Return the result of a piece of work, or raise its error."""
-        return await self.send(work)
-
     def send(self, work: Work) -> asyncio.Future[Value]:
         """Begin a piece of work; the future has its result or error."""
         loop = asyncio.get_running_loop()

@@ -78,8 +78,6 @@ def points(difference: float) -> str:
 
 def is_unicode_text(text: str) -> bool:
     """Tell whether the text can be written as UTF-8, that is, holds no lone surrogate."""
-    if text.isascii():
-        return True
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -89,6 +87,6 @@ def is_unicode_text(text: str) -> bool:
 
 def as_unicode_text(text: str) -> str:
     """Return the text with lone surrogates as U+FFFD, and pairs as their character."""
-    if is_unicode_text(text):
+    if text.isascii() or is_unicode_text(text):
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, cast
 
 from pydantic import BaseModel
@@ -99,11 +99,15 @@ class ClaimJudging:
 
     async def _checks(self, verification: Verification, urls: Sequence[str]) -> list[PageCheck]:
         """Return the pages' checks in the order made, up to the first that supports the claim."""
+        if len(urls) == 1:
+            return [await self._check_page(verification, urls[0], others_may_decide=False)]
         checks: list[PageCheck] = []
         failure: Mind2Web2Error | None = None
-        cached, to_capture = await self._in_cheap_order(urls)
-        for pages in (cached, to_capture):
-            for check in await self._checks_of(verification, pages, is_only_page=len(urls) == 1):
+        cached = dict(zip(urls, await self.context.cached(urls), strict=True))
+        # The pages that are at hand, then those that would have to be captured.
+        for is_cached in (True, False):
+            pages = [url for url in urls if cached[url] is is_cached]
+            for check in await self._checks_of(verification, pages):
                 if isinstance(check, PageCheck):
                     checks.append(check)
                 else:
@@ -114,15 +118,8 @@ class ClaimJudging:
             raise self.context.judge.fail(failure)
         return checks
 
-    async def _in_cheap_order(self, urls: Sequence[str]) -> tuple[list[str], list[str]]:
-        """Return the pages that are at hand, then those that would have to be captured."""
-        if len(urls) == 1:
-            return list(urls), []
-        cached = dict(zip(urls, await self.context.cached(urls), strict=True))
-        return [url for url in urls if cached[url]], [url for url in urls if not cached[url]]
-
     async def _checks_of(
-        self, verification: Verification, urls: Sequence[str], *, is_only_page: bool
+        self, verification: Verification, urls: Sequence[str]
     ) -> list[PageCheck | JudgmentMissingError]:
         """Check pages equally cheap to have, in order, while the next pages are prepared."""
         checks: list[PageCheck | JudgmentMissingError] = []
@@ -131,23 +128,19 @@ class ClaimJudging:
             for number, url in enumerate(urls):
                 reach(number)
                 try:
-                    checks.append(
-                        await self._check_page(verification, url, is_only_page=is_only_page)
-                    )
+                    checks.append(await self._check_page(verification, url, others_may_decide=True))
                 except JudgmentMissingError as error:
-                    if is_only_page:
-                        raise
                     checks.append(error)
                 if _is_supported(checks):
                     break
         return checks
 
     async def _check_page(
-        self, verification: Verification, url: str, *, is_only_page: bool
+        self, verification: Verification, url: str, *, others_may_decide: bool
     ) -> PageCheck:
         try:
             votes, shown = await self._ask_votes(
-                verification, url, others_may_decide=not is_only_page
+                verification, url, others_may_decide=others_may_decide
             )
         except CaptureError as error:
             return PageCheck(url=url, outcome="unavailable", reason=str(error))
@@ -178,11 +171,14 @@ class ClaimJudging:
             page = await self.context.page(url, verification.use_screenshot)
         votes: list[Vote] = []
         shown = page
+        # All votes are on the same question.
+        messages = cache(partial(self._messages, verification))
         most = verification.num_trials
         while needed := trials_needed([vote.supported for vote in votes], most):
             trials = range(len(votes) + 1, len(votes) + needed + 1)
             cast = await all_or_first_error(
-                self._cast(verification, page, trial, others_may_decide) for trial in trials
+                self._cast(verification, page, messages, trial, others_may_decide)
+                for trial in trials
             )
             votes += [vote for vote, _ in cast]
             answered = cast[-1][1]
@@ -204,6 +200,7 @@ class ClaimJudging:
         self,
         verification: Verification,
         page: PreparedPage | None,
+        messages: Callable[[PreparedPage | None], Sequence[Message]],
         trial: int,
         others_may_decide: bool,
     ) -> tuple[Vote, Answered[BaseModel]]:
@@ -220,7 +217,7 @@ class ClaimJudging:
         answered = await context.ask(
             template,
             page,
-            lambda shown: self._messages(verification, shown),
+            messages,
             subject,
             others_may_decide=others_may_decide,
         )

@@ -17,6 +17,7 @@ from mind2web2.errors import (
     JudgmentMissingError,
     MachineError,
     Mind2Web2Error,
+    PageBugError,
 )
 from mind2web2.judge.protocol import Judge, QuestionContext
 from mind2web2.llm_client.chat import (
@@ -32,7 +33,6 @@ from mind2web2.pages.captures import DoubtfulPageError, SharedCaptures
 from mind2web2.pages.library import PageLibrary, PageRequest
 from mind2web2.pages.page_cache import PageCache
 from mind2web2.pages.prepared_page import PageSettings, PreparedPage
-from mind2web2.pages.run_cache import run_cache, shared_cache
 from mind2web2.rubric.verdicts import NO_PAGE_NAMED
 from mind2web2.rubric.vote_rule import DEFAULT_TRIALS
 
@@ -49,6 +49,7 @@ class EvaluationContext:
     Args:
         model: the model that a script named.
         cache: the task's stored pages; ``None`` where there are none.
+        looked_up: the pages asked for, each with its digest as the judge was shown it first.
         capture: for pages that are not stored; ``None`` where none are captured.
         llm_limit: entered around each judge request.
         page_limit: entered around each capture.
@@ -67,35 +68,37 @@ class EvaluationContext:
     page_limit: Limit
     logger: logging.Logger
     settings: PageSettings = field(default_factory=PageSettings)
+    looked_up: dict[str, str | None] = field(default_factory=dict)
     votes: int = DEFAULT_TRIALS
 
-    async def page(self, url: str, with_images: bool) -> PreparedPage:
+    async def page(
+        self, url: str, with_images: bool, limit: ImageLimit | None = None
+    ) -> PreparedPage:
         """Return a page as the judge is to be shown it.
 
-        ``CaptureError`` where it is unavailable.
-        """
-        return await self.page_within(url, with_images, self.judge.image_limit)
+        Args:
+            limit: of its images, in place of the judge's.
 
-    async def page_within(self, url: str, with_images: bool, limit: ImageLimit) -> PreparedPage:
-        """Return a page with as many images as a limit allows; ``CaptureError`` as ``page``."""
+        Raises:
+            CaptureError: it is unavailable.
+            PageBugError: an unforeseen error, which costs one leaf.
+        """
         if not url.strip():
             raise CaptureError(NO_PAGE_NAMED)
         if self.cache is None:
             raise CaptureError("this evaluation has no page cache")
-        with self._failures_noted(f"page {url} cannot be prepared"):
-            try:
-                page = await self.library.page(
-                    self._page_request(self.cache, url, with_images, limit)
-                )
-            except DoubtfulPageError as error:
-                self.judge.note("doubts", f"{url}: {error}")
-                raise
-            if page.doubt is not None:
-                self.judge.note("doubts", f"{url}: {page.doubt}")
-            of_run = run_cache(self.cache)
-            if of_run is not None:
-                of_run.note_shown(url, page.sha256)
-            return page.within(limit) if with_images else page
+        limit = limit or self.judge.image_limit
+        shown = self.looked_up.setdefault(url, None)
+        try:
+            with self._failures_noted(f"page {url} cannot be prepared"):
+                page = await self.library.page(self._page_request(url, with_images, limit))
+        except DoubtfulPageError as error:
+            self.judge.note("doubts", f"{url}: {error}")
+            raise
+        self.looked_up[url] = shown or page.sha256
+        if page.doubt is not None:
+            self.judge.note("doubts", f"{url}: {page.doubt}")
+        return page.within(limit) if with_images else page
 
     async def page_info(self, url: str) -> tuple[list[str], str]:
         """Return a page's images as data URLs and its text.
@@ -103,14 +106,14 @@ class EvaluationContext:
         Raises CaptureError: it is unavailable.
         """
         # All images, whatever the judge takes: they are the script's own affair.
-        page = await self.page_within(url, with_images=True, limit=NO_LIMIT)
+        page = await self.page(url, with_images=True, limit=NO_LIMIT)
         return [str(image) for image in page.images], str(page.text)
 
     async def prepare(self, url: str, with_images: bool) -> None:
         """Make a page ready that may be asked for; nothing is noted of it before it is."""
         if self.cache is not None:
-            shared, limit = shared_cache(self.cache), self.judge.image_limit
-            await self.library.page(self._page_request(shared, url, with_images, limit))
+            limit = self.judge.image_limit
+            await self.library.page(self._page_request(url, with_images, limit))
 
     async def cached(self, urls: Sequence[str]) -> list[bool]:
         """Tell of each page whether it was stored before this run captured any.
@@ -137,12 +140,13 @@ class EvaluationContext:
         except (OSError, MemoryError) as error:
             failure = MachineError(f"{effect}: {type(error).__name__}: {error}")
             raise self.judge.fail(failure) from error
+        except Exception as error:
+            self.logger.exception(effect)
+            raise PageBugError(f"{type(error).__name__}: {error}") from error
 
-    def _page_request(
-        self, cache: PageCache, url: str, with_images: bool, limit: ImageLimit
-    ) -> PageRequest:
+    def _page_request(self, url: str, with_images: bool, limit: ImageLimit) -> PageRequest:
         return PageRequest(
-            cache=cache,
+            cache=cast("PageCache", self.cache),
             url=url,
             settings=replace(self.settings, max_side_px=limit.max_side_px),
             with_images=with_images and limit.max_images != 0,
@@ -214,7 +218,7 @@ class EvaluationContext:
     async def _page_within_limit(self, page: PreparedPage, limit: ImageLimit) -> PreparedPage:
         """Return the page within another limit on its images, cut as often as it was."""
         try:
-            other = await self.page_within(page.url, True, limit)
+            other = await self.page(page.url, True, limit)
         except CaptureError as gone:
             raise self.judge.fail(MachineError(f"page {page.url} is gone: {gone}")) from gone
         for _ in range(page.times_halved):

@@ -102,7 +102,7 @@ def _page_parts(chain: BlockChain, page: PreparedPage) -> list[TextPart | ImageP
     images = f"Images of the page: {len(page.images)}." if page.images else _NO_IMAGES
     # Square brackets, as the instructions announce; such a note is ours and stands outside the
     # page's block.
-    images += "".join(f" [{note}]" for note in page.notes)
+    images += "".join(map(" [{}]".format, page.notes))
     parts: list[TextPart | ImagePart] = [
         _text([str(address), text.opening]),
         # A part of its own: the very same text object in all requests on this page.
@@ -124,4 +124,4 @@ def _extra_instruction(chain: BlockChain, additional_instruction: str | None) ->
 
 
 def _text(pieces: list[str]) -> TextPart:
-    return {"type": "text", "text": "\n".join(piece for piece in pieces if piece)}
+    return {"type": "text", "text": "\n".join(filter(None, pieces))}

@@ -13,7 +13,7 @@ from mind2web2.llm_client.chat import Limit
 from mind2web2.pages.captures import PageCapture, SharedCaptures
 from mind2web2.pages.library import PageLibrary
 from mind2web2.pages.page_cache import PageCache
-from mind2web2.pages.run_cache import run_cache
+from mind2web2.pages.run_cache import run_cache, shared_cache
 from mind2web2.rubric.verdicts import Evidence, ExtractionRecord
 from mind2web2.verification.claims import ClaimJudging
 from mind2web2.verification.config import EvaluatorConfig
@@ -92,7 +92,8 @@ def own_questions(
             model="",
             task=task,
             answer=answer,
-            cache=cache,
+            cache=None if cache is None else shared_cache(cache),
+            looked_up={} if of_run is None else of_run.looked_up,
             library=library,
             capture=captures if browser is None else SharedCaptures.by(browser),
             llm_limit=limits[0],

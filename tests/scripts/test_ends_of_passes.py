@@ -8,10 +8,11 @@ import time
 from textwrap import indent
 
 import pytest
-from projects import _HEADER, _START, QUICK_RETRY, Project, claim_in, evaluate
+from projects import _HEADER, _START, QUICK_RETRY, ClaimJudge, Project, claim_in, evaluate
 from projects import messages_text as text_of
 from servers.judge_server import JudgeServer, status
 
+from mind2web2.errors import JudgeUnavailableError
 from mind2web2.llm_client import LLMClient
 
 FORM = "from pydantic import BaseModel\nclass Names(BaseModel):\n    names: list[str]\n"
@@ -113,3 +114,27 @@ async def test_a_template_that_writes_files_is_run_in_program_order(project):
     project.add_script_body(EXTRACT.replace(FORM, form) + EACH)
     async with asyncio.timeout(50):
         assert await score_of(project) == 1.0
+
+
+@pytest.mark.parametrize("ahead", ["values", "gates"])
+async def test_a_store_with_every_reply_of_program_order_is_enough(project, ahead):
+    """What was never needed is not asked ahead either; two leaves may have the same claim."""
+    project.add_script_body(
+        "gate, behind, last = (evaluator.add_leaf(name, 'd') for name in 'abc')\n"
+        "await evaluator.verify('It is open.', gate)\n"
+        "await evaluator.verify('It is open.', evaluator.add_leaf('again', 'd'))\n"
+        "await evaluator.verify('It is true.', behind, extra_prerequisites=[gate])\n"
+        "if await evaluator.verify('It is closed.', last):\n"
+        "    await evaluator.verify('It is locked.', evaluator.add_leaf('more', 'd'))\n"
+        "return evaluator.get_summary()\n"
+    )
+
+    def verdict(claim):
+        if claim not in ("It is open.", "It is closed."):
+            raise JudgeUnavailableError("the judge is switched off")
+        return False
+
+    for way, asked in ((None, 4), (ahead, 0)):
+        judge = ClaimJudge(verdict)
+        [outcome] = await evaluate(project, judge, ahead=way, reuse=False)
+        assert (outcome.score, len(judge.claims)) == (0.0, asked)

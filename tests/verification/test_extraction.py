@@ -13,6 +13,7 @@ from mind2web2.errors import (
     JudgeDeclinedError,
     JudgeError,
     JudgeOutputError,
+    PageBugError,
 )
 from mind2web2.judge.record import Rejection
 from mind2web2.verification.extractor import empty_instance
@@ -161,7 +162,7 @@ async def test_an_extraction_that_raises_leaves_no_record():
             raise RuntimeError("bug")
 
     evaluator = started(cache=Broken("text"))
-    with pytest.raises(RuntimeError, match="bug"):
+    with pytest.raises(PageBugError, match="bug"):
         await evaluator.extract("Which?", Town, source=PAGE)
     summary = evaluator.get_summary()
     assert summary["eval_breakdown"][0]["info"] == [{"no_info": "No information recorded"}]

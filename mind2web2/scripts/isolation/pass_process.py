@@ -20,6 +20,7 @@ from mind2web2.errors import (
     Mind2Web2Error,
 )
 from mind2web2.judge.failures import STOPPED
+from mind2web2.judge.permit import Turn
 from mind2web2.judge.protocol import JudgeLedger, Noted
 from mind2web2.llm_client.chat import ReplyCheck
 from mind2web2.scripts.isolation.homes import ScriptHome, ScriptHomes
@@ -71,8 +72,8 @@ class PassService:
     logger: logging.Logger
     connection: RpcConnection
 
-    def begin(self, missing: Sequence[Question]) -> list[asyncio.Task[None]]:
-        """Begin to answer the questions of a pass.
+    def begin(self, done: Done) -> list[asyncio.Task[None]]:
+        """Begin to answer the questions that a pass has met.
 
         Questions on one page are answered one after another, for prefix caches.
 
@@ -80,8 +81,10 @@ class PassService:
             The work on the questions whose replies the process has to check.
         """
         checked = []
-        for question in sorted(missing, key=_page_of):
-            work = self.passes.begin(question, self._check(question))
+        is_asked = self.passes.first_asked(done)
+        for question in sorted(done.missing, key=_page_of):
+            turn = None if is_asked is None else Turn(question.key == done.first_open, is_asked)
+            work = self.passes.begin(question, self._check(question), turn)
             if work is not None and question.template is not None:
                 checked.append(work)
         return checked
@@ -209,7 +212,7 @@ class AnswerProcesses:
             done = await self._served(service, job)
             if done is None:
                 self.last = await process.end(_EXIT_GRACE_S)
-            elif checked := service.begin(done.missing):
+            elif checked := service.begin(done):
                 checking = asyncio.create_task(_check_replies(service, checked, ends.pop_all()))
                 self._checking.add(checking)
                 checking.add_done_callback(self._checking.discard)

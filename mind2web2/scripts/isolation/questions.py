@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Literal, NoReturn
 
 from mind2web2.errors import CaptureError, PageBugError
@@ -207,8 +208,7 @@ class PassQuestions:
 
     def leave_to_program_order(self, reason: str) -> NoReturn:
         """End the pass, since the script must not be run again and again."""
-        missing = list(self._missing.values())
-        self._end_with(Done(program_order=reason, certain=self.certain, missing=missing))
+        self._end_with(replace(self.open_end(), program_order=reason))
 
     def _end_with(self, done: Done) -> NoReturn:
         self._client.send(Message("done", done))

@@ -6,7 +6,7 @@ import json
 import logging
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, ClassVar, cast
 
@@ -19,21 +19,20 @@ from mind2web2.errors import (
     EvalScriptError,
     MachineError,
     Mind2Web2Error,
-    PageBugError,
 )
-from mind2web2.judge.answer_judge import AnswerJudge, NotAskedError
+from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.judgment import problem_of
+from mind2web2.judge.permit import NotAskedError, Turn
 from mind2web2.judge.protocol import JudgeLedger, QuestionContext
 from mind2web2.judge.service_request import ServiceRequest
 from mind2web2.judge.services import ServiceAnswers
 from mind2web2.judge.usage import usage_of
 from mind2web2.llm_client.async_calls import REFUSED_PARAMETERS
-from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, ReplyCheck
+from mind2web2.llm_client.chat import ChatReply, ChatRequest, ReplyCheck
 from mind2web2.llm_client.messages import checked_messages
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.library import PageLibrary
-from mind2web2.pages.prepared_page import PreparedPage
 from mind2web2.scripts.isolation.answer_client import (
     Filled,
     Judged,
@@ -82,21 +81,6 @@ def _proxy(name: str, schema_text: str) -> type[BaseModel]:
     return type(name, (_SchemaProxy,), {"schema_text": schema_text, "__module__": __name__})
 
 
-@dataclass(frozen=True)
-class _RunContext(EvaluationContext):
-    """An answer whose pages are the run's: an unforeseen error at one of them costs one leaf."""
-
-    async def page_within(self, url: str, with_images: bool, limit: ImageLimit) -> PreparedPage:
-        """Return a page as ``EvaluationContext`` does. Raises PageBugError: an unforeseen error."""
-        try:
-            return await super().page_within(url, with_images, limit)
-        except Mind2Web2Error:
-            raise
-        except Exception as error:
-            self.logger.exception("page cannot be prepared url=%s", url)
-            raise PageBugError(f"{type(error).__name__}: {error}") from error
-
-
 def unforeseen(question: str, error: Exception, logger: logging.Logger) -> Mind2Web2Error:
     """Return the failure that an unforeseen error at a question is: it costs the answer its result.
 
@@ -118,12 +102,13 @@ class RunService:
         judge: the run's, for this question.
         source: task id and answer name.
         answer: the answer's text.
-        cache: the answer's, for this question; it records which pages were looked up.
+        cache: the answer's.
         logger: the answer's.
         check: tells why a judge's reply does not fill the script's own template.
 
     Attributes:
         error: why there is no reply.
+        looked_up: the pages asked for, as ``AnswerCache`` has them.
     """
 
     judge: AnswerJudge
@@ -135,6 +120,7 @@ class RunService:
     logger: logging.Logger
     check: ReplyCheck | None = None
     error: Mind2Web2Error | None = None
+    looked_up: dict[str, str | None] = field(default_factory=dict)
 
     async def reply(self, question: Question) -> Reply:
         """Return the reply to a question, or its failure."""
@@ -208,12 +194,13 @@ class RunService:
 
     def _context(self, given: Given) -> EvaluationContext:
         cache = self.cache
-        return _RunContext(
+        return EvaluationContext(
             judge=self.judge,
             model=self.judge.model_for(""),
             task=given.task,
             answer=self.answer if given.answer is None else given.answer,
-            cache=cache,
+            cache=cache.task_cache,
+            looked_up=self.looked_up,
             library=cast("PageLibrary", cache.page_library),
             capture=cache.captures,
             llm_limit=nullcontext(),
@@ -289,20 +276,21 @@ class RunAnswers:
         """Drop the pages prepared from the cache."""
         self._cache.page_library.forget(self._cache.task_cache)
 
-    async def reply(self, question: Question, check: ReplyCheck | None) -> Reply | None:
-        """Return the reply to a question.
-
-        ``None`` if it was not asked, as another one failed before.
-        """
-        cache = self._cache
+    async def reply(
+        self,
+        question: Question,
+        check: ReplyCheck | None,
+        turn: Turn | None,
+    ) -> Reply | None:
+        """Return the reply to a question; ``None`` if it was not asked (``NotAskedError``)."""
         settings = self._run.settings
         service = self._asked[question.key] = RunService(
-            self.judge.for_question(),
+            self.judge.for_question(turn),
             self._run.services,
             self._source,
             self._answer,
             settings.votes,
-            AnswerCache(cache.task_cache, cache.page_library, cache.page_limit, cache.captures),
+            self._cache,
             self._logger,
             check,
         )
@@ -323,7 +311,7 @@ class RunAnswers:
         Also note what was asked for nothing beside these questions.
         """
         for key in used:
-            self._cache.note_question(self._asked[key].cache)
+            self._cache.note_question(self._asked[key].looked_up)
         for key in self._asked.keys() - set(used):
             for judgment in self._asked[key].judge.asked:
                 self._run.spent_for_nothing += usage_of(judgment, self._run.price)

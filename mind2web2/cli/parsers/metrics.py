@@ -83,7 +83,8 @@ def add_command(commands: Subcommands) -> None:
         "--bound_false_passes",
         action="store_true",
         help="also show how low partial completion may be if the judge passes unsupported claims "
-        "as often as on changed pages; needs an earlier probe",
+        "as often as on changed pages, where its habits show more often than elsewhere; needs an "
+        "earlier probe",
     )
     add_json_option(parser, "the numbers")
     parser.add_argument(

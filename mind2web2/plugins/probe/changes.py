@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from random import Random
 
-from mind2web2.plugins.probe.controls import change_unrelated, change_white_space, reword
+from mind2web2.plugins.probe.controls import change_white_space, reword
 from mind2web2.plugins.probe.edits import Change, Discarded, Kind
 from mind2web2.plugins.probe.passages import JudgedPage
 from mind2web2.plugins.probe.sentence_changes import (
-    change_comparison,
     change_negation,
     remove_passage,
 )
@@ -21,10 +20,8 @@ _MAKERS: Mapping[Kind, _Maker] = {
     "date": change_date,
     "name": change_name,
     "negation": change_negation,
-    "comparison": change_comparison,
     "passage": remove_passage,
     "reworded": reword,
-    "unrelated fact": change_unrelated,
     "white space": change_white_space,
 }
 

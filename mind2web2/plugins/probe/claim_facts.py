@@ -24,6 +24,11 @@ def quoted_facts(page: JudgedPage, kind: FactKind) -> list[Fact]:
     return [fact for fact in claimed if any(says(value, fact.value) for value in values)]
 
 
+def claimed_facts(page: JudgedPage) -> list[Fact]:
+    """Return the claim's numbers and dates."""
+    return [*facts_of_kind(page.claim, "number"), *facts_of_kind(page.claim, "date")]
+
+
 def says(value: str, claimed: str) -> bool:
     """Tell whether a value says what a claim says: a date says its month and its year as well."""
     return value == claimed or value.startswith(f"{claimed}-")

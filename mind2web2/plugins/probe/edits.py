@@ -8,18 +8,17 @@ from typing import Literal
 
 from mind2web2.plugins.probe.passages import JudgedPage
 
-ChangeKind = Literal["number", "date", "name", "negation", "comparison", "passage"]
-ControlKind = Literal["reworded", "unrelated fact", "white space"]
+ChangeKind = Literal["number", "date", "name", "negation", "passage"]
+ControlKind = Literal["reworded", "white space"]
 Kind = ChangeKind | ControlKind
 CHANGES: Sequence[ChangeKind] = (
     "number",
     "date",
     "name",
     "negation",
-    "comparison",
     "passage",
 )
-CONTROLS: Sequence[ControlKind] = ("reworded", "unrelated fact", "white space")
+CONTROLS: Sequence[ControlKind] = ("reworded", "white space")
 
 
 @dataclass(frozen=True, slots=True)

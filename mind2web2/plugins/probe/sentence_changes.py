@@ -1,18 +1,20 @@
-"""Sentences that are turned around or removed: negations, comparisons and whole passages."""
+"""Sentences that are negated or removed."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from random import Random
 
-from mind2web2.plugins.probe.claim_facts import page_facts, quoted_facts
-from mind2web2.plugins.probe.edits import Change, Discarded, Edit, apply_edits
+from mind2web2.plugins.probe.claim_facts import claimed_facts, page_facts, says
+from mind2web2.plugins.probe.edits import Change, Discarded, Edit, Kind, apply_edits
+from mind2web2.plugins.probe.other_forms import says_otherwise
 from mind2web2.plugins.probe.passages import (
     JudgedPage,
     Sentence,
     content_words,
     first_content_word,
+    sentences,
     speaks_of,
 )
 from mind2web2.utils.facts import Fact, facts_in, facts_of_kind
@@ -26,6 +28,10 @@ _AUXILIARY = re.compile(
     r"( not\b|n[\u2019']t\b)?",
     re.IGNORECASE,
 )
+
+
+# A sentence with one of these is negated already.
+_OTHER_NEGATION = re.compile(r"\b(?:no|never|none|without|neither|nor|hardly)\b", re.IGNORECASE)
 
 
 def change_negation(page: JudgedPage, random: Random) -> Change | Discarded | None:  # noqa: ARG001 (each sentence has one form)
@@ -42,7 +48,7 @@ def change_negation(page: JudgedPage, random: Random) -> Change | Discarded | No
         if edit is None:
             return Discarded("negation", "another sentence about it cannot be negated")
         edits.append(edit)
-    return apply_edits("negation", page, edits)
+    return _unless_elsewhere("negation", page, edits)
 
 
 def _negation(page: JudgedPage, sentence: Sentence) -> Edit | None:
@@ -54,7 +60,7 @@ def _negation(page: JudgedPage, sentence: Sentence) -> Edit | None:
     is full", and before the claimed fact, unlike that in "born in 1954, is a chemist".
     """
     matches = list(_AUXILIARY.finditer(page.text, sentence.start, sentence.end))
-    if len(matches) != 1:
+    if len(matches) != 1 or _OTHER_NEGATION.search(page.text, sentence.start, sentence.end):
         return None
     verb_end = matches[0].end()
     if first_content_word(page.text[verb_end : sentence.end]) not in page.claim_words:
@@ -62,6 +68,9 @@ def _negation(page: JudgedPage, sentence: Sentence) -> Edit | None:
     values = {fact.value for fact in facts_in(page.claim)}
     said = facts_in(page.text[sentence.start : sentence.end])
     shared = [fact for fact in said if fact.value in values]
+    # "It is not schools with 52 million, followed by roads with 31" says little of roads.
+    if shared and "," in page.text[verb_end : sentence.start + shared[-1].start]:
+        return None
     is_subject_alone = len(shared) == 1 and shared[0].kind == "name"
     if shared and not is_subject_alone and sentence.start + shared[-1].start < verb_end:
         return None
@@ -84,8 +93,7 @@ def _may_support(page: JudgedPage, sentence: Sentence) -> bool:
 
 
 def _claim_values(page: JudgedPage) -> set[str]:
-    facts = [*quoted_facts(page, "number"), *quoted_facts(page, "date")]
-    return {fact.value for fact in facts}
+    return {fact.value for fact in claimed_facts(page)}
 
 
 def _negate(match: re.Match[str]) -> Edit:
@@ -95,96 +103,30 @@ def _negate(match: re.Match[str]) -> Edit:
     return Edit(*match.span(), "cannot" if verb.lower() == "can" else f"{verb} not")
 
 
-_OPPOSITES = {
-    word: other
-    for pair in (
-        "more less",
-        "most least",
-        "higher lower",
-        "highest lowest",
-        "larger smaller",
-        "largest smallest",
-        "longer shorter",
-        "longest shortest",
-        "older newer",
-        "oldest newest",
-        "before after",
-        "first last",
-        "above below",
-        "maximum minimum",
-        "increased decreased",
-        "increase decrease",
-        "rose fell",
-        "best worst",
-        "cheaper dearer",
-        "cheapest dearest",
-        "earlier later",
-        "faster slower",
-        "fastest slowest",
-        "north south",
-        "east west",
-    )
-    for word, other in (pair.split(), pair.split()[::-1])
-}
-_COMPARATIVE = re.compile(rf"\b(?:{'|'.join(_OPPOSITES)})\b", re.IGNORECASE)
-
-
-def change_comparison(page: JudgedPage, random: Random) -> Change | Discarded | None:
-    """Turn a comparison of the claim around.
-
-    Each sentence that has the comparison with the claim's other words is changed.
-    """
-    claimed = {match[0].lower() for match in _COMPARATIVE.finditer(page.claim)}
-    quoted = " ".join(page.text[each.start : each.end] for each in page.quoted)
-    shared = sorted(claimed & {match[0].lower() for match in _COMPARATIVE.finditer(quoted)})
-    if not shared:
-        return None
-    word = random.choice(shared)
-    form = re.compile(rf"\b{word}\b", re.IGNORECASE)
-    edits = []
-    for sentence in page.supporting:
-        matches = list(form.finditer(page.text, sentence.start, sentence.end))
-        # Two comparisons that are both turned around may say the same.
-        if len(matches) > 1 or not all(_is_beside_claim(page, sentence, each) for each in matches):
-            return None
-        edits += [Edit(*each.span(), _in_case_of(each[0], _OPPOSITES[word])) for each in matches]
-    others = [each for each in page.supporting if not page.is_quoted(each)]
-    if any(word not in _sentence(page, each) for each in others):
-        return Discarded("comparison", "another sentence says it in other words")
-    return apply_edits("comparison", page, edits)
-
-
-def _is_beside_claim(page: JudgedPage, sentence: Sentence, word: re.Match[str]) -> bool:
-    """Tell whether the word before or behind a comparison is one of the claim."""
-    before = page.text[sentence.start : word.start()].split()[-1:]
-    behind = first_content_word(page.text[word.end() : sentence.end])
-    return behind in page.claim_words or bool(content_words("".join(before)) & page.claim_words)
-
-
-def _sentence(page: JudgedPage, sentence: Sentence) -> str:
-    return page.text[sentence.start : sentence.end].lower()
-
-
-def _in_case_of(written: str, word: str) -> str:
-    return word.capitalize() if written[0].isupper() else word
-
-
 def remove_passage(page: JudgedPage, random: Random) -> Change | Discarded | None:  # noqa: ARG001 (nothing to choose)
     """Remove the quoted sentences and all others that speak about the claim."""
     edits = [Edit(each.start, each.end, "") for each in page.supporting]
     if not edits:
         return None
-    change = apply_edits("passage", page, edits)
-    values = _claim_values(page)
-    facts = (*page_facts(page.text, "number"), *page_facts(page.text, "date"))
-    elsewhere = [
-        fact for fact in facts if fact.value in values and not _is_within(fact, page.supporting)
-    ]
-    if any(_is_about_claim(page, fact) for fact in elsewhere):
-        return Discarded("passage", "the page has a value of the claim elsewhere")
-    if _address_says(page, values):
+    if _address_says(page, _claim_values(page)):
         return Discarded("passage", "the page's address says it")
-    return change
+    return _unless_elsewhere("passage", page, edits)
+
+
+def _unless_elsewhere(kind: Kind, page: JudgedPage, edits: Sequence[Edit]) -> Change | Discarded:
+    """Return the changed page, unless another sentence has a value of the claim in any form."""
+    edited = {page.sentence_at(edit.start) for edit in edits}
+    others = [each for each in sentences(page.text) if each not in edited]
+    values = _claim_values(page)
+    for fact in (*page_facts(page.text, "number"), *page_facts(page.text, "date")):
+        is_other = page.sentence_at(fact.start) not in edited and _is_about_claim(page, fact)
+        if is_other and any(says(fact.value, value) for value in values):
+            return Discarded(kind, "the page has a value of the claim elsewhere")
+    rest = "\n".join(page.text[each.start : each.end] for each in others)
+    for fact in claimed_facts(page):
+        if says_otherwise(rest, page.claim, fact):
+            return Discarded(kind, "the page has a value of the claim in another form")
+    return apply_edits(kind, page, edits)
 
 
 def _address_says(page: JudgedPage, values: set[str]) -> bool:
@@ -227,7 +169,3 @@ def _is_about_claim(page: JudgedPage, fact: Fact) -> bool:
     around = page.text[max(0, fact.start - _SUBJECT_CHARS) : fact.end + _SUBJECT_CHARS]
     words = {word for word in page.claim_words if not word[0].isdigit()}
     return len(words & content_words(around)) >= min(_SUBJECT_WORDS, len(words))
-
-
-def _is_within(fact: Fact, passages: Iterable[Sentence]) -> bool:
-    return any(each.start <= fact.start < each.end for each in passages)

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
 from mind2web2.plugins.probe.claim_facts import page_facts, quoted_facts, says
-from mind2web2.plugins.probe.edits import Change, Discarded, Edit, Kind, apply_edits
-from mind2web2.plugins.probe.passages import JudgedPage, content_words
+from mind2web2.plugins.probe.edits import Change, Discarded, Edit, apply_edits
+from mind2web2.plugins.probe.other_forms import says_otherwise
+from mind2web2.plugins.probe.passages import JudgedPage
 from mind2web2.utils.facts import NUMBER_WORDS, Fact, facts_in
 
 # A value that a page has everywhere cannot be changed without changing other facts.
@@ -38,7 +39,7 @@ _BOUND = re.compile(
     r"|between|about|around|approximately|roughly|nearly|almost|minimum|maximum|exceed\w*|within|before"
     r"|after|since|until|by \d|by the end|no later|no earlier|older|newer|or more|or less|or "
     r"fewer|earlier"
-    r"|later)\b|[<>≥≤~≈]",
+    r"|later|century|decade)\b|[<>≥≤~≈]",
     re.IGNORECASE,
 )
 
@@ -69,12 +70,17 @@ def _changed_number(page: JudgedPage, fact: Fact, random: Random) -> Change | Di
         return Discarded("number", "the page has the number everywhere")
     known = {each.value for each in (*on_page, *facts_in(page.claim))}
     new_value = other_number(fact.value, known, random)
+    if new_value is None:
+        return Discarded("number", "the page has each number that is like it")
     edits = [Edit(each.start, each.end, write_like(each.text, new_value)) for each in places]
-    return _unless_supported("number", page, edits, fact)
+    change = apply_edits("number", page, edits)
+    if says_otherwise(change.text, page.claim, fact):
+        return Discarded("number", "the changed page has the value in another form")
+    return change
 
 
-def other_number(value: str, known: set[str], random: Random) -> str:
-    """Return a value with another digit or of another magnitude that neither page nor claim has."""
+def other_number(value: str, known: set[str], random: Random) -> str | None:
+    """Return a value with another digit or of another magnitude that is not known, if any."""
     candidates = [value + "0"] if value.isdigit() and value != "0" else []
     for place, sign in enumerate(value):
         if not sign.isdigit():
@@ -88,7 +94,7 @@ def other_number(value: str, known: set[str], random: Random) -> str:
             if int(each.split(":")[0]) < 24 and int(each.split(":")[1]) < 60
         ]
     fresh = [each for each in candidates if each not in known]
-    return random.choice(fresh or candidates)
+    return random.choice(fresh) if fresh else None
 
 
 _WORDS_OF_NUMBERS = {str(number): word for word, number in NUMBER_WORDS.items()}
@@ -126,8 +132,14 @@ def _changed_date(page: JudgedPage, fact: Fact, random: Random) -> Change | Disc
         return Discarded("date", "the page has the date everywhere")
     known = {each.value for each in on_page}
     move = _date_move(fact.value, known, random)
+    if move is None:
+        return Discarded("date", "the page has the dates beside it")
     edits = [Edit(each.start, each.end, _moved_date(each, move)) for each in places]
-    return _unless_supported("date", page, edits, fact)
+    change = apply_edits("date", page, edits)
+    is_left = any(each.value == fact.value for each in page_facts(change.text, "date"))
+    if is_left or says_otherwise(change.text, page.claim, fact):
+        return Discarded("date", "the changed page has the date in another form")
+    return change
 
 
 def _has_date(value: str, claimed: str) -> bool:
@@ -136,18 +148,25 @@ def _has_date(value: str, claimed: str) -> bool:
     return is_day_alone or says(value, claimed)
 
 
-def _date_move(value: str, known: set[str], random: Random) -> tuple[int, int]:
-    """Return by how many years and days a date is moved: years if it has no day."""
+def _date_move(value: str, known: set[str], random: Random) -> tuple[int, int] | None:
+    """Return by how many years and days a date is moved, to one that the page does not have.
+
+    Years if it has no day.
+    """
     if value.count("-") >= 2:
-        day = int(value.rpartition("-")[2])
-        days = [other - day for other in range(1, 29) if abs(other - day) > 1]
-        return 0, random.choice(days)
+        month, _, day = value.rpartition("-")
+        days = [
+            other - int(day)
+            for other in range(1, 29)
+            if abs(other - int(day)) > 1 and f"{month}-{other:02}" not in known
+        ]
+        return (0, random.choice(days)) if days else None
     years = [
         move
         for move in (*range(-9, -1), *range(2, 10))
         if not any(str(int(value[:4]) + move) in each for each in known)
     ]
-    return random.choice(years or [3]), 0
+    return (random.choice(years), 0) if years else None
 
 
 def _moved_date(fact: Fact, move: tuple[int, int]) -> str:
@@ -165,6 +184,10 @@ def _moved_date(fact: Fact, move: tuple[int, int]) -> str:
     return f"{fact.text[: match.start()]}{old_day + days:0{width}}{fact.text[match.end() :]}"
 
 
+# A currency or another unit before a number, and not the name of a group.
+_UNIT = re.compile(r"[A-Z]{2,4}\s?\d")
+_GERMAN = re.compile(r"\b(?:der|die|das|und|ist|ein|eine|wurde|mit|von)\b")
+_ENGLISH = re.compile(r"\b(?:the|and|of|is|was|with|in|for|to)\b", re.IGNORECASE)
 # Names for pages that have no other name of the same length.
 _SPARE_NAMES: Mapping[int, Sequence[str]] = {
     1: ("Velmora", "Tarnholt", "Quiberon", "Ostrava"),
@@ -175,27 +198,28 @@ _SPARE_NAMES: Mapping[int, Sequence[str]] = {
 
 def change_name(page: JudgedPage, random: Random) -> Change | Discarded | None:
     """Put another name in place of one of the claim's."""
-    facts = quoted_facts(page, "name")
+    if len(_GERMAN.findall(page.text)) > len(_ENGLISH.findall(page.text)):
+        return Discarded("name", "in the page's language, each noun is written like a name")
+    facts = [fact for fact in quoted_facts(page, "name") if not _UNIT.match(page.claim, fact.start)]
     return _first_change(facts, lambda fact: _changed_name(page, fact, random), random)
 
 
 def _changed_name(page: JudgedPage, fact: Fact, random: Random) -> Change | Discarded:
     words = [word for word in fact.text.split() if word[0].isupper() and len(word) > 2]
     own_words = [word for word in words if not _is_in_other_name(page, word, fact.value)]
-    if not own_words:
-        return Discarded("name", "other names on the page have each word of the name")
-    if any(_is_in_address(page, word) for word in own_words):
-        return Discarded("name", "the page's address has the name")
-    new_words = _other_name(page, words, random).split()
+    if not own_words or any(_is_in_address(page, word) for word in own_words):
+        return Discarded("name", "other names on the page, or its address, have the name's words")
+    new_name = random.choice(_SPARE_NAMES.get(len(words), _SPARE_NAMES[3]))
+    new_words = new_name.split()
     replaced = dict(zip(words, new_words, strict=False))
     alone = {word: replaced.get(word, new_words[-1]) for word in own_words}
-    edits = _name_edits(page.text, {fact.text: " ".join(new_words)} | alone)
+    edits = _name_edits(page.text, {fact.text: new_name} | alone)
     if len(edits) > MAX_PLACES:
         return Discarded("name", "the page has the name everywhere")
     change = apply_edits("name", page, edits)
     rest = _without(change)
-    if any(word.casefold() in rest for word in own_words):
-        return Discarded("name", "the page still has a part of the name")
+    if any(word.casefold() in rest for word in (*own_words, new_name)):
+        return Discarded("name", "the page has the new name, or a part of the old one")
     return change
 
 
@@ -205,19 +229,6 @@ def _is_in_other_name(page: JudgedPage, word: str, name: str) -> bool:
         for fact in page_facts(page.text, "name")
         if fact.value != word.casefold()
     )
-
-
-def _other_name(page: JudgedPage, words: Sequence[str], random: Random) -> str:
-    """Return another name from the page, or an invented one, that shares no word with the claim."""
-    candidates = {
-        fact.text
-        for fact in page_facts(page.text, "name")
-        if len(fact.text.split()) == len(words)
-        and fact.text.istitle()
-        and not content_words(fact.text) & page.claim_words
-    }
-    spare = _SPARE_NAMES.get(len(words), _SPARE_NAMES[3])
-    return random.choice(sorted(candidates) or spare)
 
 
 def _name_edits(text: str, replacements: Mapping[str, str]) -> list[Edit]:
@@ -233,21 +244,6 @@ def _name_edits(text: str, replacements: Mapping[str, str]) -> list[Edit]:
 
 def _is_in_address(page: JudgedPage, words: str) -> bool:
     return words.casefold() in page.address.casefold()
-
-
-def _unless_supported(
-    kind: Kind, page: JudgedPage, edits: Sequence[Edit], fact: Fact
-) -> Change | Discarded:
-    """Return the changed page, unless it has the fact's value somewhere else."""
-    change = apply_edits(kind, page, edits)
-    if any(each.value == fact.value for each in facts_in(_near(change))):
-        return Discarded(kind, "the changed page still has the value")
-    return change
-
-
-def _near(change: Change) -> str:
-    """Return what surrounds the changed places; elsewhere no place has the value."""
-    return "\n".join(change.text[max(0, start - 40) : end + 40] for start, end in change.places)
 
 
 def _without(change: Change) -> str:

@@ -44,7 +44,6 @@ LONGER = judged(
         (LENGTH, "number", ["340"]),
         (TOLL, "number", ["7 euros", "seven"]),
         (OPENING, "date", ["1998"]),
-        (LONGER, "comparison", ["longer"]),
         (LONGER, "name", ["Harrow"]),
         (OPENING, "passage", ["1998"]),
     ],
@@ -57,11 +56,13 @@ def test_a_change_leaves_no_place_that_supports_the_claim(page, kind, gone):
 
 
 def test_a_negation_turns_the_sentence_around():
-    change = change_page(TOLL, "negation", Random(1))
-    assert "The toll of the Kettle Bridge is not seven euros" in change.text
+    page = judged(
+        "The toll is seven euros.", "The toll is seven euros", "The toll is seven euros.\nEnd."
+    )
+    assert change_page(page, "negation", Random(1)).text == "The toll is not seven euros.\nEnd."
 
 
-@pytest.mark.parametrize("kind", ["reworded", "unrelated fact", "white space"])
+@pytest.mark.parametrize("kind", ["reworded", "white space"])
 def test_a_control_keeps_each_word_of_the_quotation(kind):
     change = change_page(OPENING, kind, Random(1))
     assert change.text != OPENING.text
@@ -88,7 +89,7 @@ def test_a_control_keeps_each_word_of_the_quotation(kind):
         (
             judged("The Kettle Bridge is old.", "The Kettle Bridge", PAGE + "Kettlebridge."),
             "name",
-            "part of the name",
+            "a part of the old one",
         ),
         (TOLL, "passage", "elsewhere"),
     ],
@@ -100,7 +101,7 @@ def test_a_page_that_may_still_support_the_claim_is_discarded(page, kind, reason
 
 
 LINES = "\n".join(
-    f"Entry {number} of the register of boats, kept by hand." for number in range(9_000)
+    f"Entry N{number} of the register of boats, kept by hand." for number in range(9_000)
 )
 
 
@@ -156,21 +157,6 @@ def test_a_negation_is_of_what_the_claim_says(claim, sentence, negated):
 
 
 @pytest.mark.parametrize(
-    ("claim", "sentence"),
-    [
-        ("More rust goes with more salt.", "With more salt there is more rust."),
-        (
-            "The more expensive bid won.",
-            "The expensive bid won, since they liked its timetable more.",
-        ),
-    ],
-)
-def test_a_comparison_that_would_keep_its_meaning_is_not_made(claim, sentence):
-    page = judged(claim, sentence, f"{sentence}\nEnd.\n")
-    assert change_page(page, "comparison", Random(1)) is None
-
-
-@pytest.mark.parametrize(
     ("elsewhere", "kind"),
     [
         ("The tea of that summer cost 1998 cents a pound in the town.", Change),
@@ -181,6 +167,40 @@ def test_only_a_value_beside_the_claims_words_discards_a_probe(elsewhere, kind):
     claim = "The Kettle Bridge opened to heavy lorries in 1998."
     page = judged(claim, claim, f"{claim}\n{'Boats pass. ' * 20}\n{elsewhere}\n")
     assert isinstance(change_page(page, "passage", Random(1)), kind)
+
+
+# Claims, pages whose first sentence is quoted, and the changes that would leave their support.
+OTHER_FORMS = [
+    ("The bridge cost 1.5 million.", "The bridge cost 1.5 million (1,500,000 crowns).", "number"),
+    ("It cost 1,500,000 crowns.", "It cost 1,500,000 crowns. Few spend 1.5 million.", "number"),
+    ("It has 42 rooms.", "It has 42 rooms. All forty-two have a stove.", "number negation passage"),
+    ("It has 197 steps.", "It has 197 steps. One hundred and ninety-seven lead up.", "number"),
+    ("It has 24 lamps.", "It has 24 lamps. Two dozen light it.", "number negation passage"),
+    ("It has 42 boats.", "It has 42 boats. There are 12 ferries and 30 tugs.", "number negation"),
+    ("It is on 7 September 2024.", "It is on 2024-09-07. It goes from 6 to 8 September.", "date passage"),
+    ("The fair is on 7 May.", "The fair is on 7 May. The days of the fair are May 6-8.", "date"),
+    ("It opened in 1998.", "It opened in 1998. It was the summer of '98.", "date"),
+    ("The old tower of Brim was built in 1864 by Ann Orde.", "The old tower of Brim was built "
+     "in 1864 by Ann Orde. A school stood there since the tower was built in 1864.", "negation passage"),
+    ("There is no wifi in it.", "There is no wifi in it.", "negation"),
+    ("Roads cost 31.", "The largest is schools with 52, followed by roads with 31.", "negation"),
+    ("It has 2 doors.", "It has 2 doors. 1 3 4 5 6 7 8 9 20.", "number"),
+    ("Die Stadt hat 48 Jahre.", "Die Stadt hat 48 Jahre und liegt an der Weser.", "name"),
+    ("It costs CHF 480.", "It costs CHF 480.", "name"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("claim", "text", "kinds"), OTHER_FORMS)
+def test_no_change_leaves_the_value_in_another_form(claim, text, kinds):
+    page = judged(claim, text.split(". ")[0], f"{text}\nEnd.")
+    changes = [change_page(page, kind, Random(1)) for kind in kinds.split()]
+    assert not [change for change in changes if isinstance(change, Change)]
+
+
+def test_a_value_beside_the_quotation_keeps_a_passage():
+    text = "# Gull Point Lighthouse\n\nThe tower is 34 metres high.\n"
+    page = judged("The tower of Gull Point Lighthouse is 34 metres high.", "# Gull Point", text)
+    assert isinstance(change_page(page, "passage", Random(1)), Discarded)
 
 
 def test_the_same_seed_makes_the_same_changes():

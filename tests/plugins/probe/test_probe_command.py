@@ -134,7 +134,7 @@ def test_an_estimate_asks_nothing(example):
         assert server.requests == []
     lines = outcome.stdout.splitlines()
     assert "3 points to either side takes about 258 requests" in lines[1]
-    assert (lines[-2], lines[-1]) == ("The results have 77 probes at most.", "Nothing was asked.")
+    assert (lines[-2], lines[-1]) == ("The results have 65 probes at most.", "Nothing was asked.")
 
 
 def test_an_agent_without_results_is_named(example):

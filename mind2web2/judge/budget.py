@@ -12,8 +12,10 @@ import asyncio
 import logging
 import math
 from collections.abc import Awaitable, Callable, Sequence
+from types import TracebackType
 
 from mind2web2.errors import BudgetReachedError, UsageError
+from mind2web2.judge.permit import AnswerLimits, CircuitBreaker, Permit
 from mind2web2.judge.tokens import request_tokens
 from mind2web2.llm_client.chat import ChatRequest, Usage
 from mind2web2.llm_client.failures import RequestFailedError
@@ -72,7 +74,7 @@ class Budget:
         self._prompt_tokens_in_flight = 0
         self._expectation = _Expectation()
         # Questions whose latest request is in flight, or has a reply that is not read yet.
-        self._unread: set[Reservation] = set()
+        self._unread: set[Permit] = set()
         self._refusal: str | None = None
         self._changed = asyncio.Event()
         if price_usd(Usage(input_tokens=1), model, price) is None:
@@ -87,9 +89,11 @@ class Budget:
         """Tell whether a request was refused; from then on all are."""
         return self._refusal is not None
 
-    def reservation(self, request: ChatRequest) -> Reservation:
-        """Return one question's part of the budget."""
-        return Reservation(self, request_tokens(request))
+    def permit(
+        self, request: ChatRequest, limits: AnswerLimits, breaker: CircuitBreaker
+    ) -> PaidPermit:
+        """Return the permit of a question."""
+        return PaidPermit(self, request_tokens(request), limits, breaker)
 
     async def enter(self, prompt_tokens: int) -> None:
         """Reserve the expected cost of a request, once there is room for it.
@@ -141,14 +145,14 @@ class Budget:
         self.spent_usd += spent_usd
         self._wake()
 
-    def note_sent(self, reservation: Reservation) -> None:
+    def note_sent(self, permit: Permit) -> None:
         """Note that a question's request is in flight."""
-        self._unread.add(reservation)
+        self._unread.add(permit)
 
-    def note_read(self, reservation: Reservation) -> None:
+    def note_read(self, permit: Permit) -> None:
         """Note that a question has no request in flight, and no reply that is not read."""
-        if reservation in self._unread:
-            self._unread.remove(reservation)
+        if permit in self._unread:
+            self._unread.remove(permit)
             self._wake()
 
     async def all_read(self) -> None:
@@ -190,38 +194,44 @@ class Budget:
         self._changed = asyncio.Event()
 
 
-class Reservation:
-    """One question's part of a budget."""
+class PaidPermit(Permit):
+    """The permit of one question whose requests cost dollars of a budget."""
 
-    def __init__(self, budget: Budget, prompt_tokens: int) -> None:
+    def __init__(
+        self, budget: Budget, prompt_tokens: int, limits: AnswerLimits, breaker: CircuitBreaker
+    ) -> None:
+        super().__init__(limits, breaker)
         self._budget = budget
         self._prompt_tokens = prompt_tokens
         self._assumed_usd = 0.0
 
-    def start_over(self) -> None:
-        """Note that the reply to the question's latest request is read."""
+    async def __aenter__(self) -> None:
+        # The reply to the question's latest request is read.
         self._budget.note_read(self)
+        try:
+            await super().__aenter__()
+        except BudgetReachedError:
+            # The error cancels the other questions of the answer: replies in flight are paid for.
+            await self._budget.all_read()
+            raise
 
-    async def reserve(self) -> None:
-        """Reserve the expected cost of the next request, once there is room for it.
-
-        Raises:
-            BudgetReachedError: there will be none.
-        """
-        await self._budget.enter(self._prompt_tokens)
-        self._budget.note_sent(self)
-
-    async def settle_refusal(self) -> None:
-        """Wait until the replies in flight are read: they are paid for."""
-        await self._budget.all_read()
-
-    def end(self, error: BaseException | None) -> None:
-        """Count the expected cost until the reply is read, or for good if it never is."""
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # The expected cost counts until the reply is read, or for good if it never is.
         assumed_usd = self._budget.leave(self._prompt_tokens, may_be_billed=_may_be_billed(error))
         if error is None:
             self._assumed_usd += assumed_usd
         else:
             self._budget.note_read(self)
+        await super().__aexit__(kind, error, trace)
+
+    async def _reserve(self) -> None:
+        await self._budget.enter(self._prompt_tokens)
+        self._budget.note_sent(self)
 
     def settle(self, usages: Sequence[Usage]) -> None:
         """Replace the estimates by the cost of each reply."""

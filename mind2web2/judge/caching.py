@@ -96,6 +96,8 @@ class CachingJudge:
             settings.replayed_endpoint if provider is None else provider.endpoint
         )
         self._provider = provider
+        # Only providers of this package say whether their server is there.
+        self._measured = provider if isinstance(provider, MeasuredProvider) else None
         self._observer = observer
         self._store = store
         self._overwrite = overwrite
@@ -198,8 +200,10 @@ class CachingJudge:
             await self._write_unwritten()
         if not self._is_checked or self._unreachable is not None:
             await self.check_reachable()
-        reservation = None if self.budget is None else self.budget.reservation(request)
-        async with aclosing(Permit(limits, self._breaker, reservation)) as permit:
+        permit = Permit(limits, self._breaker)
+        if self.budget is not None:
+            permit = self.budget.permit(request, limits, self._breaker)
+        async with aclosing(permit):
             judgment = await self._ask(provider, request, subject, source, permit)
             # A paid reply is stored even if the caller is cancelled.
             kept = await to_the_end(self._write(judgment, stored))
@@ -278,9 +282,9 @@ class CachingJudge:
             JudgeAccessError: it does not.
         """
         async with self._checking:
-            if isinstance(self._provider, MeasuredProvider) and not self._is_checked:
+            if self._measured is not None and not self._is_checked:
                 try:
-                    await self._provider.check_reachable()
+                    await self._measured.check_reachable()
                 except JudgeUnusableError as error:
                     self._unreachable = error
             self._is_checked = True

@@ -7,23 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import TYPE_CHECKING
 
-from mind2web2.errors import (
-    BudgetReachedError,
-    JudgeAccessError,
-    JudgeError,
-    JudgeUnavailableError,
-)
+from mind2web2.errors import JudgeAccessError, JudgeError, JudgeUnavailableError
 from mind2web2.judge.judgment import Judgment
 from mind2web2.llm_client.chat import Limit, Usage
-
-if TYPE_CHECKING:
-    from mind2web2.judge.budget import Reservation
 
 log = logging.getLogger(__name__)
 
@@ -137,8 +128,7 @@ class CircuitBreaker:
             JudgeUnavailableError: an outage was found while the request waited for its place.
                 Requests that come later show whether the server is back.
         """
-        outage = self.outage
-        if outage is not None and self.away > away:
+        if self.away > away and (outage := self.outage) is not None:
             raise JudgeUnavailableError(str(outage), is_outage=True)
         rejected = len(self._rejected_answers)
         if self.reason is None and self._in_flight and rejected:
@@ -176,7 +166,7 @@ class Permit:
     3. Circuit breaker: it is refused if the judge rejects all requests, or turned out to be away
        while it waited for its place. While a rejection is only suspected, it gives its place back
        and waits for the replies in flight.
-    4. Budget: it waits until there is room for its cost, or is refused.
+    4. Budget: it waits until there is room for its cost, or is refused (``PaidPermit``).
     5. Window: fewer requests are in flight than the server takes. ``Attempts`` takes this step
        inside of the permit (``llm_client/retries.py``).
 
@@ -188,25 +178,15 @@ class Permit:
         self,
         limits: AnswerLimits,
         breaker: CircuitBreaker | None = None,
-        reservation: Reservation | None = None,
     ) -> None:
         self._limits = limits
         self._breaker = breaker or CircuitBreaker()
-        self._reservation = reservation
         self._place = AsyncExitStack()
 
     async def __aenter__(self) -> None:
-        if self._reservation is not None:
-            self._reservation.start_over()
         await self.aclose()
-        try:
-            while (replies := await self._take_place()) is not None:
-                await replies.wait()
-        except BudgetReachedError:
-            # The place is free again; the error cancels the other questions of the answer.
-            if self._reservation is not None:
-                await self._reservation.settle_refusal()
-            raise
+        while (replies := await self._take_place()) is not None:
+            await replies.wait()
 
     async def __aexit__(
         self,
@@ -214,8 +194,6 @@ class Permit:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._reservation is not None:
-            self._reservation.end(error)
         if error is not None:
             await self._place.__aexit__(kind, error, trace)
 
@@ -223,10 +201,11 @@ class Permit:
         """Give the place back."""
         await self._place.aclose()
 
-    def settle(self, usages: list[Usage]) -> None:
-        """Replace the estimated cost by that of the replies."""
-        if self._reservation is not None:
-            self._reservation.settle(usages)
+    def settle(self, usages: Sequence[Usage]) -> None:
+        """Note what the replies cost: nothing counts it here (``PaidPermit``)."""
+
+    async def _reserve(self) -> None:
+        """Reserve the cost of a request: none has a limit here."""
 
     async def _take_place(self) -> asyncio.Event | None:
         """Take all steps but the last; return an event instead if other replies come first."""
@@ -237,7 +216,6 @@ class Permit:
             replies = self._breaker.enter(away)
             if replies is None:
                 place.callback(self._breaker.leave)
-                if self._reservation is not None:
-                    await self._reservation.reserve()
+                await self._reserve()
                 self._place = place.pop_all()
         return replies

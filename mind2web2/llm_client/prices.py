@@ -102,11 +102,13 @@ def total_price_usd(
     Args:
         share: of the list price, less than 1 where the provider gives a discount.
     """
-    prices = [price_usd(usage, model_name, own) for usage in usages]
-    known = [price for price in prices if price is not None]
-    if len(known) == len(prices):
-        return sum(known) * share
-    return None
+    total_usd = 0.0
+    for usage in usages:
+        price = price_usd(usage, model_name, own)
+        if price is None:
+            return None
+        total_usd += price
+    return total_usd * share
 
 
 class _Rates(NamedTuple):

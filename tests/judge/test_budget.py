@@ -15,7 +15,7 @@ from mind2web2.errors import BudgetReachedError, UsageError
 from mind2web2.judge.answer_judge import AnswerJudge
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import CachingJudge
-from mind2web2.judge.permit import AnswerLimits, Permit
+from mind2web2.judge.permit import AnswerLimits, CircuitBreaker
 from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import JudgmentStore
@@ -47,7 +47,7 @@ def taught(max_usd):
 async def reserved(budget, limit=None):
     """Return a permit whose request is in flight."""
     limits = AnswerLimits(limit or nullcontext(), lambda: None)
-    permit = Permit(limits, reservation=budget.reservation(question()))
+    permit = budget.permit(question(), limits, CircuitBreaker())
     await permit.__aenter__()
     return permit
 

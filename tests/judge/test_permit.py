@@ -11,6 +11,7 @@ from mind2web2.errors import (
     JudgeError,
     JudgeUnavailableError,
 )
+from mind2web2.judge.budget import PaidPermit
 from mind2web2.judge.failures import FailureLatch
 from mind2web2.judge.permit import AnswerLimits, CircuitBreaker, Permit
 
@@ -28,28 +29,32 @@ class Noting:
         self.events.append(kind)
 
 
-class NotedReservation:
-    """A part of a budget that notes its calls."""
+class NotedBudget:
+    """A budget that notes its calls."""
 
     def __init__(self, events, refusal=None):
         self._events, self._refusal = events, refusal
 
-    def start_over(self):
+    def note_read(self, _permit):
         """Note nothing."""
 
-    async def reserve(self):
+    def note_sent(self, _permit):
+        """Note nothing."""
+
+    async def enter(self, _prompt_tokens):
         """Note it, and refuse if so asked."""
         self._events.append("reserve")
         if self._refusal is not None:
             raise self._refusal
 
-    async def settle_refusal(self):
+    async def all_read(self):
         """Note it."""
         self._events.append("others are read")
 
-    def end(self, error):
+    def leave(self, _prompt_tokens, **_):
         """Note how the request ended."""
-        self._events.append("end" if error is None else "end with an error")
+        self._events.append("end")
+        return 0.0
 
 
 async def test_the_place_is_kept_until_the_reply_is_stored():
@@ -58,7 +63,9 @@ async def test_the_place_is_kept_until_the_reply_is_stored():
     The next request gives the place back first.
     """
     places = Noting()
-    permit = Permit(AnswerLimits(places, lambda: None), None, NotedReservation(places.events))
+    permit = PaidPermit(
+        NotedBudget(places.events), 10, AnswerLimits(places, lambda: None), CircuitBreaker()
+    )
     for _ in range(2):
         async with permit:
             pass
@@ -94,9 +101,9 @@ async def test_a_refused_request_leaves_the_limit_with_the_reason():
 async def test_a_request_that_the_budget_refuses_waits_without_a_place():
     """Its error ends the answer's other questions, whose replies are paid for."""
     places, breaker = Noting(), CircuitBreaker()
-    refusal = NotedReservation(places.events, BudgetReachedError("max_cost is reached"))
+    budget = NotedBudget(places.events, BudgetReachedError("max_cost is reached"))
     with pytest.raises(BudgetReachedError):
-        async with Permit(AnswerLimits(places, lambda: None), breaker, refusal):
+        async with PaidPermit(budget, 10, AnswerLimits(places, lambda: None), breaker):
             pytest.fail("admitted")
     assert places.events == ["place", "reserve", BudgetReachedError, "others are read"]
 
@@ -125,8 +132,8 @@ async def test_an_open_circuit_costs_no_dollars():
     breaker, events = CircuitBreaker(), []
     breaker.note_failure(JudgeAccessError("wrong key", is_for_all=True), ("lake", "answer_1.md"))
     with pytest.raises(JudgeAccessError, match="wrong key"):
-        async with Permit(
-            AnswerLimits(nullcontext(), lambda: None), breaker, NotedReservation(events)
+        async with PaidPermit(
+            NotedBudget(events), 10, AnswerLimits(nullcontext(), lambda: None), breaker
         ):
             pytest.fail("admitted")
     assert events == []

@@ -21,10 +21,9 @@ from measuring import title
 from passes_by_policy import PolicyResult, result_by_policy
 from script_checks import plausible
 
-from mind2web2.scripts.isolation.answer_client import SentRequest, SentTemplate
-from mind2web2.scripts.isolation.questions import Ahead
+from mind2web2.scripts.call import ScriptCall
+from mind2web2.scripts.isolation.messages import Ahead, SentRequest, SentTemplate
 from mind2web2.scripts.isolation.rpc import Question
-from mind2web2.scripts.run import ScriptCall
 from mind2web2.utils.files import file_sha256
 from mind2web2.verification.run_questions import AskedClaim, AskedForm
 

@@ -15,14 +15,12 @@ from mind2web2.judge.protocol import JudgeLedger, Voter
 from mind2web2.judge.session import JudgeSession
 from mind2web2.llm_client.chat import ChatReply, Usage
 from mind2web2.rubric.verdicts import ExtractionRecord
-from mind2web2.scripts.isolation.answer_client import SentRequest, SentTemplate
+from mind2web2.scripts.call import ScriptCall, checked_result
+from mind2web2.scripts.isolation.messages import Ahead, PassJob, SentRequest, SentTemplate
 from mind2web2.scripts.isolation.pass_process import answer_processes
-from mind2web2.scripts.isolation.questions import Ahead
 from mind2web2.scripts.isolation.rpc import PACKAGE, Failure, Question, Reply, validate
 from mind2web2.scripts.isolation.run import Isolation, done_in_time, home_of
-from mind2web2.scripts.isolation.worker import PassJob
 from mind2web2.scripts.passes import ScriptPasses
-from mind2web2.scripts.run import ScriptCall, checked_result
 from mind2web2.verification.run_questions import AskedClaim, AskedForm, evidence_of
 
 

@@ -22,15 +22,16 @@ from mind2web2.cli.evaluate_report import (
 )
 from mind2web2.cli.event_loop import run_to_exit
 from mind2web2.cli.listeners import Listeners, listeners_opened
+from mind2web2.cli.options import load_function
 from mind2web2.cli.results.stored_values import stored_values
 from mind2web2.cli.results.tables import removed_tasks_text
 from mind2web2.errors import ResultWriteError
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.other_agents import stores_of_others
+from mind2web2.judge.record import CheckRecord
 from mind2web2.judge.store import FILE_NAME
 from mind2web2.judge.usage import RunUsage
-from mind2web2.judge_check.fitness import failure
 from mind2web2.results.agent_summary import AgentSummary
 from mind2web2.results.answers import RunFolders, TaskWork
 from mind2web2.results.shard_states import SHARDS_NAME, ShardState, shard_states, shards_text
@@ -218,7 +219,7 @@ async def _run_session_with_display(
     try:
         with _logging(run.console, run.folders):
             await _print_beforehand(run)
-            if judge_check is not None and (failed := failure(judge_check)):
+            if failed := _failed_check(judge_check):
                 run.print(f"Warning: {failed}")
             async with (
                 (run.machines or _this_machine)(session) as (runner, concurrency),
@@ -251,7 +252,7 @@ def _report(
     problems = [*run.progress.problems, *_removed_tasks(run, summary)]
     if judge_check is None and judge.usage.total().asked.judgments:
         run.print(f"To see how often this judge is right: {command_line('check-judge')}")
-    elif judge_check is not None and (failed := failure(judge_check)):
+    elif failed := _failed_check(judge_check):
         problems.insert(0, failed)
     report = RunReport(
         work=run.work,
@@ -268,6 +269,14 @@ def _report(
         is_one_of_several=run.checked is not settings,
     )
     print_run(run.console, report)
+
+
+def _failed_check(check: CheckRecord | None) -> str | None:
+    """Return that the judge failed its last check, if it had one."""
+    if check is None:
+        return None
+    failed: str | None = load_function("mind2web2.judge_check.fitness:failure")(check)
+    return failed
 
 
 def _print_reused(run: _Run, outcomes: Sequence[AnswerOutcome]) -> None:

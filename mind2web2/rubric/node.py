@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 from pydantic_core import CoreSchema, SchemaSerializer, core_schema
 
-from mind2web2.rubric.verdicts import Evidence, Outcome, Status, aggregate
+from mind2web2.rubric.verdicts import Evidence, Outcome, Status, Undecided, aggregate
 from mind2web2.utils.api_misuse import report_missing, script_api
 from mind2web2.utils.private_attributes import check_private_attributes
 
@@ -42,17 +42,6 @@ class AggregationStrategy(StrEnum, metaclass=_StrategyNames):
 
     PARALLEL = "parallel"
     SEQUENTIAL = "sequential"
-
-
-@dataclass(frozen=True)
-class Undecided:
-    """Stands in the place of a verdict or a value that is not known yet.
-
-    Args:
-        behind: so many undecided leaves in a row come before it.
-    """
-
-    behind: int = 0
 
 
 class _Tree:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple, Protocol, Self, TypeGuard
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -354,3 +355,14 @@ class ExtractionRecord(BaseModel):
     unavailable: str | None = None
     declined: str | None = None
     judgment: str | None = None
+
+
+@dataclass(frozen=True)
+class Undecided:
+    """Stands in the place of a verdict or a value that is not known yet.
+
+    Args:
+        behind: so many undecided leaves in a row come before it.
+    """
+
+    behind: int = 0

@@ -53,14 +53,13 @@ from mind2web2.results.stored_results import (
     write_result,
 )
 from mind2web2.rubric.written_tree import TREE_FORMAT
-from mind2web2.scripts.clock import known_zone
-from mind2web2.scripts.isolation.questions import Ahead
+from mind2web2.scripts.call import ScriptCall
+from mind2web2.scripts.isolation.messages import Ahead
 from mind2web2.scripts.isolation.run import Isolation, RunSide, isolated_result
-from mind2web2.scripts.run import ScriptCall
 from mind2web2.utils.aio import to_the_end
 from mind2web2.utils.files import file_sha256, remove_leftovers, text_sha256
 from mind2web2.utils.logging_setup import cleanup_logger, create_logger
-from mind2web2.utils.moments import AsOf, ClockReading, recorded_moment
+from mind2web2.utils.moments import AsOf, ClockReading, known_zone, recorded_moment
 from mind2web2.utils.process_lock import ProcessLock
 
 _LOCK_NAME = ".judging.lock"

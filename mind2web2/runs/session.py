@@ -10,6 +10,7 @@ import math
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 
 from mind2web2.errors import JudgmentStoreError
@@ -24,8 +25,6 @@ from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.judge.transfer import open_for_replay
 from mind2web2.llm_client.chat import ChatProvider
-from mind2web2.llm_client.connection import connected
-from mind2web2.llm_client.retries import RetryPolicy
 from mind2web2.pages.captures import OpenBrowser, SharedCaptures
 from mind2web2.pages.library import PageLibrary
 from mind2web2.pages.run_browser import run_browser
@@ -34,9 +33,12 @@ from mind2web2.runs.capturing import capture_settings, network_of
 from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.named_judge import judge_spec, replayed_judge
 from mind2web2.runs.settings import RunSettings
-from mind2web2.scripts.isolation.processes import DEFAULT_MEMORY_BYTES, ScriptLimits
+from mind2web2.scripts.isolation.processes import (
+    DEFAULT_MEMORY_BYTES,
+    LONGEST_BLOCK_S,
+    ScriptLimits,
+)
 from mind2web2.scripts.isolation.run import Isolation
-from mind2web2.scripts.limits import LONGEST_BLOCK_S
 from mind2web2.utils.machine import memory_bytes
 
 # Stands for no limit.
@@ -189,12 +191,15 @@ def replayed_file(settings: RunSettings, judgments: Path) -> Path:
 
 def judge_client(judge: JudgeSpec) -> ChatProvider:
     """Return the client of a judge."""
-    return connected(
+    # A replay needs none.
+    connection = import_module("mind2web2.llm_client.connection")
+    client: ChatProvider = connection.connected(
         judge.provider,
         judge.base_url,
         judge.api_key,
-        retry=RetryPolicy(outage_wait_s=judge.outage_wait_s),
+        retry=connection.RetryPolicy(outage_wait_s=judge.outage_wait_s),
     )
+    return client
 
 
 def budget_of(settings: RunSettings, judge: JudgeSpec | None = None) -> Budget | None:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import time
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from mind2web2.utils.callers import caller_of
 from mind2web2.utils.moments import ClockReading
@@ -83,13 +81,6 @@ def _ns(moment: datetime) -> int:
 
 # Records of a log carry the real time, though a script may have written them.
 _LOGGING = frozenset({"logging"})
-
-
-def known_zone(name: str | None) -> str | None:
-    """Return a time zone's name if this machine knows it."""
-    with suppress(ZoneInfoNotFoundError, ValueError, OSError):
-        return ZoneInfo(name).key if name else None
-    return None
 
 
 def time_zone() -> str:

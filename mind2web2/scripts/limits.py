@@ -12,10 +12,6 @@ from dataclasses import dataclass
 from types import FrameType, TracebackType
 from typing import NoReturn, Self
 
-from mind2web2.scripts.load import MODULE_PREFIX
-
-# A script that blocks the event loop for so long never releases it.
-LONGEST_BLOCK_S = 60.0
 # Far more than any rubric has; a script that asks for more loops without end.
 MAX_QUESTIONS = 10_000
 
@@ -87,3 +83,6 @@ class LoopGuard:
             if str(frame.f_globals.get("__name__")).startswith(MODULE_PREFIX):
                 self._stops.stop(f"it blocked all other work for {self._limit_s:g} s")
             frame = frame.f_back
+
+
+MODULE_PREFIX = "mind2web2_eval_script_"

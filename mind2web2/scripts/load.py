@@ -20,6 +20,7 @@ from typing import Any
 
 from mind2web2.errors import EvalScriptError
 from mind2web2.scripts.aliases import own_script_aliases, rename_imports
+from mind2web2.scripts.limits import MODULE_PREFIX
 from mind2web2.scripts.loops import NAMES, watch_loops
 from mind2web2.scripts.toolkit_names import missing_name
 from mind2web2.utils.api_misuse import ScriptNames
@@ -41,7 +42,6 @@ REQUIRED_PARAMETERS = (
 # Modules whose ``script_source`` writes the script of another kind of file, by its suffix; loaded
 # with the first one, as most tasks are scripts.
 _SCRIPT_WRITERS = {".yaml": "mind2web2.scripts.rubric_script"}
-MODULE_PREFIX = "mind2web2_eval_script_"
 _ENTRY = "evaluate_answer"
 
 _load_numbers = itertools.count(1)

@@ -28,15 +28,15 @@ from mind2web2.judge.session import JudgeSession
 from mind2web2.llm_client.async_calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit, Usage
 from mind2web2.pages.library import PageLibrary
-from mind2web2.rubric.node import Undecided
-from mind2web2.rubric.verdicts import Evidence, ExtractionRecord
+from mind2web2.rubric.verdicts import Evidence, ExtractionRecord, Undecided
 from mind2web2.rubric.written_tree import WrittenNode, read_tree
 from mind2web2.scripts.aliases import own_script_aliases, set_script_aliases
+from mind2web2.scripts.call import ScriptCall
 from mind2web2.scripts.isolation.effects import watch_effects
 from mind2web2.scripts.limits import LoopGuard, ScriptStops
 from mind2web2.scripts.load import EvaluateAnswer, unload_eval_script
 from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX
-from mind2web2.scripts.run import ScriptCall, load_script, script_result
+from mind2web2.scripts.run import load_script, script_result
 from mind2web2.utils.api_misuse import AddedNode
 from mind2web2.utils.hidden_keys import scrubbed_environment
 from mind2web2.verification.run_questions import AskedClaim, AskedForm, Given, evidence_of

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import json
 import logging
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,7 +16,7 @@ from mind2web2.judge.admission import DualSemaphore
 from mind2web2.judge.failures import STOPPED
 from mind2web2.judge.protocol import Judge
 from mind2web2.pages.answer_cache import AnswerCache
-from mind2web2.rubric.verdicts import is_score
+from mind2web2.scripts.call import ScriptCall, checked_result
 from mind2web2.scripts.limits import ScriptBlockedError, ScriptStops
 from mind2web2.scripts.load import EvaluateAnswer, check_toolkit_names, load_eval_script
 from mind2web2.utils.api_misuse import AddedNode, ScriptReports, script_reports
@@ -77,23 +75,6 @@ def load_script(path: Path) -> EvaluateAnswer:
         raise EvalScriptError(
             f"script {path.name} cannot be used: {_where_and_what(error, path)}"
         ) from error
-
-
-@dataclass(frozen=True)
-class ScriptCall:
-    """The arguments of a script, beside client, cache and logger.
-
-    Args:
-        script_sha256: of the script that is meant.
-        model: the run's, whatever the script does with it.
-    """
-
-    script_path: Path
-    script_sha256: str
-    agent_name: str
-    answer_name: str
-    answer: str
-    model: str
 
 
 class ScriptClient(Judge, Protocol):
@@ -245,28 +226,6 @@ async def _stop(task: asyncio.Future[Any], path: Path, logger: logging.Logger) -
     await asyncio.wait({task}, timeout=_GRACE_S)
     if not task.done():
         logger.error("script swallows its cancellation and is left behind script=%s", path.name)
-
-
-def checked_result(result: Any, path: Path) -> dict[str, Any]:
-    """Return what a script returned if it is a result (eval-scripts.md, "Summary").
-
-    Raises:
-        EvalScriptError: it is not; the text says why.
-    """
-    if not isinstance(result, dict):
-        raise EvalScriptError(
-            f"script {path.name} returned {type(result).__name__}; expected evaluator.get_summary()"
-        )
-    score = result.get("final_score")
-    if not is_score(score):
-        raise EvalScriptError(
-            f"script {path.name} returned final_score {score!r}; expected a number from 0 to 1"
-        )
-    try:
-        json.dumps(result, allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise EvalScriptError(f"script {path.name} returned what is not JSON: {error}") from error
-    return result
 
 
 _NO_KEYBOARD = (

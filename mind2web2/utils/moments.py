@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, time
 from pathlib import Path
 from typing import Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from mind2web2.errors import AnswerError
 
@@ -70,4 +71,11 @@ def recorded_moment(reading: ClockReading) -> datetime | None:
         moment = datetime.fromisoformat(reading.moment)
         if moment.tzinfo is not None:
             return moment
+    return None
+
+
+def known_zone(name: str | None) -> str | None:
+    """Return a time zone's name if this machine knows it."""
+    with suppress(ZoneInfoNotFoundError, ValueError, OSError):
+        return ZoneInfo(name).key if name else None
     return None

@@ -16,8 +16,7 @@ from mind2web2.judge.protocol import Judge
 from mind2web2.pages.page_cache import PageCache
 from mind2web2.pages.run_cache import RunCache, run_cache
 from mind2web2.prompts import NO_INSTRUCTION, encodable
-from mind2web2.rubric.node import Undecided
-from mind2web2.rubric.verdicts import ExtractionRecord
+from mind2web2.rubric.verdicts import ExtractionRecord, Undecided
 from mind2web2.utils.api_misuse import checked_call, script_api
 from mind2web2.verification.config import EvaluatorConfig
 from mind2web2.verification.run_questions import AskedForm, RunQuestions

@@ -12,8 +12,7 @@ from pydantic import AfterValidator, BaseModel
 
 from mind2web2.pages.prepared_page import PageSettings
 from mind2web2.prompts import NO_INSTRUCTION, flags_of
-from mind2web2.rubric.node import Undecided
-from mind2web2.rubric.verdicts import BlindQuestion, Evidence, ExtractionRecord
+from mind2web2.rubric.verdicts import BlindQuestion, Evidence, ExtractionRecord, Undecided
 from mind2web2.rubric.vote_rule import checked_trials
 
 

@@ -12,9 +12,9 @@ from mind2web2.errors import MachineError, Mind2Web2Error, PageBugError
 from mind2web2.judge.failures import cut_off_noted
 from mind2web2.judge.protocol import QuestionContext
 from mind2web2.prompts import NO_INSTRUCTION, encodable
-from mind2web2.rubric.node import Undecided, VerificationNode, blocks
+from mind2web2.rubric.node import VerificationNode, blocks
 from mind2web2.rubric.values import is_empty
-from mind2web2.rubric.verdicts import NO_PAGE_NAMED, BlindQuestion, Evidence, skip_reason
+from mind2web2.rubric.verdicts import NO_PAGE_NAMED, BlindQuestion, Evidence, Undecided, skip_reason
 from mind2web2.rubric.vote_rule import checked_trials
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.api_misuse import script_api

@@ -27,7 +27,7 @@ from mind2web2.results.answers import RunFolders, select_work
 from mind2web2.runs.answer import AnswerOutcome, RunParts
 from mind2web2.runs.concurrency import Concurrency
 from mind2web2.runs.run import RunProgress, evaluate_work
-from mind2web2.scripts.isolation.questions import Ahead
+from mind2web2.scripts.isolation.messages import Ahead
 from mind2web2.utils.path_config import PathConfig
 
 AGENT = "example"

@@ -1,6 +1,7 @@
 """A leaf without a verdict yet, and what depends on it."""
 
-from mind2web2.rubric.node import Undecided, VerificationNode, first_block
+from mind2web2.rubric.node import VerificationNode, first_block
+from mind2web2.rubric.verdicts import Undecided
 
 
 def node(node_id, **fields):

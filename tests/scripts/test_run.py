@@ -13,8 +13,9 @@ from mind2web2.errors import (
     JudgeUnavailableError,
     JudgmentMissingError,
 )
+from mind2web2.scripts.call import checked_result
 from mind2web2.scripts.limits import LoopGuard, ScriptStops
-from mind2web2.scripts.run import checked_result, load_script, run_script
+from mind2web2.scripts.run import load_script, run_script
 
 SIGNATURE = (
     "async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, "

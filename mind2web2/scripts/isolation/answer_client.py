@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import BaseModel, ValidationError
@@ -26,9 +26,9 @@ from mind2web2.llm_client.async_calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit
 from mind2web2.llm_client.structured_output import InvalidOutputError, read_reply
 from mind2web2.llm_client.transport import Completion
-from mind2web2.rubric.node import Undecided
-from mind2web2.rubric.verdicts import Evidence, ExtractionRecord
+from mind2web2.rubric.verdicts import Evidence, ExtractionRecord, Undecided
 from mind2web2.scripts.isolation import rpc
+from mind2web2.scripts.isolation.messages import Filled, Judged, PageInfo, SentRequest, SentTemplate
 from mind2web2.scripts.isolation.questions import (
     MAX_OPEN_GATES,
     UNKNOWN,
@@ -47,36 +47,6 @@ if TYPE_CHECKING:
     from mind2web2.judge.service_request import ServiceRequest
     from mind2web2.scripts.isolation.rpc import RpcClient
     from mind2web2.verification.run_questions import AskedClaim, AskedForm, Given
-
-
-@dataclass(frozen=True)
-class SentTemplate:
-    """A template that a reply is to fill: one of the toolkit's own by name, or with its form."""
-
-    name: str
-    form: dict[str, Any] | None = None
-
-
-@dataclass(frozen=True)
-class SentRequest:
-    """A request of a script; ``ChatRequest`` says what the fields are."""
-
-    model: str
-    messages: list[dict[str, Any]]
-    template: SentTemplate | None
-    temperature: float | None
-    reasoning_effort: str | None
-    extra: dict[str, Any]
-
-
-# A verdict with its evidence.
-Judged = tuple[bool, Evidence]
-# The JSON that fills a template, ``None`` where there is nothing to fill it from, and the record.
-Filled = tuple[str | None, ExtractionRecord]
-# A page's images, as data URLs, and its text.
-PageInfo = tuple[list[str], str]
-# The types of the run's replies to a script.
-REPLIES = (ChatReply, Filled, Judged, PageInfo, JudgeLedger, str | None)
 
 
 class ScriptTemplates:

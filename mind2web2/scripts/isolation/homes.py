@@ -15,6 +15,7 @@ from multiprocessing.connection import Connection
 
 from pydantic_core import to_jsonable_python
 
+from mind2web2.scripts.isolation.messages import HomeJob
 from mind2web2.scripts.isolation.processes import (
     MAX_PRINTED_BYTES,
     START,
@@ -23,7 +24,6 @@ from mind2web2.scripts.isolation.processes import (
     fork_server,
 )
 from mind2web2.scripts.isolation.rpc import Message, encode, encode_value
-from mind2web2.scripts.isolation.worker import HomeJob
 
 # For the fork server to load the package, and for the script. One that takes longer is loaded by
 # each pass, within the limits of the answer.

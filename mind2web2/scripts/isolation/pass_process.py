@@ -25,13 +25,13 @@ from mind2web2.judge.protocol import JudgeLedger, Noted
 from mind2web2.llm_client.chat import ReplyCheck
 from mind2web2.scripts.isolation.homes import ScriptHome, ScriptHomes
 from mind2web2.scripts.isolation.log_records import SentRecord
+from mind2web2.scripts.isolation.messages import Ahead, HomeJob, PassJob
 from mind2web2.scripts.isolation.processes import (
     MAX_PRINTED_BYTES,
     ProcessEnd,
     ScriptLimits,
     ScriptProcess,
 )
-from mind2web2.scripts.isolation.questions import Ahead
 from mind2web2.scripts.isolation.rpc import (
     MAX_REASON_CHARS,
     PACKAGE,
@@ -46,7 +46,6 @@ from mind2web2.scripts.isolation.rpc import (
     take_note,
 )
 from mind2web2.scripts.isolation.service import RunAnswers, unforeseen
-from mind2web2.scripts.isolation.worker import HomeJob, PassJob
 from mind2web2.scripts.passes import ScriptPasses
 
 log = logging.getLogger(__name__)

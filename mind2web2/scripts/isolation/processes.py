@@ -486,3 +486,7 @@ class ScriptProcess:
 
 fork_server = ForkServer()
 atexit.register(fork_server.close)
+
+
+# A script that blocks the event loop for so long never releases it.
+LONGEST_BLOCK_S = 60.0

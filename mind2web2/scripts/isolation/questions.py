@@ -11,9 +11,9 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Literal, NoReturn
+from typing import Any, NoReturn
 
-from mind2web2.errors import CaptureError, PageBugError
+from mind2web2.scripts.isolation.messages import PAGE_ERRORS, Ahead
 from mind2web2.scripts.isolation.rpc import (
     Done,
     Message,
@@ -25,9 +25,6 @@ from mind2web2.scripts.isolation.rpc import (
 )
 from mind2web2.verification.stand_ins import has_mark
 
-# How far a script goes on with stand-ins for replies that are not known yet: it looks into values,
-# or it goes on as if every claim held, too.
-Ahead = Literal["values", "gates"]
 # With ``gates``, a claim is asked behind so many undecided leaves: each may fail, and more would
 # ask too much for nothing (benchmarks/chain.py).
 MAX_OPEN_GATES = 3
@@ -40,8 +37,6 @@ _FIRST_STAND_INS = 50
 _STAND_INS_A_REPLY = 3
 # Counts what the script has stored in its cache: from then on a question is another one.
 WRITES = "writes"
-# Errors that a question about one page may have; any other costs the answer its result.
-PAGE_ERRORS = (CaptureError.__name__, PageBugError.__name__)
 
 
 class UnknownReply:

@@ -25,19 +25,18 @@ from mind2web2.llm_client.own_price import OwnPrice
 from mind2web2.llm_client.prices import own_prices
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.scripts.aliases import own_script_aliases
+from mind2web2.scripts.call import ScriptCall, checked_result
 from mind2web2.scripts.isolation.homes import ScriptHomes, script_homes
+from mind2web2.scripts.isolation.messages import Ahead, HomeJob, PassJob
 from mind2web2.scripts.isolation.pass_process import AnswerProcesses, answer_processes
 from mind2web2.scripts.isolation.processes import (
     MAX_FILE_BYTES,
     ProcessEnd,
     ScriptLimits,
 )
-from mind2web2.scripts.isolation.questions import Ahead
 from mind2web2.scripts.isolation.rpc import PACKAGE, Done
 from mind2web2.scripts.isolation.service import RunAnswers
-from mind2web2.scripts.isolation.worker import HomeJob, PassJob
 from mind2web2.scripts.passes import ScriptPasses
-from mind2web2.scripts.run import ScriptCall, checked_result
 from mind2web2.utils.deep_trees import allow_deep_trees
 from mind2web2.utils.moments import ClockReading
 

@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from importlib import import_module
 from typing import Any, ClassVar, cast
 
 from pydantic import BaseModel, RootModel, ValidationError
 
-from mind2web2.api_tools.tool_arxiv import ArxivTool
-from mind2web2.api_tools.tool_googlemap import GoogleMapsTool
 from mind2web2.errors import (
     CaptureError,
     EvalScriptError,
@@ -33,13 +32,8 @@ from mind2web2.llm_client.chat import ChatReply, ChatRequest, ReplyCheck
 from mind2web2.llm_client.messages import checked_messages
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.library import PageLibrary
-from mind2web2.scripts.isolation.answer_client import (
-    Filled,
-    Judged,
-    PageInfo,
-    SentRequest,
-    SentTemplate,
-)
+from mind2web2.scripts.call import ScriptCall
+from mind2web2.scripts.isolation.messages import Filled, Judged, PageInfo, SentRequest, SentTemplate
 from mind2web2.scripts.isolation.rpc import (
     Failure,
     Question,
@@ -47,7 +41,6 @@ from mind2web2.scripts.isolation.rpc import (
     served,
     served_method,
 )
-from mind2web2.scripts.run import ScriptCall
 from mind2web2.utils.shown_text import one_line
 from mind2web2.verification.claims import ClaimJudging
 from mind2web2.verification.context import EvaluationContext
@@ -179,14 +172,9 @@ class RunService:
         """Return the answer of a map or paper service."""
 
         async def ask() -> Any:
-            if request.name in ("geocode", "distance_matrix"):
-                return await GoogleMapsTool().request(
-                    request.name, *request.arguments, **request.keywords
-                )
-            papers = ArxivTool(int(request.keywords.get("page_size", 100)))
-            if request.name == "by_id":
-                return await papers.search_arxiv_by_id(*request.arguments)
-            return await papers.search_arxiv_by_title(*request.arguments)
+            # Few scripts use the tools.
+            services = import_module("mind2web2.api_tools.service_answers")
+            return await services.service_answer(request)
 
         answer, record = await self.services.answer(request, ask, self.source)
         self.judge.note_service(record)

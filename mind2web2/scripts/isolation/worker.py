@@ -17,11 +17,9 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mind2web2.api_tools.surroundings import (
@@ -29,22 +27,19 @@ from mind2web2.api_tools.surroundings import (
     report_downloads,
     services_answered_by,
 )
-from mind2web2.capture.models import NetworkSettings
 from mind2web2.errors import EvalScriptError, MachineError, Mind2Web2Error
-from mind2web2.judge.judgment import RecordedSkip
-from mind2web2.judge.protocol import Voter
-from mind2web2.llm_client.own_price import OwnPrice
 from mind2web2.pages.answer_cache import AnswerCache
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.prompts import address_flags
 from mind2web2.scripts.aliases import set_script_aliases
 from mind2web2.scripts.clock import ScriptClock
-from mind2web2.scripts.isolation.answer_client import REPLIES, AnswerClient
+from mind2web2.scripts.isolation.answer_client import AnswerClient
 from mind2web2.scripts.isolation.effects import SHARED_MEMORY, watch_effects
 from mind2web2.scripts.isolation.log_records import RelayHandler
+from mind2web2.scripts.isolation.messages import REPLIES, HomeJob, PassJob
 from mind2web2.scripts.isolation.pass_loop import PassLoop
-from mind2web2.scripts.isolation.processes import ForkLoop, ScriptLimits
-from mind2web2.scripts.isolation.questions import WRITES, Ahead, PassQuestions
+from mind2web2.scripts.isolation.processes import ForkLoop
+from mind2web2.scripts.isolation.questions import WRITES, PassQuestions
 from mind2web2.scripts.isolation.rpc import (
     PACKAGE,
     Done,
@@ -57,12 +52,7 @@ from mind2web2.scripts.isolation.rpc import (
 )
 from mind2web2.scripts.limits import LoopGuard, ScriptStops
 from mind2web2.scripts.loops import StandIns
-from mind2web2.scripts.run import (
-    ScriptCall,
-    load_script,
-    log_unseen_errors,
-    script_result,
-)
+from mind2web2.scripts.run import load_script, log_unseen_errors, script_result
 from mind2web2.utils.api_misuse import ScriptReports, script_reports
 from mind2web2.utils.deep_trees import allow_deep_trees
 from mind2web2.utils.files import file_sha256
@@ -87,65 +77,6 @@ _OWN_CAPTURES = 5
 HOME_GRACE_S = 2.0
 # Processor time; a script that takes more in a pass runs in program order.
 PASS_PROCESSOR_S = 2
-
-
-@dataclass(frozen=True)
-class HomeJob:
-    """A script, with what all its passes share.
-
-    Args:
-        script_sha256: of the script that is meant.
-        folder: the working directory.
-        import_paths: ``sys.path``.
-        prices: the user's own, by model.
-        aliases: of packages that scripts import, beside those that are built in.
-        as_of: where the script's clock stands still; ``None`` for the real time.
-        zone: of the script's local time; ``None`` for that of the process.
-        is_loaded_late: each pass loads the script itself.
-    """
-
-    script_path: Path
-    script_sha256: str
-    limits: ScriptLimits
-    folder: Path
-    import_paths: list[str]
-    prices: dict[str, OwnPrice]
-    aliases: dict[str, str]
-    as_of: datetime | None = None
-    zone: str | None = None
-    is_loaded_late: bool = False
-
-
-@dataclass(frozen=True)
-class PassJob:
-    """A pass of a script on an answer, with the settings of the run.
-
-    Args:
-        ahead: how far the script goes on with stand-ins; ``None`` for program order.
-        known: the replies so far, as JSON, by the keys of their questions.
-        has_all_replies: the run replies to each question at once; a pass waits for that.
-        moment: where the clock stands still, unless it stands at ``HomeJob.as_of``.
-        logger_name: of the answer's logger.
-        package_level: the least level of the package's own log.
-        with_captures: the run captures pages that are not stored.
-        stored_at_first: addresses of the pages that were stored before the run (``PageLibrary``).
-        skips: what a replayed run has recorded about skipped verifications.
-    """
-
-    call: ScriptCall
-    ahead: Ahead | None
-    moment: datetime
-    voter: Voter
-    endpoint: str
-    cache_dir: Path
-    logger_name: str
-    package_level: int
-    with_captures: bool
-    stored_at_first: frozenset[str] | None
-    network: NetworkSettings
-    skips: list[RecordedSkip]
-    known: dict[str, str]
-    has_all_replies: bool = False
 
 
 def serve(control_fd: int) -> None:

@@ -5,8 +5,8 @@ from typing import Any
 from passes_by_policy import result_by_policy
 
 from mind2web2.plugins.check.scoring import SCRIPT
-from mind2web2.scripts.isolation.answer_client import SentRequest, SentTemplate
-from mind2web2.scripts.run import ScriptCall
+from mind2web2.scripts.call import ScriptCall
+from mind2web2.scripts.isolation.messages import SentRequest, SentTemplate
 from mind2web2.utils.files import file_sha256
 from mind2web2.verification.run_questions import AskedClaim, AskedForm
 

@@ -37,11 +37,8 @@ from mind2web2.rubric.verdicts import (
     Vote,
 )
 from mind2web2.scripts.isolation import rpc
-from mind2web2.scripts.isolation.answer_client import (
-    SentRequest,
-    SentTemplate,
-)
 from mind2web2.scripts.isolation.log_records import RelayHandler
+from mind2web2.scripts.isolation.messages import SentRequest, SentTemplate
 from mind2web2.scripts.isolation.pass_process import PassService
 from mind2web2.scripts.isolation.rpc import (
     MAX_MESSAGE_BYTES,

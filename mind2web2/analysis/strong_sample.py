@@ -235,7 +235,6 @@ def _write_record(sample: StrongSample, earlier: SampleRecord | None, asked: int
 
 
 def _answers(sample: StrongSample) -> list[AuditedAnswer]:
-
     found = audited_answers(sample.eval_results_root, sample.agent)
     wanted = set(sample.order)
     return [one for one in found if one.name in wanted]

@@ -101,7 +101,6 @@ def run_submit(options: argparse.Namespace) -> int:
 
 
 def _validate(settings: RunSettings, agent_name: str, num_runs: int) -> tuple[list[str], Findings]:
-
     folder = settings.paths.answers_root / check_name("agent", agent_name)
     if settings.task_list is not None:
         tasks = [task.task_id for task in read_task_list(settings.task_list)]

@@ -260,7 +260,6 @@ def _cache_pages(
 async def _cache_agents(
     run: _Run, selected: Mapping[str, Mapping[str, Sequence[AnswerFile]]]
 ) -> int:
-
     tasks: list[TaskPages] = []
     with warnings_on(run.console):
         async with _asking(run) as ask:
@@ -277,7 +276,6 @@ async def _cache_agent(
     answers: Mapping[str, Sequence[AnswerFile]],
     ask: AskForUrls | None,
 ) -> list[TaskPages]:
-
     caching = run.caching
     cache = AgentCache(run.paths.cache_root / agent_name)
     link_judge = None
@@ -310,7 +308,6 @@ async def _cache_agent(
 
 
 def _capturer(caching: _Caching) -> AbstractAsyncContextManager[PageCapturer]:
-
     settings = replace(capture_settings(caching.settings), page_timeout_s=caching.page_timeout_s)
     if caching.settings.engine != PLAIN:
         way = f"mind2web2.plugins.{caching.settings.engine}.engine:capturer"
@@ -323,7 +320,6 @@ def _capturer(caching: _Caching) -> AbstractAsyncContextManager[PageCapturer]:
 
 
 def _archive(caching: _Caching, answers: Mapping[str, Sequence[AnswerFile]]) -> Archive | None:
-
     if not caching.is_archive_asked:
         return None
     moments = {
@@ -334,7 +330,6 @@ def _archive(caching: _Caching, answers: Mapping[str, Sequence[AnswerFile]]) -> 
 
 
 def _print_asking(run: _Run, not_judged: int) -> None:
-
     model, replies = run.caching.model, run.replies
     if replies:
         tokens = sum((reply.usage for reply in replies), Usage())

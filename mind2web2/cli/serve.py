@@ -52,7 +52,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _in_words(settings: RunSettings, folder: Path | None, missing_pages: MissingPages) -> str:
-
     judge = judge_spec(settings)
     pages = folder or f"none (--missing_pages {missing_pages})"
     scripts = settings.paths.eval_scripts_root
@@ -60,6 +59,5 @@ def _in_words(settings: RunSettings, folder: Path | None, missing_pages: Missing
 
 
 def _warn_of_judge(check: Future[None]) -> None:
-
     if not check.cancelled() and (error := check.exception()) is not None:
         logging.getLogger(__name__).warning("%s Until it is, calls have no score.", error)

@@ -71,7 +71,6 @@ def _keep_key_from_strangers(settings: RunSettings) -> None:
 
 
 def _announce(applied: JsonObject, prices: Mapping[str, OwnPrice]) -> None:
-
     set_own_prices(prices)
     used = [f"{name} {_text_without_secrets(value)}" for name, value in applied.items()]
     used += [f"prices of {model}" for model in prices]

@@ -24,7 +24,6 @@ def print_audit(console: Console, found: AuditReport) -> None:
 
 
 def _print_quality(console: Console, title: str, found: JudgeQuality) -> None:
-
     rows = [
         *_between(found.figures),
         ("passed wrongly", found.figures.wrong_passes),

@@ -142,12 +142,10 @@ class _Check:
 
     @property
     def results_root(self) -> Path:
-
         return self.settings.paths.eval_results_root
 
     @property
     def store_path(self) -> Path:
-
         return self.results_root / CHECKS_FOLDER / FILE_NAME
 
 
@@ -195,7 +193,6 @@ def _chosen_cases(options: argparse.Namespace) -> _Cases:
 
 
 async def _run_check(check: _Check) -> int:
-
     checks = await _ask_judges(check)
     found = [quality(check) for check in checks]
     for each in found:
@@ -245,7 +242,6 @@ def _print_text(
     compared: Sequence[JudgeComparison],
     news: Mapping[str, AnchorNews],
 ) -> None:
-
     console = check.console
     for each in found:
         _print_quality(console, each)
@@ -322,7 +318,6 @@ def _print_json(
 
 
 def _print_quality(console: Console, found: Quality) -> None:
-
     check, overall = found.check, found.overall
     labelled = check.labelled
     name = "labels" if labelled.is_outside else f"set {labelled.version}"
@@ -402,7 +397,6 @@ def _print_quality(console: Console, found: Quality) -> None:
 
 
 def _print_comparison(console: Console, comparison: JudgeComparison) -> None:
-
     test = comparison.test
     interval = test.interval
     shown = (

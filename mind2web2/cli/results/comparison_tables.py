@@ -149,7 +149,6 @@ def _for_observed(pair: Pair, power: Power, tasks: int) -> str:
 
 
 def _print_flips(console: Console, first: str, other: str, flips: LeafFlips) -> None:
-
     if not flips.matched:
         line(
             console,

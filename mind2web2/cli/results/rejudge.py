@@ -147,7 +147,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _agent(order: _Order, name: str) -> _Agent:
-
     given = order.settings
     if given.judgments is not None:
         raise UsageError(
@@ -310,7 +309,6 @@ def _judge_samples(
 def _print_samples(
     console: Console, found: dict[str, SampleFigures | NoSampleFigures], as_json: bool
 ) -> None:
-
     if as_json:
         samples = {name: own.model_dump(mode="json") for name, own in found.items()}
         console.print_json(json.dumps({"samples": samples}))
@@ -321,7 +319,6 @@ def _print_samples(
 
 
 def _sample_of(agent: _Agent, sampling: Sampling) -> StrongSample:
-
     judge = judge_spec(agent.settings).model
     if not agent.is_other:
         raise UsageError(
@@ -341,7 +338,6 @@ def _first_of_samples(agents: Sequence[_Agent], sampling: Sampling) -> list[_Age
 
 
 def _print_estimates(agents: Sequence[_Agent]) -> int:
-
     for agent in agents:
         # By the results that count: what was judged again before is not asked again.
         settings = replace(agent.settings, overwrite=True)
@@ -369,7 +365,6 @@ class _Figures:
 
 
 def _figures_of(agent: _Agent, judgings: Sequence[Judging]) -> _Figures:
-
     judges = (_judges(agent.counted), _judges(judgings[0]))
     has_other = judges[0] != judges[1] or len(judgings) == 1
     return _Figures(
@@ -385,7 +380,6 @@ def _judges(judging: Judging) -> str:
 
 
 def _print(console: Console, found: dict[str, _Figures]) -> None:
-
     for name, own in found.items():
         if own.repeatability is not None:
             for text in _repeated_lines(own.judges[1], own.repeatability):
@@ -396,7 +390,6 @@ def _print(console: Console, found: dict[str, _Figures]) -> None:
 
 
 def _repeated_lines(judge: str, found: Repeatability) -> Iterator[str]:
-
     means = ", ".join(map(percent, found.means))
     answers = counted(found.answers, "answer")
     yield (

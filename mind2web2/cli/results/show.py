@@ -77,7 +77,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _of_task(root: Path, agent_name: str, task_id: str) -> list[ScoredAnswer]:
-
     known = folder_names(root / agent_name)
     found = task_answers(root, agent_name, task_id) if task_id in known else []
     if not found:
@@ -100,7 +99,6 @@ def _print_agent(
     agent_name: str,
     answers: Sequence[ScoredAnswer],
 ) -> None:
-
     tasks: dict[str, list[ScoredAnswer]] = {}
     for answer in answers:
         tasks.setdefault(answer.task_id, []).append(answer)
@@ -126,7 +124,6 @@ def _print_task(
     agent_name: str,
     answers: Sequence[ScoredAnswer],
 ) -> None:
-
     task_id = answers[0].task_id
     root = settings.paths.eval_results_root
     rows = []
@@ -204,7 +201,6 @@ class _AnswerPage:
             self._print_values(found.content)
 
     def _print_origin(self, result: ResultFile) -> None:
-
         facts = result_facts(result)
         created = (result.run.created or "")[:16].replace("T", " ")
         parts = [f"Judged by {facts.judge or 'a judge that the result does not name'}"]
@@ -232,7 +228,6 @@ class _AnswerPage:
                 self._line(f"{label}: {path}")
 
     def _print_trees(self, result: ResultFile, *, has_passed: bool) -> None:
-
         self._line("")
         if not result.trees:
             self._line("The script gave this score without a rubric tree.")
@@ -255,7 +250,6 @@ class _AnswerPage:
                 stack += [(child, depth + 1) for child in reversed(node.children)]
 
     def _print_node(self, node: WrittenNode, depth: int, arithmetic: str | None) -> None:
-
         indent = _INDENT * min(depth, _MAX_INDENTED_LEVELS)
         status = node.status.replace("initialized", "never judged")
         score = f" {number(node.score)}" if status == "partial" else ""
@@ -305,7 +299,6 @@ class _AnswerPage:
             yield from _vote_lines(check.votes, "the page")
 
     def _print_pages(self) -> None:
-
         if not self._pages:
             return
         self._line("")
@@ -339,7 +332,6 @@ class _AnswerPage:
         self._console.print(text, style=style, soft_wrap=True)
 
     def _text(self, text: str, indent: str = "") -> None:
-
         wrapped = textwrap.fill(
             " ".join(text.split()),
             max(self._console.width, len(indent) + 20),
@@ -389,7 +381,6 @@ def _quotation(quote: Quote | None, source: str) -> str | None:
 
 
 def _shown_text(page: PageShown) -> str:
-
     characters = f"{page.text_chars} of {page.text_chars_stored} characters shown"
     parts = [page.kind, characters, counted(page.images, "image")]
     if page.captured_at:

@@ -18,7 +18,7 @@ from mind2web2.analysis.audited import (
     label_verdicts,
 )
 from mind2web2.analysis.correction_record import CorrectionFigures
-from mind2web2.analysis.corrections import correction_by_labels
+from mind2web2.analysis.label_correction import correction_by_labels
 from mind2web2.analysis.labels import LabelFile, auditors
 from mind2web2.statistics.agreement import Figures
 

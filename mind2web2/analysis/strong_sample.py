@@ -12,16 +12,15 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from mind2web2.analysis.audited import AuditedAnswer, audited_answers
+from mind2web2.analysis.correction import Correction, NoCorrection
 from mind2web2.analysis.correction_record import CorrectionFigures
-from mind2web2.analysis.corrections import (
-    Correction,
-    NoCorrection,
+from mind2web2.analysis.sample_basis import AnswerName, SampledFrom
+from mind2web2.analysis.sample_correction import (
     SampleRecord,
     correction_by_sample,
     cost_of_sample,
     read_sample,
 )
-from mind2web2.analysis.sample_basis import AnswerName, SampledFrom
 from mind2web2.errors import UsageError
 from mind2web2.results.answers import TaskWork
 from mind2web2.results.known_answers import agent_answers

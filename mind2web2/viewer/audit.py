@@ -16,7 +16,7 @@ from mind2web2.analysis.audited import (
     audited_answers,
     label_verdicts,
 )
-from mind2web2.analysis.corrections import population_of
+from mind2web2.analysis.correction import population_of
 from mind2web2.analysis.labelled_answers import wanted_leaves
 from mind2web2.analysis.labels import LabelFile, LeafName, Verdict
 from mind2web2.errors import UsageError

@@ -14,7 +14,7 @@ from projects import Project, call, claim_in
 from servers.judge_server import JudgeServer, prompt_text
 
 from mind2web2.analysis.audited import audited_answers
-from mind2web2.analysis.corrections import population_of
+from mind2web2.analysis.correction import population_of
 from mind2web2.analysis.labels import LabelFile
 from mind2web2.cli import main
 

@@ -12,8 +12,8 @@ from viewer.made_results import Results, leaf, result
 from viewer.test_views import ANSWER, VIEWS, open_view
 
 from mind2web2.analysis.audited import audited_answers
+from mind2web2.analysis.correction import population_of
 from mind2web2.analysis.correction_record import CorrectionRoots
-from mind2web2.analysis.corrections import population_of
 from mind2web2.analysis.labels import LabelFile
 from mind2web2.viewer.audit import AuditSession, AuditSettings
 from mind2web2.viewer.catalog import Catalog

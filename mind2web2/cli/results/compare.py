@@ -8,8 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from mind2web2.analysis.comparison import ranking
+from mind2web2.analysis.corrected_pairs import corrected_pairs
 from mind2web2.analysis.correction_record import CorrectionRoots
-from mind2web2.analysis.corrections import corrected_pairs
 from mind2web2.analysis.judge_checks import failed_check
 from mind2web2.analysis.judgings import Judging, leaf_flips
 from mind2web2.cli.console import line, plain_console

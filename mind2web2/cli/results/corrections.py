@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mind2web2.analysis.corrected_pairs import CorrectedPair
 from mind2web2.analysis.correction_record import CorrectionFigures, Ends
-from mind2web2.analysis.corrections import CorrectedPair
 from mind2web2.analysis.strong_sample import NoSampleFigures, SampleFigures
 from mind2web2.statistics.paired import Estimate
 from mind2web2.utils.text import counted, percent, percent_within, points

@@ -1,0 +1,117 @@
+"""The score corrected by whole answers that people labelled."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+
+from mind2web2.analysis.audited import AuditedAnswer, label_verdicts
+from mind2web2.analysis.correction import Correction, NoCorrection, basis_of, correct_mean
+from mind2web2.analysis.labelled_answers import LabelledScore, score_by_labels
+from mind2web2.analysis.labels import LabelFile, auditors
+from mind2web2.analysis.sample_basis import AnswerName
+from mind2web2.statistics.agreement import Cells
+from mind2web2.utils.program import program
+from mind2web2.utils.text import counted
+
+# People make mistakes as well: the figure shows what so many wrong labels do.
+WRONG_LABELS = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledAnswers:
+    """The whole answers that auditors labelled, which are a sample of all answers.
+
+    Args:
+        by: the auditors.
+        scores: by the labels; empty if the labels are not a sample.
+        reason: why they correct nothing, ``None`` where they do.
+    """
+
+    by: str
+    scores: Mapping[AnswerName, LabelledScore]
+    reason: str | None = None
+
+
+def labelled_answers(
+    answers: Sequence[AuditedAnswer], audits: Path, agent: str
+) -> LabelledAnswers | None:
+    """Return the answers that people labelled as a whole.
+
+    The result is ``None`` where nobody has labelled any leaf.
+    """
+    files = {name: LabelFile(audits, agent, name) for name in auditors(audits, agent)}
+    labels = {name: file.blind() for name, file in files.items()}
+    if not any(labels.values()):
+        return None
+    by = f"labels of {', '.join(name for name, own in labels.items() if own)}"
+    go_on = f"go on with `{program()} view {agent} --audit {next(iter(files))}`"
+    populations = [one for file in files.values() if (one := file.sampled_from()) is not None]
+    if not populations:
+        reason = f"the labels are of single leaves, and count for agreement alone: {go_on}"
+        return LabelledAnswers(by, {}, reason)
+    now = basis_of(answers)
+    changes = [one.describe_changes(now) for one in populations]
+    if None not in changes:
+        return LabelledAnswers(by, {}, f"{changes[0]}: {go_on}")
+    order = populations[changes.index(None)].order
+    verdicts = label_verdicts(answers, [*labels.values()])
+    by_name = {one.name: one for one in answers}
+    scores: dict[AnswerName, LabelledScore] = {}
+    for name in order:
+        if name not in by_name:
+            continue
+        score = score_by_labels(by_name[name], verdicts)
+        if score is None:
+            break
+        scores[name] = score
+    if not scores:
+        reason = f"no answer has labels of all its leaves: {go_on}"
+        return LabelledAnswers(by, {}, reason)
+    return LabelledAnswers(by, scores)
+
+
+def correction_by_labels(
+    answers: Sequence[AuditedAnswer], audits: Path, agent: str
+) -> Correction | NoCorrection | None:
+    """Return the score corrected by whole answers that people labelled; ``None`` without labels."""
+    found = labelled_answers(answers, audits, agent)
+    if found is None:
+        return None
+    if found.reason is not None:
+        return NoCorrection.for_reason(found.by, answers, found.reason)
+    scores = found.scores
+    mean, weight = correct_mean(answers, {name: one.middle for name, one in scores.items()})
+    low = high = mean
+    if any(one.low != one.high for one in scores.values()):
+        low, _ = correct_mean(answers, {name: one.low for name, one in scores.items()})
+        high, _ = correct_mean(answers, {name: one.high for name, one in scores.items()})
+    changes: dict[str, list[float]] = defaultdict(list)
+    for (task, _), one in scores.items():
+        changes[task].append(WRONG_LABELS * one.if_all_wrong)
+    on = f"on {mean.labels} of {counted(mean.population, 'answer')}"
+    return Correction(
+        by=f"{found.by} {on}",
+        mean=mean,
+        low=low,
+        high=high,
+        weight=weight,
+        cells=_cells_by_labels(answers, audits, agent),
+        wrong_labels=fmean(map(fmean, changes.values())),
+    )
+
+
+def _cells_by_labels(
+    answers: Sequence[AuditedAnswer], audits: Path, agent: str
+) -> dict[str, Cells]:
+    labels = [LabelFile(audits, agent, name).blind() for name in auditors(audits, agent)]
+    passes = label_verdicts(answers, labels).passes
+    found: dict[str, Cells] = {}
+    for answer in answers:
+        for leaf in answer.leaves:
+            if leaf.name in passes and not leaf.is_skipped:
+                found.setdefault(answer.task, Cells()).add(leaf.passed, passes[leaf.name])
+    return found

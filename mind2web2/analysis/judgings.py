@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Literal
 
-from mind2web2.results.claim_facts import claim_facts, unavailable_pages
+from mind2web2.results.claim_facts import claim_facts, page_checks, unavailable_pages
 from mind2web2.results.known_answers import agent_answers
 from mind2web2.results.result_file import ResultFile
 from mind2web2.results.scored_answer import ScoredAnswer
@@ -29,13 +29,14 @@ from mind2web2.statistics.uncertainty import (
     sums_of,
 )
 
-Cause = Literal["skip", "page_missing", "extraction", "vote", "answer", "judge"]
+Cause = Literal["skip", "page_missing", "extraction", "vote", "answer", "pages", "judge"]
 CAUSES: Mapping[Cause, str] = {
     "skip": "skipped, as a prerequisite failed",
     "page_missing": "page unavailable",
     "extraction": "value not extracted, or extracted differently",
     "vote": "votes differ",
     "answer": "the answers claim different things",
+    "pages": "the answers cite other pages",
     "judge": "same claim, other verdict",
 }
 _EXAMPLES_OF_CAUSE = 3
@@ -49,6 +50,7 @@ class LeafVerdict:
     passed: bool
     decided_by: str | None
     claim: str | None
+    pages: frozenset[str]
     answer_sha256: str | None
     is_split: bool
     lacks_page: bool
@@ -70,6 +72,7 @@ def judged_leaf(leaf: WrittenNode, result: ResultFile) -> LeafVerdict:
         passed=leaf.verdict.status == "passed",
         decided_by=decided_by,
         claim=None if leaf.evidence is None else leaf.evidence.claim,
+        pages=frozenset(check.url for check in page_checks(leaf)),
         answer_sha256=None if result.provenance is None else result.provenance.answer_sha256,
         is_split=claim_facts(leaf).is_split,
         lacks_page=bool(unavailable_pages(leaf)) or decided_by == "page",
@@ -183,8 +186,9 @@ def _cause(failed: LeafVerdict, passed: LeafVerdict) -> Cause:
     is_same_answer = (
         failed.answer_sha256 is not None and failed.answer_sha256 == passed.answer_sha256
     )
-    if failed.claim != passed.claim:
-        return "extraction" if is_same_answer else "answer"
+    if (failed.claim, failed.pages) != (passed.claim, passed.pages):
+        other: Cause = "answer" if failed.claim != passed.claim else "pages"
+        return "extraction" if is_same_answer else other
     return "vote" if failed.is_split or passed.is_split else "judge"
 
 

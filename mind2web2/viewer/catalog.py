@@ -50,7 +50,7 @@ from mind2web2.scripts.rubric_file import RUBRIC_SUFFIX
 from mind2web2.scripts.rubric_outline import tree_lines
 from mind2web2.scripts.rubric_reading import read_rubric
 from mind2web2.scripts.yaml_lines import YamlFileError
-from mind2web2.utils.files import file_sha256, read_regular_file
+from mind2web2.utils.files import file_sha256, read_regular_file, text_sha256
 from mind2web2.utils.names import did_you_mean, is_file_name, name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.program import program
@@ -466,6 +466,7 @@ def _claim_rows(
                 own_cause(judged),
                 judged.is_split,
                 (judged.answer_sha256 or "")[:12],
+                text_sha256(" ".join(sorted(judged.pages)))[:12],
             ]
             yield [
                 *place,

@@ -19,7 +19,7 @@ def judging(verdicts, decided_by="judge"):
     ]
     leaves = {
         (f"t{task}", "answer_1.md", f"l{place}"): LeafVerdict(
-            verdict == "+", decided_by, "c", None, is_split=False, lacks_page=False
+            verdict == "+", decided_by, "c", frozenset(), None, is_split=False, lacks_page=False
         )
         for task, own in enumerate(verdicts)
         for place, verdict in enumerate(own)

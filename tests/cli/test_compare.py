@@ -162,6 +162,11 @@ def test_folders_of_results(project):
         (judged(False, claim="other"), judged(True), "answer"),
         (judged(False, True, False, False), judged(True), "vote"),
         (judged(False), judged(True), "judge"),
+        (
+            judged(False, pages=[{"url": "http://a.test", "outcome": "not supported"}]),
+            judged(True, pages=[{"url": "http://b.test", "outcome": "supported"}]),
+            "pages",
+        ),
     ],
 )
 def test_flipped_leaves_have_a_cause(tmp_path, monkeypatch, failed, passed, cause):

@@ -225,7 +225,7 @@ function flipped(claims, one, other) {
 }
 
 /** @param {any[]} row */
-function side([agent, task, answer, leaf, status, text, , , , doubts]) {
+function side([agent, task, answer, leaf, status, text, , , , , doubts]) {
   return { place: [agent, task, answer, leaf], status, text, doubts };
 }
 
@@ -247,7 +247,10 @@ function causeOf(one, other) {
   const [, , , , , text, ownCause, , answer] = failed;
   const passed = failed === one ? other : one;
   if (ownCause) return ownCause;
-  if (text !== passed[5]) return answer && answer === passed[8] ? "extraction" : "answer";
+  if (text !== passed[5] || failed[9] !== passed[9]) {
+    if (answer && answer === passed[8]) return "extraction";
+    return text !== passed[5] ? "answer" : "pages";
+  }
   return one[7] || other[7] ? "vote" : "judge";
 }
 

@@ -31,10 +31,9 @@ from mind2web2.pages.cited_pages import AgentCache
 from mind2web2.results.agent_summary import AgentSummary
 from mind2web2.results.answer_files import with_file_facts, with_unevaluated
 from mind2web2.results.answers import read_answer
-from mind2web2.results.cautions import CautionFacts, lasting_cautions
+from mind2web2.results.cautions import CautionFacts, lasting_cautions, own_family_caution
 from mind2web2.results.freshness import ResultsNow, results_now
 from mind2web2.results.known_answers import agent_answers
-from mind2web2.results.model_families import own_family_caution
 from mind2web2.results.result_file import ResultFile
 from mind2web2.results.scored_answer import ScoredAnswer
 from mind2web2.results.stored_results import LoadedResult, latest_results

@@ -61,7 +61,8 @@ class _Row(BaseModel):
     cost_usd: float | None = Field(
         None, ge=0, allow_inf_nan=False, validation_alias=AliasChoices("cost_usd", "cost")
     )
-    status: Literal["answered", "empty", "error", "out_of_budget"] | None = None
+    agent: str | None = Field(None, validation_alias=AliasChoices("agent", "model"))
+    status: Literal["answered", "empty", "error"] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,6 +303,6 @@ def _run_of(place: RunPlace, row: _Row, where: str) -> ImportedRun:
         reason="as the imported file states" if status == "error" else None,
         seconds=row.seconds,
         cost_usd=row.cost_usd,
-        agent="imported",
+        agent=row.agent,
     )
     return ImportedRun(place, row.answer if has_text else None, record)

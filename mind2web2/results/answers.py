@@ -73,7 +73,7 @@ class RunRecord:
     """How one run of the agent on a task ended, from ``answer_<k>.run.json``.
 
     Args:
-        status: ``running``, ``answered``, ``empty``, ``error`` or ``out_of_budget``.
+        status: ``answered``, ``empty`` or ``error``.
         reason: one line, for an error.
         cost_usd: where known.
         agent: the program or model that was asked.
@@ -105,9 +105,9 @@ def read_run_record(path: Path) -> RunRecord | None:
         return None
 
 
-def _runs_without_answer(task_folder: Path) -> tuple[dict[str, str], dict[str, str]]:
-    """Return, by answer name, why runs failed, and why others did not take place."""
-    failed, stopped = {}, {}
+def _failed_runs(task_folder: Path) -> dict[str, str]:
+    """Return why runs have no answer, by answer name."""
+    failed = {}
     for path in sorted(task_folder.glob("answer_*.run.json")):
         name = path.name.removesuffix(".run.json") + ".md"
         record = read_run_record(path)
@@ -117,9 +117,7 @@ def _runs_without_answer(task_folder: Path) -> tuple[dict[str, str], dict[str, s
             failed[name] = f"the agent failed: {record.reason}"
         elif record.status == "empty":
             failed[name] = EMPTY_ANSWER
-        elif record.status == "out_of_budget":
-            stopped[name] = "the agent's budget was used up: raise it and ask the agent again"
-    return failed, stopped
+    return failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +132,6 @@ class TaskWork:
             can.
         failed_runs: why the agent has no answer, or an empty one, in runs that count as 0, by
             answer name.
-        stopped_runs: why runs of the agent did not take place, by answer name; they have no score.
         elsewhere: names of further answers, which other shards judge.
     """
 
@@ -145,7 +142,6 @@ class TaskWork:
     unscored_reason: str | None = None
     problems: tuple[str, ...] = ()
     failed_runs: Mapping[str, str] = field(default_factory=dict)
-    stopped_runs: Mapping[str, str] = field(default_factory=dict)
     elsewhere: frozenset[str] = frozenset()
 
 
@@ -274,7 +270,7 @@ def is_empty_answer(path: Path) -> bool:
 def failed_runs(task_folder: Path) -> dict[str, str]:
     """Return why runs of the agent count as 0, by answer name."""
     empty = {path.name: EMPTY_ANSWER for path in answer_paths(task_folder) if is_empty_answer(path)}
-    return _runs_without_answer(task_folder)[0] | empty
+    return _failed_runs(task_folder) | empty
 
 
 def without_empty(
@@ -338,7 +334,7 @@ def _task_work(paths: PathConfig, task_folder: Path) -> TaskWork:
     script, unscored_reason = _script(paths, task_id)
     answers, problems = answer_files(task_folder)
     answers, empty = without_empty(answers)
-    failed_runs, stopped_runs = _runs_without_answer(task_folder)
+    failed_runs = _failed_runs(task_folder)
     for problem in problems:
         log.warning("task %s: %s", task_id, problem)
     return TaskWork(
@@ -349,7 +345,6 @@ def _task_work(paths: PathConfig, task_folder: Path) -> TaskWork:
         unscored_reason=unscored_reason,
         problems=problems,
         failed_runs=failed_runs | empty,
-        stopped_runs=stopped_runs,
     )
 
 

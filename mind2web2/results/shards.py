@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -56,25 +56,14 @@ class Shard:
     def share_of(self, work: Sequence[TaskWork]) -> list[TaskWork]:
         """Return the tasks of which this shard judges any answer, with these answers alone."""
         shares = [self._share_of(task) for task in work]
-        return [
-            share for share in shares if share.answers or share.failed_runs or share.stopped_runs
-        ]
+        return [share for share in shares if share.answers or share.failed_runs]
 
     def _share_of(self, task: TaskWork) -> TaskWork:
-        def own(reasons: Mapping[str, str]) -> dict[str, str]:
-            return {name: why for name, why in reasons.items() if self.holds(task.task_id, name)}
-
-        names = {
-            *(answer.name for answer in task.answers),
-            *task.failed_runs,
-            *task.stopped_runs,
-        }
+        names = {answer.name for answer in task.answers} | task.failed_runs.keys()
+        held = {name for name in names if self.holds(task.task_id, name)}
         return replace(
             task,
-            answers=tuple(
-                answer for answer in task.answers if self.holds(task.task_id, answer.name)
-            ),
-            failed_runs=own(task.failed_runs),
-            stopped_runs=own(task.stopped_runs),
-            elsewhere=frozenset(name for name in names if not self.holds(task.task_id, name)),
+            answers=tuple(answer for answer in task.answers if answer.name in held),
+            failed_runs={name: why for name, why in task.failed_runs.items() if name in held},
+            elsewhere=frozenset(names - held),
         )

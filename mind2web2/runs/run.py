@@ -266,7 +266,6 @@ def _write_summary(task: TaskWork, folders: RunFolders, outcomes: Sequence[Answe
         and outcome.earlier_result
         == newest_result_name(_results_dir(task, outcome.answer_name, folders))
     }
-    unscored |= task.stopped_runs
     names = {answer.name for answer in task.answers}
     root, agent_name = folders.eval_results_root, folders.agent_name
     write_task_summary(

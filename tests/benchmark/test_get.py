@@ -116,11 +116,12 @@ def test_tasks_are_listed():
     """With the question, from the list or the script."""
     call(main, "get")
     run = call(main, "rehearse", "--no_run")
+    unseen = "its text shows nothing: rehearse it without --no_run"
     assert run.stdout.splitlines() == [
         "task  verdict      question  findings; the worst",
-        "lake  sound        Who built lake?",
-        "mill  sound        Where is the mill?",
-        "2 tasks: 2 sound",
+        f"lake  cannot tell  Who built lake?  {unseen}",
+        f"mill  cannot tell  Where is the mill?  {unseen}",
+        "2 tasks: 2 cannot tell",
     ]
 
 

@@ -18,8 +18,7 @@ Take in what was made elsewhere: answers, the pages that an agent saw, judgments
 """
 ANSWERS = """\
 Store answers from a file of JSON lines or CSV. Each row has task_id (or question) and answer, and optionally
-run, seconds, cost_usd and status (answered, empty, error, out_of_budget). If any row has an error, nothing is
-stored.
+run, seconds, cost_usd, model and status (answered, empty, error). If any row has an error, nothing is stored.
 
   mind2web2 import answers my_agent answers.jsonl
 """

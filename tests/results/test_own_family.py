@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from mind2web2.results.model_families import family_of, own_family_caution
+from mind2web2.results.cautions import family_of, own_family_caution
 
 
 @pytest.mark.parametrize(

@@ -141,6 +141,7 @@ class Server:
 
         return aiohttp.ClientSession(
             headers=self._headers,
+            cookie_jar=aiohttp.DummyCookieJar(),
             connector=aiohttp.TCPConnector(ssl=_certificates() if self._is_tls else True),
             max_line_size=_MAX_HEADER_BYTES,
             max_field_size=_MAX_HEADER_BYTES,

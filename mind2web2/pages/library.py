@@ -9,7 +9,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from mind2web2.capture.models import CaptureRecord, PageKind, notes_for_judge
+from mind2web2.capture.models import PageKind, notes_for_judge
 from mind2web2.errors import CaptureError, DocumentError, MachineError, WorkerError
 from mind2web2.llm_client.chat import Limit
 from mind2web2.pages.captures import DoubtfulPageError, SharedCaptures
@@ -40,17 +40,6 @@ class PageRequest:
     capture: SharedCaptures | None
     limit: Limit
     logger: logging.Logger
-
-    def record(self) -> CaptureRecord | None:
-        """Return the record of the page's capture; reads a file.
-
-        Caches of scripts may keep none.
-        """
-        return capture_record(self.cache, self.url)
-
-    def digest(self) -> str | None:
-        """Return a digest of the stored page; reads its files. Caches of scripts may know none."""
-        return page_digest(self.cache, self.url)
 
 
 class PageMemory:
@@ -153,10 +142,8 @@ class PageLibrary:
         return [lookup_key(url) in addresses for url in urls]
 
     def forget(self, cache: PageCache) -> None:
-        """Drop the prepared pages of a cache in which a page was replaced."""
+        """Read the pages of a cache again, as one of them was replaced."""
         self._editions[id(cache)] += 1
-        for key in [key for key in self._known if key.cache_id == id(cache)]:
-            self._known.pop(key)
 
     def _key(self, request: PageRequest) -> _PageKey:
         cache = request.cache
@@ -208,7 +195,7 @@ class PageLibrary:
         elif request.capture is not None:
             kind = await _kind_after_another_try(request, request.capture) or kind
         for _ in range(_READ_TRIES):
-            sha256 = await asyncio.to_thread(request.digest)
+            sha256 = await asyncio.to_thread(page_digest, request.cache, request.url)
             # A cache that knows no digests shares nothing between addresses.
             content_key = key if sha256 is None else (sha256, request.settings, request.with_images)
             content = self._memory.get(content_key)
@@ -240,7 +227,7 @@ class PageLibrary:
             if sha256 is None:
                 raise
             return None  # another cache may still have the same page
-        if sha256 is not None and await asyncio.to_thread(request.digest) != sha256:
+        if sha256 != await asyncio.to_thread(page_digest, request.cache, request.url):
             return None
         if dropped := self._memory.keep(content_key, content):
             still_known = {
@@ -302,7 +289,7 @@ async def _kind_after_another_try(
     Else ``None``.
     """
     shared = request.cache
-    record = await asyncio.to_thread(request.record)
+    record = await asyncio.to_thread(capture_record, request.cache, request.url)
     if record is None or record.kind is None or not record.is_transient:
         return None
     try:
@@ -316,7 +303,7 @@ async def _kind_after_another_try(
 
 def _why_not_there(request: PageRequest) -> str:
     """Return the failure that an earlier run recorded, so that a replay gives the same reason."""
-    record = request.record()
+    record = capture_record(request.cache, request.url)
     if record is not None and record.failure and not record.is_transient:
         return record.failure
     return "not in the cache, and this run captures no pages"
@@ -326,7 +313,7 @@ def _page(request: PageRequest, content: PreparedPage, sha256: str | None) -> Pr
     """Return a page with the notes on its capture; reads the record."""
     flags = one_a_kind((*content.flags, *address_flags(request.url)))
     page = replace(content, url=request.url, sha256=sha256, flags=flags)
-    record = request.record()
+    record = capture_record(request.cache, request.url)
     if record is not None and record.kind == page.kind:
         doubt = page.doubt
         if record.is_transient and doubt is None:

@@ -6,7 +6,6 @@ can do beyond that, and say what holds for a cache that lacks it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Protocol
 
 from mind2web2.capture.models import CapturedPage, CaptureRecord, PageKind
@@ -31,27 +30,27 @@ class PageCache(Protocol):
         """Store a PDF."""
 
 
-def _method(cache: PageCache | None, name: str) -> Callable[..., Any] | None:
-    """Return a method of our own caches, ``None`` for a cache that lacks it."""
-    return getattr(cache, name, None)
+def _asked(cache: PageCache, name: str, *arguments: Any, default: Any = None) -> Any:
+    """Return what a method of our own caches says, the default for a cache that lacks it."""
+    return getattr(cache, name, lambda *_: default)(*arguments)
 
 
 def page_digest(cache: PageCache, url: str) -> str | None:
     """Return a digest of a stored page, ``None`` where there is none; reads files."""
-    digest = _method(cache, "digest")
-    return None if digest is None else digest(url)
+    digest: str | None = _asked(cache, "digest", url)
+    return digest
 
 
 def capture_record(cache: PageCache, url: str) -> CaptureRecord | None:
     """Return the record of a page's capture, ``None`` where there is none; reads a file."""
-    record = _method(cache, "capture_record")
-    return None if record is None else record(url)
+    record: CaptureRecord | None = _asked(cache, "capture_record", url)
+    return record
 
 
 def listed_failure(cache: PageCache, url: str) -> str | None:
     """Return why a page is listed as unavailable, ``None`` for one that is not; may read a file."""
-    failure = _method(cache, "listed_failure")
-    return None if failure is None else failure(url)
+    failure: str | None = _asked(cache, "listed_failure", url)
+    return failure
 
 
 def addresses(cache: PageCache) -> list[str] | None:
@@ -59,19 +58,14 @@ def addresses(cache: PageCache) -> list[str] | None:
 
     ``None`` from a cache without a list.
     """
-    stored, redirected = (
-        _method(cache, "get_all_urls"),
-        _method(cache, "redirected_urls"),
-    )
-    if stored is None:
-        return None
-    return [*stored(), *(() if redirected is None else redirected())]
+    stored = _asked(cache, "get_all_urls")
+    return None if stored is None else [*stored, *_asked(cache, "redirected_urls", default=())]
 
 
 def copy_page(cache: PageCache, url: str, source: PageCache) -> bool:
     """Copy a page from another cache; return whether that could be done."""
-    copy = _method(cache, "copy_page")
-    return copy is not None and copy(url, source)
+    is_copied: bool = _asked(cache, "copy_page", url, source, default=False)
+    return is_copied
 
 
 def put_capture(cache: PageCache, page: CapturedPage, url: str, *, must_be_better: bool) -> None:
@@ -80,7 +74,7 @@ def put_capture(cache: PageCache, page: CapturedPage, url: str, *, must_be_bette
     Raises:
         CacheWriteError: it cannot be stored.
     """
-    put = _method(cache, "put_capture")
+    put = getattr(cache, "put_capture", None)
     if put is not None:
         put(page, url=url, must_be_better=must_be_better)
     elif page.record.kind == "pdf" and page.pdf is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 
@@ -25,7 +24,7 @@ from mind2web2.judge.record import ServiceAnswer
 from mind2web2.judge.session import JudgeSession, ask_own
 from mind2web2.judge.usage import tokens_of, usage_of
 from mind2web2.llm_client.async_calls import AsyncCalls
-from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit, Usage
+from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Usage
 
 
 @dataclass(slots=True)
@@ -57,6 +56,7 @@ class AnswerJudge(JudgeSession, AsyncCalls):
         turn: Turn | None = None,
     ) -> None:
         super().__init__(Usage(), run.image_limit)
+        self.recorded_limits = run.settings.image_limits
         self._run = run
         self._source = (task_id, answer_name)
         self.stop = stop or Stop()
@@ -74,11 +74,6 @@ class AnswerJudge(JudgeSession, AsyncCalls):
         if self.stop.is_on:
             raise NotAskedError("nothing more is asked after a failure")
         super().check()
-
-    @property
-    def recorded_limits(self) -> Sequence[ImageLimit]:
-        """Return the image limits that the recorded run met."""
-        return self._run.settings.image_limits
 
     @property
     def endpoint(self) -> str:
@@ -136,14 +131,6 @@ class AnswerJudge(JudgeSession, AsyncCalls):
     def note_service(self, answer: ServiceAnswer) -> None:
         """Add the reply of a map or paper service to the ledger."""
         self.ledger.services.append(answer)
-
-    def recorded_skip(
-        self,
-        subject: QuestionContext,  # noqa: ARG002
-        skip_reason: str | None,
-    ) -> str | None:
-        """Return the reason as it is: the script's process has the records."""
-        return skip_reason
 
 
 def _as_reply(judgment: Judgment, request: ChatRequest) -> ChatReply:

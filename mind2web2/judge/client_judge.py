@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import aclosing, nullcontext
 from dataclasses import replace
 from functools import cached_property
@@ -27,7 +27,6 @@ from mind2web2.llm_client.chat import (
     ChatProvider,
     ChatReply,
     ChatRequest,
-    ImageLimit,
     Limit,
     Usage,
 )
@@ -139,11 +138,6 @@ class ClientJudge(JudgeSession, AsyncCalls):
         self._provider = provider
 
     @property
-    def recorded_limits(self) -> Sequence[ImageLimit]:
-        """Return none: nothing is recorded."""
-        return ()
-
-    @property
     def endpoint(self) -> str:
         """Return the name of the client's server."""
         return self._provider.endpoint
@@ -173,14 +167,6 @@ class ClientJudge(JudgeSession, AsyncCalls):
         if reply.declined is not None:
             self._note_rejection(reply, subject)
         return reply
-
-    def recorded_skip(
-        self,
-        subject: QuestionContext,  # noqa: ARG002
-        skip_reason: str | None,
-    ) -> str | None:
-        """Return the reason as it is: nothing is recorded."""
-        return skip_reason
 
 
 def judge_of(client: Any) -> ClientJudge:

@@ -36,7 +36,10 @@ class JudgeSession(FailureLatch):
     Attributes:
         ledger: usage and notes.
         image_limit: the known or configured limit of images in one question.
+        recorded_limits: for a replay, the limits that the recorded run met, most images first.
     """
+
+    recorded_limits: Sequence[ImageLimit] = ()
 
     def __init__(self, usage: Usage, image_limit: ImageLimit = NO_LIMIT) -> None:
         self.ledger = JudgeLedger(usage)
@@ -45,6 +48,10 @@ class JudgeSession(FailureLatch):
     def model_for(self, requested: str) -> str:
         """Return the requested model: most clients take any."""
         return requested
+
+    def recorded_skip(self, _subject: QuestionContext, skip_reason: str | None) -> str | None:
+        """Return the reason as it is: only scripts' processes have records."""
+        return skip_reason
 
     def note(self, kind: Noted, text: str) -> None:
         """Add a note to the ledger."""
@@ -76,18 +83,16 @@ async def ask_own(
     Raises:
         JudgeError: as ``Judge.ask``; every error is a permanent failure.
     """
-    recorded = iter(judge.recorded_limits)
-    asked = replace(request, messages=_within(request, judge.image_limit))
-    while True:
+    missing = JudgmentMissingError("no stored judgment")
+    for images in (judge.image_limit, *judge.recorded_limits):
+        asked = replace(request, messages=_within(request, images))
         try:
             return await judge.ask(asked, subject, limit)
         except JudgmentMissingError as error:
-            fewer = next(recorded, None)
-            if fewer is None:
-                raise judge.fail(error) from error.__cause__
-            asked = replace(request, messages=_within(request, fewer))
+            missing = error
         except ContextTooLongError as error:
             raise judge.fail(error) from error.__cause__
+    raise judge.fail(missing) from missing.__cause__
 
 
 def _within(request: ChatRequest, limit: ImageLimit) -> Sequence[Message]:

@@ -11,7 +11,7 @@ import os
 import random
 import sys
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -26,7 +26,7 @@ from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.service_request import AskService, ServiceRequest
 from mind2web2.judge.session import JudgeSession
 from mind2web2.llm_client.async_calls import AsyncCalls
-from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit, Usage
+from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Usage
 from mind2web2.pages.library import PageLibrary
 from mind2web2.rubric.verdicts import Evidence, ExtractionRecord, Undecided
 from mind2web2.rubric.written_tree import WrittenNode, read_tree
@@ -150,19 +150,6 @@ class _PolicyClient(JudgeSession, AsyncCalls):
         super().__init__(Usage())
         self._policy = policy
         self._run = run
-
-    @property
-    def recorded_limits(self) -> Sequence[ImageLimit]:
-        """Return none: nothing is recorded."""
-        return ()
-
-    def recorded_skip(
-        self,
-        subject: QuestionContext,  # noqa: ARG002
-        skip_reason: str | None,
-    ) -> str | None:
-        """Return the reason as it is."""
-        return skip_reason
 
     def end(self) -> None:
         """Ask nothing more, for tasks that the script left running after its evaluation."""

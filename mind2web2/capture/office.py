@@ -34,6 +34,7 @@ p {{ margin: 6px 0 }} img {{ max-width: 100% }}</style><body>{body}"""
 _CUT = "<p>[The document is cut here.]</p>"
 
 _WORD_NS = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_MATH_NS = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 _DECIMALS = re.compile(r"\.(0+)[^%]*%")
 _CURRENCY = re.compile(r"[$€£¥]")
 _IMAGE_TYPES = {
@@ -133,31 +134,54 @@ def _docx_html(archive: zipfile.ZipFile) -> str:
     import mammoth  # late, as the libraries of the other formats: only a worker needs them
 
     shown = mammoth.convert_to_html(
-        _without_hidden_text(archive), convert_image=mammoth.images.img_element(image)
+        _readable(archive), convert_image=mammoth.images.img_element(image)
     )
     return str(shown.value)
 
 
-def _without_hidden_text(archive: zipfile.ZipFile) -> BytesIO:
-    """Return a DOCX file without the hidden runs of text, which mammoth would keep."""
+def _readable(archive: zipfile.ZipFile) -> BytesIO:
+    """Return a DOCX file without hidden text, and with equations and fields as runs."""
     copied = BytesIO()
     with zipfile.ZipFile(copied, "w") as copy:
         for name in archive.namelist():
             content = archive.read(name)
-            if name.startswith("word/") and name.endswith(".xml") and b"vanish" in content:
-                content = _drop_hidden_runs(content)
+            is_text = name.startswith("word/") and name.endswith(".xml")
+            if is_text and re.search(rb"vanish|oMath|fldSimple", content):
+                content = _with_plain_runs(content)
             copy.writestr(name, content)
     copied.seek(0)
     return copied
 
 
-def _drop_hidden_runs(content: bytes) -> bytes:
+def _with_plain_runs(content: bytes) -> bytes:
     root = _parse_xml(content)
     for mark in list(root.iter(f"{_WORD_NS}vanish")):
         run = mark.getparent().getparent()
         if mark.get(f"{_WORD_NS}val") not in ("0", "false", "off") and run.tag == f"{_WORD_NS}r":
             run.getparent().remove(run)
+    for equation in list(root.iter(f"{_MATH_NS}oMath")):
+        words = "".join(each.text or "" for each in equation.iter(f"{_MATH_NS}t"))
+        _replace(equation, [_run("t", words)])
+    for simple in list(root.iter(f"{_WORD_NS}fldSimple")):
+        words = simple.get(f"{_WORD_NS}instr") or ""
+        begin, between, end = (_run("fldChar", kind=kind) for kind in ("begin", "separate", "end"))
+        _replace(simple, [begin, _run("instrText", words), between, *simple, end])
     return bytes(etree.tostring(root))
+
+
+def _replace(element: Any, others: Iterable[Any]) -> None:
+    for each in others:
+        element.addprevious(each)
+    element.getparent().remove(element)
+
+
+def _run(tag: str, words: str = "", kind: str = "") -> Any:
+    run = etree.Element(f"{_WORD_NS}r")
+    child = etree.SubElement(run, f"{_WORD_NS}{tag}")
+    child.text = words
+    if kind:
+        child.set(f"{_WORD_NS}fldCharType", kind)
+    return run
 
 
 def _xlsx_html(archive: zipfile.ZipFile, data: bytes) -> tuple[Iterable[str], list[str]]:

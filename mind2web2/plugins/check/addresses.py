@@ -1,6 +1,6 @@
 """The web addresses of a report with their places.
 
-They are links, bare addresses, DOIs and arXiv numbers.
+They are links, bare addresses, DOIs, and numbers of papers, trials, data sets and standards.
 """
 
 from __future__ import annotations
@@ -14,14 +14,46 @@ from mind2web2.urls.markdown import bare_addresses, url_span, url_spans
 from mind2web2.urls.parts import undo_markdown_escapes
 
 _URL_START = re.compile(r"https?\\?:\\?/\\?/|www\.", re.IGNORECASE)
+# A DOI may have "<113::AID-CNE9>" or "[0001:ABC]" in it, unlike a tag.
+_DOI_TAIL = (
+    r"10\.\d{4,9}/(?:<(?!/?[a-z]+\d?\s*/?>)[^<>\s]{1,40}>(?=[^\s<>])|\[[^\[\]\s]{1,40}\](?=[\w.;<])"
+    r"|[^\s<>\"'|\[\]{}，。；])+"
+)
 # A scholar's address: https://doi.org/ and https://arxiv.org/abs/ lead there.
 _IDENTIFIER = re.compile(
-    r"(?:\bdoi\s*:\s*)?(?<![\w/.])10\.\d{4,9}/[^\s<>\"'|\[\]{}，。；]+"
-    r"|\barxiv\s*:\s*\d{4}\.\d{4,5}(?:v\d+)?",
+    rf"(?:\bdoi\s*:\s*)?(?<![\w/.]){_DOI_TAIL}|\barxiv\s*:\s*\d{{4}}\.\d{{4,5}}(?:v\d+)?",
     re.IGNORECASE,
 )
-_LINK_END = re.compile(r"\s*(?:(?:\"[^\"\n]*\"|'[^'\n]*')\s*)?\)")
-_OTHER_TARGET = re.compile(r"[^\s()]*(?:\([^\s()]*\)[^\s()]*)*")
+_DOI_ADDRESS = re.compile(rf"https?://(?:dx\.)?doi\.org/(?=\S*[<\[]){_DOI_TAIL}", re.IGNORECASE)
+_ARXIV_FIELDS = (
+    "astro-ph|cond-mat|gr-qc|hep-(?:ex|lat|ph|th)|math-ph|nlin|nucl-(?:ex|th)|physics|quant-ph"
+    "|math|cs|q-bio|q-fin|stat|alg-geom|dg-ga|chao-dyn|cmp-lg|solv-int"
+)
+# Numbers in a catalogue, and the address of each.
+_NUMBERS = (
+    (
+        r"\bPMIDs?\s?[:#]?\s*(\d{4,9}(?:\s*[,;/]\s*(?:and\s+)?(?:PMID:?\s*)?\d{4,9})*)\b",
+        "https://pubmed.ncbi.nlm.nih.gov/{}/",
+    ),
+    (r"\b(?:PMCID\s?:?\s*)?PMC\s?:?\s?(\d{3,9})\b", "https://pmc.ncbi.nlm.nih.gov/articles/PMC{}/"),
+    (r"\bNCT\s?:?\s?(\d{8})\b", "https://clinicaltrials.gov/study/NCT{}"),
+    (r"\bGSE\s?(\d{3,7})\b", "https://www.ncbi.nlm.nih.gov/geo/query/acc.cgi?acc=GSE{}"),
+    (r"\bRFC[\s-]?(\d{2,5})\b", "https://www.rfc-editor.org/rfc/rfc{}"),
+    (
+        rf"(?<![\w/.-])(?:arXiv\s?:\s?)?((?:{_ARXIV_FIELDS})(?:\.[A-Z]{{2}})?/\d{{7}}(?:v\d+)?)\b",
+        "https://arxiv.org/abs/{}",
+    ),
+)
+_CATALOGUES = [(re.compile(pattern, re.IGNORECASE), url) for pattern, url in _NUMBERS]
+_NUMBER = re.compile(r"[a-z][a-z.-]*/\d{7}(?:v\d+)?|\d+", re.IGNORECASE)
+_NESTED = r"\((?:\\.|[^()\n\\]|\((?:\\.|[^()\n\\])*\))*\)"
+# As the link's brackets say; a name of a document may have spaces.
+_TARGET = re.compile(
+    rf"\(\s*(?:<(?P<angled>[^<>\n]*)>|(?P<plain>(?:\\.|{_NESTED}|[^()\s\\])+"
+    rf"(?:(?: (?:{_NESTED}|[^()\s\"'])+)+\.(?:pdf|html?|docx?|xlsx?|pptx?|csv|txt|jpe?g|png))?))"
+    r"\s*(?:\"[^\"\n]*\"|'[^'\n]*')?\s*\)",
+    re.IGNORECASE,
+)
 _DEFINITION = re.compile(
     r"^[ \t>]{0,6}\[([^\]\n^][^\]\n]{0,80})\]:[ \t]*<?(https?://\S+?|doi:\S+?)>?(?:[ "
     r"\t]+[\"'(].*)?$",
@@ -60,13 +92,13 @@ def addresses_in(text: str) -> list[Address]:
 
     Addresses within the name of a link count as its name.
     """
-    links = [*_anchors(text), *_links(text), *_reference_links(text)]
-    links = _outermost(links)
+    links = _outermost([*_anchors(text), *_links(text), *_reference_links(text)])
+    links = _outermost([*links, *_dois(_blank_out(text, links))])
     rest = _blank_out(text, links)
     bare = [Address(span.start, span.end, span.url) for span in url_spans(rest)]
     bare = [each for each in bare if "." in each.url or "localhost" in each.url]
     rest = _blank_out(rest, bare)
-    identifiers = list(_identifiers(rest))
+    identifiers = _outermost([*_identifiers(rest, _IDENTIFIER), *_catalogue_numbers(rest)])
     rest = _blank_out(rest, identifiers)
     without_scheme = [
         Address(span.start, span.end, span.url)
@@ -77,13 +109,28 @@ def addresses_in(text: str) -> list[Address]:
     return sorted(found, key=lambda address: address.start)
 
 
-def _identifiers(text: str) -> Iterator[Address]:
-    for match in _IDENTIFIER.finditer(text):
+def _dois(text: str) -> Iterator[Address]:
+    return _identifiers(text, _DOI_ADDRESS) if "doi.org/" in text else iter(())
+
+
+def _identifiers(text: str, pattern: re.Pattern[str]) -> Iterator[Address]:
+    for match in pattern.finditer(text):
         written = match[0].rstrip(".,;:!?*_\\")
         while written.endswith(")") and written.count(")") > written.count("("):
             written = written[:-1].rstrip(".,;:")
         url = undo_markdown_escapes(written)
         yield Address(match.start(), match.start() + len(written), url)
+
+
+def _catalogue_numbers(text: str) -> Iterator[Address]:
+    """Yield the numbers of catalogues; each of ``PMIDs 1234, 5678`` is an address of its own."""
+    for pattern, url in _CATALOGUES:
+        for match in pattern.finditer(text):
+            start = match.start()
+            for number in _NUMBER.finditer(text, *match.span(1)):
+                name = text[start : number.end()]
+                yield Address(start, number.end(), url.format(number[0]), name)
+                start = number.end()
 
 
 def _outermost(links: Iterable[Address]) -> list[Address]:
@@ -105,29 +152,19 @@ def _blank_out(text: str, addresses: Iterable[Address]) -> str:
 
 def _links(text: str) -> Iterator[Address]:
     openings = _openings(text)
-    for match in re.finditer(r"\]\(", text):
+    for match in re.finditer(r"\](?=\()", text):
         opening = openings.get(match.start())
-        if opening is None:
+        target = _target(text, match.end()) if opening is not None else None
+        if opening is None or target is None:
             continue
-        end, url = _target(text, match.end())
+        end, url = target
         name = text[opening + 1 : match.start()]
-        if url is None:
-            continue
         is_picture = text[opening - 1 : opening] == "!"
-        closing = _LINK_END.match(text, end)
-        if not closing and not _URL_START.match(url):
-            continue
         named = next(url_spans(name), None)
-        if named is not None and not closing and named.url.startswith(url):
-            # The target was cut, as at a comma; the name is the whole address.
-            url = named.url
-        yield Address(
-            opening - is_picture,
-            closing.end() if closing else end,
-            url if _is_outside(url) else "",
-            name,
-            is_picture,
-        )
+        # The target was cut, as at a comma; the name is the whole address.
+        url = named.url if named and named.url.startswith(url) else url
+        written = url if _is_outside(url) else ""
+        yield Address(opening - is_picture, end, written, name, is_picture)
 
 
 def _openings(text: str) -> dict[int, int]:
@@ -147,25 +184,15 @@ def _openings(text: str) -> dict[int, int]:
     return pairs
 
 
-def _target(text: str, start: int) -> tuple[int, str | None]:
-    """Return where a link's target ends, and the target without escapes."""
-    while text[start : start + 1] == " ":
-        start += 1
-    if text[start : start + 1] == "<":
-        end = text.find(">", start)
-        if end > 0 and "\n" not in text[start:end]:
-            return end + 1, undo_markdown_escapes(text[start + 1 : end])
-    if scheme := _URL_START.match(text, start):
-        span = url_span(text, start, scheme.end())
-        # An address may end in punctuation before the link's own bracket.
-        end = span.end
-        while text[end : end + 1] in (*".,;:!?'*", "\\") and text[end + 1 : end + 2] == ")":
-            end += 1
-        return end, span.url + undo_markdown_escapes(text[span.end : end])
-    other = _OTHER_TARGET.match(text, start)
-    if other is None or not other[0]:
-        return start, None
-    return other.end(), html.unescape(undo_markdown_escapes(other[0]))
+def _target(text: str, start: int) -> tuple[int, str] | None:
+    """Return where a link ends, and its target without escapes; ``None`` if it is no link."""
+    if target := _TARGET.match(text, start):
+        written = target["plain"] if target["angled"] is None else target["angled"]
+        return target.end(), html.unescape(undo_markdown_escapes(written.strip()))
+    # Its bracket is missing: the address ends as one in the text does.
+    scheme = _URL_START.match(text, start + 1)
+    span = url_span(text, start + 1, scheme.end()) if scheme else None
+    return (span.end, span.url) if span else None
 
 
 def _is_outside(url: str) -> bool:

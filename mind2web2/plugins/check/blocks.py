@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Literal
 
 from mind2web2.plugins.check.labels import SIGNED_LABEL, entry_label
@@ -30,10 +31,10 @@ _ONLY_ADDRESS = re.compile(r"[^\w\[]*(?:https?://\S+|\[[^\[\]]*\]\(\S+\))[^\w]*"
 _DEFINITION = re.compile(r"\\?\[\^?[^\[\]\s]{1,40}?\\?\]:")
 _ADDRESS = re.compile(r"https?:|www\.|\bdoi\b|\b10\.\d{4}", re.IGNORECASE)
 _ENDS_IN_ADDRESS = re.compile(r"(?:https?://|www\.|\b10\.\d{4,9}/)\S+$", re.IGNORECASE)
-_LABELLED_ADDRESS = re.compile(
-    rf"(?:{SIGNED_LABEL}):?[^\[\]\n]{{0,150}}?https?://\S+", re.IGNORECASE
-)
-_LIST_NAME = re.compile(r"[^\[\].!?\n]{1,40}[:：]")
+# A label, and not a mark: an address, a title and an address, or another label stand behind it.
+_LABELLED = re.compile(rf"(?<!\S)(?:{SIGNED_LABEL})(?=:?\s*[^\s.,;])")
+_LIST_NAME = re.compile(r"(?:[^\[\].!?\n]{1,40}[:：])?\s*")
+_IS_MOSTLY = 0.9
 _AUTHOR_LINE = re.compile(r"[^\W\d_][^()\n]{2,150}\((?:1[5-9]|20)\d\d[a-z]?\)")
 BOLD_LINE = re.compile(r"(\*\*|__)(?!\s)[^\n]+?\1:?$")
 _HARD_BREAK = re.compile(r"(?: {2,}|\\|<br\s*/?>)$")
@@ -81,16 +82,16 @@ def blocks_of(text: str) -> list[Block]:
 def _entries_of(block: Block, text: str) -> Iterator[Block]:
     """Yield a paragraph that is a list of sources in one line as one block for each entry."""
     content = text[block.start : block.end]
-    if content.count("http") < 2:  # a list has two
+    starts = [match.start() for match in _LABELLED.finditer(content)]
+    starts = [start for start in starts if content[start] == content[starts[0]]]
+    listed = [
+        start for start, end in pairwise([*starts, len(content)]) if "http" in content[start:end]
+    ]
+    is_list = len(starts) > 1 and _IS_MOSTLY * len(starts) <= len(listed)
+    if block.kind != "paragraph" or not is_list or not _LIST_NAME.fullmatch(content[: starts[0]]):
         yield block
         return
-    starts = [match.start() for match in _LABELLED_ADDRESS.finditer(content)]
-    rest = _LABELLED_ADDRESS.sub("", content).strip(" ,;|\n")
-    if block.kind != "paragraph" or len(starts) < 2 or (rest and not _LIST_NAME.fullmatch(rest)):
-        yield block
-        return
-    starts = starts if starts[0] == 0 else [0, *starts]
-    for start, end in zip(starts, [*starts[1:], len(content)], strict=True):
+    for start, end in pairwise([*({0: 0} | dict.fromkeys(listed)), len(content)]):
         length = len(content[start:end].rstrip(" ,;|\n"))
         yield replace(block, start=block.start + start, end=block.start + start + length)
 

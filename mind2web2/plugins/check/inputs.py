@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from mind2web2.capture.office import office_html
+from mind2web2.capture.page.documents import FetchedDocument
 from mind2web2.errors import DocumentError, UsageError
 from mind2web2.plugins.check.html_text import html_text
 from mind2web2.plugins.check.pdf import pdf_markdown
@@ -20,6 +21,12 @@ from mind2web2.utils.workers import call_in_worker
 STANDARD_INPUT = "-"
 _TIMEOUT_S = 60.0
 _MAX_BYTES = 100 * 1024**2
+_SNIFFED_BYTES = 4096
+_CHARSET = re.compile(rb"<meta\b[^<>]*?\bcharset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
+# Markdown may have lists and tables as HTML.
+_HTML_BLOCKS = re.compile(
+    r"^[ \t]*<(ol|ul|table|dl|h[1-6])\b[^<>]*>.*?</\1\s*>", re.IGNORECASE | re.DOTALL | re.MULTILINE
+)
 _HTML_START = re.compile(
     rb"\s*(?:\xef\xbb\xbf)?\s*<(?:!doctype html|html|head|body)\b", re.IGNORECASE
 )
@@ -73,13 +80,13 @@ def _as_text(data: bytes, name: str) -> str:
         return pdf_markdown(data)
     if data.startswith(b"PK\3\4"):
         return html_text(office_html(data, name).html)
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return data.decode("utf-16", "replace")
-    if b"\0" in data:
+    head = data[:_SNIFFED_BYTES]
+    is_named = name.lower().endswith((".html", ".htm"))
+    if b"\0" in head and not head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise DocumentError("it is none of markdown, HTML, DOCX and PDF")
-    if _HTML_START.match(data) or name.lower().endswith((".html", ".htm")):
-        return html_text(data)
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError:
-        return data.decode("cp1252", "replace")
+    declared = _CHARSET.search(head) if is_named or _HTML_START.match(data) else None
+    charset = f"; charset={declared[1].decode('latin-1')}" if declared else ""
+    text = FetchedDocument(name, 200, f"text/html{charset}", data).text()
+    if is_named or _HTML_START.match(text[:_SNIFFED_BYTES].encode()):
+        return html_text(text)
+    return _HTML_BLOCKS.sub(lambda block: f"\n\n{html_text(block[0])}\n", text)

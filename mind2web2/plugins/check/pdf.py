@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
@@ -15,6 +15,7 @@ from pypdfium2 import raw
 
 from mind2web2.errors import DocumentError
 from mind2web2.plugins.check.labels import entry_label
+from mind2web2.plugins.check.pdf_tags import TaggedPart, tagged_parts
 
 # A program that prints a page adds its date, title, address and number.
 _MARGIN = re.compile(
@@ -25,16 +26,19 @@ _MARGIN = re.compile(
 _RAISED = re.compile(r"[\[(]?\d{1,3}(?:[,–-]\s?\d{1,3})*[\])]?|[*†‡§]{1,3}|[a-z]")
 _NOTE_MARK = re.compile(r"\d{1,3}|[*†‡§]{1,3}")
 _HYPHENS = "-\u00ad\u2010\ufffe\x02"
+_ROWS = ("TR", "TH")
 _AS_HYPHEN = {0xFFFE: "-", 2: "-"}
 _BULLET = re.compile(r"[•◦▪‣●○■–]\s*")
 _MARKER = re.compile(r"\s*(?:[•◦▪‣●○■–]|[\[(]?\w{1,4}[.)\]])\s*")
 _URL = re.compile(r"(?:https?://|www\.|doi\.org/|\b10\.\d{4,9}/)\S*$", re.IGNORECASE)
-_URL_REST = re.compile(r"\S*[/.?=&_%#~\d-]\S")
+_URL_REST = re.compile(r"(?!https?:|www\.|[\[(]?\d{1,4}[\]).])\S*[/.?=&_%#~\d-]\S")
 _OPEN_END = "/&?=_.-%#"
 _SENTENCE_END = re.compile(r"[.!?。！？:：;][\"'”’»)\]*\d]*$")
 _CJK = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]")
 _SMALLER, _LARGER, _NOTE_SIZE, _BOLDER = 0.85, 1.12, 0.94, 100
 _WIDE_GAP, _CELL_GAP, _MAX_ROW_LINES, _RISE = 0.8, 0.3, 8, 0.15
+_MOST_DECLARED, _SAME_LEFT = 0.8, 4.0
+_LEAST_GAP, _USUAL_GAP, _MOST_GAP = 0.7, 1.2, 2.5
 _MAX_HEADING_CHARS = 150
 
 
@@ -45,10 +49,12 @@ class _Char:
     right: float
     baseline: float
     height: float
+    size: float
     weight: int
     link: str = ""
     bottom: float = 0.0
     page: int = 0
+    content: int = -1
     is_raised: bool = False
 
 
@@ -89,6 +95,7 @@ class _Part:
     """A row of cells, each of lines; a paragraph or heading has one cell."""
 
     cells: list[list[_Line]]
+    tag: str = ""
 
     @property
     def lines(self) -> list[_Line]:
@@ -109,19 +116,27 @@ def pdf_markdown(data: bytes) -> str:
         with pypdfium2.PdfDocument(data) as document:
             # Browsers break lines at hyphens of the text and add none; their spaces are characters.
             is_browser = "Skia" in document.get_metadata_value("Producer")
-            pages = [list(_lines(_chars(page, number))) for number, page in enumerate(document)]
+            chars = [list(_chars(page, number)) for number, page in enumerate(document)]
+            tags = list(map(tagged_parts, document))
     except pypdfium2.PdfiumError as error:
         raise DocumentError(f"the PDF cannot be opened: {error}") from error
-    pages = _without_margins(pages)
+    # The boxes of a line's fonts differ in height; their sizes do not.
+    scales = [each.height / each.size for page in chars for each in page if each.size > 1]
+    scale = median(scales) if scales else 1.0
+    for each in (each for page in chars for each in page):
+        each.height = each.size * scale
+    tagged = [_parts_by_tags(page, parts) for page, parts in zip(chars, tags, strict=True)]
+    pages = _without_margins([list(_lines(page)) for page in chars])
     kinds = Counter(
         (round(each.height, 1), each.weight)
         for page in pages
         for line in page
         for each in line.chars
     )
+    usual = _usual_gap(pages)
     body, weight = kinds.most_common(1)[0][0] if kinds else (1.0, 0)
     return _Writer(body, weight, keeps_hyphens=is_browser).markdown(
-        [_parts(lines) for lines in pages]
+        [parts or _parts(lines, usual) for parts, lines in zip(tagged, pages, strict=True)]
     )
 
 
@@ -152,11 +167,19 @@ def _chars(page: pypdfium2.PdfPage, number: int) -> Iterator[_Char]:
             box.right,
             y.value,
             box.top - box.bottom,
+            raw.FPDFText_GetFontSize(text_page, place),
             raw.FPDFText_GetFontWeight(text_page, place),
             addresses.get(place, ""),
             bottom.value,
             number,
+            _content(text_page, place),
         )
+
+
+def _content(text_page: pypdfium2.PdfTextPage, place: int) -> int:
+    """Return the number that a tagged PDF gives to the content of a character."""
+    found = raw.FPDFText_GetTextObject(text_page, place)
+    return int(raw.FPDFPageObj_GetMarkedContentID(found)) if found else -1
 
 
 def _lines(chars: Iterable[_Char]) -> Iterator[_Line]:
@@ -191,8 +214,10 @@ def _goes_on(line: _Line, char: _Char) -> bool:
 
 def _with_raised(line: _Line) -> _Line:
     for char in line.chars:
-        is_number = char.text in "0123456789,–-[]()"
+        is_number = char.text in "0123456789,[]()"
         char.is_raised = is_number and char.bottom - line.baseline > _RISE * line.height
+    for before, char, after in zip(line.chars, line.chars[1:], line.chars[2:], strict=False):
+        char.is_raised |= char.text in "–-" and before.is_raised and after.is_raised
     return line
 
 
@@ -220,17 +245,48 @@ def _without_margins(pages: list[list[_Line]]) -> list[list[_Line]]:
     return kept
 
 
-def _parts(lines: Sequence[_Line]) -> list[_Part]:
+def _parts_by_tags(chars: Sequence[_Char], tags: Sequence[TaggedPart]) -> list[_Part]:
+    """Return the parts as the PDF declares them; none if it leaves out much of the text."""
+    by_content: dict[int, list[_Char]] = defaultdict(list)
+    last = -1
+    for char in chars:
+        last = last if char.text.isspace() else char.content
+        by_content[last].append(char)
+    parts = []
+    for tag in tags:
+        cells = [
+            list(_lines(char for content in cell for char in by_content[content]))
+            for cell in tag.cells
+        ]
+        if any(cells):
+            parts.append(_Part([cell for cell in cells if cell], tag.tag))
+    declared = sum(
+        len(by_content[content]) for tag in tags for cell in tag.cells for content in cell
+    )
+    return parts if declared >= _MOST_DECLARED * len(chars) else []
+
+
+def _usual_gap(pages: Iterable[Sequence[_Line]]) -> float:
+    """Return the distance of two lines of a paragraph: the smallest frequent one, in heights."""
+    gaps = Counter(
+        round((upper.baseline - lower.baseline) / upper.height, 1)
+        for lines in pages
+        for upper, lower in pairwise(lines)
+    )
+    of_text = {gap: count for gap, count in gaps.items() if _LEAST_GAP < gap < _MOST_GAP}
+    least = sum(of_text.values()) / 10
+    return min((gap for gap, count in of_text.items() if count >= least), default=_USUAL_GAP)
+
+
+def _parts(lines: Sequence[_Line], usual: float) -> list[_Part]:
     """Return the paragraphs, headings and rows of a page."""
-    gaps = [(upper.baseline - lower.baseline) / upper.height for upper, lower in pairwise(lines)]
-    of_text = Counter(round(gap, 1) for gap in gaps if 0.5 < gap < 2.5)
-    usual = of_text.most_common(1)[0][0] if of_text else 1.2
     parts: list[_Part] = []
+    edges = _edges(lines)
     for line in lines:
         part = parts[-1] if parts else None
         if part and _is_next_cell(part, line):
             part.cells.append([line])
-        elif part and not _begins_part(part, line, lines, usual):
+        elif part and not _begins_part(part, line, edges, usual):
             part.cells[-1].append(line)
         else:
             parts.append(_Part([[line]]))
@@ -246,7 +302,7 @@ def _is_next_cell(part: _Part, line: _Line) -> bool:
     return is_level and line.left > right + _CELL_GAP * line.height
 
 
-def _begins_part(part: _Part, line: _Line, lines: Sequence[_Line], usual: float) -> bool:
+def _begins_part(part: _Part, line: _Line, edges: dict[int, float], usual: float) -> bool:
     """Tell if a line begins a paragraph below another one."""
     cell = part.cells[-1]
     last, first = cell[-1], cell[0]
@@ -262,14 +318,25 @@ def _begins_part(part: _Part, line: _Line, lines: Sequence[_Line], usual: float)
     is_entry = label and line.left <= first.left + 1 and _MARKER.match(first.text)
     written = "".join(each.text for each in cell[-4:])
     is_address = _URL.search(written) and _URL_REST.match(line.text)
-    was_broken = not is_address and _was_broken(last, line, lines)
+    was_broken = not is_address and _was_broken(last, line, edges)
     return bool(is_entry) or line.chars[0].is_raised or hangs or was_broken
 
 
-def _was_broken(last: _Line, line: _Line, lines: Sequence[_Line]) -> bool:
+def _edges(lines: Iterable[_Line]) -> dict[int, float]:
+    """Return how far lines reach, by where they begin.
+
+    An address that cannot be broken may reach beyond the margin.
+    """
+    rights: dict[int, list[float]] = defaultdict(list)
+    for line in lines:
+        for left in (-1, 0, 1):
+            rights[round(line.left / _SAME_LEFT) + left].append(line.right)
+    return {left: sorted(found)[len(found) * 9 // 10] for left, found in rights.items()}
+
+
+def _was_broken(last: _Line, line: _Line, edges: dict[int, float]) -> bool:
     """Tell if the next word had room on the last line, so the text ended there."""
-    near = [each.right for each in lines if abs(each.left - last.left) < 4 * last.height]
-    room = max(near) - last.right
+    room = edges.get(round(last.left / _SAME_LEFT), last.right) - last.right
     return room > line.first_word() + 0.5 * line.height
 
 
@@ -282,11 +349,13 @@ class _Writer:
         self._keeps_hyphens = keeps_hyphens
         # By page and mark: the notes at the foot of the pages.
         self._notes: dict[tuple[int, str], str] = {}
+        self._edges: dict[int, float] = {}
 
     def markdown(self, pages: Sequence[list[_Part]]) -> str:
         """Return the pages as one text, their notes at the end."""
         body: list[_Part] = []
         notes: list[_Part] = []
+        self._edges = _edges(line for parts in pages for part in parts for line in part.lines)
         for parts in pages:
             feet = self._feet(parts)
             notes += feet
@@ -320,7 +389,8 @@ class _Writer:
 
     def _runs_on(self, above: _Part, below: _Part) -> bool:
         """Tell if a paragraph goes on over the page or column."""
-        is_text = len(above.cells) == len(below.cells) == 1 and abs(above.height - below.height) < 1
+        is_text = above.tag == below.tag and len(above.cells) == len(below.cells) == 1
+        is_text = is_text and abs(above.height - below.height) < 1
         begins = below.lines[0].text
         return (
             is_text
@@ -331,7 +401,9 @@ class _Writer:
         )
 
     def _blocks(self, parts: Sequence[_Part]) -> Iterator[str]:
-        for is_table, group in groupby(parts, lambda part: len(part.cells) > 1):
+        for is_table, group in groupby(
+            parts, lambda part: len(part.cells) > 1 or part.tag in _ROWS
+        ):
             if is_table:
                 yield "\n\n" + "".join(self._rows(list(group)))
                 continue
@@ -340,26 +412,32 @@ class _Writer:
 
     def _rows(self, rows: Sequence[_Part]) -> Iterator[str]:
         for number, row in enumerate(rows):
-            cells = [self._inline(cell) for cell in row.cells]
-            yield f"| {' | '.join(cells)} |\n"
-            if number == 0 and all(line.weight >= self._bold for line in row.lines):
+            cells = [self._inline(cell).replace("\n", " ") for cell in row.cells]
+            is_bold = all(line.weight >= self._bold for line in row.lines)
+            is_head = row.tag == "TH" or (number == 0 and is_bold)
+            yield "\n" * is_head + f"| {' | '.join(cells)} |\n"
+            if is_head:
                 yield "|---" * len(cells) + "|\n"
 
     def _block(self, part: _Part) -> str:
         text = self._inline(part.lines)
         is_short = len(text) <= _MAX_HEADING_CHARS
-        if is_short and part.height > _LARGER * self._body:
+        if re.fullmatch(r"H\d?", part.tag):
+            return f"{'#' * int(part.tag[1:] or 2)} {text}"
+        if is_short and part.height > _LARGER * self._body and not part.tag:
             return f"## {text}"
         if is_short and all(line.weight >= self._bold for line in part.lines) and text[-1:] != ".":
             return f"**{text}**"
         bullet = _BULLET.match(text)
-        return f"- {text[bullet.end() :]}" if bullet else text
+        if bullet or (part.tag == "LI" and not _MARKER.match(text)):
+            return f"- {text[bullet.end() if bullet else 0 :]}"
+        return text
 
     def _inline(self, lines: Sequence[_Line]) -> str:
         chars: list[_Char] = []
-        for line in lines:
-            if chars:
-                self._join(chars, line)
+        for above, line in zip([None, *lines], lines, strict=False):
+            if above is not None:
+                self._join(chars, above, line)
             chars += line.chars
         runs = groupby(chars, lambda char: (char.link, char.is_raised))
         pieces: list[tuple[str, str]] = []
@@ -380,11 +458,15 @@ class _Writer:
         note = self._notes.get((page, mark.strip("[]()")))
         return f"[^{note}]" if note else f"<sup>{mark}</sup>"
 
-    def _join(self, chars: list[_Char], line: _Line) -> None:
+    def _join(self, chars: list[_Char], above: _Line, line: _Line) -> None:
         """Put a space between two lines, or take the hyphen of a broken word out."""
         written = "".join(each.text for each in chars[-400:])
         last, first = chars[-1], line.chars[0]
-        is_address = _URL.search(written) is not None
+        is_link = last.link != first.link
+        # Without tags, a line that was broken has begun a part of its own.
+        is_own = first.content >= 0 and not (last.link and first.link)
+        is_broken = is_own and _was_broken(above, line, self._edges)
+        is_address = _URL.search(written) is not None and not (is_link or is_broken)
         if last.text in _HYPHENS:
             is_word = written[-2:-1].isalpha() and first.text.islower()
             if last.text == "\u00ad" or (is_word and not (self._keeps_hyphens or is_address)):
@@ -395,7 +477,7 @@ class _Writer:
         if _CJK.match(last.text) and _CJK.match(first.text):
             return
         link = last.link if last.link == first.link else ""
-        chars.append(_Char(" ", 0, 0, 0, 0, 0, link))
+        chars.append(_Char("\n" if is_broken else " ", 0, 0, 0, 0, 0, 0, link))
 
 
 def _mark_of(part: _Part) -> str:
@@ -437,5 +519,5 @@ def _links(page: pypdfium2.PdfPage, text_page: pypdfium2.PdfPage) -> Iterator[tu
             for x in (rect.left + 1, rect.right - 1)
         )
         address = buffer.value.decode("utf-8", "replace")
-        if 0 <= first <= last and address.startswith("http"):
+        if 0 <= first <= last and re.match(r"https?:|doi:|www\\.", address):
             yield first, last + 1, address

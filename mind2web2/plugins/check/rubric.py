@@ -9,7 +9,7 @@ import asyncio
 import logging
 import re
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 from mind2web2.evaluator import AggregationStrategy, Evaluator, VerificationNode
 from mind2web2.plugins.check.claims import (
@@ -29,6 +29,7 @@ from mind2web2.scripts.loops import only_known
 from mind2web2.verification.extractor import create_evaluator
 
 CLAIMS = "claims"
+_KEPT_IN_DOI = "/:;()%._-~+,!*'@&=$#?"
 _WRAPPED = re.compile(r"https?://(?:www\.)?google\.[a-z.]{2,6}/url\?", re.IGNORECASE)
 # The report is not part of the questions, so that a report that changes asks only about what
 # changed.
@@ -150,7 +151,7 @@ def leaf_id(statement: int, claim: int, source: int) -> str:
 def page_address(source: str) -> str:
     """Return the address at which a browser finds a source."""
     if found := re.fullmatch(r"(?:doi\s*:\s*)?(10\..*)", source, re.IGNORECASE):
-        return f"https://doi.org/{found[1]}"
+        return f"https://doi.org/{quote(found[1], safe=_KEPT_IN_DOI)}"
     if found := re.fullmatch(r"arxiv\s*:\s*(.*)", source, re.IGNORECASE):
         return f"https://arxiv.org/abs/{found[1]}"
     if _WRAPPED.match(source):

@@ -92,7 +92,7 @@ OFFER = re.compile(
 
 ABBREVIATION = re.compile(
     r"(?:\b(?:e\.g|i\.e|cf|vs|etc|al|approx|ca|fig|figs|no|nos|vol|dr|mr|mrs|ms|prof|st|jr|sr|inc|ltd|co|corp|dept"
-    r"|est|eq|sec|ch|pp?|ed|eds|rev|art|gen|gov|sen|rep|u\.s|u\.k|e\.u|a\.m|p\.m|ph\.d|z\.b|d\.h|bzw|vgl|nr|bd)|\b[A-Z])\.$",
+    r"|est|eq|sec|ch|pp?|ed|eds|rev|art|gen|gov|sen|rep|u\.s|u\.k|e\.u|a\.m|p\.m|ph\.d|z\.b|d\.h|bzw|vgl|nr|bd|mio|mrd|tsd|inkl|exkl|ggf|evtl|max|min|sog|geb|gest|jh|av|env|núm|pág|aprox|mln|mld|tys|тыс|млн|млрд|г|гг|др|ул)|\b[A-Z])\.$",
     re.IGNORECASE,
 )
 ALWAYS_GOES_ON = re.compile(

@@ -5,16 +5,20 @@
 runs the nine evaluations through the real pipeline, answers every question from
 ``answer_key.json``, and writes ``judgments.jsonl``, or the file named. A question without an entry,
 an entry that is not asked for, a quotation that is not found, and a score other than the one
-derived by hand are errors.
+derived by hand are errors. Beside that file, ``probe_judgments.jsonl`` has the replies to the
+changed pages of ``mind2web2 probe``: a claim is supported if the key's quotation is still there.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sys
 import tempfile
+from contextlib import nullcontext
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from mind2web2.errors import JudgmentMissingError
@@ -27,7 +31,12 @@ from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.judge.transfer import export_judgments
 from mind2web2.llm_client.chat import ChatRequest
+from mind2web2.llm_client.messages import checked_messages, text_of
 from mind2web2.pages.library import PageLibrary
+from mind2web2.plugins.probe.asking import ask_probes
+from mind2web2.plugins.probe.cases import CaseReader, passed_claims
+from mind2web2.plugins.probe.drafting import Draft, Drafting
+from mind2web2.plugins.probe.probing import MAX_PROBES
 from mind2web2.results.answers import RunFolders, select_work
 from mind2web2.results.result_file import ResultFile
 from mind2web2.rubric.written_tree import vote_groups
@@ -121,6 +130,24 @@ class KeyJudge(RecordingJudge):
         return self._replies[question]
 
 
+class ProbeJudge(KeyJudge):
+    """Passes a claim on a changed page if that still has the passage that the key quotes."""
+
+    def reply(self, request: ChatRequest, subject: QuestionContext, source: tuple[str, str]) -> Any:
+        """Return the verdict on a changed page; the answer's name is the probe's."""
+        task, answer, *leaf, _ = source[1].split("/")
+        verdict = self._replies[task, f"{answer}.md", "verify", "/".join(leaf), subject.page]
+        asked = "\n".join(text_of(checked_messages(request.messages)))
+        page = re.search(r"<<page \w+>>\n(.*)\n<<end of page", asked, re.DOTALL)
+        text = " ".join(page[1].split()) if page is not None else ""
+        is_there = " ".join(verdict["quote"].split()) in text
+        reasoning = (
+            f"The passage of the answer key is {'still' if is_there else 'not'} on the page."
+        )
+        quote = verdict["quote"] if is_there else ""
+        return {"reasoning": reasoning, "result": is_there, "quote": quote}
+
+
 def _by_question(key: dict[str, Any]) -> dict[Question, Any]:
     extractions = {
         (entry["task"], entry["answer"], "extract", entry["name"]): entry["value"]
@@ -152,6 +179,15 @@ async def record(
     )
 
 
+async def record_probes(judge: CachingJudge, paths: PathConfig, results: Path) -> None:
+    """Ask about the changed pages of all probes of the example's results."""
+    claims = passed_claims(results, AGENT)
+    Random(0).shuffle(claims.quoted)
+    reader = CaseReader(paths.cache_root / AGENT, paths.answers_root / AGENT, PageLibrary())
+    probes = await Drafting(AGENT, claims, reader, Draft(0)).first(MAX_PROBES)
+    await ask_probes(judge, probes, nullcontext(), lambda: None)
+
+
 def complaints(
     judge: KeyJudge, outcomes: list[AnswerOutcome], expected: dict[str, Any]
 ) -> list[str]:
@@ -180,13 +216,21 @@ def main(output: Path = EXAMPLES / "judgments.jsonl") -> int:
     """Record the judgments into a file and return the exit status."""
     key = json.loads((EXAMPLES / "answer_key.json").read_text(encoding="utf-8"))
     expected = json.loads((EXAMPLES / "expected_scores.json").read_text(encoding="utf-8"))
-    with tempfile.TemporaryDirectory() as results, JudgmentStore(None) as store:
-        judge = KeyJudge(store, key)
-        outcomes = asyncio.run(record(judge, PathConfig(EXAMPLES.parent), AGENT, Path(results)))
+    paths = PathConfig(EXAMPLES.parent)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        JudgmentStore(None) as store,
+        JudgmentStore(None) as probe_store,
+    ):
+        judge, results = KeyJudge(store, key), Path(folder)
+        outcomes = asyncio.run(record(judge, paths, AGENT, results))
         found = complaints(judge, outcomes, expected)
         if not found:
-            count = len(export_judgments(store, output))
-            sys.stdout.write(f"{count} judgments written to {output}\n")
+            asyncio.run(record_probes(ProbeJudge(probe_store, key), paths, results))
+            probes = output.with_name(f"probe_{output.name}")
+            for kept, file in ((store, output), (probe_store, probes)):
+                count = len(export_judgments(kept, file))
+                sys.stdout.write(f"{count} judgments written to {file}\n")
             return 0
     sys.stderr.write("\n".join(found) + "\n")
     return 1

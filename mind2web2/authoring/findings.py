@@ -6,6 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from mind2web2.authoring.answers import Answer, claim_on_pages
 from mind2web2.authoring.fitting import leaves_failed_by_code
@@ -52,6 +53,7 @@ _ABOUT_THE_ANSWER = re.compile(
     r"|consistent|based on|alone|titles?|ingredients?|common knowledge)\b",
     re.IGNORECASE,
 )
+_OF_THE_SCRIPT = re.compile(r"\d|\b(?:answer|response|report)\b", re.IGNORECASE)
 # Words for bounds in descriptions of leaves.
 _UPPER = re.compile(r"\b(under|below|less than|fewer than|at most|up to|cheaper than|before)\b")
 _LOWER = re.compile(r"\b(over|above|more than|at least|after)\b")
@@ -326,7 +328,7 @@ def _find_ignored(variants: Variants, wrong: PolicyRun, claims: _Claims) -> Iter
         shown = set(_words(leaf.desc)) & set(_words(descriptions.get(leaf.id, "")))
         # A claim about the answer, or one with a bound of the script's own, need not name it.
         plain = _plain(claims.right.get(leaf.id, ""), values)
-        if not (_NUMBER.search(plain) or _ABOUT_THE_ANSWER.search(plain)):
+        if not _OF_THE_SCRIPT.search(plain):
             for field in claims.ignored(leaf.id, shown | set(_words(leaf.id))):
                 ignoring[field].append(leaf.id)
     for field, leaves in ignoring.items():
@@ -498,11 +500,13 @@ def _open_gates(right: PolicyRun, runs: Iterable[PolicyRun]) -> Iterator[Finding
     for run in runs:
         asked = {claim.verification.node_id: claim_on_pages(claim) for claim in run.claims}
         for node in run.tree.walk():
-            failing = [leaf.id for leaf in node.children if _is_open(leaf) and leaf.id in passed]
-            claims = [leaf.id for child in node.children for leaf in child.leaves()]
+            failing = [leaf for leaf in node.children if _is_open(leaf) and leaf.id in passed]
+            # A test behind the claims counts them.
+            first = min(map(node.children.index, failing), default=0)
+            claims = [leaf.id for child in node.children[first:] for leaf in child.leaves()]
             changed = [name for name in claims if name in asked and asked[name] != before.get(name)]
             if failing and changed and node.strategy == "parallel":
-                gates |= dict.fromkeys(failing)
+                gates |= dict.fromkeys(map(attrgetter("id"), failing))
                 behind |= dict.fromkeys(changed)
     if gates:
         message = (

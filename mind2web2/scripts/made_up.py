@@ -247,10 +247,17 @@ def fill_template(template: type[BaseModel], values: Values) -> BaseModel:
     except ValidationError as error:
         unfit = {fault["loc"][0] for fault in error.errors() if fault["loc"]}
         fit = {key: value for key, value in given.items() if key not in unfit}
+        # A judge has to give a number where the class takes nothing else.
+        fit |= dict.fromkeys(_numbers_of(template) & unfit, 0)
         try:
             return template.model_validate(fit)
         except ValidationError:
             return template.model_construct(**(vars(empty) | fit))
+
+
+def _numbers_of(template: type[BaseModel]) -> set[str]:
+    fields = template.model_fields.items()
+    return {info.alias or name for name, info in fields if info.annotation in (int, float)}
 
 
 def change_values(values: Values, path: Path, change: Callable[[Any, int], Any]) -> Values:

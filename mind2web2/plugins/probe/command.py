@@ -11,7 +11,6 @@ from mind2web2.cli.options import (
     add_json_option,
     add_settings,
     add_task_option,
-    asking_providers,
 )
 from mind2web2.plugins.probe import AUTO
 from mind2web2.runs.settings import JUDGE_SETTINGS
@@ -90,12 +89,7 @@ def add_command(commands: Subcommands) -> None:
     )
     group = parser.add_argument_group("judge")
     names = [name for name in JUDGE_SETTINGS if name != "judge_model"]
-    add_settings(
-        parser,
-        [*names, "max_llm_requests", "max_cost"],
-        changed=[asking_providers()],
-        group=group,
-    )
+    add_settings(parser, [*names, "judgments", "max_llm_requests", "max_cost"], group=group)
     add_task_option(parser, "all that have results")
     add_folder_options(parser, "eval_results_root", "answer_folder", "cache_root")
     parser.set_defaults(run="mind2web2.plugins.probe.probing")

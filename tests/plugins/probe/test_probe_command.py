@@ -6,7 +6,7 @@ from contextlib import chdir
 from unittest.mock import patch
 
 import pytest
-from projects import call, clean_environment
+from projects import REPOSITORY, call, clean_environment
 from servers.judge_server import JudgeServer
 
 from mind2web2.cli import main
@@ -135,6 +135,18 @@ def test_an_estimate_asks_nothing(example):
     lines = outcome.stdout.splitlines()
     assert "3 points to either side takes about 258 requests" in lines[1]
     assert (lines[-2], lines[-1]) == ("The results have 65 probes at most.", "Nothing was asked.")
+
+
+def test_the_example_is_probed_without_a_key(example):
+    """No change leaves the passage that the key quotes, and each control does."""
+    recorded = str(REPOSITORY / "examples" / "probe_judgments.jsonl")
+    outcome = command(
+        example, "probe", "example", "--llm_provider", "replay", "--judgments", recorded, "--json"
+    )
+    assert (outcome.returncode, outcome.stderr) == (0, "")
+    [report] = json.loads(outcome.stdout)
+    assert (report["probes"], report["survivors"], report["failed"]) == (65, [], 0)
+    assert report["false_alarms"]["value"] == 0
 
 
 def test_an_agent_without_results_is_named(example):

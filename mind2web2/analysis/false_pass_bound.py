@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict
 
-from mind2web2.results.score_bounds import blocked_leaves
+from mind2web2.results.skipped_leaves import blocked_leaves
 from mind2web2.rubric.verdicts import Outcome, aggregate
 from mind2web2.utils.text import percent
 

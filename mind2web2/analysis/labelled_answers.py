@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from mind2web2.analysis.audited import AuditedAnswer, JudgedLeaf
 from mind2web2.analysis.labels import Verdicts
-from mind2web2.results.score_bounds import skipped_behind
+from mind2web2.results.skipped_leaves import skipped_behind
 from mind2web2.rubric.rescoring import Rescoring
 from mind2web2.rubric.verdicts import Outcome, aggregate
 from mind2web2.rubric.written_tree import WrittenNode

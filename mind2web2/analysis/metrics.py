@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import fmean, pstdev, variance
 
 from mind2web2.analysis.sampled_metrics import (
@@ -24,7 +24,6 @@ from mind2web2.results.agent_summary import (
     Ends,
     Intervals,
     ListedAnswer,
-    MetricBounds,
     MissingBounds,
     RunFigures,
     TaskFigures,
@@ -104,7 +103,6 @@ def agent_metrics(
         warnings=_warnings(grid, judged, caution),
         intervals=_intervals(grid),
         verdicts=verdict_counts(judged),
-        bounds=_metric_bounds(grid),
         over_tasks=_task_means(grid),
         these_tasks=_these_tasks(grid),
         missing_bounds=_missing_bounds(grid),
@@ -235,56 +233,10 @@ def _intervals(grid: ScoreGrid) -> Intervals:
     )
 
 
-def _metric_bounds(grid: ScoreGrid) -> MetricBounds:
-    """Return the averages that are shown with each score at its lower and at its upper bound."""
-    lows = dict(grid.scores)
-    highs = dict(grid.scores)
-    without = 0
-    answers = grid.scored_answers
-    for answer in answers:
-        # A run in which the agent failed has no result that could have gone another way.
-        bounds = answer.facts.bounds if answer.reason is None else (0.0, 0.0)
-        if bounds is None:
-            without += 1
-        else:
-            place = (answer.task_id, answer.answer_name)
-            lows[place], highs[place] = bounds
-    if without or not answers:
-        return MetricBounds(avg_score=None, success_rate=None, without=without)
-    if _lacks_scores(grid):
-        ends = [_means_over_tasks(scores) for scores in (lows, highs)]
-    else:
-        ends = [_means_over_runs(grid, scores) for scores in (lows, highs)]
-    return MetricBounds(
-        avg_score=_ends(ends[0].score, ends[1].score),
-        success_rate=_ends(ends[0].success_rate, ends[1].success_rate),
-        without=0,
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class _Averages:
     score: float
     success_rate: float
-
-
-def _means_over_runs(grid: ScoreGrid, scores: Mapping[tuple[str, str], float]) -> _Averages:
-    """Return the averages with other scores in place of the grid's."""
-    others = replace(grid, scores=scores)
-    runs = [_run_means(others, run) for run in grid.runs]
-    return _Averages(
-        _mean(run.score for run in runs) or 0.0,
-        _mean(run.success_rate for run in runs) or 0.0,
-    )
-
-
-def _means_over_tasks(scores: Mapping[tuple[str, str], float]) -> _Averages:
-    """Return the averages of scores by task and answer."""
-    by_task: dict[str, list[float]] = {}
-    for (task, _), score in scores.items():
-        by_task.setdefault(task, []).append(score)
-    rates = [[float(is_success(one)) for one in own] for own in by_task.values()]
-    return _Averages(_mean(map(fmean, by_task.values())) or 0.0, _mean(map(fmean, rates)) or 0.0)
 
 
 def _lacks_scores(grid: ScoreGrid) -> bool:

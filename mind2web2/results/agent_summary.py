@@ -80,18 +80,6 @@ class VerdictCounts(ClaimCounts):
     unexplained: tuple[str, ...]
 
 
-class MetricBounds(_Figures):
-    """The averages with each score at its lower and at its upper bound.
-
-    Args:
-        without: results that have no bounds; the averages then are ``None``.
-    """
-
-    avg_score: Ends | None
-    success_rate: Ends | None
-    without: int
-
-
 class TaskMeans(_Figures):
     """The means of the means of tasks, as ``compare`` has them, with their intervals by name."""
 
@@ -151,7 +139,6 @@ class AgentSummary(_Figures):
     warnings: tuple[str, ...]
     intervals: Intervals
     verdicts: VerdictCounts
-    bounds: MetricBounds
     over_tasks: TaskMeans | None
     these_tasks: TheseTasks | None
     missing_bounds: MissingBounds | None

@@ -47,7 +47,6 @@ def result_facts(result: ResultFile) -> ResultFacts:
         is_flagged=bool(result.answer_flags),
         claims=tuple(claim_facts(leaf) for leaf in leaves if is_claim(leaf)),
         extractions=tuple(found for found in reservations if found),
-        bounds=_bounds(result),
     )
 
 
@@ -116,8 +115,3 @@ def _capture_days(leaves: Iterable[WrittenNode]) -> tuple[str, ...]:
     pages = [check.page for leaf in leaves for check in page_checks(leaf)]
     days = [page.captured_at[:10] for page in pages if page is not None and page.captured_at]
     return (min(days), max(days)) if days else ()
-
-
-def _bounds(result: ResultFile) -> tuple[float, float] | None:
-    bounds = result.score_bounds
-    return (bounds.low, bounds.high) if bounds is not None and bounds.low <= bounds.high else None

@@ -20,7 +20,6 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 from mind2web2.judge.record import CheckRecord, Rejection
 from mind2web2.results.claim_facts import QUOTE_MATCHES
 from mind2web2.results.provenance import Provenance
-from mind2web2.results.score_bounds import ScoreBounds, score_bounds
 from mind2web2.rubric.verdicts import (
     ExtractionRecord,
     Flag,
@@ -170,7 +169,6 @@ class ResultFile(BaseModel):
         undecided_leaves: leaves that the script never judged.
         script_faults: mistakes of the script, with its line; ``None`` in results of earlier
             versions.
-        score_bounds: ``None`` without exactly one sound rubric tree.
         eval_breakdown: what the script returned, mostly one part; items that are not objects stay
             as they are.
         stated_provenance: the file's own words on what the result was made from.
@@ -194,7 +192,6 @@ class ResultFile(BaseModel):
     script_faults: tuple[str, ...] | None = None
     answer_flags: tuple[Flag, ...] = ()
     run: RunRecord = RunRecord()
-    score_bounds: ScoreBounds | None = None
     eval_breakdown: tuple[
         Annotated[ResultPart | object, Field(union_mode="left_to_right")], ...
     ] = ()
@@ -209,7 +206,7 @@ class ResultFile(BaseModel):
         return result
 
     def completed(self, making: ResultMaking) -> ResultFile:
-        """Return the result of this summary of a script, complete with bounds and checksum."""
+        """Return the result of this summary of a script, complete with its checksum."""
         names = {"agent_name": making.agent_name, "answer_name": making.answer_name}
         recorded = making.model_dump(mode="json", exclude={*names, "judge_model", "run"})
         written = {
@@ -221,7 +218,6 @@ class ResultFile(BaseModel):
             **names,
             **_with_quotes(recorded, self),
             "run": making.run.as_json(),
-            "score_bounds": self._bounds_as_json(),
         }
         return ResultFile.of(with_checksum(written))
 
@@ -299,27 +295,6 @@ class ResultFile(BaseModel):
         if by_tree is None or score is None:
             return None
         return None if math.isclose(score, by_tree, rel_tol=0.0, abs_tol=_TOLERANCE) else by_tree
-
-    def computed_bounds(self) -> ScoreBounds | None:
-        """Return the bounds of the score, ``None`` without one rubric tree."""
-        if (
-            self.sound_tree is None
-            or self.final_score is None
-            or self.other_score_by_tree is not None
-        ):
-            return None
-        return score_bounds(self.sound_tree, self.final_score)
-
-    def _bounds_as_json(self) -> JsonObject | None:
-        bounds = self.computed_bounds()
-        if bounds is None:
-            return None
-        written = bounds.model_dump()
-        if bounds.weak_leaves:
-            return written
-        # The score as the script wrote it: 1 stays 1.
-        score = self._document["final_score"]
-        return {**written, "low": score, "high": score}
 
     # Notes for readers of the score
 

@@ -35,7 +35,6 @@ class ResultFacts:
         is_flagged: the answer's text tries to instruct the judge.
         claims: verdicts of the judge, and on unavailable pages.
         extractions: the reservations of each extraction that has any.
-        bounds: of the score, by its weak verdicts; ``None`` where the result has none.
     """
 
     judge: str | None = None
@@ -52,7 +51,6 @@ class ResultFacts:
     is_flagged: bool = False
     claims: tuple[ClaimFacts, ...] = ()
     extractions: tuple[frozenset[Reservation], ...] = ()
-    bounds: tuple[float, float] | None = None
 
     @property
     def own_version(self) -> str:

@@ -400,7 +400,6 @@ class Catalog:
             },
             "pass_at": {"k": summary.num_runs, "value": summary.pass_at_k},
             "intervals": _intervals(summary),
-            "bounds": summary.bounds.model_dump(mode="json"),
             "warnings": [
                 *summary.warnings,
                 *([] if unreviewed is None else [unreviewed]),
@@ -524,7 +523,6 @@ def _provenance_facts(result: ResultFile) -> Json:
         "doubts",
         "answer_flags",
         "time_seconds",
-        "score_bounds",
     )
     named = {
         "judge": facts.judge,

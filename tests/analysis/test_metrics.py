@@ -1,7 +1,6 @@
 """An agent's metrics: hand-computed cases, and properties that hold for any answers."""
 
 import math
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -9,7 +8,7 @@ from hypothesis import strategies as st
 
 from mind2web2.analysis.comparison import compared_with_first
 from mind2web2.analysis.metrics import agent_metrics as metrics_of
-from mind2web2.results.scored_answer import NO_FACTS, ScoredAnswer
+from mind2web2.results.scored_answer import ScoredAnswer
 from mind2web2.statistics.uncertainty import METHOD
 
 
@@ -167,7 +166,6 @@ def test_the_published_summary():
             "off_tree": [],
             "unexplained": [f"{task}/answer_{run}.md" for task in "abc" for run in (1, 2)],
         },
-        "bounds": {"avg_score": None, "success_rate": None, "without": 6},
         "over_tasks": None,
         "these_tasks": None,
         "missing_bounds": None,
@@ -460,37 +458,3 @@ def test_no_answer_vanishes(table):
     assert sum(len(task["answers"]) for task in metrics["tasks"].values()) == len(table) - len(
         unscored
     )
-
-
-def test_averages_have_the_bounds_of_their_scores():
-    """Over all runs of a task list; a run in which the agent failed is 0 for certain."""
-
-    def scored(task, run, score, bounds, reason=None):
-        facts = replace(NO_FACTS, bounds=bounds)
-        return ScoredAnswer(task, f"answer_{run}.md", score, reason=reason, facts=facts)
-
-    table = [
-        scored("a", 1, 0.5, (0.0, 1.0)),
-        scored("a", 2, 1.0, (1.0, 1.0)),
-        scored("b", 1, 0.25, (0.25, 0.75)),
-        scored("b", 2, 0.0, None, reason="the agent failed"),
-    ]
-    found = agent_metrics("bot", table, ["a", "b", "c"])["bounds"]
-    low, high = round(1.25 / 6, 4), round(2.75 / 6, 4)
-    assert found == {
-        "avg_score": [low, high],
-        "success_rate": [0.1667, 0.3333],
-        "without": 0,
-    }
-    uneven = agent_metrics("bot", [*table[:3], scored("c", 1, 1.0, (1.0, 1.0))])
-    by_task = uneven["over_tasks"]
-    low, high = round((0.5 + 0.25 + 1) / 3, 4), round((1 + 0.75 + 1) / 3, 4)
-    assert uneven["bounds"] == {
-        "avg_score": [low, high],
-        "success_rate": [0.5, 0.6667],
-        "without": 0,
-    }
-    assert low <= by_task["avg_score"] <= high
-    older = [*table[:2], scored("b", 1, 0.25, None)]
-    expected = {"avg_score": None, "success_rate": None, "without": 1}
-    assert agent_metrics("bot", older)["bounds"] == expected

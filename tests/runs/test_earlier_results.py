@@ -68,7 +68,6 @@ def test_a_result_of_an_earlier_version_is_read_whole():
         True,
         False,
     )
-    assert facts.bounds == (result.score_bounds.low, result.score_bounds.high)
     nodes = list(_nodes(result.document["eval_breakdown"][0]["verification_tree"]))
     assert [node.own_fields() for node in result.trees[0].walk()] == nodes
     rows = [
@@ -130,7 +129,6 @@ def test_an_earlier_version_is_shown(tmp_path, monkeypatch):
         ("doubts", "x"),
         ("run", {"created": 5, "judge_check": {}}),
         ("judge_usage", "many"),
-        ("score_bounds", {"low": 2, "high": 1}),
         ("answer_flags", {"kind": "instruction"}),
     ],
 )
@@ -181,7 +179,6 @@ def test_a_result_is_written_in_the_order_of_the_layout():
         "script_faults",
         "answer_flags",
         "run",
-        "score_bounds",
     ]
     assert list(result.document["run"]) == [
         "version",
@@ -195,9 +192,3 @@ def test_a_result_is_written_in_the_order_of_the_layout():
         "content_sha256",
     ]
     assert result.document["own"] == {"1": [2]}
-    assert result.document["score_bounds"] == {
-        "low": 0.5,
-        "high": 0.5,
-        "weak_leaves": 0,
-        "unknown_leaves": 0,
-    }

@@ -28,7 +28,6 @@ from mind2web2.cli.console import line, plain_console, warnings_on
 from mind2web2.cli.options import load_function, settings_of
 from mind2web2.cli.results.chosen import chosen_tasks, domains_of
 from mind2web2.cli.results.tables import (
-    print_bounds,
     print_metrics,
     print_now,
     print_verdicts,
@@ -275,7 +274,6 @@ def _print_grounds(console: Console, settings: RunSettings, agent: ReportedAgent
     if report.bound_false_passes is not None:
         line(console, str(report.bound_false_passes))
     print_verdicts(console, report.summary.verdicts)
-    print_bounds(console, report.summary)
     if report.weighted is not None:
         answers = counted(report.weighted.answers, "answer")
         mean = number(report.weighted.mean)

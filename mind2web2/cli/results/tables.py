@@ -202,26 +202,6 @@ def _doubtful_answers(verdicts: VerdictCounts) -> list[tuple[str, Sequence[str]]
     ]
 
 
-def print_bounds(console: Console, summary: AgentSummary) -> None:
-    """Print how far the scores depend on weak verdicts."""
-    bounds = summary.bounds
-    if bounds.avg_score is not None and bounds.success_rate is not None:
-        (low, high), (low_rate, high_rate) = bounds.avg_score, bounds.success_rate
-        line(
-            console,
-            "Some verdicts rest on weak evidence. Had they gone the other way, partial "
-            f"completion would be between {percent(low)} and {percent(high)}, and the success "
-            f"rate between {percent(low_rate)} and {percent(high_rate)}.",
-        )
-    elif bounds.without:
-        line(
-            console,
-            f"There are no bounds for weak evidence, because {counted(bounds.without, 'result')} "
-            "came from an earlier version or has no rubric tree. `evaluate --llm_provider "
-            "replay` writes results with bounds.",
-        )
-
-
 def print_now(console: Console, now: ResultsNow, unevaluated: Sequence[str], evaluate: str) -> None:
     """Print which results are out of date, and which answers have none."""
     if now.stale:

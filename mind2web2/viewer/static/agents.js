@@ -33,14 +33,6 @@ const COLUMNS = {
     value: (agent) => corrected(agent.corrected),
     rank: (agent) => agent.corrected?.corrected ?? null,
   },
-  bounds: {
-    title: "range if weak verdicts change",
-    hint:
-      "the lowest and highest partial completion that other verdicts on weak evidence could give: where a page is " +
-      "missing or suspect, a quotation was not found, or votes differ",
-    value: (agent) => (agent.bounds?.avg_score ? agent.bounds.avg_score.map(percent).join(" to ") : "not recorded"),
-    rank: (agent) => agent.bounds?.avg_score?.[0] ?? null,
-  },
   spread: {
     title: "spread of runs' means",
     hint: "how far the means of single runs lie apart",
@@ -169,20 +161,18 @@ function Interval({ agent, name, place }) {
   const value = agent.metrics[name];
   if (value === null) return null;
   const limits = agent.intervals[name];
-  const bounds = agent.bounds?.[name];
   const better = name === "avg_score" ? agent.corrected?.corrected : null;
   return html`<svg class="interval-plot" width="100%" height="26" aria-hidden="true">
     ${QUARTERS.map((share) => html`<line class="guide" x1=${across(share)} x2=${across(share)} y1="0" y2="26" />`)}
-    ${bounds && html`<${Span} kind="bounds" limits=${bounds} y=${21} />`}
-    ${limits && html`<${Span} kind="between" limits=${limits} y=${11} />`}
+    ${limits && html`<${Span} limits=${limits} y=${11} />`}
     ${typeof better === "number" && html`<${Mark} ...${{ place, x: across(better), y: 11, isOpen: true }} />`}
     <${Mark} ...${{ place, x: across(value), y: 11 }} />
   </svg>`;
 }
 
-/** @param {{kind: string, limits: [number, number], y: number}} props */
-function Span({ kind, limits: [low, high], y }) {
-  return html`<line class=${kind} x1=${across(low)} x2=${across(high)} y1=${y} y2=${y} />`;
+/** @param {{limits: [number, number], y: number}} props */
+function Span({ limits: [low, high], y }) {
+  return html`<line class="between" x1=${across(low)} x2=${across(high)} y1=${y} y2=${y} />`;
 }
 
 /** @param {any} found */

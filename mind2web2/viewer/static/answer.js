@@ -45,7 +45,6 @@ export function Answer({ steps, options }) {
   return html`
     <p class="path"><a href="#/overview">Overview</a> / <bdi>${agent}</bdi> / <bdi>${task}</bdi></p>
     <h1><bdi>${answer}</bdi> <${Score} score=${data.score} /></h1>
-    <${Bounds} bounds=${data.facts.score_bounds} />
     ${data.reason && html`<p class="notice error">${data.score === null ? "No score" : `Score ${number(data.score)}`}: ${data.reason}</p>`}
     ${
       data.facts.doubts?.length > 0 &&
@@ -87,14 +86,6 @@ export function Answer({ steps, options }) {
       </section>
     </div>
   `;
-}
-
-/** @param {{bounds: any}} props */
-function Bounds({ bounds }) {
-  if (!bounds || bounds.low === bounds.high) return null;
-  return html`<p class="hint">
-    With other verdicts on weak evidence (${counted(bounds.weak_leaves, "leaf")}), the score lies between ${number(bounds.low)} and ${number(bounds.high)}.
-  </p>`;
 }
 
 /** @param {any[]} rows @param {Set<string>} closed */

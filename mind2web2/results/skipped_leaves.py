@@ -1,0 +1,70 @@
+"""The leaves of a result that would be skipped if others failed; pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from mind2web2.rubric.written_tree import WrittenNode
+
+
+def blocked_leaves(
+    root: WrittenNode, leaves: Sequence[WrittenNode], failing_leaves: Iterable[int]
+) -> set[int]:
+    """Return the leaves that fail, by ``id(leaf)``, with those that are then skipped by name."""
+    failed = set(failing_leaves)
+    if not any(map(_prerequisites, leaves)):
+        # Other prerequisites are the gates and sequences that aggregation applies itself.
+        return failed
+    return failed | skipped_behind(root, leaves, failed)
+
+
+def _prerequisites(leaf: WrittenNode) -> Sequence[str]:
+    return () if leaf.evidence is None else leaf.evidence.prerequisites
+
+
+def skipped_behind(
+    root: WrittenNode, leaves: Sequence[WrittenNode], failing_leaves: Iterable[int]
+) -> set[int]:
+    """Return the leaves that are skipped, by ``id(leaf)``, if these fail."""
+    first = set(failing_leaves)
+    failed = set(first)
+    by_id: dict[str, list[WrittenNode]] = defaultdict(list)
+    for node in root.walk():
+        by_id[node.id].append(node)
+    is_changed = True
+    while is_changed:
+        failing = _with_failed_leaf(root, failed)
+        skipped = _behind(root, failing)
+        found = {
+            id(leaf)
+            for leaf in leaves
+            if id(leaf) in skipped
+            or any(
+                id(node) in failing for name in _prerequisites(leaf) for node in by_id.get(name, ())
+            )
+        }
+        is_changed = not found <= failed
+        failed |= found
+    return failed - first
+
+
+def _with_failed_leaf(root: WrittenNode, failed: set[int]) -> set[int]:
+    found = set(failed)
+    for node in reversed(list(root.walk())):
+        if any(id(child) in found for child in node.children):
+            found.add(id(node))
+    return found
+
+
+def _behind(root: WrittenNode, failing: set[int]) -> set[int]:
+    """Return the nodes that a failing node skips, with all below them."""
+    found: set[int] = set()
+    for node in root.walk():
+        places = [place for place, child in enumerate(node.children) if id(child) in failing]
+        gates = [place for place in places if node.children[place].critical]
+        for place, child in enumerate(node.children):
+            is_late = node.strategy == "sequential" and bool(places) and places[0] < place
+            if id(node) in found or is_late or (gates and gates != [place]):
+                found.add(id(child))
+    return found

@@ -39,7 +39,7 @@ from mind2web2.pages.stored_files import (
 )
 from mind2web2.urls.parts import likely_keys, lookup_key, storage_key
 from mind2web2.utils.api_misuse import script_api
-from mind2web2.utils.files import is_leftover, write_together, write_whole
+from mind2web2.utils.files import is_leftover, write_whole
 from mind2web2.utils.text import as_unicode_text
 
 if TYPE_CHECKING:
@@ -361,10 +361,7 @@ class CacheFileSys:
         with self._index_file.writing():
             # Without a record of its own, the page must not keep that of the one it replaces.
             written = {**contents, files.sidecar: sidecar}
-            if any(path.exists() for path in written):
-                replace_page(self.task_dir, written)
-            else:
-                write_together(written)
+            replace_page(self.task_dir, written)
             self._index_file.list_page(key, kind)
             for path in files.of_kind("pdf" if kind == "web" else "web"):
                 path.unlink(missing_ok=True)

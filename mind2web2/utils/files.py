@@ -11,8 +11,8 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -24,32 +24,8 @@ _CERTAINLY_DEAD_S = 600.0
 
 def write_whole(path: Path, data: bytes | str) -> None:
     """Replace a file by ``data`` (text as UTF-8) at once, making its folder where needed."""
-    write_together({path: data})
-
-
-def write_together(contents: Mapping[Path, bytes | str | None]) -> None:
-    """Replace several files at once, ``None`` removing one.
-
-    All are on disk before the first is replaced.
-
-    A process killed in between leaves files missing, at most, never a new one beside an old one;
-    the first of ``contents`` goes missing only if it is to be removed.
-    """
-    with ExitStack() as undo:
-        staged = {}
-        for path, data in contents.items():
-            if data is not None:
-                staged[path] = _unused_name(path)
-                undo.callback(_remove_if_possible, staged[path])
-                check_replaceable(path)
-                with _naming(path):
-                    _write_to_disk(staged[path], data)
-        for position, path in enumerate(contents):
-            if position > 0 or path not in staged:
-                path.unlink(missing_ok=True)
-        for path, written in staged.items():
-            with _naming(path):
-                written.replace(path)
+    with replaced_file(path) as file:
+        file.write(data.encode() if isinstance(data, str) else data)
 
 
 @contextmanager

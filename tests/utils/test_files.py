@@ -14,7 +14,6 @@ from mind2web2.utils.files import (
     is_leftover,
     remove_leftovers,
     write_new,
-    write_together,
     write_whole,
 )
 from mind2web2.utils.mounts import network_file_system
@@ -77,40 +76,18 @@ def test_a_name_of_the_greatest_length_can_be_written(tmp_path):
     assert (tmp_path / ("n" * 255)).read_text() == "text"
 
 
-def test_several_files_change_together_or_not_at_all(tmp_path):
-    """When the second cannot be staged, the first is as before."""
-    write_whole(tmp_path / "a", "old")
-    (tmp_path / "file").write_text("")
-    with pytest.raises(OSError, match="file"):
-        write_together({tmp_path / "a": "new", tmp_path / "file" / "b": "new"})
-    assert (tmp_path / "a").read_text() == "old"
-    assert names_in(tmp_path) == ["a", "file"]
-
-
-def test_none_removes_a_file_and_forgives_an_absent_one(tmp_path):
-    """Replacing and removing go in one call."""
-    write_whole(tmp_path / "old", "x")
-    write_together({tmp_path / "new": "y", tmp_path / "old": None, tmp_path / "never": None})
-    assert names_in(tmp_path) == ["new"]
-
-
 ENDLESS = """
 import itertools, sys
 from pathlib import Path
-from mind2web2.utils.files import write_together, write_whole
+from mind2web2.utils.files import write_whole
 folder = Path(sys.argv[1])
 for number in itertools.count():
     write_whole(folder / "big", str(number % 10) * 200_000)
-    write_together({folder / "text": str(number), folder / "picture": str(number)})
     print(number, flush=True)
 """
 
 
-def test_a_killed_writer_leaves_whole_files_and_no_mixture(tmp_path):
-    """After SIGKILL a file has one content entirely.
-
-    The second of two goes with the first or is missing.
-    """
+def test_a_killed_writer_leaves_a_whole_file(tmp_path):
     for writes in (1, 2, 5, 9, 27):
         with subprocess.Popen(
             [sys.executable, "-c", ENDLESS, tmp_path], stdout=subprocess.PIPE
@@ -120,20 +97,8 @@ def test_a_killed_writer_leaves_whole_files_and_no_mixture(tmp_path):
             writer.kill()
         content = (tmp_path / "big").read_text()
         assert (len(content), len(set(content))) == (200_000, 1)
-        picture = tmp_path / "picture"
-        assert not picture.exists() or picture.read_text() == (tmp_path / "text").read_text()
-        left = set(names_in(tmp_path)) - {"big", "text", "picture"}
+        left = set(names_in(tmp_path)) - {"big"}
         assert all(map(is_leftover, left))
-
-
-def test_companions_go_before_the_first_file_changes(tmp_path):
-    """When a companion cannot be removed, the first file is still the old one."""
-    write_whole(tmp_path / "text", "old")
-    (tmp_path / "picture").mkdir()
-    with pytest.raises(OSError, match="picture"):
-        write_together({tmp_path / "text": "new", tmp_path / "picture": "new"})
-    assert (tmp_path / "text").read_text() == "old"
-    assert names_in(tmp_path) == ["picture", "text"]
 
 
 @pytest.mark.parametrize("has_links", [True, False])

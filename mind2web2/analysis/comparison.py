@@ -108,11 +108,6 @@ class Pair(IntervalFigures):
     power: Power | None
     largest: tuple[TaskDifference, ...]
 
-    @property
-    def is_corrected(self) -> bool:
-        """Tell whether the correction for several pairs changes the p-value."""
-        return self.p_holm != (1.0 if self.p_value is None else self.p_value)
-
     def is_worse_by(self, margin: float) -> bool:
         """Tell whether the second agent is shown to be worse than the first by more than a margin.
 
@@ -121,27 +116,6 @@ class Pair(IntervalFigures):
         # Without an interval, the loss is the same at each of enough tasks.
         least_loss = self.difference if self.high is None else self.high
         return self.clear and least_loss is not None and least_loss < -margin
-
-
-class _Tests(BaseModel):
-    """How differences are tested."""
-
-    model_config = ConfigDict(frozen=True)
-
-    level: float = LEVEL
-    method: str = METHOD
-    resamples: int = DRAWS
-    seed: int = SEED
-
-
-class AgentComparison(_Tests):
-    """Two agents in all metrics, by their names in ``summary.json``; pass@k is ``pass_at_k``."""
-
-    first: str
-    second: str
-    num_tasks: int
-    metrics: dict[str, Pair]
-    warnings: tuple[str, ...]
 
 
 class MetricRanking(BaseModel):
@@ -164,50 +138,20 @@ class MetricRanking(BaseModel):
         return {pair.second_agent: pair for pair in self.differences if pair.first_agent == first}
 
 
-class Ranking(_Tests):
-    """Agents over the same tasks, in the given order."""
+class Ranking(BaseModel):
+    """Agents over the same tasks, in the given order, and how differences are tested."""
 
+    model_config = ConfigDict(frozen=True)
+
+    level: float = LEVEL
+    method: str = METHOD
+    resamples: int = DRAWS
+    seed: int = SEED
     agents: tuple[str, ...]
     tasks: tuple[str, ...]
     num_tasks: int
     metrics: dict[str, MetricRanking]
     warnings: tuple[str, ...]
-
-
-def compared_with_first(
-    agents: Sequence[Agent], task_ids: Iterable[str] | None = None
-) -> list[AgentComparison]:
-    """Compare the first agent with each other one, as ``ranking`` does.
-
-    P-values are corrected by Holm for all pairs of these agents, also those without the first.
-
-    Args:
-        task_ids: the tasks that count, with 0 for what is missing; by default those in which all
-            agents have a score.
-
-    Raises:
-        NoSharedTaskError: there is no such task.
-        ValueError: two answers of an agent have the same task and name.
-    """
-    if len(agents) < 2:
-        return []
-    grids, warnings = _shared_grids(agents, task_ids)
-    first, *others = [name for name, _ in agents]
-    metrics = {name: _metrics_of(grid) for (name, _), grid in zip(agents, grids, strict=True)}
-    pairs = {
-        name: {(pair.first_agent, pair.second_agent): pair for pair in _pairs(metrics, name)}
-        for name in metrics[first]
-    }
-    return [
-        AgentComparison(
-            first=first,
-            second=other,
-            num_tasks=len(grids[0].tasks),
-            metrics={name: found[first, other] for name, found in pairs.items()},
-            warnings=tuple(warnings),
-        )
-        for other in others
-    ]
 
 
 def _shared_grids(
@@ -251,15 +195,6 @@ def _shared_grids(
         *_unequal_runs(names, grids),
         *mixture_warnings(scored, "compared"),
     ]
-
-
-def _metrics_of(grid: ScoreGrid) -> dict[str, SampledMetric]:
-    """Return an agent's metrics by names that are the same for all numbers of runs."""
-    pass_name = f"pass_at_{len(grid.runs)}"
-    return {
-        "pass_at_k" if name == pass_name else name: metric
-        for name, metric in sample_metrics(grid).items()
-    }
 
 
 def _unequal_runs(names: Sequence[str], grids: Sequence[ScoreGrid]) -> list[str]:
@@ -354,7 +289,7 @@ def ranking(
     by_agent = dict(zip((name for name, _ in agents), grids, strict=True))
     if not allow_unfair:
         _check_comparable(by_agent)
-    metrics = {name: _metrics_of(grid) for name, grid in by_agent.items()}
+    metrics = {name: sample_metrics(grid) for name, grid in by_agent.items()}
     return Ranking(
         agents=tuple(by_agent),
         tasks=tuple(grids[0].tasks),

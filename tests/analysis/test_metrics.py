@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mind2web2.analysis.comparison import compared_with_first
+from mind2web2.analysis.comparison import ranking
 from mind2web2.analysis.metrics import agent_metrics as metrics_of
 from mind2web2.results.scored_answer import ScoredAnswer
 from mind2web2.statistics.uncertainty import METHOD
@@ -207,8 +207,8 @@ def test_means_of_tasks_are_those_of_compare():
     assert metrics["avg_score"] == pytest.approx(1 / 6, abs=1e-6)
     by_task = metrics["over_tasks"]
     assert (by_task["avg_score"], by_task["success_rate"]) == (0.3333, 0.3333)
-    (compared,) = compared_with_first([("bot", incomplete), ("same", incomplete)])
-    assert compared.metrics["avg_score"].first == by_task["avg_score"]
+    compared = ranking([("bot", incomplete), ("same", incomplete)])
+    assert compared.metrics["avg_score"].values["bot"] == by_task["avg_score"]
     assert agent_metrics("bot", answers(THREE_TASKS))["over_tasks"] is None
 
 

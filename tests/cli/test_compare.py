@@ -202,24 +202,6 @@ def test_leaves_behind_a_gate_count_at_the_gate(tmp_path, monkeypatch):
     assert "Not counted: 3 leaves that only one of one and two skipped, behind such a gate." in text
 
 
-@pytest.mark.usefixtures("project")
-def test_metrics_and_compare_say_the_same_of_a_pair():
-    """Both correct the p-values for all pairs of the agents."""
-    words = ("new", "old", "same")
-    metrics = json.loads(call(main, "metrics", *words, "--json").stdout)
-    for name in ("avg_score", "success_rate"):
-        differences = compared(*words)["metrics"][name]["differences"]
-        by_compare = {one["second_agent"]: one for one in differences[:2]}
-        for pair in metrics["comparisons"]:
-            own = pair["metrics"][name]
-            other = by_compare[pair["second"]]
-            for key in ("difference", "low", "high", "p_value", "p_holm"):
-                assert own[key] == other[key], (name, pair["second"], key)
-    for command in ("metrics", "compare"):
-        text = " ".join(call(main, command, *words).stdout.split())
-        assert "for tasks at large, each of its pair alone" in text
-
-
 def test_differences_that_do_not_vary_tell_no_power(tmp_path, monkeypatch):
     """No difference between equal agents would be shown, however small."""
     monkeypatch.chdir(tmp_path)

@@ -25,7 +25,7 @@ intervals. The numbers are also written to eval_results/AGENT/summary.json.
   mind2web2 metrics my_agent --task_list tasks.csv    the same, and by domain if it has a column domain
   mind2web2 metrics my_agent --task_id TASK           average over this task; may be repeated
   mind2web2 metrics my_agent --by_tag                 also show how often the leaves of each tag pass
-  mind2web2 metrics my_agent another                  show both, and their difference on the tasks they share
+  mind2web2 metrics my_agent another                  show both; compare says whether they differ
   mind2web2 metrics my_agent another --leaves         also show the ten leaves to look at first
   mind2web2 metrics my_agent --fail_under 0.5 --junit junit.xml
                                                       for continuous integration
@@ -46,7 +46,7 @@ def add_command(commands: Subcommands) -> None:
         "agents",
         metavar="AGENT",
         nargs="+",
-        help="the agents, folders under eval_results/; each further one is compared with the first",
+        help="the agents, folders under eval_results/",
     )
     text = (
         "the tasks that count: one id a line, or CSV with a column task_id. Missing answers "

@@ -2,61 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 
-from mind2web2.analysis.comparison import AgentComparison, Pair, Power, Ranking
+from mind2web2.analysis.comparison import Pair, Power, Ranking
 from mind2web2.analysis.judgings import CAUSES, LeafFlips
 from mind2web2.cli.console import line, print_table
 from mind2web2.cli.results.tables import (
-    LEVEL_NAME,
     METRICS,
-    interval_text,
-    print_methods,
-    print_reasons,
 )
-from mind2web2.statistics.uncertainty import IntervalFigures
 from mind2web2.utils.text import counted, fixed, number, with_sign
 
 # More are not worth their exact number, which depends on a small remainder of two estimates.
 _MAX_RUNS = 50
 _OF_PAIR = "for tasks at large, each of its pair alone"
-
-
-def print_comparison(console: Console, comparison: AgentComparison) -> None:
-    """Print the metrics of two agents over the same tasks, with the differences."""
-    first, second = comparison.first, comparison.second
-    tasks = counted(comparison.num_tasks, "task")
-    rows = []
-    for name, metric in METRICS.items():
-        pair, text = comparison.metrics[name], metric.text
-        difference = "-" if pair.difference is None else _with_sign(pair.difference, text)
-        values = (text(pair.first), text(pair.second), difference)
-        rows.append((metric.label, *values, interval_text(pair, text)))
-    title = f"{second} against {first}, over the same {tasks}"
-    print_table(console, title, ("metric", first, second, "difference", LEVEL_NAME), rows)
-    found = {METRICS[name].label: pair for name, pair in comparison.metrics.items()}
-    clear = [label for label, own in found.items() if own.clear]
-    intervals: dict[str, IntervalFigures] = {**found}
-    if any(interval.is_known for interval in intervals.values()):
-        how = "sign flips of the differences of tasks, each averaged over its runs"
-        print_methods(console, f"{LEVEL_NAME} of the difference, {_OF_PAIR}", how, intervals)
-        corrected = ""
-        if any(own.is_corrected for own in found.values()):
-            corrected = " (p-values corrected by Holm for all pairs of these agents)"
-        line(
-            console,
-            "Larger than chance in the choice of tasks: "
-            f"{', '.join(clear) or 'no difference'}{corrected}.",
-        )
-    print_reasons(console, intervals)
-    for warning in comparison.warnings:
-        line(console, f"Warning: {warning}")
-
-
-def _with_sign(difference: float, text: Callable[[float | None], str]) -> str:
-    return f"+{text(difference)}" if difference > 0 else text(difference)
 
 
 def print_ranking(console: Console, found: Ranking, flips: Mapping[str, LeafFlips]) -> None:

@@ -44,7 +44,6 @@ from mind2web2.utils.text import counted, number, percent
 
 if TYPE_CHECKING:
     from mind2web2.analysis.audit_report import AuditReport
-    from mind2web2.analysis.comparison import AgentComparison
     from mind2web2.analysis.leaf_report import TaskReport
     from mind2web2.runs.settings import RunSettings
 
@@ -70,9 +69,8 @@ def run(options: argparse.Namespace) -> int:
     root = paths.eval_results_root
     audits = _audits(options, root, names)
     leaves = _leaves(root, names, task_ids) if options.leaves else None
-    comparisons = _comparisons(agents, task_ids)
     if options.json:
-        _print_json(console, agents, comparisons, leaves, audits)
+        _print_json(console, agents, leaves, audits)
     else:
         for agent in agents:
             _print_agent(console, settings, agent)
@@ -80,10 +78,9 @@ def run(options: argparse.Namespace) -> int:
                 load_function("mind2web2.cli.results.audit:print_audit")(
                     console, audits[agent.name]
                 )
-        for comparison in comparisons:
-            load_function("mind2web2.cli.results.comparison_tables:print_comparison")(
-                console, comparison
-            )
+        if len(agents) > 1:
+            compare = command_line("compare", *names)
+            line(console, f"To see whether they differ by more than chance: {compare}")
         if leaves:
             load_function("mind2web2.cli.results.leaves:print_leaves")(
                 console, leaves, is_whole=bool(settings.task_ids)
@@ -129,18 +126,6 @@ def _leaves(root: Path, names: Sequence[str], task_ids: list[str] | None) -> lis
         root, names, task_ids
     )
     return reports
-
-
-def _comparisons(
-    agents: Sequence[ReportedAgent], task_ids: list[str] | None
-) -> list[AgentComparison]:
-    """Return the comparison of each further agent with the first."""
-    if len(agents) == 1:
-        return []
-    compared: list[AgentComparison] = load_function(
-        "mind2web2.analysis.comparison:compared_with_first"
-    )([(agent.name, agent.answers) for agent in agents], task_ids)
-    return compared
 
 
 def _corrected(
@@ -216,7 +201,6 @@ def _below(agents: Sequence[ReportedAgent], limit: float | None) -> list[str]:
 def _print_json(
     console: Console,
     agents: Sequence[ReportedAgent],
-    comparisons: Sequence[AgentComparison],
     leaves: Sequence[TaskReport] | None,
     audits: Mapping[str, AuditReport],
 ) -> None:
@@ -229,8 +213,7 @@ def _print_json(
         contents.append(own)
     content: dict[str, object] = contents[0]
     if len(agents) > 1:
-        compared = [each.model_dump(mode="json") for each in comparisons]
-        content = {"agents": contents, "comparisons": compared}
+        content = {"agents": contents}
     if leaves is not None:
         content["leaves"] = [asdict(report) for report in leaves]
     console.print_json(json.dumps(content))

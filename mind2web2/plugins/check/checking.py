@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
+import sys
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -24,9 +25,10 @@ from mind2web2.pages.shared_words import unfair_sources
 from mind2web2.plugins.check.figures import Bound
 from mind2web2.plugins.check.findings import CheckedReport, checked_report, precision_without
 from mind2web2.plugins.check.hints import hints_of
-from mind2web2.plugins.check.inputs import report_in, report_name
+from mind2web2.plugins.check.inputs import PATH_NAME, free_name, path_from, report_in
 from mind2web2.plugins.check.outputs import (
     check_ending,
+    evidence_table,
     print_findings,
     print_hints,
     write_hints,
@@ -39,9 +41,12 @@ from mind2web2.plugins.check.sources import Capturing, SourcePage, source_page
 from mind2web2.plugins.check.statements import ReadReport, read_report
 from mind2web2.results.answers import read_answer, select_work
 from mind2web2.results.stored_results import answer_results_dir, latest_result
+from mind2web2.runs.named_judge import judge_spec
+from mind2web2.runs.session import judge_client
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.files import write_whole
 from mind2web2.utils.path_config import PathConfig
+from mind2web2.utils.program import command_line
 
 ANSWER = "answer_1"
 _NO_HOST = (
@@ -60,6 +65,7 @@ class Check:
     Args:
         folder: has the report as an answer, its pages and results.
         question: the one that the report answers, if the command names it.
+        file: the report's path as it was given.
     """
 
     name: str
@@ -67,12 +73,15 @@ class Check:
     read: ReadReport
     folder: Path
     question: str = ""
+    file: str = ""
 
     @classmethod
-    def of(cls, report: str, checks: Path, question: str = "") -> Check:
-        """Read a report."""
-        name = report_name(report)
-        return cls(name, *report_in(report), checks / name, question)
+    def of(
+        cls, report: str, checks: Path, question: str = "", taken: Collection[str] = ()
+    ) -> Check:
+        """Read a report; its name is not one of those that are taken."""
+        name = free_name(report, checks, taken)
+        return cls(name, *report_in(report), checks / name, question, report)
 
     @property
     def paths(self) -> PathConfig:
@@ -82,6 +91,7 @@ class Check:
 
     def write(self) -> None:
         """Write the report as the answer that is evaluated, and the script if it has a question."""
+        _write(self.folder / PATH_NAME, path_from(self.folder, self.file))
         _write(self.paths.answers_root / self.name / TASK / f"{ANSWER}.md", self.text)
         if self.question:
             script = self.paths.eval_scripts_root / SCRIPT.version / SCRIPT.path.name
@@ -150,10 +160,15 @@ def run(options: argparse.Namespace) -> int:
     """Check the reports and return the exit status."""
     bounds = [Bound.read(text) for text in options.fail_under]
     question = options.question or ""
-    checks = [Check.of(report, options.checks, question) for report in options.reports]
+    checks: list[Check] = []
+    for report in options.reports:
+        taken = {each.name for each in checks}
+        checks.append(Check.of(report, options.checks, question, taken))
     if options.list:
         for check in checks:
             print(check.read.model_dump_json(indent=2))  # noqa: T201
+            for text in evidence_table(check.read) if options.verbose else ():
+                print(text, file=sys.stderr)  # noqa: T201
         return 0
     return _status_of(options, checks, settings_of(options, is_announced=True), bounds)
 
@@ -179,7 +194,14 @@ def _status_of(
         outputs=options.output,
         bounds=bounds,
     )
-    return max(command.status(check) for check in checks)
+    if has_judge and not given.estimate and not given.is_replay:
+        # Before pages are captured: it says what a judge needs that is missing.
+        judge_client(judge_spec(given))
+    if not has_key and not options.no_judge:
+        line(command.console, _NO_KEY)
+    status = max(command.status(check) for check in checks)
+    command.write_outputs(checks)
+    return status
 
 
 def _write(path: Path, text: str) -> None:
@@ -230,9 +252,16 @@ class _Command:
         for output in self.outputs:
             write_hints(output, hints)
             line(self.console, f"Written: {output}")
-        if not self.has_key:
-            line(self.console, _NO_KEY)
         return 0
+
+    def write_outputs(self, checks: Sequence[Check]) -> None:
+        """Write what the judge found in all reports."""
+        findings = [(found, each.text) for each in checks if (found := each.findings())]
+        for output in self.outputs if self.has_judge and findings else ():
+            write_output(output, findings)
+            line(self.console, f"Written: {output}")
+        for check in checks if self.has_judge and findings else ():
+            line(self.console, f"All views: {view_command(check.paths)}")
 
     def _judge(self, check: Check, settings: RunSettings) -> int:
         work = select_work(check.paths, check.name)
@@ -244,14 +273,22 @@ class _Command:
         found = check.findings() if status == 0 else None
         if found is None:
             return status or 1
-        print_findings(self.console, found, check.folder)
-        for output in self.outputs:
-            write_output(output, found, check.text)
-            line(self.console, f"Written: {output}")
+        print_findings(self.console, found)
         failures = [text for bound in self.bounds if (text := bound.failure(found.figures))]
         for text in failures:
             line(self.console, f"Failed: {text}")
         return 1 if failures else 0
+
+
+def view_command(paths: PathConfig) -> str:
+    """Return the command that shows a check, to be copied into the user's shell."""
+    folders = {
+        "--eval_results_root": paths.eval_results_root,
+        "--answer_folder": paths.answers_root,
+        "--cache_root": paths.cache_root,
+    }
+    words = (word for name, folder in folders.items() for word in (name, str(folder)))
+    return command_line("view", *words)
 
 
 def _moment(settings: RunSettings) -> datetime | None:

@@ -58,6 +58,12 @@ def add_command(commands: Subcommands) -> None:
         help="print the statements with their sources as JSON, and stop",
     )
     parser.add_argument(
+        "-v",
+        "--verbose",
+        action="store_true",
+        help="with --list: also print why each form of mark was taken or not, as a table of numbers",
+    )
+    parser.add_argument(
         "--no_judge",
         action="store_true",
         help="ask no judge: open the pages and print hints, never verdicts; the default without a "

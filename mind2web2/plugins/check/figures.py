@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -87,18 +88,16 @@ def fact_pairs(
 
     The value says whether the page supports the statement; it is ``None`` if the page was not read.
 
-    A page supports a statement if it supports each of its claims.
+    As in FACT, a page supports a statement if it supports it entirely or in part, and an address
+    counts without the passage that it names.
     """
     pairs: dict[tuple[int, str], bool | None] = {}
     for statement in statements:
         for claim in statement.claims:
             for source in claim.sources:
-                key = statement.start, source.source
-                if source.verdict == "page unavailable":
-                    pairs[key] = None
-                    continue
-                earlier = pairs.get(key, True)
-                pairs[key] = bool(earlier) and source.verdict == "supported"
+                key = statement.start, source.source.partition("#:~:text=")[0]
+                is_read = source.verdict != "page unavailable"
+                pairs[key] = pairs.get(key) or (source.verdict == "supported" if is_read else None)
     return pairs
 
 
@@ -120,10 +119,9 @@ class Bound:
         names = ("precision", "coverage", "fact_accuracy_paper", "fact_accuracy_code")
         if name not in names:
             raise UsageError(f"--fail_under {text}: name one of {', '.join(names)}")
-        try:
-            return cls(name, float(value))
-        except ValueError:
-            raise UsageError(f"--fail_under {text}: write for example precision=.9") from None
+        if not re.fullmatch(r"0|1|[01]?\.\d+", value) or float(value) > 1:
+            raise UsageError(f"--fail_under {text}: write a share from 0 to 1, as precision=.9")
+        return cls(name, float(value))
 
     def failure(self, figures: Mapping[FigureName, Figure | None]) -> str | None:
         """Return why the figures do not reach the bound, ``None`` if they do."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from pydantic import BaseModel
 
 from mind2web2.plugins.check.figures import Figure, FigureName, figures_of
 from mind2web2.plugins.check.statements import ReadReport
-from mind2web2.plugins.check.verdicts import StatementVerdict, verdicts_of
+from mind2web2.plugins.check.verdicts import ORDER, StatementVerdict, verdicts_of
 from mind2web2.results.result_file import ResultFile
+from mind2web2.utils.text import counted
 
 # As the capture words them: the name does not exist.
 _NEVER_RESOLVED = "there is no host"
@@ -44,6 +46,14 @@ class CheckedReport(BaseModel):
     retracted: list[str] = []
     judge: str | None = None
 
+    @property
+    def summary(self) -> str:
+        """Return the findings in one sentence."""
+        claims = [claim for each in self.statements if each.checkable for claim in each.claims]
+        counts = Counter(claim.verdict for claim in claims)
+        verdicts = ", ".join(f"{counts[each]} {each}" for each in ORDER if counts[each])
+        return f"{counts['supported']} of {counted(len(claims), 'claim')} hold ({verdicts})"
+
     def figure_rows(self) -> Iterator[tuple[str, str]]:
         """Yield each figure with its label, as text."""
         for name, label in _LABELS.items():
@@ -54,7 +64,8 @@ class CheckedReport(BaseModel):
         """Name the copy or landing page that was read in place of a source."""
         claims = (claim for statement in self.statements for claim in statement.claims)
         for source in (source for claim in claims for source in claim.sources):
-            source.page = stand_ins.get(source.source, source.page)
+            if source.source in stand_ins:
+                source.page, source.depth = stand_ins[source.source], "stand-in"
 
 
 def checked_report(name: str, read: ReadReport, result: ResultFile) -> CheckedReport:
@@ -91,4 +102,8 @@ def _invented_sources(statements: list[StatementVerdict]) -> list[str]:
         for source in claim.sources
         if _NEVER_RESOLVED in source.reason
     ]
-    return list(dict.fromkeys(sources))
+    all_sources = {
+        source.source for each in statements for claim in each.claims for source in claim.sources
+    }
+    # If no host was found at all, this machine was rather offline.
+    return list(dict.fromkeys(sources)) if set(sources) != all_sources else []

@@ -18,6 +18,7 @@ from mind2web2.verification.quotes import find_quote
 HintKind = Literal[
     "dead source",
     "walled source",
+    "unreachable source",
     "invented address",
     "redirected source",
     "duplicate source",
@@ -84,10 +85,15 @@ def _about_sources(pages: Iterable[SourcePage]) -> Iterator[Hint]:
                 yield Hint(kind="duplicate source", source=source, detail=same[0])
 
 
+_KINDS: Mapping[str, HintKind] = {
+    "invented": "invented address",
+    "walled": "walled source",
+    "not opened": "unreachable source",
+}
+
+
 def _kind_of(problem: str) -> HintKind:
-    if problem.startswith("invented"):
-        return "invented address"
-    return "walled source" if problem.startswith("walled") else "dead source"
+    return _KINDS.get(problem.partition(":")[0], "dead source")
 
 
 def _is_elsewhere(page: SourcePage) -> bool:
@@ -127,6 +133,7 @@ class _Mentioned:
         self._numbers = {fact.value for fact in facts if fact.kind == "number"}
         self._text = " ".join(text.casefold().split())
         self._words = set(_WORD.findall(self._text))
+        self._initials = "".join(word[0] for word in re.findall(r"[^\W\d_]+", self._text))
 
     def has(self, fact: Fact) -> bool:
         """Tell whether the page mentions a fact, or one that rounds to it."""
@@ -134,8 +141,13 @@ class _Mentioned:
             return fact.value in self._numbers | self._dates or self._has_rounded(fact.value)
         if fact.kind == "date":
             return self._has_date(fact.value)
-        words = _WORD.findall(fact.value)
-        return fact.value in self._text or (bool(words) and set(words) <= self._words)
+        # "GRU-based" names GRU, which a page may write out.
+        names = [word for word in _WORD.findall(fact.text) if word.lower() != word]
+        return fact.value in self._text or (bool(names) and all(map(self._has_name, names)))
+
+    def _has_name(self, name: str) -> bool:
+        is_written_out = name.isupper() and name.casefold() in self._initials
+        return name.casefold() in self._words or is_written_out
 
     def _has_date(self, value: str) -> bool:
         if value in self._numbers:

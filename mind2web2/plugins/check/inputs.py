@@ -5,8 +5,10 @@ Other forms become markdown.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 from mind2web2.capture.office import office_html
@@ -19,6 +21,7 @@ from mind2web2.utils.text import as_unicode_text
 from mind2web2.utils.workers import call_in_worker
 
 STANDARD_INPUT = "-"
+PATH_NAME = "report_path"
 _TIMEOUT_S = 60.0
 _MAX_BYTES = 100 * 1024**2
 _SNIFFED_BYTES = 4096
@@ -37,6 +40,30 @@ def report_name(report: str) -> str:
     if report == STANDARD_INPUT:
         return "standard-input"
     return re.sub(r"[^\w.-]+", "-", Path(report).stem).strip("-.") or "report"
+
+
+def free_name(report: str, checks: Path, taken: Collection[str]) -> str:
+    """Return a report's name, with a number if the name is taken or another report's.
+
+    Each folder has the path of its report, so that the next check of a file finds its own results.
+    """
+    wanted = name = report_name(report)
+    number = 1
+    while name in taken or _is_of_other(checks / name, report):
+        number += 1
+        name = f"{wanted}-{number}"
+    return name
+
+
+def path_from(folder: Path, report: str) -> str:
+    """Return a report's path from a folder, so that both may move together."""
+    return os.path.relpath(report, folder)
+
+
+def _is_of_other(folder: Path, report: str) -> bool:
+    file = folder / PATH_NAME
+    earlier = file.read_text(encoding="utf-8") if file.is_file() else path_from(folder, report)
+    return earlier != path_from(folder, report) and (folder / earlier).is_file()
 
 
 def report_in(report: str) -> tuple[str, ReadReport]:

@@ -18,16 +18,14 @@ from mind2web2.plugins.check.statements import ReadReport
 from mind2web2.plugins.check.verdicts import ClaimVerdict, StatementVerdict
 from mind2web2.utils.files import write_whole
 from mind2web2.utils.junit import JUnitCase, JUnitSuite, junit_xml
-from mind2web2.utils.text import counted
 
 _MAX_LISTED = 10
 
 
-def print_findings(console: Console, found: CheckedReport, folder: Path) -> None:
+def print_findings(console: Console, found: CheckedReport) -> None:
     """Print each claim with its verdict, then the figures."""
     for text in findings_text(found):
         line(console, text)
-    line(console, f"All views: cd {folder} && mind2web2 view")
 
 
 def findings_text(found: CheckedReport) -> Iterator[str]:
@@ -56,7 +54,8 @@ def _statement_lines(statement: StatementVerdict) -> Iterator[str]:
 def _source_lines(claim: ClaimVerdict) -> Iterator[str]:
     for source in claim.sources:
         quote = f' "{_short(source.quote)}"' if source.quote else ""
-        yield f"  {source.verdict}: {source.page}{quote}"
+        depth = f" ({source.depth})" if source.depth in ("abstract", "stand-in") else ""
+        yield f"  {source.verdict}: {source.page}{depth}{quote}"
         if source.reason:
             yield f"    {_short(source.reason)}"
 
@@ -67,10 +66,7 @@ def _short(text: str, most: int = 400) -> str:
 
 
 def _figure_lines(found: CheckedReport) -> Iterator[str]:
-    claims = [claim for each in found.statements if each.checkable for claim in each.claims]
-    counts = Counter(claim.verdict for claim in claims)
-    verdicts = ", ".join(f"{number} {verdict}" for verdict, number in counts.most_common())
-    yield f"{found.name}: {counted(len(claims), 'claim')}" + (f": {verdicts}." if verdicts else ".")
+    yield f"{found.name}: {found.summary}."
     for label, figure in found.figure_rows():
         yield f"{label}: {figure}"
 
@@ -106,6 +102,16 @@ def is_lost(mark: str) -> bool:
 def _name_list(names: list[str]) -> str:
     more = len(names) - _MAX_LISTED
     return ", ".join(names[:_MAX_LISTED]) + (f" and {more} more" if more > 0 else "")
+
+
+def evidence_table(report: ReadReport) -> Iterator[str]:
+    """Yield how each form of mark was decided: the logarithms of odds, their sum, the verdict."""
+    yield "with entry  without    look   marks   share  family   total  taken  form"
+    for row in report.forms:
+        numbers = (row.look, row.marks, row.share, row.family, row.total)
+        shown = " ".join(f"{number:7.1f}" for number in numbers)
+        taken = "yes" if row.is_taken else "no"
+        yield f"{row.with_entry:10} {row.without_entry:8} {shown}  {taken:5}  {row.form}, as {row.example}"
 
 
 def print_hints(console: Console, name: str, report: ReadReport, hints: Sequence[Hint]) -> None:
@@ -169,8 +175,11 @@ def _write(path: Path, content: str | bytes) -> None:
         raise ResultWriteError.at(path, error) from error
 
 
-def write_output(path: Path, found: CheckedReport, text: str) -> None:
+def write_output(path: Path, found: Sequence[tuple[CheckedReport, str]]) -> None:
     """Write a file in the format that its ending names.
+
+    Args:
+        found: each report with its text.
 
     Raises:
         ResultWriteError: the file cannot be written.
@@ -178,15 +187,17 @@ def write_output(path: Path, found: CheckedReport, text: str) -> None:
     suffix = path.suffix.lower()
     content: str | bytes
     if suffix == ".json":
-        content = found.model_dump_json(indent=2) + "\n"
+        reports = [report.model_dump(mode="json") for report, _ in found]
+        shown = reports[0] if len(reports) == 1 else reports
+        content = json.dumps(shown, ensure_ascii=False, indent=2) + "\n"
     elif suffix == ".xml":
-        content = junit(found)
+        content = junit_xml([_suite(report) for report, _ in found])
     else:
-        content = report_page(found, text)
+        content = report_page(found)
     _write(path, content)
 
 
-def junit(found: CheckedReport) -> bytes:
+def _suite(found: CheckedReport) -> JUnitSuite:
     """Return the claims as JUnit test cases; an unavailable page is an error, not a failure."""
     cases = [
         _case(found.name, f"{statement.start}-{number}", claim)
@@ -194,7 +205,7 @@ def junit(found: CheckedReport) -> bytes:
         for number, claim in enumerate(statement.claims)
         if statement.checkable and claim.sources
     ]
-    return junit_xml([JUnitSuite(found.name, cases, {})])
+    return JUnitSuite(found.name, cases, {})
 
 
 def _case(classname: str, name: str, claim: ClaimVerdict) -> JUnitCase:

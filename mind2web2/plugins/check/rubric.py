@@ -37,6 +37,8 @@ _TASK = "Do the pages that a report cites say what the report says?"
 _ANSWER = "The claim is a part of the report. The rest of the report is not shown."
 _INSTRUCTION = (
     "If the page says something else than the claim, quote the passage that says otherwise."
+    " If the page says it only in part, of fewer things, under a condition or less strongly, quote"
+    " that passage, and begin your reasoning with the word QUALIFIED."
     " If the page does not say at all whether the claim is true, leave the quote empty."
 )
 

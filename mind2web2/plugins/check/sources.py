@@ -52,8 +52,8 @@ class SourcePage:
     """A source as it was found.
 
     Args:
-        problem: why it could not be read, in words that begin with ``dead``, ``walled`` or
-            ``invented``.
+        problem: why it could not be read, in words that begin with ``dead``, ``walled``,
+            ``invented`` or ``not opened``.
         read_at: the address whose page was read.
         is_stand_in: an archive's copy, an open copy or a DOI's landing page was read.
         content: a digest; equal for sources that have the same page.
@@ -231,6 +231,8 @@ def _problem(record: CaptureRecord | None, is_stored: bool, failure: str | None)
     kinds = [trouble.kind for trouble in record.troubles] if record else []
     if not is_stored:
         reason = (record and record.failure) or failure or "not captured"
+        if record and record.is_refused_as_private:
+            return f"not opened: {reason} (--allow_private_network opens it)"
         if "there is no host" in reason:
             return f"invented: {reason}"
         is_dead = record is None or any(kind in _DEAD for kind in kinds)

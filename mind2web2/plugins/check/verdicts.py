@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import BaseModel
 
@@ -14,14 +15,18 @@ from mind2web2.results.result_file import ResultFile
 from mind2web2.rubric.verdicts import Evidence, PageCheck, Vote
 from mind2web2.rubric.written_tree import WrittenNode
 
-Verdict = Literal["supported", "contradicted", "not there", "page unavailable", "no source given"]
+Verdict = Literal[
+    "supported", "contradicted", "qualified", "not there", "page unavailable", "no source given"
+]
 # A claim with several sources gets the first of these verdicts that any of them gives.
-_ORDER: tuple[Verdict, ...] = (
-    "supported",
-    "contradicted",
-    "not there",
-    "page unavailable",
-    "no source given",
+ORDER: tuple[Verdict, ...] = get_args(Verdict)
+# The judge is asked to begin so (rubric.py).
+_QUALIFIED = "QUALIFIED"
+Depth = Literal["full text", "abstract", "stand-in", "nothing"]
+_ABSTRACT = re.compile(
+    r"//(?:www\.)?(?:pubmed\.ncbi|arxiv\.org/abs/|europepmc\.org/article/med/|papers\.ssrn|clinicaltrials)"
+    r"|/(?:doi/)?abs(?:tract)?s?(?:/|$)|[./]abstract$",
+    re.IGNORECASE,
 )
 
 
@@ -33,6 +38,8 @@ class SourceVerdict(BaseModel):
         page: the address that was read.
         quote: the passage that decided; ``None`` where none did.
         reason: the judge's, or why the page is unavailable.
+        depth: how much of the source was read: its page, only an abstract by the address, or a
+            copy, landing page or other stand-in.
     """
 
     source: str
@@ -41,6 +48,7 @@ class SourceVerdict(BaseModel):
     quote: str | None = None
     reason: str = ""
     leaf: str = ""
+    depth: Depth = "nothing"
 
 
 class ClaimVerdict(BaseModel):
@@ -69,7 +77,7 @@ class StatementVerdict(BaseModel):
 
 def first_of(verdicts: Iterator[Verdict]) -> Verdict:
     """Return the verdict on a claim from those of its sources."""
-    return min(verdicts, key=_ORDER.index, default="no source given")
+    return min(verdicts, key=ORDER.index, default="no source given")
 
 
 def worst_of(verdicts: list[Verdict]) -> Verdict:
@@ -77,10 +85,9 @@ def worst_of(verdicts: list[Verdict]) -> Verdict:
 
     The statement is supported if all of its claims are.
     """
-    for verdict in ("contradicted", "not there", "page unavailable", "no source given"):
-        if verdict in verdicts:
-            return verdict
-    return "supported" if verdicts else "no source given"
+    return next(
+        (each for each in ORDER[1:] if each in verdicts), verdicts[0] if verdicts else ORDER[-1]
+    )
 
 
 def verdicts_of(report: ReadReport, result: ResultFile) -> list[StatementVerdict]:
@@ -167,6 +174,7 @@ def _of_page(evidence: Evidence) -> dict[str, object]:
         "verdict": _verdict(check),
         "quote": quote,
         "reason": reason or "",
+        "depth": "abstract" if _ABSTRACT.search(check.url) else "full text",
     }
 
 
@@ -186,7 +194,10 @@ def _verdict(check: PageCheck) -> Verdict:
         return "page unavailable"
     against = [vote for vote in check.votes if not vote.supported]
     quoting = [vote for vote in against if _quotes_page(vote)]
-    return "contradicted" if 2 * len(quoting) > len(against) else "not there"
+    if 2 * len(quoting) <= len(against):
+        return "not there"
+    qualifying = [vote for vote in quoting if vote.reasoning.lstrip(' *"').startswith(_QUALIFIED)]
+    return "qualified" if 2 * len(qualifying) > len(quoting) else "contradicted"
 
 
 def _quotes_page(vote: Vote) -> bool:

@@ -99,8 +99,8 @@ def test_a_replay_needs_no_judge_and_fails_below_a_bound(project: Project) -> No
     asked = len(project.judge.requests)
     bound = ("--fail_under", "precision=.9")
     lines = project.check("--llm_provider", "replay", *bound, status=1).splitlines()
-    assert lines[-1] == "Failed: precision is 60.0%, below 90.0%"
-    assert lines[-9:-1] == project.first.splitlines()[-11:-3]
+    assert lines[-2] == "Failed: precision is 60.0%, below 90.0%"
+    assert lines[-9:-2] == project.first.splitlines()[-11:-4]
     assert len(project.judge.requests) == asked
 
 
@@ -123,7 +123,7 @@ def test_without_a_key_the_command_prints_hints(
         "-o", "hints.json", report=f"{project.report}\n# More\n\nIt is tall [9]."
     )
     assert "Marks without a source: [9]" in printed
-    assert printed.splitlines()[-1].startswith("For verdicts, name a judge: set OPENAI_API_KEY")
+    assert printed.splitlines()[0].startswith("For verdicts, name a judge: set OPENAI_API_KEY")
     project.check("-o", "hints.html", status=2)
     hints = json.loads(Path("hints.json").read_text())
     assert [(each["kind"], each["statement"], each["detail"].split(":")[0]) for each in hints] == [

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, cast
@@ -174,20 +175,19 @@ def _smaller_images(url: str, max_side_px: int) -> tuple[str, ...]:
 
 def with_fewer_images(messages: Sequence[Message], count: int) -> list[Message]:
     """Return the messages with the first images only, and a note in place of each other image."""
-    left = count
-    fewer: list[Message] = []
-    for message in messages:
-        content = message.get("content")
-        parts: list[Any] = []
-        for part in () if isinstance(content, str) else content or ():
-            is_image = part.get("type") == "image_url"
-            is_left_out = is_image and left <= 0
-            left -= is_image
-            parts.append(
-                {"type": "text", "text": "[An image is left out here.]"} if is_left_out else part
-            )
-        fewer.append({**message, "content": content if isinstance(content, str) else parts})
-    return fewer
+    number = itertools.count(1)
+
+    def shown(part: Any) -> Any:
+        if part.get("type") != "image_url" or next(number) <= count:
+            return part
+        return {"type": "text", "text": "[An image is left out here.]"}
+
+    return [
+        message
+        if isinstance(message.get("content"), str)
+        else {**message, "content": list(map(shown, message.get("content") or ()))}
+        for message in messages
+    ]
 
 
 def image_urls(messages: Sequence[Message]) -> list[str]:

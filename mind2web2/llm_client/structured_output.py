@@ -266,18 +266,15 @@ def unambiguous_json(text: str) -> Any:
 def _missing(value: Any, schema: Any, root: JsonSchema, where: str = "") -> Iterator[str]:
     """Yield the paths of missing properties, even of those with a default."""
     schema = _resolve(schema, root) if isinstance(schema, dict) else {}
-    variants = schema.get("anyOf") or schema.get("oneOf") or schema.get("allOf")
-    if variants:
-        # One complete variant is enough; else the first one's missing properties are reported.
-        found = [
-            list(_missing(value, variant, root, where))
-            for variant in variants
-            if _is_of(value, variant, root)
-        ]
-        if schema.get("allOf"):
-            yield from (name for names in found for name in names)
-        elif found and all(found):
-            yield from found[0]
+    variants = schema.get("anyOf") or schema.get("oneOf") or ()
+    found = [
+        list(_missing(value, variant, root, where))
+        for variant in variants
+        if _is_of(value, variant, root)
+    ]
+    # One complete variant is enough; else the first one's missing properties are reported.
+    if all(found):
+        yield from next(iter(found), ())
     if isinstance(value, Mapping):
         properties = schema.get("properties", {})
         for name, field in properties.items():

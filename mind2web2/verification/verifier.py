@@ -223,9 +223,7 @@ def urls_of(sources: Sources) -> list[str]:
     Each page has one URL, and empty ones are left out (eval-scripts.md, ``sources``).
     """
     # Templates may hold URLs of pydantic's own types, which are not strings.
-    if isinstance(sources, list | tuple | set | frozenset) or (
-        isinstance(sources, Iterable) and not isinstance(sources, str)
-    ):
+    if isinstance(sources, Iterable) and not isinstance(sources, str):
         urls = [url for source in sources for url in urls_of(source)]
     else:
         urls = [url] if (url := "" if sources is None else str(sources).strip()) else []

@@ -111,9 +111,7 @@ class Attempts:
                     tries += _SHARE_OF_REFUSAL
                 elif not is_outage:
                     tries += 1
-                has_given_up = (failure.is_too_fast or is_outage) and self._window.has_given_up(
-                    failure, wait_s
-                )
+                has_given_up = is_soon and self._window.has_given_up(failure, wait_s)
                 failure.is_outage = is_outage and has_given_up
                 is_final = tries >= self._policy.tries or not failure.can_pass
                 if is_final or has_given_up or wait_s >= self._policy.total_s:

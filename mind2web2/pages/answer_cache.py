@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +24,7 @@ class AnswerCache:
 
     The script sees pages that were stored before the run, pages that its own verdicts and
     extractions rest on, and pages that it stored itself. Pages captured for another answer or
-    attempt stay hidden, since whether they are there depends on timing. File access in threads sees
-    all pages.
+    attempt stay hidden, since whether they are there depends on timing.
 
     Args:
         task_cache: shared by the answers of a task.
@@ -62,11 +60,11 @@ class AnswerCache:
 
     def has_web(self, url: str) -> bool:
         """Return whether a web page is stored."""
-        return self._sees(url) and self.task_cache.has_web(str(url))
+        return bool(self.has(url) == "web")
 
     def has_pdf(self, url: str) -> bool:
         """Return whether a PDF is stored."""
-        return self._sees(url) and self.task_cache.has_pdf(str(url))
+        return bool(self.has(url) == "pdf")
 
     def get_web(self, url: str, get_screenshot: bool = True) -> tuple[str, bytes | None]:
         """Return a web page's text and screenshot."""
@@ -99,7 +97,7 @@ class AnswerCache:
     def get_all_urls(self) -> list[str]:
         """Return the index keys of all stored pages."""
         self.is_listed = True
-        return [url for url in self.task_cache.get_all_urls() if self._is_in_view(url)]
+        return [url for url in self.task_cache.get_all_urls() if self._is_known(url)]
 
     def summary(self) -> dict[str, int]:
         """Return how many pages are stored."""
@@ -157,14 +155,11 @@ class AnswerCache:
     def _sees(self, url: str) -> bool:
         """Note that a page is looked up, and tell whether it is to be found."""
         self.looked_up.setdefault(str(url), None)
-        return self._is_in_view(str(url))
+        return self._is_known(str(url))
 
     def _check_seen(self, url: str) -> None:
         if not self._sees(url):
             raise CacheMiss(f"no page is stored for {url} in {self.task_cache.task_dir}")
-
-    def _is_in_view(self, url: str) -> bool:
-        return not _is_on_the_loop() or self._is_known(url)
 
     def _is_known(self, url: str) -> bool:
         """Return whether a stored page was there before the run or has become visible since."""
@@ -186,11 +181,3 @@ class AnswerCache:
 
     def _digest_in_view(self, url: str) -> str | None:
         return self.task_cache.digest(url) if self._is_known(url) else None
-
-
-def _is_on_the_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True

@@ -18,7 +18,7 @@ async def all_or_first_error(
     coroutines: Iterable[Coroutine[Any, Any, Value]],
 ) -> list[Value]:
     """Return the results in input order; on an error cancel and await the others."""
-    tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
+    tasks = list(map(asyncio.create_task, coroutines))
     try:
         return list(await asyncio.gather(*tasks))
     finally:

@@ -1,7 +1,5 @@
 """An answer's view of the task's cache, with a note of the pages looked up."""
 
-import asyncio
-
 import pytest
 from evaluations import OTHER, PAGE, image, stored
 from pydantic import HttpUrl
@@ -118,13 +116,6 @@ async def test_what_is_captured_by_chance_is_not_seen(tmp_path):
     assert GONE not in cache.get_all_urls()
     assert cache.summary() == {"total_urls": 2, "web_pages": 2, "pdf_pages": 0}
     assert cache.pages_used()[GONE] is None
-
-
-async def test_work_on_files_sees_all_pages(tmp_path):
-    """It prepares what is judged, and never runs on the event loop."""
-    cache = await watched(tmp_path)
-    assert await asyncio.to_thread(cache.has, GONE) == "web"
-    assert (await asyncio.to_thread(cache.get_web, GONE))[0] == "captured"
 
 
 @pytest.mark.parametrize(

@@ -42,8 +42,8 @@ def find_tasks(paths: PathConfig, tasks_root: Path, task_list: Path | None = Non
             found.setdefault(task_id, Task(task_id))
     if not found:
         raise UsageError(
-            f"no tasks under {tasks_root} and {paths.eval_scripts_root}: download them by "
-            f"{program()} get"
+            f"no tasks under {tasks_root} and {paths.eval_scripts_root} in {Path.cwd()}: run the "
+            f"command in your project's folder, or download tasks by {program()} get"
         )
     has_scripts = paths.eval_scripts_root.is_dir()
     return [_with_script(task, paths) if has_scripts else task for task in found.values()]

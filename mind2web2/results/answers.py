@@ -305,7 +305,10 @@ def _agent_folder(paths: PathConfig, agent_name: str) -> Path:
     if folder.is_dir():
         return folder
     if not paths.answers_root.is_dir():
-        raise UsageError(f"no answers folder {paths.answers_root}: make it, or name another one")
+        raise UsageError(
+            f"no answers folder {paths.answers_root} in {Path.cwd()}: run the command in your "
+            "project's folder, or name another one with --answer_folder"
+        )
     known = name_list(_folders(paths.answers_root))
     raise UsageError(f"no agent {agent_name} under {paths.answers_root}. Found: {known}")
 

@@ -84,6 +84,6 @@ def check_keys(found: Iterable[str], known: Iterable[str], where: str) -> None:
         if re.search("key|secret|token$", name, re.IGNORECASE):
             cure = "API keys come from environment variables, such as OPENAI_API_KEY"
         else:
-            known_names = f"known are {', '.join(names)}"
+            known_names = f"known are {', '.join(names)}; settings stand above the tables"
             cure = did_you_mean(name.replace("-", "_"), names, known_names)
         raise UsageError(f"{where}: unknown key {name}: {cure}")

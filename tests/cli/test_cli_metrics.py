@@ -85,7 +85,8 @@ def test_json(results):
     assert run.returncode == 0
     numbers = json.loads(run.stdout)
     unchecked = [
-        "whether results are stale: no answers folder answers: make it, or name another one"
+        f"whether results are stale: no answers folder answers in {results.parent}: run the "
+        "command in your project's folder, or name another one with --answer_folder"
     ]
     assert {name: numbers.pop(name) for name in ("stale", "unchecked", "removed")} == {
         "stale": {},

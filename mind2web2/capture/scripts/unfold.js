@@ -13,6 +13,8 @@ function (step, ...given) {
   const MAX_TOGGLES = 1000;
   const MAX_COPIES = 200;
   const MAX_SWITCHES = 100;
+  const MAX_HOVERED = 500;
+  const MAX_LOOKED_AT = 2000;
   const MAX_CONTEXT_CHARS = 2000;
   const RECORDS = "table, [role=table], [role=grid], dl";
   const press = (control) => { state.presses++; t.press(c.pressTarget(control)); };
@@ -237,34 +239,41 @@ function (step, ...given) {
   }
   // Text that a style sheet shows under the pointer: overlays, and the backs of cards that turn.
   function openHovered() {
-    for (const selector of hoverSelectors()) {
+    const view = t.look();
+    const hidden = new Set();
+    const turned = new Set();
+    let left = MAX_LOOKED_AT;
+    for (const { selector, turns } of hoverRules()) {
       const hovered = plainSelector(selector.slice(0, selector.lastIndexOf(":hover")));
       for (const target of safely(() => t.all(plainSelector(selector))).slice(0, MAX_SWITCHES)) {
+        if (left-- <= 0) break;
+        const isHidden = c.hasText(target) && !view.texts(target, 1).size;
+        const sides = turns ? [target, ...[...t.queryIn(target, "*")].slice(0, MAX_SWITCHES)].filter((side) => t.styleOf(side).backfaceVisibility === "hidden") : [];
+        if ((!isHidden && !sides.length) || hidden.size + turned.size >= MAX_HOVERED) continue;
         const around = safely(() => [t.closest(target, hovered)])[0];
         if (!around || c.isForbidden(around) || t.matches(target, c.POPUP_PANELS) || isMenu(target)) continue;
-        if (!t.look().texts(target, 1).size && c.hasText(target)) {
-          t.reveal(target);
-          count("shown on hover");
-        }
-        const sides = [target, ...t.queryIn(target, "*")].filter((side) => t.styleOf(side).backfaceVisibility === "hidden");
-        const backs = sides.filter((side) => t.styleOf(side).transform !== "none" || t.styleOf(side).rotate !== "none");
-        // One below the other.
-        if (backs.length) for (const side of sides) t.force(side, { "backface-visibility": "visible", transform: "none", rotate: "none", position: "static" });
-        count("shown on hover", backs.length);
+        if (isHidden) hidden.add(target);
+        const isTurned = sides.some((side) => t.styleOf(side).transform !== "none" || t.styleOf(side).rotate !== "none");
+        for (const side of isTurned ? sides : []) turned.add(side);
       }
     }
+    hidden.forEach(t.reveal);
+    // One side below the other.
+    turned.forEach((side) => t.force(side, { "backface-visibility": "visible", transform: "none", rotate: "none", position: "static" }));
+    count("shown on hover", hidden.size + turned.size);
     return 0;
   }
-  function hoverSelectors() {
-    const found = new Set();
+  function hoverRules() {
+    const found = new Map();
     const waiting = [...document.styleSheets].flatMap((sheet) => safely(() => [...sheet.cssRules]));
     for (const rule of waiting) {
       if (rule.cssRules?.length && !rule.selectorText) waiting.push(...rule.cssRules);
       const { display, visibility, opacity, transform, rotate, height, maxHeight } = rule.style ?? {};
       if (![display, visibility, opacity, transform, rotate, height, maxHeight].some(Boolean)) continue;
-      for (const selector of (rule.selectorText ?? "").split(",")) if (selector.includes(":hover")) found.add(selector);
+      const turns = Boolean(transform || rotate);
+      for (const selector of (rule.selectorText ?? "").split(",")) if (selector.includes(":hover")) found.set(selector, { selector, turns });
     }
-    return [...found].slice(0, MAX_SWITCHES);
+    return [...found.values()].slice(0, MAX_SWITCHES);
   }
   function plainSelector(selector) {
     return selector.replaceAll(/:hover|:focus(?:-within|-visible)?/g, "").trim().replace(/^(?=$|[>+~])/, "*");

@@ -430,6 +430,8 @@ class Scorer:
         try:
             # Answers in work probe the server; further ones would wait for it in vain.
             parts.session.judge.raise_if_out()
+            # Other programs may capture pages again while the scorer is open.
+            parts.session.parts.library.forget(setting.task_cache)
             result = await run_script_on_answer(setting, parts.session.parts, text, _SCRIPTS_LOG)
         except (Mind2Web2Error, OSError) as error:
             if _is_judge_away(error):

@@ -395,7 +395,7 @@ class CachingJudge:
             reply.usage,
             judgments=judgments,
             requests=reply.attempts,
-            unreported_requests=sent.usage.unreported_requests,
+            unreported_requests=sent.unreported,
             cost_usd=cost_usd,
         )
         return cost_usd

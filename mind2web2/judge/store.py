@@ -290,7 +290,7 @@ class JudgmentStore:
 
     @contextmanager
     def _transaction(self, works: Sequence[_Work]) -> Iterator[None]:
-        if all(isinstance(work, _Lookup) for work in works):
+        if set(map(type, works)) == {_Lookup}:
             yield
             return
         with self._connection:

@@ -6,6 +6,7 @@ import json
 import logging
 import re
 from collections.abc import Sequence
+from functools import partial
 
 from mind2web2.llm_client.chat import (
     NO_LIMIT,
@@ -164,9 +165,9 @@ class Capabilities:
     def _mode(self, model: str, schema: TemplateSchema | None) -> OutputMode:
         if schema is None:
             return OutputMode.PLAIN
-        return next(mode for mode in self._modes if self._can_fill(model, mode, schema))
+        return next(filter(partial(self._can_fill, model, schema), self._modes))
 
-    def _can_fill(self, model: str, mode: OutputMode, schema: TemplateSchema) -> bool:
+    def _can_fill(self, model: str, schema: TemplateSchema, mode: OutputMode) -> bool:
         if mode is OutputMode.PLAIN:
             return True
         if not schema.is_object or (mode is OutputMode.STRICT_SCHEMA and schema.strict is None):

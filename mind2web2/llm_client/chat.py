@@ -160,8 +160,13 @@ class SentRequests:
     @property
     def usage(self) -> Usage:
         """Return the usage of all replies together, with the number of requests."""
-        unreported = max(self.requests - self.reported, 0)
-        return sum(self.replies, Usage(requests=self.requests, unreported_requests=unreported))
+        sent = Usage(requests=self.requests, unreported_requests=self.unreported)
+        return sum(self.replies, sent)
+
+    @property
+    def unreported(self) -> int:
+        """Return how many may be billed although the server reported no tokens."""
+        return max(self.requests - self.reported, 0)
 
 
 class ImageLimit(BaseModel):

@@ -215,7 +215,7 @@ def read_completion(content: str, secrets: tuple[str, ...] = ()) -> Completion:
         text=text_of(message.get("content")),
         declined=_decline_reason(string(message.get("refusal")), ended or _block_reason(body)),
         is_truncated=ended in _TRUNCATED,
-        elsewhere=" and ".join(name for name in _OTHER_PLACES if message.get(name)),
+        elsewhere=" and ".join(filter(message.get, _OTHER_PLACES)),
         usage=Usage(
             *tokens(
                 usage.get("prompt_tokens"),

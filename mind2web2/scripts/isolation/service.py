@@ -184,7 +184,7 @@ class RunService:
         cache = self.cache
         return EvaluationContext(
             judge=self.judge,
-            model=self.judge.model_for(""),
+            model="",  # the run's takes its place
             task=given.task,
             answer=self.answer if given.answer is None else given.answer,
             cache=cache.task_cache,

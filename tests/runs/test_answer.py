@@ -374,7 +374,9 @@ async def test_a_failed_judge_leaves_no_result_however_the_script_reacts(project
     """The reason is the judge's failure."""
     project.add_script_body(body)
     judge = ClaimJudge(failing)
-    outcome = await only(project, judge, answer_timeout_s=2)
+    # Only one of the scripts waits for its limit.
+    limit_s = 5 if "asyncio.Event()" in body else 60
+    outcome = await only(project, judge, answer_timeout_s=limit_s)
     assert (outcome.result, outcome.reason) == (None, "judge judge-1 is out of reach")
     assert project.result_paths() == []
 

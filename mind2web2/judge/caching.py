@@ -31,7 +31,6 @@ from mind2web2.judge.protocol import (
     QuestionObserver,
 )
 from mind2web2.judge.record import REPLAY, JudgeIdentity, JudgeRecord
-from mind2web2.judge.services import ServiceAnswers
 from mind2web2.judge.session import with_second
 from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import JudgmentStore
@@ -89,7 +88,6 @@ class CachingJudge:
         if isinstance(provider, MeasuredProvider):
             self.usage = RunUsage(slowdown=provider.slowdown, retries=provider.retries)
         self.budget = budget
-        self.services = ServiceAnswers(store, overwrite=overwrite, is_replay=provider is None)
         self.endpoint = REPLAY if provider is None else provider.endpoint
         # A replay takes the judgments of the server that it names, or of any.
         self._stored_endpoint = (
@@ -111,7 +109,6 @@ class CachingJudge:
         # Replies that a full disk did not take. No request follows until they are written.
         self._unwritten: dict[str, _Unwritten] = {}
         self._writing = asyncio.Lock()
-        # Concurrent equal questions wait for the first one's reply instead of paying twice.
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     @property
@@ -156,10 +153,10 @@ class CachingJudge:
             extra={**extra, **self._keyed_extra},
         )
         key = judgment_key(request, subject.trial)
-        lock = self._turns.setdefault(key, asyncio.Lock())
+        lock = self.turn_of(key)
         while True:
             async with lock:
-                stored = await self._stored_judgment(key)
+                stored = await self.stored(key, self._stored_endpoint)
                 # If a script's own checks changed, a stored reply may no longer fill the template.
                 if stored is not None and (
                     self._is_replayed(stored) or await _fits(stored, request)
@@ -179,12 +176,21 @@ class CachingJudge:
             # Without the lock: the question that comes first may be the same one.
             await asyncio.shield(limits.turn.is_asked)
 
-    async def _stored_judgment(self, key: str) -> Judgment | None:
+    def turn_of(self, key: str) -> asyncio.Lock:
+        """Return the lock of a question: an equal one waits for the first one's reply."""
+        return self._turns.setdefault(key, asyncio.Lock())
+
+    async def stored(self, key: str, endpoint: str | None) -> Judgment | None:
+        """Return the stored reply of an endpoint that counts in this run, or of any."""
         if key in self._unwritten:
             await self._write_unwritten()
         if self._overwrite and key not in self._asked_now:
             return None
-        return await self._store.get(key, self._stored_endpoint)
+        return await self._store.get(key, endpoint)
+
+    async def keep(self, judgment: Judgment, instead_of: Judgment | None) -> Judgment:
+        """Store a reply, even if the caller is cancelled, and return the one that is stored."""
+        return await to_the_end(self._write(judgment, instead_of))
 
     async def _asked(
         self,
@@ -205,11 +211,10 @@ class CachingJudge:
             permit = self.budget.permit(request, limits, self._breaker)
         async with aclosing(permit):
             judgment = await self._ask(provider, request, subject, source, permit)
-            # A paid reply is stored even if the caller is cancelled.
-            kept = await to_the_end(self._write(judgment, stored))
+            kept = await self.keep(judgment, stored)
             # Each further round means that another run has stored its reply, and is done.
             while kept != judgment and not await _fits(kept, request):
-                kept = await to_the_end(self._write(judgment, kept))
+                kept = await self.keep(judgment, kept)
         limits.asked.append(kept)
         return kept
 
@@ -255,7 +260,7 @@ class CachingJudge:
     async def _write_unwritten(self) -> None:
         async with self._writing:
             for left in list(self._unwritten.values()):
-                await to_the_end(self._write(left.judgment, left.instead_of))
+                await self.keep(left.judgment, left.instead_of)
 
     async def _write(self, judgment: Judgment, instead_of: Judgment | None) -> Judgment:
         """Store a judgment and return the stored one.

@@ -25,6 +25,7 @@ from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.record import Rejection
 from mind2web2.judge.service_request import ServiceRequest
+from mind2web2.judge.services import answer_service
 from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Usage
@@ -257,10 +258,10 @@ async def test_a_replay_asks_no_service(store):
 
     replay = CachingJudge(SETTINGS, None, store)
     with pytest.raises(JudgmentMissingError, match=r"2506\.21506"):
-        await replay.services.answer(request, ask, source)
+        await answer_service(replay, request, ask, source)
     run = CachingJudge(SETTINGS, Provider(), store)
-    assert (await run.services.answer(request, ask, source))[0] == "a paper"
-    assert (await replay.services.answer(request, ask, source))[0] == "a paper"
+    assert (await answer_service(run, request, ask, source))[0] == "a paper"
+    assert (await answer_service(replay, request, ask, source))[0] == "a paper"
 
 
 async def test_a_replay_without_the_judgment_fails_clearly(store):

@@ -19,7 +19,7 @@ from mind2web2.judge.caching import CachingJudge
 from mind2web2.judge.judgment import judgment_key
 from mind2web2.judge.protocol import QuestionContext
 from mind2web2.judge.service_request import ServiceRequest
-from mind2web2.judge.services import ServiceAnswers
+from mind2web2.judge.services import answer_service
 from mind2web2.judge.spec import JudgeSpec
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.llm_client.base_client import AsyncOpenAIClient
@@ -150,8 +150,9 @@ async def test_both_get_the_answer_of_a_service_that_is_stored_first(tmp_path):
 
     async def answered(asked, **settings):
         with JudgmentStore(path) as store:
-            services = ServiceAnswers(store, is_replay=False, **settings)
-            return await services.answer(request, asked, ("lake", "answer_1.md"))
+            client = AsyncOpenAIClient(base_url="http://127.0.0.1:1", api_key="none")
+            judge = CachingJudge(SETTINGS, client, store, **settings)
+            return await answer_service(judge, request, asked, ("lake", "answer_1.md"))
 
     one, other = await asyncio.gather(
         answered(ask, overwrite=False), answered(ask, overwrite=False)

@@ -25,7 +25,7 @@ from mind2web2.judge.judgment import problem_of
 from mind2web2.judge.permit import NotAskedError, Turn
 from mind2web2.judge.protocol import JudgeLedger, QuestionContext
 from mind2web2.judge.service_request import ServiceRequest
-from mind2web2.judge.services import ServiceAnswers
+from mind2web2.judge.services import answer_service
 from mind2web2.judge.usage import usage_of
 from mind2web2.llm_client.async_calls import REFUSED_PARAMETERS
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, ReplyCheck
@@ -105,10 +105,9 @@ class RunService:
     """
 
     judge: AnswerJudge
-    services: ServiceAnswers
+    run: CachingJudge
     source: tuple[str, str]
     answer: str
-    votes: int
     cache: AnswerCache
     logger: logging.Logger
     check: ReplyCheck | None = None
@@ -176,7 +175,7 @@ class RunService:
             services = import_module("mind2web2.api_tools.service_answers")
             return await services.service_answer(request)
 
-        answer, record = await self.services.answer(request, ask, self.source)
+        answer, record = await answer_service(self.run, request, ask, self.source)
         self.judge.note_service(record)
         return answer
 
@@ -195,7 +194,7 @@ class RunService:
             page_limit=cache.page_limit or nullcontext(),
             logger=self.logger,
             settings=given.evaluator_config,
-            votes=self.votes,
+            votes=self.run.settings.votes,
         )
 
     def _request(self, sent: SentRequest) -> ChatRequest:
@@ -271,13 +270,11 @@ class RunAnswers:
         turn: Turn | None,
     ) -> Reply | None:
         """Return the reply to a question; ``None`` if it was not asked (``NotAskedError``)."""
-        settings = self._run.settings
         service = self._asked[question.key] = RunService(
             self.judge.for_question(turn),
-            self._run.services,
+            self._run,
             self._source,
             self._answer,
-            settings.votes,
             self._cache,
             self._logger,
             check,

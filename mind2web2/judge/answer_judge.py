@@ -109,13 +109,10 @@ class AnswerJudge(JudgeSession, AsyncCalls):
             reply = _as_reply(judgment, request)
         except (JudgmentMissingError, NotAskedError):
             raise
-        except JudgeAccessError as error:
-            # The judge refuses its key, model or address, so the answer's other questions would
-            # fail alike.
-            self.stop.is_on = True
-            raise self.fail(error) from error.__cause__
         except (JudgeError, EvalScriptError) as error:
-            # The script's process fails where it checks replies by a template of its own.
+            # Where the judge refuses its key, model or address, the answer's other questions would
+            # fail alike. The script's process fails where it checks replies by its own template.
+            self.stop.is_on |= isinstance(error, JudgeAccessError)
             raise self.fail(error) from error.__cause__
         except Exception as error:
             raise self.fail(unexpected(error)) from error

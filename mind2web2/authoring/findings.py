@@ -135,7 +135,6 @@ async def findings_of(variants: Variants) -> list[Finding]:
     found += [*_points("an empty answer", empty), *_points("an answer of wrong values", wrong)]
     found += _find_words_that_score(echo, empty)
     found += await _always(variants)
-    found += _find_open_gates(right, empty)
     found += [*_same_claims(variants), *_without_pages(variants)]
     if variants.is_full:
         found += _open_gates(right, (without_values, unsourced))
@@ -514,29 +513,6 @@ def _open_gates(right: PolicyRun, runs: Iterable[PolicyRun]) -> Iterator[Finding
             "all the same"
         )
         yield Finding("gate without effect", message, tuple(gates), tuple(behind))
-
-
-def _find_open_gates(right: PolicyRun, empty: PolicyRun) -> Iterator[Finding]:
-    """Find gates that an empty answer passes.
-
-    The claims behind such gates are judged about nothing.
-    """
-    before = {claim_on_pages(claim) for claim in right.claims}
-    asked = [claim for claim in empty.claims if claim_on_pages(claim) not in before]
-    nodes = {claim.verification.node_id for claim in asked}
-    passed = right.passed & empty.passed
-    gates: dict[str, None] = {}
-    for node in empty.tree.walk():
-        if any(leaf.id in nodes for leaf in node.children):
-            gates |= dict.fromkeys(
-                leaf.id
-                for leaf in node.children
-                if not leaf.children and _is_code(leaf) and leaf.critical and leaf.id in passed
-            )
-    if gates:
-        behind = tuple(name for name in nodes if name is not None)
-        message = f"an empty answer passes {names_of(gates)}, and claims are judged about nothing"
-        yield Finding("gate without effect", message, tuple(gates), behind)
 
 
 def _is_open(leaf: WrittenNode) -> bool:

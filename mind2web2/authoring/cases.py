@@ -18,7 +18,6 @@ from mind2web2.results.answers import uniform_text
 from mind2web2.scripts.made_up import shapes_of
 from mind2web2.scripts.policies import PolicyRun, PolicyScript
 from mind2web2.scripts.yaml_lines import (
-    Owner,
     Place,
     Problem,
     YamlFileError,
@@ -150,18 +149,12 @@ def read_case(path: Path) -> Case:
     try:
         header = CaseHeader.model_validate({} if plain is None else plain)
     except ValidationError as error:
-        problems = problems_of(error, lines, _owner_of)
+        fields = {*CaseHeader.model_fields, *Fact.model_fields}
+        problems = problems_of(error, lines, fields)
         # A misspelled name explains why another one is missing.
         problems.sort(key=lambda problem: not problem.message.startswith("unknown"))
         raise CaseError(f"{path}, {problems[0]}") from error
     return Case(path, header, text[front.end() :].strip() + "\n", lines)
-
-
-def _owner_of(place: Place) -> Owner:
-    is_fact = len(place) > 1 and place[0] == "facts"
-    name = place[-1] if place else ""
-    # A position in a list has no name.
-    return (Fact if is_fact else CaseHeader), name if isinstance(name, str) else ""
 
 
 def case_text(header: CaseHeader, answer: str, note: str = "") -> str:

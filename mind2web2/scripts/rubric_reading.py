@@ -31,7 +31,6 @@ from mind2web2.scripts.rubric_file import (
     numbered,
 )
 from mind2web2.scripts.yaml_lines import (
-    Owner,
     Place,
     Problem,
     YamlFileError,
@@ -42,6 +41,12 @@ from mind2web2.scripts.yaml_lines import (
     problems_of,
 )
 from mind2web2.utils.files import read_regular_file
+
+_FIELDS = frozenset(
+    name
+    for model in (RubricFile, Root, RubricNode, FieldSpec, Equals, Limit, Condition)
+    for name in model.model_fields
+)
 
 
 @dataclass(frozen=True)
@@ -101,7 +106,7 @@ def parsed_rubric(content: bytes, path: Path) -> ReadRubric:
     try:
         rubric = RubricFile.model_validate(plain)
     except ValidationError as error:
-        raise YamlFileError(path, problems_of(error, lines, _owner_of)) from None
+        raise YamlFileError(path, problems_of(error, lines, _FIELDS)) from None
     read = ReadRubric(path, rubric, lines)
     problems = [
         Problem(read.line_of(*place), field_name(place), message)
@@ -116,35 +121,6 @@ def rubric_schema() -> dict[str, Any]:
     """Return the JSON Schema of rubric files, as editors read it."""
     schema = RubricFile.model_json_schema()
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
-
-
-_KINDS: dict[str, type[BaseModel]] = {
-    "root": Root,
-    "children": RubricNode,
-    "equals": Equals,
-    "limit": Limit,
-    "any_of": Condition,
-}
-
-
-def _owner_of(place: Place) -> Owner:
-    model: type[BaseModel] = RubricFile
-    is_field = False
-    for part in place[:-1]:
-        if is_field:
-            model, is_field = FieldSpec, False
-        elif part in ("extract", "fields"):
-            is_field = True
-        elif isinstance(part, str):
-            model = _KINDS.get(part, model)
-    if not place or is_field:
-        return FieldSpec if is_field else model, ""
-    last = place[-1]
-    if isinstance(last, int):
-        return _KINDS.get(str(place[-2]), model), ""
-    if last == "root":
-        return Root, ""
-    return model, last
 
 
 # Faults that concern several parts

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from mind2web2.errors import EvalScriptError
 from mind2web2.utils.names import nearest_name
@@ -225,58 +225,23 @@ def line_of(lines: Mapping[Place, int], place: Place) -> int:
     return 1
 
 
-# Faults of single fields
-
-
-# The model that the last name of a place belongs to, and that name; of a whole model, none.
-Owner = tuple[type[BaseModel], str]
-_WORDINGS = {
-    "string_type": "should be a text",
-    "bool_type": "should be true or false",
-    "bool_parsing": "should be true or false",
-    "int_type": "should be a whole number",
-    "int_parsing": "should be a whole number",
-    "int_from_float": "should be a whole number",
-    "float_type": "should be a number",
-    "float_parsing": "should be a number",
-    "tuple_type": "should be a list",
-    "list_type": "should be a list",
-    "too_short": "is an empty list",
-    "string_too_short": "is empty",
-}
-_GROUPS = frozenset({"dict_type", "model_type", "model_attributes_type"})
-
-
 def problems_of(
-    error: ValidationError,
-    lines: Mapping[Place, int],
-    owner_of: Callable[[Place], Owner],
+    error: ValidationError, lines: Mapping[Place, int], fields: Collection[str]
 ) -> list[Problem]:
-    """Return the faults that a model found in a file's values, in the order of their lines."""
-    faults = error.errors(include_url=False)
-    places = [_place_of(fault, lines) for fault in faults]
-    incomplete = {
-        place[:-1]
-        for fault, place in zip(faults, places, strict=True)
-        if fault["type"] == "missing"
-    }
-    found = []
-    for fault, place in zip(faults, places, strict=True):
-        is_above = any(len(place) < len(other) and other[: len(place)] == place for other in places)
+    """Return the faults that a model found in a file's values, in the order of their lines.
+
+    Args:
+        fields: all names of fields, one of which an unknown name was meant to be.
+    """
+    faults = [(_place_of(fault, lines), fault) for fault in error.errors(include_url=False)]
+    found = set()
+    for place, fault in faults:
+        is_above = any(place == other[: len(place)] != other for other, _ in faults)
         if fault["type"] == "too_short" and is_above:
             # Parts with faults of their own do not count for pydantic.
             continue
-        model, name = owner_of(place)
-        if (
-            fault["type"] == "extra_forbidden"
-            and place[:-1] in incomplete
-            and nearest_name(name, model.model_fields) is None
-        ):
-            # A group of another kind; the missing key says what it should be.
-            continue
-        message = _message(fault, model, name)
-        found.append(Problem(line_of(lines, place), field_name(place), message))
-    return sorted(dict.fromkeys(found))
+        found.add(Problem(line_of(lines, place), field_name(place), value_fault(fault, fields)))
+    return sorted(found)
 
 
 def _place_of(fault: Any, lines: Mapping[Place, int]) -> Place:
@@ -286,52 +251,22 @@ def _place_of(fault: Any, lines: Mapping[Place, int]) -> Place:
         # A part that the file does not have names the branch of a union.
         if (*place, part) in lines:
             place = (*place, part)
+    return (*place, fault["loc"][-1]) if fault["type"] == "missing" else place
+
+
+def value_fault(fault: Any, fields: Collection[str] = ()) -> str:
+    """Return what pydantic says is wrong with a value, and the value."""
+    name = fault["loc"][-1] if fault["loc"] else ""
+    if fault["type"] == "extra_forbidden":
+        close = nearest_name(name, fields)
+        return f"unknown field '{name}'" + (f": did you mean '{close}'?" if close else "")
     if fault["type"] == "missing":
-        return (*place, fault["loc"][-1])
-    return place
-
-
-def _message(fault: Any, model: type[BaseModel], name: str) -> str:
-    kind, given = fault["type"], fault["input"]
-    if kind == "extra_forbidden":
-        return f"unknown field '{name}'{nearest(name, model.model_fields)}"
-    if kind in _GROUPS and not name:
-        keys = ", ".join(key for key, field in model.model_fields.items() if field.is_required())
-        return f"should have {'the keys' if ',' in keys else 'the key'} {keys}{_not(given)}"
-    example = _example(model, name)
-    if kind == "missing":
-        return f"'{name}' is missing{example}"
-    return f"{value_fault(fault)}{example}"
-
-
-def value_fault(fault: Any) -> str:
-    """Return what is wrong with a value, in words of YAML; of an error of pydantic."""
-    kind = fault["type"]
-    said = _WORDINGS.get(kind, fault["msg"].replace("Input should", "should"))
-    if kind in _GROUPS:
+        return f"'{name}' is missing"
+    said: str = fault["msg"].replace("Input should", "should")
+    if fault["type"] in ("model_type", "dict_type"):
         said = "should be keys with values"
-    if kind == "string_type" and isinstance(fault["input"], int | float):
-        said += " in quotes"
-    if kind == "string_pattern_mismatch":
-        said = f"should match {fault['ctx']['pattern']}"
-    return f"{said}{_not(fault['input'])}"
-
-
-def _not(given: object) -> str:
-    if given is None:
-        return ", and has no value"
-    if isinstance(given, dict | list):
-        return ""
-    return f", not {given!r}"
-
-
-def _example(model: type[BaseModel], name: str) -> str:
-    field = model.model_fields.get(name)
-    if field is None or field.description is None:
-        return ""
-    if not field.examples or field.examples[0] in ([], {"children": []}):
-        return f" ({field.description})"
-    return f" ({field.description}; such as {field.examples[0]!r})"
+    is_group = isinstance(fault["input"], dict | list)
+    return said if is_group else f"{said}, not {json.dumps(fault['input'], default=str)}"
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

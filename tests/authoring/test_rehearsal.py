@@ -330,7 +330,7 @@ WRONG_HEADERS = {
     "expect: 2": "line 2, expect: should be less than or equal to 1, not 2",
     "expect: 1\nfacts:\n  - {clam: x}": "line 4, facts[0].clam: unknown field 'clam': did you "
     "mean 'claim'?",
-    "expect: 1\nextract: {walks: 3}": "line 3, extract.walks: should be a list, not 3",
+    "expect: 1\nextract: {walks: 3}": "line 3, extract.walks: should be a valid list, not 3",
     "expect: 1\nextract:\n  walk: []": "line 4, extract.walk: no field 'walk': did you mean "
     "'walks'?",
     "expect: 1\nextract:\n  walks:\n  - {nmae: x}": "line 5, extract.walks[0].nmae: no field "
@@ -386,7 +386,7 @@ def test_without_a_sound_perfect_case_others_need_facts(tmp_path):
     (cases / "facts.md").write_text("---\nexpect: 0\nfacts: []\n---\n", encoding="utf-8")
     report = rehearse_task(plan(tmp_path, EXAMPLES / "step_free_walks.yaml"))
     found = {case.name: case.differs for case in report.cases}
-    assert "line 2, expect: should be a number, not 'x'" in found["perfect"]
+    assert "line 2, expect: should be a valid number" in found["perfect"]
     assert "has no facts: give some, or a sound" in found["other"]
     assert found["facts"] is None
 

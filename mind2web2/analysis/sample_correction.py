@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -25,24 +24,15 @@ class SampleRecord(SampledFrom):
 
     Args:
         size: how many are in the sample.
-        target: the reach at which the sample was to end; ``None`` where its size was chosen.
     """
 
     judge: str
     seed: int
     created: str
     size: int
-    target: float | None = None
 
     @classmethod
-    def made_now(
-        cls,
-        judge: str,
-        seed: int,
-        population: SampledFrom,
-        size: int,
-        target: float | None = None,
-    ) -> SampleRecord:
+    def made_now(cls, judge: str, seed: int, population: SampledFrom, size: int) -> SampleRecord:
         """Return the record of a sample that is drawn now."""
         return cls(
             order=population.order,
@@ -51,7 +41,6 @@ class SampleRecord(SampledFrom):
             seed=seed,
             created=datetime.now(UTC).isoformat(timespec="seconds"),
             size=size,
-            target=target,
         )
 
     def write(self, agent_folder: Path) -> None:
@@ -105,8 +94,6 @@ def correction_by_sample(
         return NoCorrection.for_reason(record.judge, answers, f"{reason} repeat {repeat}")
     exact = {name: one.score for name, one in strong.items()}
     mean, weight = correct_mean(answers, exact)
-    if record.target is not None and mean.labels < mean.population:
-        mean = replace(mean, least_reach=record.target)
     return Correction(
         by=f"{record.judge} on {mean.labels} of {counted(mean.population, 'answer')}",
         mean=mean,

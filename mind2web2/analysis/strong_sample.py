@@ -29,28 +29,15 @@ from mind2web2.statistics.paired import Estimate
 from mind2web2.statistics.sampled_answers import sampling_order
 from mind2web2.utils.text import counted
 
-AUTO = "auto"
-TARGET = 0.02
-# With fewer answers a sample does not know its own error.
-_FIRST_SIZE = 30
-# A later look adds at least and at most this share of the answers judged so far.
-_LEAST_GROWTH, _MAX_GROWTH = 0.1, 1.0
-# With a budget, the sample grows by whole parts: a tenth of it, and as many answers as an interval
-# takes.
-_LEAST_PART, _SHARE_OF_PART = 6, 0.1
+# The reach of an interval that is narrow enough, for which figures say how many answers it takes.
+NARROW = 0.02
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """How answers are sampled.
+    """How many answers are sampled, and by which seed."""
 
-    Args:
-        size: the number of answers, or ``auto``.
-        target: the reach of the interval for these tasks with ``auto``.
-    """
-
-    size: int | str
-    target: float
+    size: int
     seed: int
 
 
@@ -87,22 +74,6 @@ class StrongSample:
         ]
         return [task for task in chosen if task.answers]
 
-    def first_size(self) -> int:
-        """Return how many answers are judged before the first look."""
-        wanted = self.sampling.size if isinstance(self.sampling.size, int) else _FIRST_SIZE
-        return min(wanted, len(self.order))
-
-    def parts(self, start: int, size: int, has_budget: bool) -> list[int]:
-        """Return the sizes by which the sample grows to ``size``.
-
-        If a budget cuts a part short, the rest is not random, because long answers are judged last.
-        The sample then ends before that part.
-        """
-        if not has_budget:
-            return [size]
-        step = max(_LEAST_PART, round(_SHARE_OF_PART * size))
-        return [*range(start + step, size, step), size]
-
     def without_result(self, size: int) -> int:
         """Return how many of the first answers have no score by the strong judge."""
         scored = {
@@ -111,18 +82,6 @@ class StrongSample:
             if one.score is not None
         }
         return sum(name not in scored for name in self.order[:size])
-
-    def next_size(self, size: int, found: Correction | None) -> int | None:
-        """Return how many answers are judged before the next look; ``None`` at the end."""
-        if self.sampling.size != AUTO or size >= len(self.order):
-            return None
-        # More answers do not help where those that are judged correct nothing.
-        if found is None or found.mean.is_within(self.sampling.target):
-            return None
-        least = max(1, round(_LEAST_GROWTH * size))
-        most = round(_MAX_GROWTH * size)
-        more = found.mean.more_wanted(self.sampling.target)
-        return min(len(self.order), size + min(most, max(least, more)))
 
 
 def strong_sample(
@@ -138,7 +97,7 @@ def strong_sample(
     Raises UsageError: it is larger than there are answers with a score.
     """
     names = [(task.task_id, one.name.removesuffix(".md")) for task in work for one in task.answers]
-    if isinstance(sampling.size, int) and sampling.size > len(names):
+    if sampling.size > len(names):
         raise UsageError(
             f"--sample {sampling.size}: {agent} has {counted(len(names), 'answer')} with a score"
         )
@@ -155,17 +114,18 @@ class JudgedSample:
         size: the answers in the sample, each with a score by the strong judge.
         failed: the answers on which the strong judge failed: no random choice, so that the rest is
             no sample.
+        is_cut: the budget ended before the sample did. Long answers are judged last, so that those
+            that it paid for are no random choice.
     """
 
     status: int
     size: int
     failed: int
+    is_cut: bool
 
 
 def judge_sample(
-    sample: StrongSample,
-    judge: Callable[[Sequence[TaskWork]], tuple[int, bool]],
-    has_budget: bool,
+    sample: StrongSample, judge: Callable[[Sequence[TaskWork]], tuple[int, bool]]
 ) -> JudgedSample:
     """Judge the answers of a sample and write its record.
 
@@ -174,29 +134,15 @@ def judge_sample(
             judged before costs nothing.
     """
     earlier = _earlier_record(sample)
-    asked = 0 if earlier is None else earlier.size
-    status, failed, recorded = 0, 0, 0
-    size: int | None = max(asked, sample.first_size())
-    is_ended = False
-    while size is not None and not is_ended:
-        for part in sample.parts(asked, size, has_budget):
-            # With all that was judged before: a run over some answers of a task replaces those of
-            # all.
-            ended, is_cut = judge(sample.work_on(part))
-            status = max(status, ended)
-            missing = sample.without_result(part)
-            is_ended = is_cut or ended not in (0, 1)
-            if not is_ended:
-                failed = missing
-            if not missing or not is_ended:
-                asked = part
-            if is_ended or failed:
-                break
-        is_ended = is_ended or failed > 0
-        recorded = _write_record(sample, earlier, asked)
-        found = correction(sample)
-        size = sample.next_size(recorded, found if isinstance(found, Correction) else None)
-    return JudgedSample(status, recorded, failed)
+    earlier_size = 0 if earlier is None else earlier.size
+    # With all that was judged before: a run over some answers of a task replaces those of all.
+    size = max(earlier_size, sample.sampling.size)
+    status, is_cut = judge(sample.work_on(size))
+    missing = sample.without_result(size)
+    if missing:
+        size = 0 if sample.without_result(earlier_size) else earlier_size
+    _write_record(sample, size)
+    return JudgedSample(status, size, 0 if is_cut else missing, is_cut)
 
 
 def _earlier_record(sample: StrongSample) -> SampleRecord | None:
@@ -207,30 +153,13 @@ def _earlier_record(sample: StrongSample) -> SampleRecord | None:
     return found if found.order == tuple(sample.order) else None
 
 
-def _write_record(sample: StrongSample, earlier: SampleRecord | None, asked: int) -> int:
-    """Write the record and return the size of the sample.
-
-    It has all answers that were asked, or else those of the earlier sample, if they all have a
-    result. It never has a part of them, because the answers before the first failure are not a
-    random choice.
-    """
-    sampling = sample.sampling
-    target = sampling.target if sampling.size == AUTO else None
-    size = 0 if sample.without_result(asked) else asked
-    if earlier is not None:
-        if size <= earlier.size and not sample.without_result(earlier.size):
-            size = earlier.size
-            target = earlier.target
-        elif target is None:
-            # The earlier sample may have ended where its error was small enough.
-            target = earlier.target
+def _write_record(sample: StrongSample, size: int) -> None:
     basis = {one.name: one.basis for one in _answers(sample)}
     population = SampledFrom(
         order=tuple(sample.order), basis=tuple(basis.get(name) for name in sample.order)
     )
-    record = SampleRecord.made_now(sample.judge, sampling.seed, population, size, target)
+    record = SampleRecord.made_now(sample.judge, sample.sampling.seed, population, size)
     record.write(sample.folder / sample.agent)
-    return size
 
 
 def _answers(sample: StrongSample) -> list[AuditedAnswer]:
@@ -251,7 +180,7 @@ class SampleFigures(BaseModel):
     """The figures of a sample, as ``rejudge --sample --json`` prints them.
 
     Args:
-        more_wanted: further answers for an interval that reaches no farther than the target.
+        more_wanted: further answers for an interval that reaches no farther than ``NARROW``.
         without_result: further answers on which the strong judge failed.
         cost_of_all_usd: about what it would cost to judge all answers.
         wrong_passes: share of the results' passes that the strong judge fails.
@@ -261,7 +190,6 @@ class SampleFigures(BaseModel):
 
     judge: str
     correction: CorrectionFigures
-    target: float
     more_wanted: int | None
     cost_usd: float | None
     cost_of_all_usd: float | None
@@ -274,8 +202,7 @@ class NoSampleFigures(BaseModel):
     """There is no corrected score.
 
     Args:
-        reason: a budget that ended before the first part, answers without a result, or results out
-            of date.
+        reason: a budget that ended first, answers without a result, or results out of date.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -296,6 +223,8 @@ def sample_figures(sample: StrongSample, judged: JudgedSample) -> Figures:
         reason = f"too few answers of the sample have a score by {sample.judge}"
         if isinstance(found, NoCorrection):
             reason = found.reason
+        elif judged.is_cut:
+            reason = "--max_cost ended before the sample: go on with the same command, or take a smaller N"
         return NoSampleFigures(judge=sample.judge, reason=reason, without_result=judged.failed)
     drawn = set(sample.order[: judged.size])
     cost = cost_of_sample(sample.folder, sample.agent, drawn)
@@ -304,8 +233,7 @@ def sample_figures(sample: StrongSample, judged: JudgedSample) -> Figures:
     return SampleFigures(
         judge=sample.judge,
         correction=found.figures(),
-        target=sample.sampling.target,
-        more_wanted=found.mean.more_wanted(sample.sampling.target),
+        more_wanted=found.mean.more_wanted(NARROW),
         cost_usd=None if cost is None else round(cost, 6),
         cost_of_all_usd=None if cost is None else round(cost * scale, 6),
         wrong_passes=figures.wrong_passes,

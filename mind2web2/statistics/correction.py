@@ -38,8 +38,6 @@ class CorrectedMean:
         labels: how many answers are in the sample.
         population: how many answers it is a sample of.
         labelled_tasks: the number of tasks in the sample.
-        least_reach: no interval reaches less far: a sample that ended where its error was small
-            enough ended, more often than not, where the estimate of that error was too small.
     """
 
     raw_by_task: Mapping[str, float]
@@ -50,7 +48,6 @@ class CorrectedMean:
     labels: int
     population: int
     labelled_tasks: int
-    least_reach: float = 0.0
 
     @property
     def raw(self) -> float:
@@ -84,16 +81,10 @@ class CorrectedMean:
     @property
     def reach(self) -> tuple[float, float]:
         """Return how far the interval of these tasks reaches below and above."""
-        return max(self.below, self.least_reach), max(self.above, self.least_reach)
+        return self.below, self.above
 
     def _interval(self, below: float, above: float) -> Interval:
         return Interval(max(0.0, self.estimate - below), min(1.0, self.estimate + above))
-
-    def is_within(self, reach: float) -> bool:
-        """Tell whether the interval of these tasks is within ``reach`` to either side."""
-        # The estimate of the error varies itself, and a lucky estimate must not end a sample.
-        unlucky = 1 + 1 / math.sqrt(2 * self.labelled_tasks)
-        return self.is_enough and max(self.below, self.above) * unlucky <= reach
 
     @property
     def to_halve(self) -> int:

@@ -156,11 +156,6 @@ def test_an_estimate_asks_and_writes_nothing(project):
         ),
         (("bot", "--max_cost", "1"), "no price is known for model judge-1"),
         (("bot", "--sample", "3", "--times", "2"), "answers once: leave --times out"),
-        (
-            ("bot", "--sample", "3", "--target", ".1"),
-            "--target goes with --sample auto",
-        ),
-        (("bot", "--target", "0.1"), "--target goes with --sample auto"),
         (("bot", "--seed", "3"), "--seed goes with --sample"),
     ],
 )

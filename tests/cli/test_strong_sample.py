@@ -89,15 +89,6 @@ def test_a_sample_corrects_the_score_and_is_continued(project):
     assert len(asked) == 16 * 4 * 2
 
 
-def test_auto_judges_until_the_interval_is_narrow(project):
-    """Here that takes all answers."""
-    _, asked = project
-    found = sampled("--sample", "auto", "--target", "0.001")
-    assert found["correction"]["sampled"] == 16
-    assert found["more_wanted"] == 0
-    assert set(asked) == {"strong"}
-
-
 def test_metrics_and_compare_show_raw_and_corrected_scores(project):
     """Labels of people count before the strong judge.
 
@@ -171,11 +162,8 @@ def sample_record():
 
 
 @pytest.mark.long
-def test_a_budget_ends_a_sample_at_a_part_of_its_order(project, monkeypatch):
-    """However many answers are judged at once.
-
-    Without the budget the same command asks for the rest.
-    """
+def test_answers_that_a_budget_paid_for_are_no_sample(project, monkeypatch):
+    """Long answers are judged last. Without the budget the same command asks for the rest."""
     _, asked = project
 
     def reply(body):
@@ -185,13 +173,13 @@ def test_a_budget_ends_a_sample_at_a_part_of_its_order(project, monkeypatch):
     with JudgeServer(reply, input_tokens=2000, output_tokens=500) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         words = (*PRICED, "--sample", "16")
-        # A reply costs $0.0015, and eight an answer: the second part of six answers is not paid
-        # for.
+        # A reply costs $0.0015, and eight an answer: the budget pays for nine.
         cut = call(main, *words, "--max_cost", "0.11")
         assert cut.returncode == 1, cut.stderr
         found = json.loads(cut.stdout)["samples"]["bot"]
-        assert sample_record()["size"] == found["correction"]["sampled"] == 6
-        assert found["cost_usd"] <= 0.11
+        assert found["correction"] is None
+        assert "--max_cost ended before the sample" in found["reason"]
+        assert (sample_record()["size"], found["without_result"]) == (0, 0)
         rest = json.loads(call(main, *words).stdout)["samples"]["bot"]
     assert rest["correction"]["sampled"] == 16
     # Stored questions are not asked again; the last replies of the budget may be lost.
@@ -220,8 +208,8 @@ def test_a_sample_on_which_the_judge_fails_corrects_nothing(project, monkeypatch
         assert "bot: strong failed on 6 answers of the sample" in run.stdout
         assert "bot: no corrected score" in run.stdout
         assert "corrected by" not in call(main, "metrics", "bot").stdout
-        auto = call(main, *STRONG, "--sample", "auto", "--json")
-        found = json.loads(auto.stdout)["samples"]["bot"]
+        again = call(main, *STRONG, "--sample", "16", "--json")
+        found = json.loads(again.stdout)["samples"]["bot"]
         assert (found["correction"], found["without_result"]) == (None, 6)
         is_broken = False
         asked.clear()
@@ -230,11 +218,8 @@ def test_a_sample_on_which_the_judge_fails_corrects_nothing(project, monkeypatch
 
 
 @pytest.mark.long
-def test_a_size_after_auto_keeps_its_answers_and_its_least_reach(tmp_path, monkeypatch):
-    """A larger one as well.
-
-    Another seed draws a sample of its own, and outdated results end one.
-    """
+def test_a_smaller_size_keeps_the_answers_of_a_larger_one(tmp_path, monkeypatch):
+    """Another seed draws a sample of its own, and outdated results end one."""
 
     def reply(body):
         return {"reasoning": "read", "result": "Fact 0" not in prompt_text(body)}
@@ -242,18 +227,13 @@ def test_a_size_after_auto_keeps_its_answers_and_its_least_reach(tmp_path, monke
     tasks = [f"lake_{number}" for number in range(16)]
     with judged_agent(tmp_path, tasks, reply, "cheap") as server:
         stand_in(tmp_path, server.base_url, monkeypatch)
-        by_auto = sampled("--sample", "auto", "--target", "0.1")["correction"]
-        assert (by_auto["sampled"], by_auto["of"]) == (30, 32)
-        assert by_auto["these_tasks"] == {"low": 0.65, "high": 0.85}
         for size, expected in (("30", 30), ("6", 30), ("31", 31)):
-            again = sampled("--sample", size)["correction"]
-            assert again["sampled"] == expected
-            assert again["these_tasks"] == by_auto["these_tasks"]
+            found = sampled("--sample", size)["correction"]
+            assert (found["sampled"], found["of"]) == (expected, 32)
         assert sampled("--sample", "6", "--seed", "3")["correction"]["sampled"] == 6
-        assert sample_record()["target"] is None
         Project(tmp_path).add_script({"leaf_0": ("Fact 1, in short.", None)}, tasks[0])
-        run = call(main, *STRONG, "--sample", "auto", "--target", "0.01")
-        assert "bot: no corrected score: by strong, 2 of 30 answers were judged" in run.stdout
+        run = call(main, *STRONG, "--sample", "31")
+        assert "bot: no corrected score: by strong, 2 of 31 answers were judged" in run.stdout
         assert "evaluate results that are out of date, then repeat" in run.stdout
 
 
@@ -267,7 +247,7 @@ def test_a_size_after_auto_keeps_its_answers_and_its_least_reach(tmp_path, monke
         ((*STRONG, "--sample", "17"), "--sample 17: bot has 16 answers with a score"),
         (
             (*STRONG, "--sample", "some"),
-            "'some' is neither a number of answers nor auto",
+            "argument --sample",
         ),
     ],
 )

@@ -12,7 +12,6 @@ from mind2web2.cli.options import (
     add_settings,
     asking_providers,
     positive_int,
-    share,
 )
 from mind2web2.runs.settings import (
     FOLDER_NAMES,
@@ -82,22 +81,13 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_sample_options(parser: argparse.ArgumentParser) -> None:
-    """Add ``--sample``, ``--target`` and ``--seed``."""
+    """Add ``--sample`` and ``--seed``."""
     parser.add_argument(
         "--sample",
         metavar="N",
-        type=_size,
+        type=positive_int,
         help="judge only N random answers, tasks in turn, with the judge of --judge_model, and "
-        "correct the "
-        "score by them; auto goes on until the interval is as narrow as --target",
-    )
-    parser.add_argument(
-        "--target",
-        metavar="REACH",
-        type=share,
-        help="with --sample auto, how far the 95%% interval for these tasks may reach to either "
-        "side "
-        "(default: 0.02)",
+        "correct the score by them; a larger N adds to the same sample",
     )
     parser.add_argument(
         "--seed",
@@ -105,11 +95,3 @@ def _add_sample_options(parser: argparse.ArgumentParser) -> None:
         default=0,
         help="the seed of the sample; another seed draws another sample (default: 0)",
     )
-
-
-def _size(text: str) -> int | str:
-    if text == "auto":
-        return "auto"
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is neither a number of answers nor auto")
-    return int(text)

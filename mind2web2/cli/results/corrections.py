@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from mind2web2.analysis.corrected_pairs import CorrectedPair
 from mind2web2.analysis.correction_record import CorrectionFigures, Ends
-from mind2web2.analysis.strong_sample import NoSampleFigures, SampleFigures
+from mind2web2.analysis.strong_sample import NARROW, NoSampleFigures, SampleFigures
 from mind2web2.statistics.paired import Estimate
 from mind2web2.utils.text import counted, percent, percent_within, points
 
@@ -116,7 +116,7 @@ def sample_lines(agent: str, found: SampleFigures | NoSampleFigures) -> Iterator
     )
     if found.more_wanted:
         yield (
-            f"{agent}: for an interval of {100 * found.target:g} points to either side, judge "
+            f"{agent}: for an interval of {100 * NARROW:g} points to either side, judge "
             f"{counted(found.more_wanted, 'more answer')}."
         )
     yield (

@@ -24,8 +24,6 @@ from mind2web2.analysis.judgings import (
     repeatability,
 )
 from mind2web2.analysis.strong_sample import (
-    AUTO,
-    TARGET,
     NoSampleFigures,
     SampleFigures,
     Sampling,
@@ -96,8 +94,6 @@ def run(options: argparse.Namespace) -> int:
     """Judge again, print the figures and return the exit status."""
     if options.sample is not None and options.times is not None:
         raise UsageError("--sample judges answers once: leave --times out")
-    if options.target is not None and options.sample != AUTO:
-        raise UsageError(f"--target goes with --sample {AUTO}")
     if options.seed and options.sample is None:
         raise UsageError("--seed goes with --sample")
     names = [check_name("agent", name.rstrip("/")) for name in options.agents]
@@ -110,11 +106,7 @@ def run(options: argparse.Namespace) -> int:
         sampling = None
         samples: dict[str, SampleFigures | NoSampleFigures] = {}
         if options.sample is not None:
-            sampling = Sampling(
-                options.sample,
-                TARGET if options.target is None else options.target,
-                options.seed,
-            )
+            sampling = Sampling(options.sample, options.seed)
         if order.settings.estimate:
             return _print_estimates(
                 agents if sampling is None else _first_of_samples(agents, sampling)
@@ -296,7 +288,7 @@ def _judge_samples(
         def judge(work: Sequence[TaskWork], agent: _Agent = agent) -> tuple[int, bool]:
             return _judge_once(agent, 1, work, purse), purse.is_empty
 
-        judged = judge_sample(sample, judge, has_budget=max_cost is not None)
+        judged = judge_sample(sample, judge)
         if judged.status not in (0, 1):
             return judged.status, found
         status = max(status, judged.status)
@@ -332,7 +324,7 @@ def _first_of_samples(agents: Sequence[_Agent], sampling: Sampling) -> list[_Age
     """Return the agents with the work that their samples have at first."""
     samples = [_sample_of(agent, sampling) for agent in agents]
     return [
-        agent._replace(work=sample.work_on(sample.first_size()), times=1)
+        agent._replace(work=sample.work_on(sampling.size), times=1)
         for agent, sample in zip(agents, samples, strict=True)
     ]
 

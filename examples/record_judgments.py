@@ -17,6 +17,7 @@ import re
 import sys
 import tempfile
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -84,13 +85,13 @@ class RecordingJudge(CachingJudge):
     ) -> Judgment:
         """Return the reply to a question as a judgment."""
         reply = self.reply(request, subject, source)
-        key = judgment_key(request, subject.trial)
+        key = judgment_key(replace(request, model=MODEL), subject.trial)
         # If several answers ask the same, the last by name is recorded, in any order.
         source = self._sources[key] = max(source, self._sources.get(key, source))
         judgment = Judgment(
             key=key,
             endpoint=self._endpoint,
-            model=request.model,
+            model=MODEL,
             outcome="reply",
             text=json.dumps(reply, ensure_ascii=False),
             created=self._written,

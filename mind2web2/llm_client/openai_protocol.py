@@ -163,7 +163,8 @@ class OpenAITransport:
         path = "/chat/completions"
         if self._names_deployments:
             path = f"/deployments/{quote(wire.model, safe='')}{path}"
-        reply = await self._server.post(path, request_body(wire))
+        body = JsonBody({"model": wire.model, **_parameters(wire)}, wire.messages)
+        reply = await self._server.post(path, body)
         return read_completion(reply, self.service.secrets)
 
     async def models(self) -> list[str]:
@@ -184,11 +185,6 @@ def read_models(content: str) -> list[str]:
     except ValidationError:
         # The cause, which logs show, would quote the reply.
         raise RequestFailedError("the reply is no list of models") from None
-
-
-def request_body(wire: WireRequest) -> JsonBody:
-    """Return the body of a request, one line of JSON."""
-    return JsonBody({"model": wire.model, **_parameters(wire)}, wire.messages)
 
 
 def read_completion(content: str, secrets: tuple[str, ...] = ()) -> Completion:

@@ -7,6 +7,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import filterfalse
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -205,7 +206,7 @@ def read_reply(
         raise InvalidOutputError(str(error)) from error
     schema = schema_of(template).full
     dispensable: frozenset[str] = getattr(template, "dispensable_properties", frozenset())
-    missing = [name for name in _missing(given, schema, schema) if name not in dispensable]
+    missing = list(filterfalse(dispensable.__contains__, _missing(given, schema, schema)))
     if missing:
         raise InvalidOutputError(_problem_list([f"{name}: Field required" for name in missing]))
     return text, value

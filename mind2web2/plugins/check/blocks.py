@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Literal
 
 from mind2web2.plugins.check.labels import SIGNED_LABEL, entry_label
-from mind2web2.plugins.check.words import LIST_HEADING, SOURCE_LINE
+from mind2web2.plugins.check.words import SOURCE_LINE, is_list_heading
 
 Kind = Literal["heading", "paragraph", "item", "head", "row", "code", "rule"]
 
@@ -40,7 +40,7 @@ BOLD_LINE = re.compile(r"(\*\*|__)(?!\s)[^\n]+?\1:?$")
 _HARD_BREAK = re.compile(r"(?: {2,}|\\|<br\s*/?>)$")
 _SENTENCE_END = re.compile(r"[.!?。！？:：;,，、]\W*$")
 _MAX_SHORT_LINE = 50
-_MAX_HEADING = 100
+_MAX_LABEL_CHARS = 200
 # A higher number begins an item only behind the one before it.
 _MAX_NUMBER_ANYWHERE = 999
 
@@ -144,7 +144,7 @@ class _Cutter:
         line = self._lines[number]
         if heading := _HEADING.match(line.text):
             start, end = (line.start + place for place in heading.span(2))
-            self._is_below_sources = LIST_HEADING.fullmatch(heading[2]) is not None
+            self._is_below_sources = is_list_heading(heading[2])
             return 1, [Block("heading", start, end, level=len(heading[1]))]
         if fence := _FENCE.match(line.text):
             end = self._end_of_fence(number, fence[1])
@@ -197,7 +197,7 @@ class _Cutter:
         start = line.start + prefix.end()
         label = entry_label(content, 0, len(content))
         look = label.look if label else ""
-        is_heading = len(content) < _MAX_HEADING and LIST_HEADING.fullmatch(content) is not None
+        is_heading = is_list_heading(content)
         if item := self._item(content):
             yield from self._close()
             number = item[1] or item[2] or ""
@@ -228,8 +228,8 @@ class _Cutter:
             return is_entry or bool(_DEFINITION.match(content) or _ADDRESS.search(content))
         if (
             _HARD_BREAK.search(before)
-            or LIST_HEADING.fullmatch(before.strip())
-            or SOURCE_LINE.match(content)
+            or is_list_heading(before)
+            or SOURCE_LINE.match(content[:_MAX_LABEL_CHARS])
             or _ONLY_ADDRESS.fullmatch(content)
         ):
             return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from pydantic import BaseModel
 
@@ -16,7 +16,6 @@ _THRESHOLD = 3.0
 _MOST_BY_CHANCE = 0.8
 _FAMILY_SHARE, _FAMILY = 0.8, 4.0
 _ONE_MARK = -3.0
-_BY_SIGNS = 1.0
 
 
 class Evidence(BaseModel):
@@ -47,14 +46,7 @@ def decide(candidates: Iterable[Candidate], lists: SourceLists) -> dict[Form, Ev
     for candidate in candidates:
         if not candidate.other:
             by_form[candidate.form].append(candidate)
-    by_signs = {
-        name
-        for form, marks in by_form.items()
-        if form.look != "plain" and BY_NAME[form.look].is_sure
-        for mark in marks
-        for name in mark.labels
-    }
-    table = {form: _evidence(form, marks, lists, by_signs) for form, marks in by_form.items()}
+    table = {form: _evidence(form, marks, lists) for form, marks in by_form.items()}
     sure = {form.family for form, row in table.items() if row.is_taken}
     for form, row in table.items():
         known = row.with_entry / (row.with_entry + row.without_entry)
@@ -68,9 +60,7 @@ def decide(candidates: Iterable[Candidate], lists: SourceLists) -> dict[Form, Ev
     return table
 
 
-def _evidence(
-    form: Form, marks: Sequence[Candidate], lists: SourceLists, by_signs: Container[str]
-) -> Evidence:
+def _evidence(form: Form, marks: Sequence[Candidate], lists: SourceLists) -> Evidence:
     labels = lists.labels
     is_sure = form.look != "plain" and BY_NAME[form.look].is_sure
     cited = {name for mark in marks for name in mark.labels if lists.has(name)}
@@ -82,8 +72,7 @@ def _evidence(
     by_share = 2 * share
     if not is_sure:
         by_marks += unknown * math.log(0.02 / (1 - chance))
-        cited_by_signs = sum(name in by_signs for name in labels) / max(1, len(labels))
-        by_share = 5 * (share - 0.25) - _BY_SIGNS * cited_by_signs
+        by_share = 5 * (share - 0.25)
     look = weight_of(form)
     alone = _ONE_MARK if len(marks) == 1 and look < _THRESHOLD else 0.0
     total = look + by_marks + by_share + alone

@@ -35,7 +35,7 @@ _URL_REST = re.compile(r"(?!https?:|www\.|[\[(]?\d{1,4}[\]).])\S*[/.?=&_%#~\d-]\
 _OPEN_END = "/&?=_.-%#"
 _SENTENCE_END = re.compile(r"[.!?。！？:：;][\"'”’»)\]*\d]*$")
 _CJK = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]")
-_SMALLER, _LARGER, _NOTE_SIZE, _BOLDER = 0.85, 1.12, 0.94, 100
+_SMALLER, _LARGER, _NOTE_SIZE = 0.85, 1.12, 0.94
 _WIDE_GAP, _CELL_GAP, _MAX_ROW_LINES, _RISE = 0.8, 0.3, 8, 0.15
 _MOST_DECLARED, _SAME_LEFT = 0.8, 4.0
 _LEAST_GAP, _USUAL_GAP, _MOST_GAP = 0.7, 1.2, 2.5
@@ -50,7 +50,6 @@ class _Char:
     baseline: float
     height: float
     size: float
-    weight: int
     link: str = ""
     bottom: float = 0.0
     page: int = 0
@@ -77,10 +76,6 @@ class _Line:
     @property
     def text(self) -> str:
         return "".join(each.text for each in self.chars)
-
-    @property
-    def weight(self) -> int:
-        return min(each.weight for each in self.chars if not each.text.isspace())
 
     def first_word(self) -> float:
         """Return how wide the first word is, up to a place where a line may break."""
@@ -127,15 +122,10 @@ def pdf_markdown(data: bytes) -> str:
         each.height = each.size * scale
     tagged = [_parts_by_tags(page, parts) for page, parts in zip(chars, tags, strict=True)]
     pages = _without_margins([list(_lines(page)) for page in chars])
-    kinds = Counter(
-        (round(each.height, 1), each.weight)
-        for page in pages
-        for line in page
-        for each in line.chars
-    )
+    sizes = Counter(round(line.height, 1) for page in pages for line in page for _ in line.chars)
+    body = sizes.most_common(1)[0][0] if sizes else 1.0
     usual = _usual_gap(pages)
-    body, weight = kinds.most_common(1)[0][0] if kinds else (1.0, 0)
-    return _Writer(body, weight, keeps_hyphens=is_browser).markdown(
+    return _Writer(body, keeps_hyphens=is_browser).markdown(
         [parts or _parts(lines, usual) for parts, lines in zip(tagged, pages, strict=True)]
     )
 
@@ -168,7 +158,6 @@ def _chars(page: pypdfium2.PdfPage, number: int) -> Iterator[_Char]:
             y.value,
             box.top - box.bottom,
             raw.FPDFText_GetFontSize(text_page, place),
-            raw.FPDFText_GetFontWeight(text_page, place),
             addresses.get(place, ""),
             bottom.value,
             number,
@@ -307,8 +296,7 @@ def _begins_part(part: _Part, line: _Line, edges: dict[int, float], usual: float
     cell = part.cells[-1]
     last, first = cell[-1], cell[0]
     gap = (last.baseline - line.baseline) / last.height
-    is_other_size = not _SMALLER < line.height / last.height < 1 / _SMALLER
-    is_other = is_other_size or abs(last.weight - line.weight) >= _BOLDER
+    is_other = not _SMALLER < line.height / last.height < 1 / _SMALLER
     if not 0 < gap <= 1.2 * usual or is_other:
         return True
     if len(part.cells) > 1:
@@ -343,9 +331,8 @@ def _was_broken(last: _Line, line: _Line, edges: dict[int, float]) -> bool:
 class _Writer:
     """Writes the parts of all pages as markdown."""
 
-    def __init__(self, body: float, weight: int, *, keeps_hyphens: bool) -> None:
+    def __init__(self, body: float, *, keeps_hyphens: bool) -> None:
         self._body = body
-        self._bold = weight + _BOLDER
         self._keeps_hyphens = keeps_hyphens
         # By page and mark: the notes at the foot of the pages.
         self._notes: dict[tuple[int, str], str] = {}
@@ -389,15 +376,13 @@ class _Writer:
 
     def _runs_on(self, above: _Part, below: _Part) -> bool:
         """Tell if a paragraph goes on over the page or column."""
-        is_text = above.tag == below.tag and len(above.cells) == len(below.cells) == 1
-        is_text = is_text and abs(above.height - below.height) < 1
         begins = below.lines[0].text
         return (
-            is_text
+            above.tag == below.tag
+            and len(above.cells) == len(below.cells)
+            and abs(above.height - below.height) < 1
             and not _SENTENCE_END.search(above.lines[-1].text)
             and not _MARKER.match(begins)
-            and above.height < _LARGER * self._body
-            and above.lines[-1].weight < self._bold
         )
 
     def _blocks(self, parts: Sequence[_Part]) -> Iterator[str]:
@@ -411,10 +396,9 @@ class _Writer:
                 yield f"\n\n{self._block(part)}"
 
     def _rows(self, rows: Sequence[_Part]) -> Iterator[str]:
-        for number, row in enumerate(rows):
+        for row in rows:
             cells = [self._inline(cell).replace("\n", " ") for cell in row.cells]
-            is_bold = all(line.weight >= self._bold for line in row.lines)
-            is_head = row.tag == "TH" or (number == 0 and is_bold)
+            is_head = row.tag == "TH"
             yield "\n" * is_head + f"| {' | '.join(cells)} |\n"
             if is_head:
                 yield "|---" * len(cells) + "|\n"
@@ -426,8 +410,6 @@ class _Writer:
             return f"{'#' * int(part.tag[1:] or 2)} {text}"
         if is_short and part.height > _LARGER * self._body and not part.tag:
             return f"## {text}"
-        if is_short and all(line.weight >= self._bold for line in part.lines) and text[-1:] != ".":
-            return f"**{text}**"
         bullet = _BULLET.match(text)
         if bullet or (part.tag == "LI" and not _MARKER.match(text)):
             return f"- {text[bullet.end() if bullet else 0 :]}"
@@ -477,7 +459,7 @@ class _Writer:
         if _CJK.match(last.text) and _CJK.match(first.text):
             return
         link = last.link if last.link == first.link else ""
-        chars.append(_Char("\n" if is_broken else " ", 0, 0, 0, 0, 0, 0, link))
+        chars.append(_Char("\n" if is_broken else " ", 0, 0, 0, 0, 0, link))
 
 
 def _mark_of(part: _Part) -> str:

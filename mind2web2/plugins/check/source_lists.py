@@ -11,7 +11,7 @@ from itertools import groupby, takewhile
 from mind2web2.plugins.check.addresses import Address
 from mind2web2.plugins.check.blocks import BOLD_HEADING, PLAIN_HEADING, Block
 from mind2web2.plugins.check.labels import EntryLabel, entry_label, is_short, labels_in
-from mind2web2.plugins.check.words import LIST_HEADING
+from mind2web2.plugins.check.words import is_list_heading
 
 # "High-quality sources", "Most useful sources to start with": lists if most of their lines are
 # addresses.
@@ -165,7 +165,7 @@ class ListFinder:
             return []
         level = block.level or PLAIN_HEADING
         below = range(index + 1, len(self._blocks))
-        if LIST_HEADING.fullmatch(content):
+        if is_list_heading(content):
             return self._named_section(below, level)
         if block.kind == "heading" and _LOOSE_HEADING.fullmatch(content.strip("#* ")):
             section = list(takewhile(lambda at: not self._is_new_part(at, level), below))
@@ -192,7 +192,7 @@ class ListFinder:
 
     def _ends(self, index: int, level: int) -> bool:
         block = self._blocks[index]
-        if block.kind == "paragraph" and LIST_HEADING.fullmatch(self._content(index)):
+        if block.kind == "paragraph" and is_list_heading(self._content(index)):
             return False
         return self._is_new_part(index, level) or self._is_prose(index)
 
@@ -244,15 +244,10 @@ class ListFinder:
             return False
         if _DEFINITION.match(self._text, block.start, block.end):
             return True
-        if not all(name.removeprefix("^").isdigit() for name in label.names):
-            return False
-        addresses = self._by_block[index]
-        if not addresses or addresses[-1].end <= label.end:
-            follows = index + 1 < len(self._blocks) and self._is_address_only(index + 1)
-            return follows and not _SENTENCE.search(self._content(index))
-        starts = not self._text[label.end : addresses[0].start].strip(" :<(-–—*")
-        ends = not self._text[addresses[-1].end : block.end].strip(" >)")
-        return starts or ends
+        is_above = index + 1 < len(self._blocks) and self._is_address_only(index + 1)
+        is_title = is_above and not _SENTENCE.search(self._content(index))
+        is_number = all(name.removeprefix("^").isdigit() for name in label.names)
+        return is_number and (is_title or self._is_listed_address(index))
 
     def _runs(self, taken: set[int]) -> Iterable[tuple[int, ...]]:
         """Yield runs of two or more entries whose labels look alike."""

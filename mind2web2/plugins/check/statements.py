@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Literal
 
 from pydantic import BaseModel, Field
@@ -87,6 +88,7 @@ _MIN_CJK = 6
 # this.
 _MIN_OPEN_WORDS = 12
 _MIN_ITEM_WORDS = 4
+_MAX_NAME_CHARS = 200
 
 
 @dataclass(slots=True)
@@ -156,8 +158,9 @@ class _Statements:
         self._blocks = [block for block in blocks if block.start not in in_lists]
         self._citations = [each for each in citations if each.mark or each.addresses]
         self._shadow = _shadow(text, citations)
-        self._next_citation = 0
-        self._head_citations: list[Citation] = []
+        self._starts = [each.start for each in self._citations]
+        # By table: what its head cites.
+        self._of_heads: dict[int, list[Citation]] = {}
 
     def all(self) -> list[Statement]:
         segments = [
@@ -165,46 +168,32 @@ class _Statements:
             for number, block in enumerate(self._blocks)
             for segment in self._segments(number, block)
         ]
-        self._attach_source_lines(segments)
-        chatter = self._chatter(segments)
+        by_block = {
+            number: list(group) for number, group in groupby(segments, lambda each: each.block)
+        }
+        self._attach_source_lines(by_block)
         return [
             self._statement(segment)
             for segment in segments
-            if id(segment) not in chatter and self._is_statement(segment)
+            if self._is_statement(segment)
+            and not self._is_chatter(segment, by_block[segment.block])
         ]
 
     def _segments(self, number: int, block: Block) -> Iterator[_Segment]:
-        citations = self._citations_until(block.end)
-        citations = [each for each in citations if each.start >= block.start]
-        if block.kind in ("heading", "code", "rule", "head"):
-            self._head_citations = citations if block.kind == "head" else []
-            return
+        citations = self._within(block.start, block.end)
+        if block.kind == "head":
+            self._of_heads[block.table] = citations
         if block.kind == "row":
-            cited = (
-                [*self._head_citations, *citations] if self._is_below_head(number) else citations
-            )
+            cited = [*self._of_heads.get(block.table, ()), *citations]
             yield _Segment(block.start, block.end, cited, True, number)
-            return
-        starts = [each.start for each in citations]
-        for start, end, after, is_closed in self._sentences(block):
-            inside = citations[bisect_left(starts, start) : bisect_left(starts, after)]
-            yield self._trim(_Segment(start, end, inside, is_closed, number))
+        elif block.kind in ("paragraph", "item"):
+            for start, end, after, is_closed in self._sentences(block):
+                yield self._trim(
+                    _Segment(start, end, self._within(start, after), is_closed, number)
+                )
 
-    def _is_below_head(self, number: int) -> bool:
-        table = self._blocks[number].table
-        return any(
-            block.kind == "head" and block.table == table
-            for block in self._blocks[max(0, number - 200) : number]
-        )
-
-    def _citations_until(self, end: int) -> list[Citation]:
-        first = self._next_citation
-        while (
-            self._next_citation < len(self._citations)
-            and self._citations[self._next_citation].start < end
-        ):
-            self._next_citation += 1
-        return list(self._citations[first : self._next_citation])
+    def _within(self, start: int, end: int) -> list[Citation]:
+        return self._citations[bisect_left(self._starts, start) : bisect_left(self._starts, end)]
 
     def _sentences(self, block: Block) -> Iterator[tuple[int, int, int, bool]]:
         """Yield start, end, the place behind its marks, and whether it ends in a full stop."""
@@ -265,62 +254,39 @@ class _Statements:
         start = quoted.end() if quoted else start
         return _Segment(start, end, segment.citations, segment.is_closed, segment.block)
 
-    def _attach_source_lines(self, segments: list[_Segment]) -> None:
+    def _attach_source_lines(self, by_block: Mapping[int, Sequence[_Segment]]) -> None:
         """Give marks that stand alone to what stands above: below a table to its rows."""
-        by_block: dict[int, list[_Segment]] = {}
-        for segment in segments:
-            by_block.setdefault(segment.block, []).append(segment)
         for number, group in by_block.items():
             content = self._shadow[self._blocks[number].start : self._blocks[number].end]
-            is_named = bool(SOURCE_LINE.match(content))
-            is_bare = not any(each.end > each.start and self._has_words(each) for each in group)
+            named = SOURCE_LINE.match(content[:_MAX_NAME_CHARS])
+            is_named, rest = named is not None, content[named.end() if named else 0 :]
+            words = _WORD.findall(rest.replace(_LINKED, " "))
             citations = [citation for each in group for citation in each.citations]
-            if not citations or not (is_bare or (is_named and self._is_all_sources(content))):
+            if not citations or len(words) > _MIN_OPEN_WORDS * is_named:
                 continue
             above = self._above(number, by_block)
-            for segment in above if is_named else above[-1:]:
+            if not above:
+                continue
+            table = self._blocks[above[-1].block].table
+            for segment in above if is_named or table else above[-1:]:
                 segment.citations += citations
-            if self._blocks[number - 1].kind == "row":
-                for segment in above[:-1] if not is_named else []:
-                    segment.citations += citations
             for segment in group:
-                segment.end = segment.start
-                segment.citations = [] if above else segment.citations
+                segment.end, segment.citations = segment.start, []
 
-    def _above(self, number: int, by_block: dict[int, list[_Segment]]) -> list[_Segment]:
-        if number == 0:
-            return []
-        table = self._blocks[number - 1].table
+    def _above(self, number: int, by_block: Mapping[int, Sequence[_Segment]]) -> Sequence[_Segment]:
+        """Return the sentences of the block above, or all rows of its table."""
+        table = self._blocks[number - 1].table if number else 0
         if not table:
-            return by_block.get(number - 1, [])
-        first = number
-        while first > 0 and self._blocks[first - 1].table == table:
-            first -= 1
-        return [segment for before in range(first, number) for segment in by_block.get(before, [])]
+            return by_block.get(number - 1, ())
+        rows = [at for at in range(number) if self._blocks[at].table == table]
+        return [segment for at in rows for segment in by_block.get(at, ())]
 
-    def _is_all_sources(self, content: str) -> bool:
-        words = _WORD.findall(SOURCE_LINE.sub("", content))
-        return len(words) <= _MIN_OPEN_WORDS
-
-    def _has_words(self, segment: _Segment) -> bool:
-        return bool(_WORD.search(self._shadow[segment.start : segment.end].replace(_LINKED, "")))
-
-    def _chatter(self, segments: Iterable[_Segment]) -> set[int]:
-        """Return sentences of paragraphs that begin with the agent's own talk and cite nothing."""
-        by_block: dict[int, list[_Segment]] = {}
-        for segment in segments:
-            by_block.setdefault(segment.block, []).append(segment)
-        chatter: set[int] = set()
-        for group in by_block.values():
-            first = self._text[group[0].start : group[0].end]
-            is_talk = self._is_talk(first) and not any(each.citations for each in group)
-            chatter |= {
-                id(segment)
-                for segment in group
-                if not segment.citations
-                and (is_talk or self._is_talk(self._text[segment.start : segment.end]))
-            }
-        return chatter
+    def _is_chatter(self, segment: _Segment, group: Sequence[_Segment]) -> bool:
+        """Tell if a sentence that cites nothing is the agent's own talk or goes with it."""
+        first = self._text[group[0].start : group[0].end]
+        is_talk = self._is_talk(first) and not any(each.citations for each in group)
+        own = self._text[segment.start : segment.end]
+        return not segment.citations and (is_talk or self._is_talk(own))
 
     def _is_talk(self, text: str) -> bool:
         return bool(FIRST_PERSON.search(text) or OFFER.search(text))

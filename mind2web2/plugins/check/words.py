@@ -20,9 +20,18 @@ LIST_HEADINGS = (
     r"литературы|ссылки|примечания|kaynaklar|kaynakça|źródła|bibliografia|przypisy|bronnen"
 )
 
-LIST_HEADING = re.compile(
+_LIST_HEADING = re.compile(
     rf"[\W\d_]*(?:[ivx]+\.\s*)?(?:{LIST_HEADINGS})[\W_]*(?:\([^()]*\))?[\W_]*", re.IGNORECASE
 )
+
+_MAX_HEADING_CHARS = 100
+
+
+def is_list_heading(text: str) -> bool:
+    """Tell whether a line is the heading of a list of sources, alone."""
+    line = text.strip()
+    return len(line) < _MAX_HEADING_CHARS and _LIST_HEADING.fullmatch(line) is not None
+
 
 NUMBERING = frozenset(
     "fig figs no nos vol p pp sec eq eqs ca ch chap ver v art para ref refs tab approx st "

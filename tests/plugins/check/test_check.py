@@ -136,6 +136,21 @@ def test_without_a_key_the_command_prints_hints(
     assert len(project.judge.requests) == asked
 
 
+def test_two_reports_of_one_name_keep_two_results(project: Project, tmp_path: Path) -> None:
+    other = tmp_path / "dams.md"
+    other.write_text(project.report)
+    outputs = ["-o", "both.json", "-o", "both.html"]
+    done = call(main, "check", "dams.md", other, "--allow_private_network", *outputs)
+    assert done.returncode == 0, done.stderr
+    both = json.loads(Path("both.json").read_text())
+    assert [each["name"] for each in both] == ["dams", "dams-2"]
+    assert Path("both.html").read_text().count("<h1>") == 2
+
+
+def test_a_bound_is_a_share(project: Project) -> None:
+    project.check("--fail_under", "precision=90", status=2)
+
+
 def test_a_changed_report_asks_only_about_what_changed(project: Project) -> None:
     asked = len(project.judge.requests)
     project.check(report=project.report.replace("Rain fell.", "Hail fell. [1] Rain fell."))

@@ -148,7 +148,6 @@ class CheckReport(_Figures):
 
     Args:
         changed_pages: how often each judge noticed changed facts in probes, by its model.
-        news: what the plugin that chose the cases says, by the judge's model.
     """
 
     set: SetFigures
@@ -156,4 +155,3 @@ class CheckReport(_Figures):
     judges: list[JudgeFigures]
     comparisons: list[ComparisonFigures]
     changed_pages: dict[str, list[JsonObject]]
-    news: JsonObject

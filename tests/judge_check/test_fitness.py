@@ -93,7 +93,7 @@ def test_a_check_ends_with_a_verdict(judge):
     nonsense = call(main, "check-judge", "--fail_under", "90")
     assert (
         nonsense.returncode,
-        "'90' is not a share from 0 to 1" in nonsense.stderr,
+        "'90' is not a score from 0 to 1" in nonsense.stderr,
     ) == (2, True)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from mind2web2.cli.options import (
     asking_providers,
     filled,
     positive_int,
+    share,
 )
 from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL
 from mind2web2.runs.setting import Flag
@@ -30,7 +30,7 @@ false and differ from a true one in one detail.
 
 The whole set takes some 900 requests and 13 million tokens in, about $16 with o4-mini. Replies are stored,
 so the same check is free the next time. Exit status: 0 every case has a reply, 1 some
-have none because the judge failed, 2 the check could not start, 5 --fail_under or --fail_if_changed applies.
+have none because the judge failed, 2 the check could not start, 5 --fail_under applies.
 """
 
 
@@ -70,17 +70,6 @@ def add_command(commands: Subcommands) -> None:
         help="use these labels instead of the set: JSON lines with claim, label and text, url or "
         "image. This check is not recorded in results",
     )
-    add(
-        "--anchor",
-        action="store_true",
-        help="ask 60 cases again without stored replies, and compare with the last and the first "
-        "time",
-    )
-    add(
-        "--fail_if_changed",
-        action="store_true",
-        help="with --anchor, exit with status 5 if a judge's replies have changed beyond chance",
-    )
     overwrite = {"--overwrite": Flag(True, "ask everything again")}
     changed = [replace(SETTINGS["overwrite"], flags=overwrite)]
     add_settings(parser, ["overwrite"], changed=changed)
@@ -88,7 +77,7 @@ def add_command(commands: Subcommands) -> None:
     add(
         "--fail_under",
         metavar="SHARE",
-        type=_share,
+        type=share,
         help="exit with status 5 if a judge is right on less than this share of the cases, such "
         "as 0.9",
     )
@@ -114,13 +103,3 @@ def _odd(text: str) -> int:
     if votes % 2 == 0:
         raise argparse.ArgumentTypeError(f"{text!r} is even: a vote could end in a tie")
     return votes
-
-
-def _share(text: str) -> float:
-    try:
-        share = float(text)
-    except ValueError:
-        share = math.nan
-    if not 0 <= share <= 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a share from 0 to 1")
-    return share

@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,7 +27,6 @@ from mind2web2.cli.options import (
 from mind2web2.errors import UsageError
 from mind2web2.judge.last_check import CHECKS_FOLDER, record_check
 from mind2web2.judge.store import FILE_NAME
-from mind2web2.judge_check.anchor import CASES, AnchorNews, anchor_news
 from mind2web2.judge_check.check import (
     Checking,
     JudgeCheck,
@@ -71,13 +70,10 @@ def run(options: argparse.Namespace) -> int:
             options.takes | {"judge_model"},
             is_announced=True,
         )
-    chosen = _chosen_cases(options)
-    labelled = chosen.labelled
+    labelled = _chosen_cases(options)
     # No scripts run, and pages are captured for labels on addresses alone.
     captures = bool(labelled.to_capture)
     settings = replace(settings, no_capture=not captures)
-    if options.anchor:
-        settings = replace(settings, overwrite=True)
     judges = [_judge(settings, name) for name in named or [settings.model]]
     if len({judge.model for judge in judges}) < len(judges):
         raise UsageError("name each --judge_model once")
@@ -95,11 +91,9 @@ def run(options: argparse.Namespace) -> int:
         checking,
         judges,
         console,
-        chosen,
+        is_recorded=not (options.labels or options.category),
         is_json=options.json,
         least_share=options.fail_under,
-        is_anchor=options.anchor,
-        fails_if_changed=options.fail_if_changed,
     )
     return run_to_exit(_run_check(check), lambda: line(console, _STOPPED))
 
@@ -125,20 +119,16 @@ class _Check:
     """The judge that is checked, and how its figures are shown.
 
     Args:
-        chosen: the cases.
-        is_anchor: compare the replies with earlier ones.
-        fails_if_changed: exit with status 5 if they have changed.
+        is_recorded: results of the judge name this check.
     """
 
     settings: RunSettings
     checking: Checking
     judges: list[RunSettings]
     console: Console
-    chosen: _Cases
+    is_recorded: bool
     is_json: bool
     least_share: float | None
-    is_anchor: bool
-    fails_if_changed: bool
 
     @property
     def results_root(self) -> Path:
@@ -149,37 +139,14 @@ class _Check:
         return self.results_root / CHECKS_FOLDER / FILE_NAME
 
 
-@dataclass(frozen=True)
-class _Cases:
-    """The cases of a check.
-
-    Args:
-        is_recorded: results of the judge name this check.
-    """
-
-    labelled: LabelledSet
-    is_recorded: bool = True
-
-
-def _chosen_cases(options: argparse.Namespace) -> _Cases:
+def _chosen_cases(options: argparse.Namespace) -> LabelledSet:
     """Return the cases that the options choose.
 
     Raises:
-        UsageError: they contradict each other, or name a category that is not there.
+        UsageError: they name a category that is not there.
     """
-    if options.labels and options.anchor:
-        raise UsageError("leave one of --labels and --anchor out")
-    if options.fail_if_changed and not options.anchor:
-        raise UsageError("--fail_if_changed goes with --anchor")
-    categories, sample = options.category or (), options.sample
-    if options.anchor and (categories or sample):
-        name = "--category" if categories else "--sample"
-        raise UsageError(f"--anchor has its own cases: leave out {name}")
-    labelled = shipped_set()
-    if options.labels:
-        labelled = read_labels(options.labels)
-    if options.anchor:
-        labelled = labelled.sample(CASES)
+    categories = options.category or ()
+    labelled = read_labels(options.labels) if options.labels else shipped_set()
     if unknown := set(categories) - set(labelled.categories):
         known = "; ".join(labelled.categories)
         raise UsageError(
@@ -187,26 +154,22 @@ def _chosen_cases(options: argparse.Namespace) -> _Cases:
         )
     if categories:
         labelled = labelled.of(categories)
-    if sample:
-        labelled = labelled.sample(sample)
-    return _Cases(labelled, is_recorded=not (options.labels or categories))
+    return labelled.sample(options.sample) if options.sample else labelled
 
 
 async def _run_check(check: _Check) -> int:
     checks = await _ask_judges(check)
     found = [quality(check) for check in checks]
     for each in found:
-        if check.chosen.is_recorded and (record := each.record()) is not None:
+        if check.is_recorded and (record := each.record()) is not None:
             record_check(check.results_root, each.check.judge, record)
-    news = _news(check, found)
     show = _print_json if check.is_json else _print_text
-    show(check, found, comparisons(checks), news)
+    show(check, found, comparisons(checks))
     below = _below(found, check.least_share)
     if below and not check.is_json:
         least = f"{check.least_share:g}"
         line(check.console, f"Below --fail_under {least}: {', '.join(below)}")
-    has_changed = any(each.has_changed for each in news.values())
-    if below or (check.fails_if_changed and has_changed):
+    if below:
         return _BELOW
     return 1 if any(each.failures for each in found) else 0
 
@@ -240,27 +203,16 @@ def _print_text(
     check: _Check,
     found: Sequence[Quality],
     compared: Sequence[JudgeComparison],
-    news: Mapping[str, AnchorNews],
 ) -> None:
     console = check.console
     for each in found:
         _print_quality(console, each)
         for text in report_lines(_changed_pages(each)):
             line(console, text)
-        for text in news[each.check.name].lines if news else ():
-            line(console, text)
     for comparison in compared:
         _print_comparison(console, comparison)
-    if check.chosen.is_recorded:
+    if check.is_recorded:
         _print_verdicts(console, found)
-
-
-def _news(check: _Check, found: Sequence[Quality]) -> dict[str, AnchorNews]:
-    """Return what each judge's replies to the anchor say, by model."""
-    if not check.is_anchor:
-        return {}
-    votes = check.checking.votes
-    return {each.check.name: anchor_news(check.results_root, each.check, votes) for each in found}
 
 
 def _changed_pages(found: Quality) -> list[ChangedPages]:
@@ -301,7 +253,6 @@ def _print_json(
     check: _Check,
     found: Sequence[Quality],
     compared: Sequence[JudgeComparison],
-    news: Mapping[str, AnchorNews],
 ) -> None:
     report = CheckReport(
         set=SetFigures.of(check.checking.labelled),
@@ -311,10 +262,8 @@ def _print_json(
         changed_pages={
             each.check.name: [report.figures() for report in _changed_pages(each)] for each in found
         },
-        news={model: [drift.summary() for drift in own.drifts] for model, own in news.items()},
     )
-    unsaid = None if news else {"news"}
-    check.console.print_json(report.model_dump_json(exclude=unsaid))
+    check.console.print_json(report.model_dump_json())
 
 
 def _print_quality(console: Console, found: Quality) -> None:

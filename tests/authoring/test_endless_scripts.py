@@ -83,3 +83,12 @@ def test_a_script_that_waits_for_a_person_ends_there(tmp_path, monkeypatch, line
     outcome = call(main, "rehearse")
     assert reason in outcome.stdout
     assert "did not end" not in outcome.stdout
+
+
+def test_the_time_to_load_a_script_does_not_count(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    project = Project(tmp_path)
+    path = project.add_script({"leaf": ("The lake is deep.", "https://lake.example/")})
+    path.write_text(f"import time\ntime.sleep(1)\n{path.read_text()}")
+    outcome = call(main, "rehearse", "--strict", "--timeout", "0.9")
+    assert (outcome.returncode, "1 task: 1 sound" in outcome.stdout) == (0, True)

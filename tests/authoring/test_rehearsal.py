@@ -177,6 +177,40 @@ def test_a_sound_script_has_no_finding(tmp_path):
     assert (report.amounts.leaves, report.amounts.judgments) == (4, 5)
 
 
+IN_STEPS = """
+    class Names(BaseModel):
+        names: list[str] = Field(default_factory=list)
+
+    class Details(BaseModel):
+        name: str | None = None
+        day_number: int | None = None
+        year: str | None = None
+        urls: list[str] = Field(default_factory=list)
+
+    names = (await evaluator.extract("The boats.", Names, "names")).names
+    for n in range(2):
+        name = names[n] if n < len(names) else None
+        it = Details()
+        if name:
+            it = await evaluator.extract(f"Details of {name}.", Details, f"boat_{n}")
+        part = evaluator.add_parallel(f"boat_{n}", "A boat", parent=root)
+        given = bool(name and it.urls and it.year and name not in names[:n])
+        evaluator.add_custom_node(given, f"boat_{n}_given", "given", parent=part, critical=True)
+        recent = evaluator.add_leaf(f"boat_{n}_recent", "Since 2005", part, critical=True)
+        await evaluator.verify(f"The year {it.year} is between 2005 and now.", recent)
+        known = evaluator.add_leaf(f"boat_{n}_known", "Of the yard", part, critical=True)
+        await evaluator.verify(f"'{name}' is a boat of Corrow and Netholm.", known)
+        built = evaluator.add_leaf(f"boat_{n}_built", "The year is right", part)
+        await evaluator.verify(f"This boat was built in {it.year}.", built, it.urls)
+"""
+
+
+def test_a_script_in_steps_of_extractions_has_no_finding(tmp_path):
+    """Names that steer it, fields that no claim has, equal years, and a value that it knows."""
+    report = rehearse_task(plan(tmp_path, script(tmp_path, "    FAULT", IN_STEPS)))
+    assert (report.verdict, report.findings) == ("sound", ())
+
+
 def test_a_script_that_runs_in_program_order_is_told(tmp_path):
     started = "__import__('threading').Thread(target=print).start()"
     assert rehearse_task(plan(tmp_path, script(tmp_path))).program_order == ""
@@ -211,6 +245,8 @@ def test_the_text_alone_is_read(tmp_path):
     report = rehearse_task(plan(tmp_path, path, runs=False))
     assert (report.verdict, report.findings[0].kind) == ("faulty", "text")
     assert "R101 does not parse" in report.error
+    report = rehearse_task(plan(tmp_path, script(tmp_path), runs=False))
+    assert (report.verdict, report.findings) == ("cannot tell", ())
 
 
 SOUND = [

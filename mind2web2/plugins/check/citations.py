@@ -12,7 +12,7 @@ from mind2web2.plugins.check.blocks import Block
 from mind2web2.plugins.check.candidates import Candidate, CandidateFinder
 from mind2web2.plugins.check.decision import Evidence, decide
 from mind2web2.plugins.check.labels import labels_in
-from mind2web2.plugins.check.source_lists import Entry, ListFinder, SourceLists
+from mind2web2.plugins.check.source_lists import ListFinder, SourceLists
 
 # Programs write these for their readers; a copy of the text has no addresses for them.
 _LOST = re.compile(
@@ -196,7 +196,10 @@ class _Reader:
                 continue
             self._take(each.start, each.end)
             mark = self._text[each.start : each.end].strip()
-            yield _by_entry(each.start, each.end, mark, each.entries, is_text=each.is_text)
+            found = [url for entry in each.entries if entry for url in entry.addresses]
+            urls = tuple(dict.fromkeys(found))
+            missing = () if urls else (mark,)
+            yield Citation(each.start, each.end, mark, urls, missing, each.is_text)
 
     def _with_ranges(self, citations: Sequence[Citation]) -> list[Citation]:
         """Return the citations; ``[3]-[6]`` cites 4 and 5 as well."""
@@ -230,11 +233,3 @@ def _as_mark(written: str, name: str | None) -> str:
     """Return a link's name as a mark, in one pair of brackets."""
     name = (name or written).replace("\\", "").strip()
     return name if name[:1] in "[【(" else f"[{name}]"
-
-
-def _by_entry(
-    start: int, end: int, mark: str, cited: Sequence[Entry | None], *, is_text: bool = False
-) -> Citation:
-    addresses = [url for entry in cited if entry for url in entry.addresses]
-    missing = () if addresses else (mark,)
-    return Citation(start, end, mark, tuple(dict.fromkeys(addresses)), missing, is_text)

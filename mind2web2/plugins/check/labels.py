@@ -39,6 +39,7 @@ LOOKS = (
     Look("〔1〕", "〔", "〕", 6, is_sure=True),
     Look("〖1〗", "〖", "〗", 6, is_sure=True),
     Look("⟦1⟧", "⟦", "⟧", 6, is_sure=True),
+    Look("⁅1⁆", "⁅", "⁆", 6, is_sure=True),
     Look("\\cite{1}", r"\\cite[a-z]*\*?\{", r"\}", 9, is_sure=True),
     Look("<sup>1</sup>", r"<sup>(?:\s?\\?[\[(])?", r"(?:\\?[\])]\s?)?</sup>", 4),
     Look("^1^", r"\^\[?", r"\]?\^", 3),
@@ -55,7 +56,12 @@ LOOKS = (
 )
 BY_NAME = {look.name: look for look in LOOKS}
 
-_BRACKETS = r"\[\]［］【】〔〕〖〗⟦⟧{}⟨⟩〈〉‹›<>«»《》()（）\n|$"
+_PAIRS = ("Ps", "Pe", "Pi", "Pf")
+_SIGNS = {sign for look in LOOKS for sign in look.opening + look.closing}
+# No label has these in it.
+_BRACKETS = r"<>|$\n" + "".join(
+    re.escape(sign) for sign in sorted(_SIGNS) if unicodedata.category(sign) in _PAIRS
+)
 _CONTENT = rf"[^{_BRACKETS}^]{{1,120}}?"
 _FIRST_SIGN = rf"(?=[{_BRACKETS}\\^0-9①-⓿❶-➓⓵-⓾㉑-㊿⑴-⒇¹²³⁴-⁹])"
 _BY_LENGTH = sorted(LOOKS, key=lambda look: -len(look.name))

@@ -96,6 +96,9 @@ READINGS = (
         mark=r"[^\w\n]*(?:0\b|\d{4})",
         unless=all,
     ),
+    Reading(
+        "author and year", "[1] ［1］ 【1】", mark=r"\W*[^\W\d_]+\s(?:1[5-9]|20)\d\d", unless=all
+    ),
     Reading("code", "[[1]]", mark=r"\[\[\s*\d+\s*,"),
     Reading("values", "[1] {1} (1) （1） ［1］", mark=r"\W*\d+\W+\d", unless=any),
     Reading(

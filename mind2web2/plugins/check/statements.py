@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from mind2web2.plugins.check.addresses import Address, addresses_in
+from mind2web2.plugins.check.addresses import addresses_in
 from mind2web2.plugins.check.blocks import BOLD_LINE, Block, blocks_of
 from mind2web2.plugins.check.citations import Citation, read_citations
 from mind2web2.plugins.check.decision import Evidence
@@ -111,38 +111,34 @@ def read_report(text: str) -> ReadReport:
     spans = citations.lists.spans
     statements = _Statements(text, blocks, spans, citations.all).all()
     cited = {url for statement in statements for url in statement.sources}
-    shown = {each.url: each.start for each in reversed(addresses) if not each.is_picture}
-    listed = {url: entry.start for entry in citations.lists.entries for url in entry.addresses}
-    in_lists = _addresses_within(addresses, spans)
-    outside = {url: start for url, start in reversed(shown.items()) if url and url not in in_lists}
-    uncited = {url: start for url, start in {**outside, **listed}.items() if url not in cited}
-    missing = {mark: each.start for each in reversed(citations.all) for mark in each.missing}
+    listed = {url for entry in citations.lists.entries for url in entry.addresses}
+    starts = [start for start, _ in spans]
     doubts = [
-        *(Doubt(kind="unresolved", text=mark, start=at) for mark, at in reversed(missing.items())),
-        *(
-            Doubt(kind="not taken", text=each.mark, start=each.start)
-            for each in citations.not_taken
-        ),
-        *(Doubt(kind="uncited", text=url, start=at) for url, at in uncited.items()),
+        Doubt(kind="unresolved", text=mark, start=each.start)
+        for each in citations.all
+        for mark in each.missing
     ]
+    doubts += [
+        Doubt(kind="not taken", text=each.mark, start=each.start) for each in citations.not_taken
+    ]
+    for each in addresses:
+        before = bisect_right(starts, each.start) - 1
+        is_in_list = before >= 0 and each.start < spans[before][1]
+        # A list may name a source twice, by its address and by an identifier.
+        is_source = each.url in listed or (bool(each.url) and not is_in_list)
+        if is_source and not each.is_picture and each.url not in cited:
+            doubts.append(Doubt(kind="uncited", text=each.url, start=each.start))
     return ReadReport(
         statements=statements,
-        unresolved=[each.text for each in doubts if each.kind == "unresolved"],
-        uncited=list(uncited),
+        unresolved=_texts(doubts, "unresolved"),
+        uncited=_texts(doubts, "uncited"),
         doubts=doubts,
         forms=list(citations.forms),
     )
 
 
-def _addresses_within(addresses: Iterable[Address], spans: Sequence[tuple[int, int]]) -> set[str]:
-    """Return the addresses that stand in one of the parts of the text, which are in order."""
-    starts = [start for start, _ in spans]
-    found = set()
-    for address in addresses:
-        index = bisect_right(starts, address.start) - 1
-        if index >= 0 and address.start < spans[index][1]:
-            found.add(address.url)
-    return found
+def _texts(doubts: Iterable[Doubt], kind: str) -> list[str]:
+    return list(dict.fromkeys(each.text for each in doubts if each.kind == kind))
 
 
 class _Statements:

@@ -1,7 +1,4 @@
-"""The leaf report: what each leaf of a rubric did in stored results.
-
-The report also tells which leaves to look at first.
-"""
+"""The leaf report: what each leaf of a rubric did in stored results; pure."""
 
 from __future__ import annotations
 
@@ -16,10 +13,8 @@ from mind2web2.statistics.items import rest_correlation
 
 # Fewer results say little about a leaf.
 ENOUGH_RESULTS = 12
-_MAX_LEAVES_LISTED = 10
 AGAINST_THE_REST = "passes where the rest fails"
 _ALWAYS, _NEVER, _UNREACHED = "always passed", "never passed", "never reached"
-_WORST_FIRST = (AGAINST_THE_REST, _NEVER, _UNREACHED, _ALWAYS)
 
 
 @dataclass(frozen=True)
@@ -108,19 +103,6 @@ def task_report(
     judges = Counter(each.result.judge_model for each in results if each.result.judge_model)
     agents = tuple(dict.fromkeys(each.agent for each in results))
     return TaskReport(task_id, len(results), agents, dict(sorted(judges.items())), tuple(rows))
-
-
-def look_at_first(tasks: Sequence[TaskReport]) -> list[LeafRow]:
-    """Return the leaves to look at first, worst first."""
-    rows = [row for task in tasks for row in task.leaves if set(row.notes) & set(_WORST_FIRST)]
-    rows.sort(key=_rank)
-    return rows[:_MAX_LEAVES_LISTED]
-
-
-def _rank(row: LeafRow) -> tuple[int, float]:
-    return min(_WORST_FIRST.index(note) for note in row.notes if note in _WORST_FIRST), (
-        row.correlation or 0.0
-    )
 
 
 def _paths(result: ResultFile) -> Iterator[tuple[str, WrittenNode]]:

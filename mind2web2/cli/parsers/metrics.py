@@ -26,7 +26,6 @@ intervals. The numbers are also written to eval_results/AGENT/summary.json.
   mind2web2 metrics my_agent --task_id TASK           average over this task; may be repeated
   mind2web2 metrics my_agent --by_tag                 also show how often the leaves of each tag pass
   mind2web2 metrics my_agent another                  show both; compare says whether they differ
-  mind2web2 metrics my_agent another --leaves         also show the ten leaves to look at first
   mind2web2 metrics my_agent --fail_under 0.5 --junit junit.xml
                                                       for continuous integration
 
@@ -71,13 +70,6 @@ def add_command(commands: Subcommands) -> None:
         action="store_true",
         help="also show how often the judge agrees with people's labels, which you make with: "
         "mind2web2 view AGENT --audit NAME",
-    )
-    parser.add_argument(
-        "--leaves",
-        action="store_true",
-        help="also show the leaves to look at first, such as leaves that pass while the rest "
-        "fails. With "
-        "--task_id, show all leaves with the share that each agent passes",
     )
     parser.add_argument(
         "--bound_false_passes",

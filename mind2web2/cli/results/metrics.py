@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,7 +44,6 @@ from mind2web2.utils.text import counted, number, percent
 
 if TYPE_CHECKING:
     from mind2web2.analysis.audit_report import AuditReport
-    from mind2web2.analysis.leaf_report import TaskReport
     from mind2web2.runs.settings import RunSettings
 
 BELOW = 5
@@ -68,9 +67,8 @@ def run(options: argparse.Namespace) -> int:
         agents = [_report_agent(options, settings, name, task_ids) for name in names]
     root = paths.eval_results_root
     audits = _audits(options, root, names)
-    leaves = _leaves(root, names, task_ids) if options.leaves else None
     if options.json:
-        _print_json(console, agents, leaves, audits)
+        _print_json(console, agents, audits)
     else:
         for agent in agents:
             _print_agent(console, settings, agent)
@@ -81,10 +79,6 @@ def run(options: argparse.Namespace) -> int:
         if len(agents) > 1:
             compare = command_line("compare", *names)
             line(console, f"To see whether they differ by more than chance: {compare}")
-        if leaves:
-            load_function("mind2web2.cli.results.leaves:print_leaves")(
-                console, leaves, is_whole=bool(settings.task_ids)
-            )
     if options.junit is not None:
         suite = load_function("mind2web2.cli.results.junit:junit_of")
         write_whole(options.junit, suite(root, agents))
@@ -119,13 +113,6 @@ def _audits(
             )
         audits[name] = found
     return audits
-
-
-def _leaves(root: Path, names: Sequence[str], task_ids: list[str] | None) -> list[TaskReport]:
-    reports: list[TaskReport] = load_function("mind2web2.cli.results.leaves:leaf_reports")(
-        root, names, task_ids
-    )
-    return reports
 
 
 def _corrected(
@@ -201,7 +188,6 @@ def _below(agents: Sequence[ReportedAgent], limit: float | None) -> list[str]:
 def _print_json(
     console: Console,
     agents: Sequence[ReportedAgent],
-    leaves: Sequence[TaskReport] | None,
     audits: Mapping[str, AuditReport],
 ) -> None:
     contents = []
@@ -214,8 +200,6 @@ def _print_json(
     content: dict[str, object] = contents[0]
     if len(agents) > 1:
         content = {"agents": contents}
-    if leaves is not None:
-        content["leaves"] = [asdict(report) for report in leaves]
     console.print_json(json.dumps(content))
 
 

@@ -17,7 +17,7 @@ from mind2web2.rubric.written_tree import WrittenNode
 from mind2web2.scripts.made_up import FieldShape
 from mind2web2.scripts.policies import PolicyRun
 from mind2web2.utils.facts import facts_of_kind
-from mind2web2.verification.run_questions import AskedClaim, Verification
+from mind2web2.verification.run_questions import AskedClaim
 
 # The kinds of findings, worst first, and what to do.
 KINDS = {
@@ -135,7 +135,7 @@ async def findings_of(variants: Variants) -> list[Finding]:
     found += [*_points("an empty answer", empty), *_points("an answer of wrong values", wrong)]
     found += _find_words_that_score(echo, empty)
     found += await _always(variants)
-    found += [*_same_claims(variants), *_without_pages(variants)]
+    found += [*_same_claims(variants), *_without_pages(variants, await variants.all_other())]
     if variants.is_full:
         found += _open_gates(right, (without_values, unsourced))
         found += _find_lost_sources(right, unsourced)
@@ -194,10 +194,18 @@ def _claims_of(run: PolicyRun) -> dict[str, str]:
     return {claim.verification.node_id or "": claim.verification.claim for claim in run.claims}
 
 
-def _without_pages(variants: Variants) -> Iterator[Finding]:
-    """Find claims on an extracted value that no page is opened for."""
-    claims = variants.right_run.claims
-    bare = [claim for claim in claims if not claim.urls and _states_a_fact(claim, variants)]
+def _without_pages(variants: Variants, other: PolicyRun) -> Iterator[Finding]:
+    """Find claims on an extracted value that no page is opened for.
+
+    Args:
+        other: the run on other values in all fields, of which all claims hold.
+    """
+    claims, other_claims = variants.right_run.claims, _claims_of(other)
+    bare = [
+        claim
+        for claim in claims
+        if not claim.urls and _states_a_fact(claim, variants, other_claims)
+    ]
     leaves = tuple(claim.verification.node_id or claim.verification.claim for claim in bare)
     if not bare:
         return
@@ -234,7 +242,7 @@ def _plain(claim: str, values: set[str]) -> str:
     return claim
 
 
-def _states_a_fact(claim: AskedClaim, variants: Variants) -> bool:
+def _states_a_fact(claim: AskedClaim, variants: Variants, others: Mapping[str, str]) -> bool:
     """Tell whether a claim names a value of the answer and compares it with none."""
     asked, values = claim.verification, _values_of(variants)
     named = _named(asked.claim, values)
@@ -242,16 +250,20 @@ def _states_a_fact(claim: AskedClaim, variants: Variants) -> bool:
     is_compared = _ABOUT_THE_ANSWER.search(f"{plain} {asked.additional_instruction}")
     # "The year 2011 is between 2005 and now."
     is_sum = not any(map(_LETTERS.search, named)) and _NUMBER.search(plain)
-    return bool(named) and not is_compared and not is_sum and not _names_known(asked, variants)
+    other = others.get(asked.node_id or "", "")
+    is_known = _names_known(asked.claim, other, variants)
+    return bool(named) and not is_compared and not is_sum and not is_known
 
 
-def _names_known(asked: Verification, variants: Variants) -> bool:
-    """Tell whether a claim names what neither the answer says nor the author asks for."""
+def _names_known(claim: str, other: str, variants: Variants) -> bool:
+    """Tell whether a claim names what neither the answer says nor the author asks for.
+
+    Args:
+        other: the claim on other values.
+    """
     said = " ".join([variants.question, *(form.prompt for form in variants.right_run.forms)])
-    asked_again = [_claims_of(run) for run in variants.believed_runs]
-    others = [claims.get(asked.node_id or "", asked.claim) for claims in asked_again]
-    names = [fact.text for fact in facts_of_kind(asked.claim, "name")]
-    return any(name not in said and all(name in text for text in others) for name in names)
+    names = (fact.text for fact in facts_of_kind(claim, "name"))
+    return any(name in other and name not in said for name in names)
 
 
 def _steers(variants: Variants, run: PolicyRun) -> bool:

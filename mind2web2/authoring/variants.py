@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mind2web2.authoring.answers import Answer
@@ -71,10 +71,18 @@ class Variants:
 
     async def all_wrong(self) -> PolicyRun:
         """Run the script on other values in all fields, of which no claim holds."""
-        answer = self.right.variant(truth=frozenset())
+        return await self.run("wrong values", replace(self._all_other(), truth=frozenset()))
+
+    async def all_other(self) -> PolicyRun:
+        """Run the script on other values in all fields; all claims hold, so that all are asked."""
+        answer = replace(self._all_other(), truth=None)
+        return await self.script.run(answer.text, answer)
+
+    def _all_other(self) -> Answer:
+        answer = self.right
         for key, shape in self.fields("text", "number", "flag", "choice", "address"):
             answer = answer.with_field(key, shape, another(shape))
-        return await self.run("wrong values", answer)
+        return answer
 
     async def without_values(self) -> PolicyRun:
         """Run the script on items that have addresses and nothing else."""

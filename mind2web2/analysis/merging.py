@@ -23,8 +23,6 @@ from mind2web2.judge.store import OWN_STORE, JudgmentStore
 from mind2web2.judge.transfer import copied_store
 from mind2web2.results.agent_summary import AgentSummary
 from mind2web2.results.known_answers import task_answers
-from mind2web2.results.result_facts import result_facts
-from mind2web2.results.result_file import ResultFile
 from mind2web2.results.shard_states import SHARDS_NAME, shard_states, shards_text
 from mind2web2.results.stored_results import latest_result, newest_result_name
 from mind2web2.results.task_summary import SUMMARY_NAME
@@ -286,38 +284,13 @@ def _difference(theirs: Path, ours: Path) -> str | None:
 
     ``None`` where only their making does.
     """
-    found = latest_result(ours), latest_result(theirs)
-    if found[0] is not None and found[1] is not None:
-        one, other = found[0].content, found[1].content
-        if one.is_same_but_run(other):
-            return None
-        different = [
-            name
-            for name, (ours_was, theirs_was) in _origins_of(one, other).items()
-            if ours_was != theirs_was
-        ]
-        scores = [number(each.final_score) for each in (one, other)]
-        why = f", of different {' and '.join(different)}" if different else ""
-    else:
-        scores = ["scored" if each else "damaged" for each in found]
-        why = ""
+    here, there = latest_result(ours), latest_result(theirs)
+    if here is not None and there is not None and here.content.is_same_but_run(there.content):
+        return None
+    scores = [
+        "damaged" if each is None else number(each.content.final_score) for each in (here, there)
+    ]
     return (
-        f"two different results{why}: {scores[0]} in {ours}, {scores[1]} in {theirs}; the first "
-        "stays: delete the one that is not to count, and merge again"
+        f"two different results: {scores[0]} in {ours}, {scores[1]} in {theirs}; the first stays: "
+        "delete the one that is not to count, and merge again"
     )
-
-
-def _origins_of(one: ResultFile, other: ResultFile) -> dict[str, tuple[object, object]]:
-    """Return what two results were made from, side by side."""
-    facts = result_facts(one)
-    other_facts = result_facts(other)
-    return {
-        "answers": (_answer_sha256(one), _answer_sha256(other)),
-        "scripts": (facts.script_sha256, other_facts.script_sha256),
-        "judges or votes": (facts.judge, other_facts.judge),
-        "times of the agent": (one.time_seconds, other.time_seconds),
-    }
-
-
-def _answer_sha256(result: ResultFile) -> str | None:
-    return None if result.provenance is None else result.provenance.answer_sha256

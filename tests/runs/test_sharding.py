@@ -208,8 +208,7 @@ def test_different_results_of_one_answer_are_a_conflict(machines):
     assert run.returncode == 1
     [conflict] = [text for text in run.stdout.splitlines() if text.startswith("Conflict: ")]
     assert conflict.startswith(
-        "Conflict: bot/dam/answer_1: two different results, of different times of the agent: 0.50 "
-        "in all/bot/dam/answer_1/results"
+        "Conflict: bot/dam/answer_1: two different results: 0.50 in all/bot/dam/answer_1/results"
     )
     assert "0.25 in other/eval_results/bot/dam/answer_1/results" in conflict
     assert metrics("all")["tasks"] == metrics("w/eval_results")["tasks"]
@@ -349,8 +348,8 @@ def test_a_wrong_command_merges_nothing(words, problem):
 @pytest.mark.parametrize(
     ("damaged", "states"),
     [
-        ("w/eval_results", ("damaged", "scored")),
-        ("other/eval_results", ("scored", "damaged")),
+        ("w/eval_results", ("damaged", "0.50")),
+        ("other/eval_results", ("0.50", "damaged")),
     ],
 )
 def test_a_damaged_result_beside_a_sound_one_is_named(machines, damaged, states):

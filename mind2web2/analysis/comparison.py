@@ -1,10 +1,10 @@
-"""Agents over the tasks that all of them have: differences, tests, ranking and power; pure."""
+"""Agents over the tasks that all of them have: differences, tests and ranking; pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
-from statistics import fmean
+from statistics import fmean, variance
 
 from pydantic import BaseModel, ConfigDict
 
@@ -15,14 +15,9 @@ from mind2web2.results.scored_answer import ScoredAnswer
 from mind2web2.statistics.paired import (
     DRAWS,
     METHOD,
-    POWER,
-    Variation,
     detectable_difference,
     holm,
     paired_test,
-    runs_needed,
-    tasks_needed,
-    variation,
 )
 from mind2web2.statistics.uncertainty import (
     LEVEL,
@@ -37,7 +32,6 @@ from mind2web2.utils.names import name_list, natural_key
 _P_DIGITS = 6
 _RANKED = ("avg_score", "success_rate")
 _TASKS_SHOWN = 5
-_MAX_TASK_FACTOR = 10
 # An agent's name and its answers.
 Agent = tuple[str, Sequence[ScoredAnswer]]
 
@@ -51,28 +45,6 @@ class NoSharedTaskError(UsageError):
     def __init__(self, fact: str, cure: str) -> None:
         super().__init__(f"nothing to compare: {fact}; {cure}")
         self.fact = fact
-
-
-class Power(BaseModel):
-    """How much data would show a difference of the observed size with 80% power at the 5% level.
-
-    Args:
-        tasks_needed: with as many runs as there are; ``None`` where there is no difference, or
-            where the number is not practical: more than ``_MAX_TASK_FACTOR`` times the present
-            tasks.
-        runs_needed: of the same tasks; ``None`` where none suffice, or where the variance between
-            runs is unknown.
-        detectable: the smallest difference that the present tasks and runs show; ``None`` where
-            even 1, the largest that is possible, is too small.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    variation: Variation
-    tasks_needed: int | None
-    runs_needed: int | None
-    detectable: float | None
-    power: float = POWER
 
 
 class TaskDifference(BaseModel):
@@ -93,7 +65,9 @@ class Pair(IntervalFigures):
         p_value: of no difference, two-sided; ``None`` where no task has a value of both.
         p_holm: the p-value, corrected for all pairs of the agents that are compared.
         clear: the difference is more than chance.
-        power: ``None`` with fewer than two tasks.
+        detectable: the smallest difference that these tasks and runs show four times out of five;
+            ``None`` where even 1, the largest that is possible, is too small, and for other metrics
+            than shares.
         largest: the tasks with the largest differences.
     """
 
@@ -105,7 +79,7 @@ class Pair(IntervalFigures):
     p_value: float | None
     p_holm: float
     clear: bool
-    power: Power | None
+    detectable: float | None
     largest: tuple[TaskDifference, ...]
 
     def is_worse_by(self, margin: float) -> bool:
@@ -248,7 +222,7 @@ def _pair(agents: tuple[str, str], first: SampledMetric, second: SampledMetric) 
         p_value=_round(found.p_value, _P_DIGITS),
         p_holm=1.0 if found.p_value is None else found.p_value,
         clear=False,
-        power=_power(first, second, by_task, difference),
+        detectable=_detectable(first, list(by_task.values())),
         largest=_largest(by_task),
     )
 
@@ -318,35 +292,12 @@ def _rank(pairs: Sequence[Pair]) -> MetricRanking:
     )
 
 
-def _power(
-    first: SampledMetric,
-    second: SampledMetric,
-    by_task: Mapping[str, float],
-    difference: float | None,
-) -> Power | None:
-    tasks = len(by_task)
+def _detectable(metric: SampledMetric, differences: Sequence[float]) -> float | None:
     # Only of shares: "more than 1" is too much.
-    if tasks < 2 or difference is None or first.limits is None:
+    if metric.limits is None or len(differences) < 2:
         return None
-    split = variation(
-        [
-            (
-                [value for own in first.values[task].values() for value in own],
-                [value for own in second.values[task].values() for value in own],
-            )
-            for task in by_task
-        ]
-    )
-    detectable = detectable_difference(tasks, split.of_difference)
-    needed = tasks_needed(difference, split.of_difference)
-    if needed is not None and needed > _MAX_TASK_FACTOR * tasks:
-        needed = None
-    return Power(
-        variation=split,
-        tasks_needed=needed,
-        runs_needed=runs_needed(difference, tasks, split),
-        detectable=None if detectable is None or detectable > 1 else detectable,
-    )
+    found = detectable_difference(len(differences), variance(differences))
+    return found if found is not None and found <= 1 else None
 
 
 def _check_comparable(grids: Mapping[str, ScoreGrid]) -> None:

@@ -23,7 +23,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from statistics import NormalDist, fmean, variance
+from statistics import NormalDist, fmean
 
 from mind2web2.statistics.uncertainty import (
     LEVEL,
@@ -42,7 +42,6 @@ METHOD = (
     "sign flips of the tasks' differences (means of random subsets of tasks, Hartigan 1969); "
     "exact (Clopper-Pearson) where all differences are at one limit"
 )
-POWER = 0.8
 _LABELS = (True, False)
 _NOISE = 1e-9
 # Sums of the same numbers in another order are equal to so many digits.
@@ -50,7 +49,7 @@ _DIGITS = 9
 # The share of the patterns beyond each end of an interval.
 _TAIL = (1 - LEVEL) / 2
 _Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
-_Z_POWER = NormalDist().inv_cdf(POWER)
+_Z_POWER = NormalDist().inv_cdf(0.8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -425,90 +424,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
         greatest = max(greatest, corrected)
         adjusted[place] = min(1.0, greatest)
     return adjusted
-
-
-@dataclass(frozen=True, slots=True)
-class Variation:
-    """Where the variance of the tasks' differences comes from.
-
-    Args:
-        between_tasks: variance of a task's difference if it were run infinitely often.
-        between_runs: variance that one run of each side adds; ``None`` where no task has several
-            runs.
-        runs: of each side, such that ``between_runs / runs`` is the part of the runs in the
-            variance.
-    """
-
-    between_tasks: float
-    between_runs: float | None
-    runs: float
-
-    @property
-    def of_difference(self) -> float:
-        """Return the variance of a task's difference as it was observed."""
-        of_one_run = self.between_runs or 0.0
-        return self.between_tasks + of_one_run / self.runs
-
-
-def variation(pairs: Sequence[tuple[Sequence[float], Sequence[float]]]) -> Variation:
-    """Split the variance of differences by the method of moments for a random effect of the task.
-
-    Args:
-        pairs: for each of at least two tasks, the values of either side's runs.
-    """
-    differences = []
-    inverse_runs = []
-    for first, second in pairs:
-        differences.append(fmean(second) - fmean(first))
-        inverse_runs += [1 / len(first), 1 / len(second)]
-    observed = variance(differences)
-    harmonic_mean_of_runs = 1 / fmean(inverse_runs)
-    noise = 0.0
-    between_runs = 0.0
-    # Sides may differ in runs as well as in noise.
-    for side in zip(*pairs, strict=True):
-        repeated = [values for values in side if len(values) > 1]
-        if not repeated:
-            return Variation(observed, None, harmonic_mean_of_runs)
-        within = fmean(variance(values) for values in repeated)
-        share_of_runs = fmean(1 / len(values) for values in side)
-        noise += within * share_of_runs
-        between_runs += within
-    between_tasks = max(0.0, observed - noise)
-    runs = between_runs / noise if noise else harmonic_mean_of_runs
-    return Variation(between_tasks, between_runs, runs)
-
-
-def tasks_needed(difference: float, variance_of_task: float) -> int | None:
-    """Return how many tasks show a difference with 80% power, ``None`` where no number does.
-
-    Guenther's (1981) correction of the normal formula for the t test.
-    """
-    if not difference:
-        return None
-    distance = (_Z + _Z_POWER) / difference
-    needed = distance**2 * variance_of_task + _Z**2 / 2
-    return math.ceil(needed)
-
-
-def runs_needed(difference: float, tasks: int, found: Variation) -> int | None:
-    """Return how many runs of the same tasks show a difference with 80% power.
-
-    ``None`` where none do.
-    """
-    if found.between_runs is None:
-        return None
-    room = tasks_variance(difference, tasks) - found.between_tasks
-    if room <= 0:
-        return None
-    return max(1, math.ceil(found.between_runs / room))
-
-
-def tasks_variance(difference: float, tasks: int) -> float:
-    """Return the greatest variance with which so many tasks show the difference."""
-    effective = max(0.0, tasks - _Z**2 / 2)
-    standard_error = difference / (_Z + _Z_POWER)
-    return effective * standard_error**2
 
 
 def detectable_difference(tasks: int, variance_of_task: float) -> float | None:

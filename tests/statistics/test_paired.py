@@ -10,18 +10,14 @@ from mind2web2.statistics.paired import (
     UNKNOWN,
     Estimate,
     Pair,
-    Variation,
     binomial_p_value,
     cohen_kappa,
     detectable_difference,
     gwet_ac1,
     holm,
     paired_test,
-    runs_needed,
     share,
     share_difference,
-    tasks_needed,
-    variation,
 )
 
 DIFFERENCES = [0.3, -0.1, 0.25, 0.0, 0.5, 0.125, -0.2, 0.4, 0.05, 0.15]
@@ -111,44 +107,11 @@ def test_holm_is_that_of_statsmodels():
     assert holm([]) == []
 
 
-@pytest.mark.parametrize(
-    ("effect", "tasks"), [(0.1, 786.81), (0.2, 198.15), (0.5, 33.367), (0.8, 14.303)]
-)
-def test_power_is_that_of_statsmodels(effect, tasks):
-    """Statsmodels 0.15.0: TTestPower().solve_power(effect, alpha=0.05, power=0.8), to one task."""
-    assert tasks_needed(effect, 1.0) == pytest.approx(tasks, abs=1)
-    assert tasks_needed(0.0, 1.0) is None
-
-
 @pytest.mark.parametrize(("tasks", "effect"), [(10, 0.996), (30, 0.52924), (130, 0.24756)])
 def test_the_detectable_difference_is_that_of_statsmodels(tasks, effect):
     """Statsmodels 0.15.0: TTestPower().solve_power(nobs=tasks, alpha=0.05, power=0.8)."""
     assert detectable_difference(tasks, 1.0) == pytest.approx(effect, rel=0.02)
     assert detectable_difference(1, 1.0) is None
-
-
-def test_more_runs_help_only_against_the_variance_of_runs():
-    """One run adds 0.2, so that four leave 0.1 + 0.2 / 4, and 0.1 is the least."""
-    found = Variation(0.1, 0.2, 1)
-    tasks = tasks_needed(0.1, 0.1 + 0.2 / 4)
-    assert runs_needed(0.1, tasks, found) == 4
-    assert runs_needed(0.1, tasks_needed(0.1, 0.1) - 1, found) is None
-    assert runs_needed(0.1, tasks, Variation(0.1, None, 1)) is None
-
-
-def test_the_variance_is_split_by_its_source():
-    """Known components of 20,000 simulated tasks come back within 10%."""
-    draws = random.Random(3)
-    pairs = []
-    for _ in range(20_000):
-        effect = draws.gauss(0, 0.3)
-        first = [draws.gauss(0, 0.2) for _ in range(3)]
-        pairs.append((first, [effect + draws.gauss(0, 0.1) for _ in range(3)]))
-    found = variation(pairs)
-    assert found.between_tasks == pytest.approx(0.09, rel=0.1)
-    assert found.between_runs == pytest.approx(0.05, rel=0.1)
-    assert found.of_difference == pytest.approx(0.09 + 0.05 / 3, rel=0.1)
-    assert variation([([0.0], [1.0]), ([0.0], [0.5])]) == Variation(0.125, None, 1)
 
 
 Z = 1.959963984540054

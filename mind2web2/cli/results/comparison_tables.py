@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 
-from mind2web2.analysis.comparison import Pair, Power, Ranking
+from mind2web2.analysis.comparison import Pair, Ranking
 from mind2web2.analysis.judgings import CAUSES, LeafFlips
 from mind2web2.cli.console import line, print_table
 from mind2web2.cli.results.tables import (
@@ -14,8 +14,6 @@ from mind2web2.cli.results.tables import (
 )
 from mind2web2.utils.text import counted, fixed, number, with_sign
 
-# More are not worth their exact number, which depends on a small remainder of two estimates.
-_MAX_RUNS = 50
 _OF_PAIR = "for tasks at large, each of its pair alone"
 
 
@@ -76,36 +74,18 @@ def _cells(pair: Pair) -> Sequence[str]:
 
 
 def _print_power(console: Console, pair: Pair, tasks: int) -> None:
-    power = pair.power
     # Where all tasks differ alike, their variance tells nothing about other tasks.
-    if power is None or not power.variation.of_difference:
+    if tasks < 2 or pair.detectable == 0:
         return
     shown = "too few to show any difference in partial completion"
-    if power.detectable is not None:
-        shown = (
-            f"enough to show a difference of {fixed(100 * power.detectable, 0)} points in partial "
-            "completion"
-        )
+    if pair.detectable is not None:
+        points = fixed(100 * pair.detectable, 0)
+        shown = f"enough to show a difference of {points} points in partial completion"
     line(
         console,
         f"Power of {pair.second_agent} against {pair.first_agent}: {counted(tasks, 'task')} are "
-        f"{shown} four "
-        f"times out of five. {_for_observed(pair, power, tasks)}".rstrip(),
+        f"{shown} four times out of five.",
     )
-
-
-def _for_observed(pair: Pair, power: Power, tasks: int) -> str:
-    # If a difference is clear already, the power for its size says nothing.
-    if power.tasks_needed is None or pair.clear:
-        return ""
-    if power.tasks_needed <= tasks:
-        return "The observed difference is larger than that."
-    more, runs = "", power.runs_needed
-    if runs is not None:
-        more = f", or these tasks with {counted(runs, 'run')}"
-        if runs > _MAX_RUNS:
-            more = f"; with these tasks, more than {_MAX_RUNS} runs"
-    return f"The observed difference would take {counted(power.tasks_needed, 'task')}{more}."
 
 
 def _print_flips(console: Console, first: str, other: str, flips: LeafFlips) -> None:

@@ -85,7 +85,7 @@ function PairTests({ first, second, one, other }) {
   if (!tests) return error && html`<p class="notice error" role="alert">${error}</p>`;
   if (tests.reason) return html`<p class="hint">No test: ${tests.reason}.</p>`;
   const pairs = METRICS.map(([name, label]) => ({ ...pairOf(tests.metrics[name], one, other), label, tied: tests.metrics[name].tied_with_best }));
-  const { power } = pairs[0];
+  const { detectable } = pairs[0];
   return html`
     <div class="table-wrap" tabindex="0">
       <table class="tests">
@@ -118,8 +118,7 @@ function PairTests({ first, second, one, other }) {
     </div>
     <p class="hint">
       Over ${counted(tests.num_tasks, "task")} that both agents share. Who looks at several pairs needs smaller p-values: <code>${program} compare</code> with all agents corrects them.
-      ${power?.detectable && ` These tasks show a true difference of ${number(power.detectable)} in partial completion four times out of five.`}
-      ${power?.tasks_needed && ` The observed difference takes ${counted(power.tasks_needed, "task")}.`}
+      ${detectable && ` These tasks show a true difference of ${number(detectable)} in partial completion four times out of five.`}
     </p>
     ${tests.warnings.map((/** @type {string} */ text) => html`<p class="notice">${text}</p>`)}
   `;

@@ -27,11 +27,6 @@ class Form(NamedTuple):
     kind: str
     place: str = ""
 
-    @property
-    def family(self) -> str:
-        """Return the name that forms of one kind share; a report may use several at once."""
-        return self.look
-
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
@@ -73,7 +68,6 @@ _BEHIND = (
     ("ideograph", re.compile(f"[{_CJK}]")),
 )
 _PLAIN = re.compile(r"(?<![\d⁰¹²³⁴-⁹])\d{1,3}(?:[,–-] ?\d{1,3}(?!\d))*(?![\d%°])")
-_RAISED = ("<sup>1</sup>", "^1^", "^{1}", "$^1$", "¹")
 _CHARS_AROUND = 60
 _MIN_WORD = 4
 _MIN_NUMBERS = 3
@@ -86,7 +80,6 @@ _ID_COLUMN = re.compile(
     r"|.*(?:来源|來源|文献|出典|출처|источник).*|#",
     re.IGNORECASE,
 )
-_EMPHASIS = '*_"”’»)]'
 
 
 class CandidateFinder:

@@ -47,13 +47,11 @@ def decide(candidates: Iterable[Candidate], lists: SourceLists) -> dict[Form, Ev
         if not candidate.other:
             by_form[candidate.form].append(candidate)
     table = {form: _evidence(form, marks, lists) for form, marks in by_form.items()}
-    sure = {form.family for form, row in table.items() if row.is_taken}
+    sure = {form.look for form, row in table.items() if row.is_taken}
     for form, row in table.items():
-        known = row.with_entry / (row.with_entry + row.without_entry)
-        if form.family in sure and not row.is_taken and known >= _FAMILY_SHARE:
-            alone = _ONE_MARK if row.with_entry + row.without_entry == 1 else 0.0
-            taken_back = min(row.share, 0.0) + alone
-            total = row.total + _FAMILY - taken_back
+        marks = row.with_entry + row.without_entry
+        if not row.is_taken and form.look in sure and row.with_entry >= _FAMILY_SHARE * marks:
+            total = row.total + _FAMILY - min(row.share, 0.0) - _ONE_MARK * (marks == 1)
             table[form] = row.model_copy(
                 update={"family": _FAMILY, "total": total, "is_taken": total >= _THRESHOLD}
             )

@@ -7,7 +7,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import chain, groupby, pairwise
 from statistics import median
 
 import pypdfium2  # type: ignore[import-untyped] # it ships no types
@@ -55,6 +55,10 @@ class _Char:
     page: int = 0
     content: int = -1
     is_raised: bool = False
+
+    @property
+    def scale(self) -> float:
+        return self.height / max(self.size, 1.0)
 
 
 @dataclass(slots=True)
@@ -116,14 +120,13 @@ def pdf_markdown(data: bytes) -> str:
     except pypdfium2.PdfiumError as error:
         raise DocumentError(f"the PDF cannot be opened: {error}") from error
     # The boxes of a line's fonts differ in height; their sizes do not.
-    scales = [each.height / each.size for page in chars for each in page if each.size > 1]
-    scale = median(scales) if scales else 1.0
-    for each in (each for page in chars for each in page):
+    scale = median([1.0] if not any(chars) else [each.scale for each in chain(*chars)])
+    for each in chain(*chars):
         each.height = each.size * scale
     tagged = [_parts_by_tags(page, parts) for page, parts in zip(chars, tags, strict=True)]
     pages = _without_margins([list(_lines(page)) for page in chars])
-    sizes = Counter(round(line.height, 1) for page in pages for line in page for _ in line.chars)
-    body = sizes.most_common(1)[0][0] if sizes else 1.0
+    sizes = Counter(round(each.height, 1) for each in chain(*chars) if not each.text.isspace())
+    body = max(sizes, key=sizes.__getitem__, default=1.0)
     usual = _usual_gap(pages)
     return _Writer(body, keeps_hyphens=is_browser).markdown(
         [parts or _parts(lines, usual) for parts, lines in zip(tagged, pages, strict=True)]
@@ -257,14 +260,13 @@ def _parts_by_tags(chars: Sequence[_Char], tags: Sequence[TaggedPart]) -> list[_
 
 def _usual_gap(pages: Iterable[Sequence[_Line]]) -> float:
     """Return the distance of two lines of a paragraph: the smallest frequent one, in heights."""
-    gaps = Counter(
-        round((upper.baseline - lower.baseline) / upper.height, 1)
+    gaps = [
+        (upper.baseline - lower.baseline) / upper.height
         for lines in pages
         for upper, lower in pairwise(lines)
-    )
-    of_text = {gap: count for gap, count in gaps.items() if _LEAST_GAP < gap < _MOST_GAP}
-    least = sum(of_text.values()) / 10
-    return min((gap for gap, count in of_text.items() if count >= least), default=_USUAL_GAP)
+    ]
+    of_text = sorted(gap for gap in gaps if _LEAST_GAP < gap < _MOST_GAP)
+    return of_text[len(of_text) // 5] if of_text else _USUAL_GAP
 
 
 def _parts(lines: Sequence[_Line], usual: float) -> list[_Part]:
@@ -317,8 +319,7 @@ def _edges(lines: Iterable[_Line]) -> dict[int, float]:
     """
     rights: dict[int, list[float]] = defaultdict(list)
     for line in lines:
-        for left in (-1, 0, 1):
-            rights[round(line.left / _SAME_LEFT) + left].append(line.right)
+        rights[round(line.left / _SAME_LEFT)].append(line.right)
     return {left: sorted(found)[len(found) * 9 // 10] for left, found in rights.items()}
 
 
@@ -355,15 +356,15 @@ class _Writer:
 
     def _feet(self, parts: Sequence[_Part]) -> list[_Part]:
         """Return the parts at the end of a page that are notes: smaller, behind a raised mark."""
-        for place, part in enumerate(parts):
-            rest = parts[place:]
-            marks = list(map(_mark_of, rest))
-            if marks[0] and all(each.height < _NOTE_SIZE * self._body for each in rest):
-                page = part.lines[0].chars[0].page
-                for mark in filter(None, marks):
-                    self._notes[page, mark] = f"p{page + 1}-{len(self._notes) + 1}"
-                return list(rest)
-        return []
+        is_small = [part.height < _NOTE_SIZE * self._body for part in parts]
+        marks = list(map(_mark_of, parts))
+        first = next(
+            (at for at, mark in enumerate(marks) if mark and all(is_small[at:])), len(parts)
+        )
+        for part, mark in zip(parts[first:], marks[first:], strict=True):
+            page = part.lines[0].chars[0].page
+            self._notes[page, mark] = f"p{page + 1}-{len(self._notes) + 1}"
+        return list(parts[first:])
 
     def _note(self, part: _Part) -> str:
         mark = _mark_of(part)

@@ -38,7 +38,13 @@ KINDS = {
 }
 # The author may have meant it so: a task with no other findings is to be looked at.
 LESS_CERTAIN = frozenset(
-    {"missing items are free", "gate without effect", "sources dropped", "value ignored"}
+    {
+        "missing items are free",
+        "gate without effect",
+        "sources dropped",
+        "value ignored",
+        "claim twice",
+    }
 )
 # A worthless answer may have that many points before they are a finding.
 MAX_POINTS = 0.1

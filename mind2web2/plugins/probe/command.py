@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 from mind2web2.cli.options import (
@@ -11,8 +10,8 @@ from mind2web2.cli.options import (
     add_json_option,
     add_settings,
     add_task_option,
+    positive_int,
 )
-from mind2web2.plugins.probe import AUTO
 from mind2web2.runs.settings import JUDGE_SETTINGS
 
 _DESCRIPTION = """\
@@ -24,7 +23,7 @@ one, and ask the judge again. A verdict that stays did not come from the page. Y
   mind2web2 probe my_agent --judge_model o4-mini --judge_model gpt-5-mini
                                                             compare two judges
   mind2web2 probe my_agent -o survivors.html                show the verdicts that stayed, page beside page
-  mind2web2 probe my_agent --sample auto --target .03       go on until the interval is narrow enough
+  mind2web2 probe my_agent --sample 400                     go on with the same sample to 400 probes
 
 Results and scores do not change. Replies are stored in probes/, so the same command costs nothing again.
 """
@@ -42,17 +41,9 @@ def add_command(commands: Subcommands) -> None:
     add(
         "--sample",
         metavar="N",
-        type=_size,
+        type=positive_int,
         default=200,
-        help="the number of probes; auto asks until the interval is narrow enough (default: 200)",
-    )
-    add(
-        "--target",
-        metavar="REACH",
-        type=float,
-        default=0.03,
-        help="with --sample auto, how far the 95%% interval may reach to either side (default: "
-        "0.03)",
+        help="the number of probes; a larger N adds to the same sample (default: 200)",
     )
     add(
         "--seed",
@@ -93,11 +84,3 @@ def add_command(commands: Subcommands) -> None:
     add_task_option(parser, "all that have results")
     add_folder_options(parser, "eval_results_root", "answer_folder", "cache_root")
     parser.set_defaults(run="mind2web2.plugins.probe.probing")
-
-
-def _size(text: str) -> int | str:
-    if text == AUTO:
-        return AUTO
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is neither a number of probes nor {AUTO}")
-    return int(text)

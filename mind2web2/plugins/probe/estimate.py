@@ -13,16 +13,14 @@ from mind2web2.utils.dollars import dollars
 from mind2web2.utils.text import counted, percent
 
 _OUTPUT_TOKENS = 300
+# The reach of a narrow interval to either side.
+_NARROW = 0.03
 # Judges that pass so many changed pages.
 _ASSUMED_SHARES = (0.05, 0.1)
 
 
-def estimate_lines(probes: Sequence[Probe], model: str, reach: float) -> Iterator[str]:
-    """Yield what the probes would cost, and how many a narrow interval takes.
-
-    Args:
-        reach: how far the interval may reach to either side.
-    """
+def estimate_lines(probes: Sequence[Probe], model: str) -> Iterator[str]:
+    """Yield what the probes would cost, and how many a narrow interval takes."""
     tokens = sum(
         text_tokens(probe.change.text) + text_tokens(probe.case.answer) + _OUTPUT_TOKENS
         for probe in probes
@@ -34,11 +32,11 @@ def estimate_lines(probes: Sequence[Probe], model: str, reach: float) -> Iterato
         f"{_price(cost)}, without discounts for repeated text."
     )
     for share in _ASSUMED_SHARES:
-        count = probes_needed(share, reach)
+        count = probes_needed(share, _NARROW)
         requests = count + -(-count // PROBES_A_CONTROL)
         scaled = None if cost is None else cost * requests / len(probes)
         yield (
-            f"  If it passes {percent(share)} of changed pages, an interval of {reach * 100:g} "
+            f"  If it passes {percent(share)} of changed pages, an interval of {_NARROW * 100:g} "
             f"points to either side takes about {counted(requests, 'request')}, {_price(scaled)}."
         )
 

@@ -14,17 +14,16 @@ from random import Random
 from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TextColumn
 
-from mind2web2.analysis.changed_pages import PROBES_FOLDER, Share
+from mind2web2.analysis.changed_pages import PROBES_FOLDER
 from mind2web2.cli.console import line, plain_console
 from mind2web2.cli.event_loop import run_to_exit
 from mind2web2.cli.options import given_settings, with_file
 from mind2web2.errors import UsageError
 from mind2web2.judge.store import FILE_NAME
 from mind2web2.pages.library import PageLibrary
-from mind2web2.plugins.probe import AUTO
 from mind2web2.plugins.probe.asking import Reply, ask_probes
 from mind2web2.plugins.probe.cases import CaseReader, passed_claims
-from mind2web2.plugins.probe.drafting import Draft, Drafting
+from mind2web2.plugins.probe.drafting import Draft, Drafting, Probe
 from mind2web2.plugins.probe.estimate import estimate_lines
 from mind2web2.plugins.probe.outputs import print_report
 from mind2web2.plugins.probe.report import compared, probe_report
@@ -36,9 +35,6 @@ from mind2web2.utils.files import write_whole
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.text import counted
 
-_AUTO_STEP = 60
-# With --sample auto.
-MAX_PROBES = 2_000
 _STOPPED = "Stopped. Every reply so far is kept: the same command continues from here."
 
 
@@ -61,7 +57,6 @@ def run(options: argparse.Namespace) -> int:
         [replace(settings, judge_model=model, no_capture=True) for model in models],
         paths,
         options.sample,
-        options.target,
         options.seed,
     )
     work = (
@@ -87,8 +82,7 @@ class _Plan:
     agent: str
     judges: Sequence[RunSettings]
     paths: PathConfig
-    sample: int | str
-    target: float
+    sample: int
     seed: int
 
     def drafting(self) -> Drafting:
@@ -112,12 +106,11 @@ class _Plan:
 
 async def _print_estimate(plan: _Plan, console: Console) -> int:
     drafting = plan.drafting()
-    wanted = plan.sample if isinstance(plan.sample, int) else MAX_PROBES
-    probes = await drafting.first(wanted)
+    probes = await drafting.first(plan.sample)
     for settings in plan.judges:
-        for text in estimate_lines(probes, settings.model, plan.target):
+        for text in estimate_lines(probes, settings.model):
             line(console, text)
-    if len(drafting.draft.probes) < wanted:
+    if len(drafting.draft.probes) < plan.sample:
         line(console, f"The results have {counted(len(drafting.draft.probes), 'probe')} at most.")
     line(console, "Nothing was asked.")
     return 0
@@ -125,10 +118,11 @@ async def _print_estimate(plan: _Plan, console: Console) -> int:
 
 async def _probe_judges(plan: _Plan, console: Console, options: argparse.Namespace) -> int:
     drafting = plan.drafting()
+    probes = await drafting.first(plan.sample)
     reports = []
     replies_of: list[list[Reply]] = []
     for settings in plan.judges:
-        replies = await _ask_judge(plan, settings, drafting, console)
+        replies = await _ask_judge(plan, settings, probes, console)
         report = probe_report(plan.agent, settings.model, plan.seed, drafting.draft, replies)
         report.write(plan.folder(settings.model))
         reports.append(report)
@@ -148,30 +142,15 @@ async def _probe_judges(plan: _Plan, console: Console, options: argparse.Namespa
 
 
 async def _ask_judge(
-    plan: _Plan, settings: RunSettings, drafting: Drafting, console: Console
+    plan: _Plan, settings: RunSettings, probes: Sequence[Probe], console: Console
 ) -> list[Reply]:
-    """Ask one judge: all probes of the sample, or by steps until the interval is narrow enough."""
+    """Ask one judge all probes of the sample."""
     folder = plan.folder(settings.model)
     folder.mkdir(parents=True, exist_ok=True)
-    count = plan.sample if isinstance(plan.sample, int) else _AUTO_STEP
     limit = asyncio.Semaphore(settings.max_llm_requests)
     async with open_run(settings, folder / FILE_NAME) as session, session.at_work():
-        while True:
-            probes = await drafting.first(count)
-            with _progress(console, len(probes)) as advance:
-                replies = await ask_probes(session.judge, probes, limit, advance)
-            draft = drafting.draft
-            report = probe_report(plan.agent, settings.model, plan.seed, draft, replies)
-            is_enough = _is_narrow(report.noticed, plan.target)
-            if plan.sample != AUTO or is_enough or count > len(draft.probes) or count >= MAX_PROBES:
-                return replies
-            count += _AUTO_STEP
-
-
-def _is_narrow(share: Share, target: float) -> bool:
-    if share.low is None or share.high is None:
-        return False
-    return (share.high - share.low) / 2 <= target
+        with _progress(console, len(probes)) as advance:
+            return await ask_probes(session.judge, probes, limit, advance)
 
 
 @contextmanager

@@ -97,10 +97,7 @@ def compared(
     only_first = only_second = 0
     others = {id(reply.probe): reply for reply in second_replies}
     for one in first_replies:
-        # With --sample auto, one judge may be asked more.
-        other = others.get(id(one.probe))
-        if other is None:
-            continue
+        other = others[id(one.probe)]
         is_probe = one.probe.change.kind not in CONTROLS
         if is_probe and one.supported is False and other.supported is True:
             only_first += 1

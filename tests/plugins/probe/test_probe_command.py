@@ -84,19 +84,14 @@ def test_a_judge_that_refuses_everything_fails_each_control(example):
     assert "Controls, where the verdict must stay: 100% of 2 changed." in outcome.stdout
 
 
-def test_a_sample_ends_where_the_interval_is_narrow_enough(example):
+def test_a_larger_sample_begins_with_the_same_probes(example):
     with JudgeServer(reply={"reasoning": "sure", "result": True}) as server:
-        narrow = probe(
-            example, server, "--sample", "auto", "--target", ".5", "--json", model="wide"
-        )
+        small = probe(example, server, "--sample", "30", "--json", model="wide")
         asked = len(server.requests)
-        all_probes = probe(
-            example, server, "--sample", "auto", "--target", "0", "--json", model="wide"
-        )
-        # The larger sample begins with the same probes.
+        all_probes = probe(example, server, "--sample", "2000", "--json", model="wide")
         further = len(server.requests) - asked
-    first, second = json.loads(narrow.stdout)[0], json.loads(all_probes.stdout)[0]
-    assert first["probes"] <= second["probes"]
+    first, second = json.loads(small.stdout)[0], json.loads(all_probes.stdout)[0]
+    assert first["probes"] < second["probes"]
     controls = second["false_alarms"]["count"] - first["false_alarms"]["count"]
     assert further == second["probes"] - first["probes"] + controls
     # Their text is changed as that of other pages.

@@ -38,9 +38,7 @@ from mind2web2.judge_check.labelled_set import (
 )
 from mind2web2.llm_client.chat import Limit
 from mind2web2.pages.cache_files import screenshot_bytes
-from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
-from mind2web2.pages.page_cache import PageCache
 from mind2web2.rubric.node import VerificationNode
 from mind2web2.rubric.verdicts import Evidence, QuoteMatch, Vote
 from mind2web2.statistics.paired import (
@@ -168,29 +166,23 @@ class Checking:
     Args:
         votes: of each claim at most; a vote ends as soon as it is settled.
         library: keeps the prepared pages for the next judge.
-        captured: keeps the pages that are not given.
     """
 
     labelled: LabelledSet
     votes: int
     limit: Limit
-    page_limit: Limit = field(default_factory=nullcontext)
-    captured: PageCache | None = None
     on_reply: Callable[[], object] = lambda: None
     library: PageLibrary = field(default_factory=PageLibrary)
 
-    async def of(self, judge: CachingJudge, capture: SharedCaptures | None = None) -> JudgeCheck:
+    async def of(self, judge: CachingJudge) -> JudgeCheck:
         """Ask a judge all cases at once, within the limit.
-
-        Args:
-            capture: of pages that are not given.
 
         Raises:
             JudgmentStoreError: replies could not be stored.
         """
         started = time.monotonic()
         outcomes = await all_or_first_error(
-            self._outcome(judge, capture, case) for case in self.labelled.cases
+            self._outcome(judge, case) for case in self.labelled.cases
         )
         await judge.write_rest()
         return JudgeCheck(
@@ -203,10 +195,7 @@ class Checking:
         )
 
     async def _outcome(
-        self,
-        judge: CachingJudge,
-        capture: SharedCaptures | None,
-        case: LabelledClaim | LabelledForm,
+        self, judge: CachingJudge, case: LabelledClaim | LabelledForm
     ) -> CaseOutcome:
         # Each case has a session, since a session asks nothing more after a failure.
         session = AnswerJudge(judge, SOURCE, case.id, self.limit)
@@ -215,11 +204,11 @@ class Checking:
             model=judge.settings.model,
             task=case.task,
             answer=case.answer,
-            cache=self.captured if self._is_captured(case) else self.pages,
+            cache=self.pages,
             library=self.library,
-            capture=capture if self._is_captured(case) else None,
+            capture=None,
             llm_limit=self.limit,
-            page_limit=self.page_limit,
+            page_limit=nullcontext(),
             logger=log,
         )
         config = EvaluatorConfig(default_num_trials=self.votes)
@@ -240,9 +229,6 @@ class Checking:
         finally:
             self.on_reply()
 
-    def _is_captured(self, case: LabelledClaim | LabelledForm) -> bool:
-        return isinstance(case, LabelledClaim) and not self._to_capture.isdisjoint(case.urls)
-
     @cached_property
     def pages(self) -> LabelledPages:
         """The pages of the set, one cache for all judges.
@@ -251,10 +237,6 @@ class Checking:
         """
         is_drawn = not self.labelled.is_outside
         return LabelledPages(self.labelled.pages, is_drawn=is_drawn)
-
-    @cached_property
-    def _to_capture(self) -> frozenset[str]:
-        return self.labelled.to_capture
 
 
 async def _claim(

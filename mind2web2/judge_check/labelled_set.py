@@ -151,12 +151,6 @@ class LabelledSet(NamedTuple):
         return self.seed is None
 
     @property
-    def to_capture(self) -> frozenset[str]:
-        """Return the addresses of claims whose pages are not given."""
-        cited = {url for claim in self.claims for url in claim.urls}
-        return frozenset(cited - self.pages.keys())
-
-    @property
     def cases(self) -> tuple[LabelledClaim | LabelledForm, ...]:
         """Return claims and forms."""
         return *self.claims, *self.forms

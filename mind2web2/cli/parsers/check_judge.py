@@ -67,8 +67,8 @@ def add_command(commands: Subcommands) -> None:
         "--labels",
         metavar="FILE",
         type=Path,
-        help="use these labels instead of the set: JSON lines with claim, label and text, url or "
-        "image. This check is not recorded in results",
+        help="use these labels instead of the set: JSON lines with claim, label and text or image. "
+        "This check is not recorded in results",
     )
     overwrite = {"--overwrite": Flag(True, "ask everything again")}
     changed = [replace(SETTINGS["overwrite"], flags=overwrite)]
@@ -94,7 +94,7 @@ def add_command(commands: Subcommands) -> None:
     names = [name for name in JUDGE_SETTINGS if name != "judge_model"]
     providers = asking_providers()
     add_settings(parser, [*names, "max_llm_requests"], changed=[providers], group=group)
-    add_settings(parser, ["eval_results_root", "max_webpage_retrieval", "allow_private_network"])
+    add_settings(parser, ["eval_results_root"])
     parser.set_defaults(run="mind2web2.cli.results.check_judge")
 
 

@@ -45,8 +45,6 @@ from mind2web2.judge_check.fitness import verdict
 from mind2web2.judge_check.labelled_set import LabelledSet, shipped_set
 from mind2web2.judge_check.outside_labels import read_labels
 from mind2web2.llm_client.settings import check_address
-from mind2web2.pages.cache import CacheFileSys
-from mind2web2.pages.page_cache import PageCache
 from mind2web2.runs.session import open_run
 from mind2web2.runs.settings import RunSettings
 from mind2web2.statistics.paired import Estimate
@@ -71,9 +69,8 @@ def run(options: argparse.Namespace) -> int:
             is_announced=True,
         )
     labelled = _chosen_cases(options)
-    # No scripts run, and pages are captured for labels on addresses alone.
-    captures = bool(labelled.to_capture)
-    settings = replace(settings, no_capture=not captures)
+    # No scripts run, and the cases have their pages.
+    settings = replace(settings, no_capture=True)
     judges = [_judge(settings, name) for name in named or [settings.model]]
     if len({judge.model for judge in judges}) < len(judges):
         raise UsageError("name each --judge_model once")
@@ -82,8 +79,6 @@ def run(options: argparse.Namespace) -> int:
         labelled,
         options.votes,
         requests,
-        asyncio.Semaphore(settings.max_webpage_retrieval),
-        _captured_pages(settings) if captures else None,
     )
     console = plain_console(outlives_reader=True)
     check = _Check(
@@ -106,12 +101,6 @@ def _judge(settings: RunSettings, named: str) -> RunSettings:
     server = f"{at[1:]}{rest}"
     check_address(server, "--judge_model")
     return replace(settings, judge_model=model, judge_base_url=server)
-
-
-def _captured_pages(settings: RunSettings) -> PageCache:
-    """Return the cache of pages that labels name by their addresses."""
-    root = settings.paths.eval_results_root
-    return CacheFileSys(root / CHECKS_FOLDER / "pages")
 
 
 @dataclass(frozen=True)
@@ -190,7 +179,7 @@ async def _ask_judges(check: _Check) -> list[JudgeCheck]:
                 open_run(settings, check.store_path) as session,
                 session.at_work(),
             ):
-                done = await asking.of(session.judge, session.parts.captures)
+                done = await asking.of(session.judge)
             for problem in session.problems:
                 line(console, f"Warning: {problem}")
             if all(outcome.is_right is None for outcome in done.outcomes):

@@ -294,24 +294,14 @@ def _missing_bounds(grid: ScoreGrid) -> MissingBounds | None:
     """Return the means with missing scores as 0 and as 1, ``None`` where none is missing."""
     if not grid.missing or not grid.runs:
         return None
-    lacking = {answer.task_id for answer in grid.missing}
     tasks = list(dict.fromkeys([*grid.tasks, *(answer.task_id for answer in grid.missing)]))
     own = {place: answer.score for place, answer in grid.table.items() if answer.score is not None}
     # Runs without a score at any task are counted as well.
     runs = list(dict.fromkeys(run for _, run in grid.table))
     low, high = (_fill_missing(own, tasks, runs, filler) for filler in (0.0, 1.0))
-    at_missing: list[float] = []
-    at_others: list[float] = []
-    for task in tasks:
-        scores = [own[task, run] for run in runs if (task, run) in own]
-        if scores:
-            same = at_missing if task in lacking else at_others
-            same.append(fmean(scores))
     return MissingBounds(
         avg_score=_ends(low.score, high.score),
         success_rate=_ends(low.success_rate, high.success_rate),
-        at_missing=_round(_mean(at_missing)),
-        at_others=_round(_mean(at_others)),
     )
 
 

@@ -9,7 +9,6 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
@@ -24,12 +23,10 @@ from mind2web2.results.stored_results import (
     latest_results,
 )
 from mind2web2.rubric.written_tree import WrittenNode, vote_groups
-from mind2web2.utils.extras import missing_extra
 from mind2web2.utils.files import replaced_file
 
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-FORMATS = (".csv", ".jsonl", ".parquet")
-_ROWS_AT_ONCE = 10_000
+FORMATS = (".csv", ".jsonl")
 
 Row = Mapping[str, object]
 
@@ -187,15 +184,14 @@ def _digest(text: str) -> str:
 
 
 def write_table(path: Path, records: Iterable[Record], kind: type[Record]) -> int:
-    """Write records as CSV, JSON lines or Parquet, and return their number.
+    """Write records as CSV or JSON lines, and return their number.
 
     Args:
         records: are written one after another, and not kept.
         kind: of the records, which names the columns of an empty table.
 
     Raises:
-        UsageError: the name ends otherwise, Parquet's package is missing, or the file cannot be
-            written.
+        UsageError: the name ends otherwise, or the file cannot be written.
     """
     write = _WRITERS.get(path.suffix)
     if write is None:
@@ -253,29 +249,7 @@ def _cell(value: object) -> object:
     return f"'{plain}" if plain.lstrip().startswith(("=", "+", "-", "@")) else plain
 
 
-def _write_parquet(file: BinaryIO, kind: type[Record], rows: Iterable[Row]) -> None:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ModuleNotFoundError as error:
-        raise UsageError(missing_extra("Parquet", "pyarrow", "parquet")) from error
-    types = {
-        "str": pyarrow.string(),
-        "int": pyarrow.int64(),
-        "float": pyarrow.float64(),
-        "bool": pyarrow.bool_(),
-        "tuple[str, ...]": pyarrow.list_(pyarrow.string()),
-    }
-    schema = pyarrow.schema(
-        [(field.name, types[str(field.type).removesuffix(" | None")]) for field in fields(kind)]
-    )
-    in_order = iter(rows)
-    with pyarrow.parquet.ParquetWriter(file, schema) as writer:
-        while group := list(islice(in_order, _ROWS_AT_ONCE)):
-            writer.write_table(pyarrow.Table.from_pylist(group, schema))
-
-
-_WRITERS = {".csv": _write_csv, ".jsonl": _write_lines, ".parquet": _write_parquet}
+_WRITERS = {".csv": _write_csv, ".jsonl": _write_lines}
 
 
 def _run_of(answer_name: str) -> int | None:

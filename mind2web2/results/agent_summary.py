@@ -96,17 +96,10 @@ class TheseTasks(_Figures):
 
 
 class MissingBounds(_Figures):
-    """The means over tasks with each missing score as 0 and as 1.
-
-    Args:
-        at_missing: the mean score at tasks that lack some but not all of their scores.
-        at_others: the mean score at complete tasks.
-    """
+    """The means over tasks with each missing score as 0 and as 1."""
 
     avg_score: Ends
     success_rate: Ends
-    at_missing: float | None
-    at_others: float | None
 
 
 class AgentSummary(_Figures):

@@ -213,15 +213,13 @@ def test_means_of_tasks_are_those_of_compare():
 
 
 def test_missing_scores_are_bounded():
-    """As 0 and as 1, with what the tasks that lack some are like."""
+    """As 0 and as 1."""
     metrics = agent_metrics(
         "bot", answers({"easy": [1.0, 1.0], "hard": [0.0, None], "lost": [None, None]})
     )
     assert metrics["missing_bounds"] == {
         "avg_score": [0.3333, 0.8333],
         "success_rate": [0.3333, 0.8333],
-        "at_missing": 0.0,
-        "at_others": 1.0,
     }
     assert agent_metrics("bot", answers(THREE_TASKS))["missing_bounds"] is None
 

@@ -7,7 +7,6 @@ import re
 import shutil
 from dataclasses import fields, replace
 
-import pyarrow.parquet
 import pytest
 from projects import REPOSITORY, call
 
@@ -79,13 +78,12 @@ def test_a_row_for_each_answer(root, tmp_path):
 
 
 def test_a_row_for_each_leaf_in_each_form(root, tmp_path):
-    """CSV, JSON lines and Parquet hold the same values."""
-    for name in ("leaves.csv", "leaves.jsonl", "leaves.parquet"):
+    """CSV and JSON lines hold the same values."""
+    for name in ("leaves.csv", "leaves.jsonl"):
         export(root, tmp_path / name)
     lines = [
         json.loads(line) for line in (tmp_path / "leaves.jsonl").read_text("utf-8").splitlines()
     ]
-    assert pyarrow.parquet.read_table(tmp_path / "leaves.parquet").to_pylist() == lines
     with (tmp_path / "leaves.csv").open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["claim"] for row in rows] == [line["claim"] or "" for line in lines]
@@ -202,7 +200,7 @@ def test_other_files_are_refused(root, tmp_path, name):
         "--eval_results_root",
         str(root),
     )
-    assert (outcome.returncode, "ends in .csv, .jsonl, .parquet" in outcome.stderr) == (
+    assert (outcome.returncode, "ends in .csv, .jsonl" in outcome.stderr) == (
         2,
         True,
     )

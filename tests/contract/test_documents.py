@@ -136,6 +136,7 @@ def test_documents_name_options_that_exist():
     others |= {"--nodes", "--ntasks", "--cpus", "--mem", "--time", "--array"}
     others |= {"--custom", "--rm", "--with", "--out", "--solver", "--model", "--log"}
     others |= {"--markdown"}  # of the example of a plugin
+    others |= {"--target"}  # of pip
     others |= {"--head", "--port", "--address", "--object", "--block", "--enable"}
     for document in DOCUMENTS:
         named = set(re.findall(r"(?<![\w-])--[a-z][a-z_]+", document.read_text(encoding="utf-8")))

@@ -11,7 +11,7 @@ DESCRIPTION = """\
 Write the agents' newest results as a table, with a row for each leaf or for each answer.
 
   mind2web2 export my_agent -o leaves.csv                          a row for each leaf
-  mind2web2 export my_agent other --answers -o answers.parquet     a row for each answer
+  mind2web2 export my_agent other --answers -o answers.jsonl       a row for each answer
   mind2web2 export my_agent --anonymous -o leaves.jsonl            no texts of tasks, answers and pages
 
   mind2web2 export my_agent --judgments my_agent.jsonl             the judge's replies, to score again offline
@@ -32,8 +32,7 @@ def add_command(commands: Subcommands) -> None:
         "--output",
         metavar="FILE",
         type=Path,
-        help="the file to write; it ends in .csv, .jsonl or .parquet (which needs the extra "
-        "'parquet')",
+        help="the file to write; it ends in .csv or .jsonl",
     )
     written.add_argument(
         "--judgments",

@@ -6,6 +6,9 @@ import re
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from mind2web2.errors import UsageError
 from mind2web2.llm_client.own_price import OwnPrice
@@ -13,9 +16,24 @@ from mind2web2.runs.settings import FILE_NAME
 from mind2web2.utils.json_text import JsonObject
 from mind2web2.utils.names import did_you_mean
 
-_PRICES = {"input": "input_usd", "cached_input": "cached_usd", "output": "output_usd"}
-_MAX_PRICE_USD = 1e9
-_EXAMPLE = '[prices."MODEL"] with input and output in dollars per million tokens'
+_EXAMPLE = (
+    '[prices."MODEL"], in quotes if it has a dot, with input and output in dollars per million '
+    "tokens"
+)
+_Dollars = Annotated[float, Field(ge=0, le=1e9)]
+
+
+class _FilePrice(BaseModel):
+    """A model's price as the file has it."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    input: _Dollars
+    output: _Dollars
+    cached_input: _Dollars | None = None
+
+
+_PRICES = TypeAdapter(dict[str, _FilePrice])
 
 
 def file_content(path: Path) -> JsonObject:
@@ -40,39 +58,16 @@ def file_prices() -> dict[str, OwnPrice]:
 
 def prices_in(prices: object) -> dict[str, OwnPrice]:
     """Return the prices of the file's table by model. Raises UsageError: the table is wrong."""
-    if not isinstance(prices, dict) or not all(
-        isinstance(price, dict) for price in prices.values()
-    ):
-        raise UsageError(f"{FILE_NAME}: prices: write {_EXAMPLE}")
-    own = {}
-    for model, price in prices.items():
-        where = f"{FILE_NAME}: prices of {model}"
-        if any(isinstance(amount, dict) for amount in price.values()):
-            raise UsageError(
-                f"{where}: write a name with a dot in quotes: "
-                f'[prices."{_dotted_name(model, price)}"]'
-            )
-        check_keys(price, _PRICES, where)
-        if not {"input", "output"} <= price.keys() or not all(map(_is_price, price.values())):
-            raise UsageError(f"{where}: write {_EXAMPLE}")
-        own[model] = OwnPrice(**{_PRICES[kind]: float(amount) for kind, amount in price.items()})
-    return own
-
-
-def _dotted_name(name: str, table: JsonObject) -> str:
-    """Return the model's name, which TOML has split at its dots."""
-    part = next((part for part, inner in table.items() if isinstance(inner, dict)), None)
-    if part is None:
-        return name
-    return _dotted_name(f"{name}.{part}", table[part])
-
-
-def _is_price(value: object) -> bool:
-    return (
-        isinstance(value, int | float)
-        and not isinstance(value, bool)
-        and 0 <= value <= _MAX_PRICE_USD
-    )
+    try:
+        found = _PRICES.validate_python(prices)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(["prices", *map(str, first["loc"])])
+        raise UsageError(f"{FILE_NAME}: {where}: {first['msg']}: write {_EXAMPLE}") from error
+    return {
+        model: OwnPrice(price.input, price.output, price.cached_input)
+        for model, price in found.items()
+    }
 
 
 def check_keys(found: Iterable[str], known: Iterable[str], where: str) -> None:

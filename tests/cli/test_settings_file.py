@@ -112,18 +112,18 @@ def test_a_replay_takes_its_judge_from_the_store(project, server):
         ("zzz = 1", "unknown key zzz: known are answer_folder, eval_scripts_root,"),
         (
             "[prices.m]\ninput = 1\noutptu = 2",
-            "prices of m: unknown key outptu: did you mean output?",
+            "prices.m.output: Field required: write [prices.",
         ),
         (
             "[prices.m]\ninput = 1",
-            'prices of m: write [prices."MODEL"] with input and output',
+            'prices.m.output: Field required: write [prices."MODEL"]',
         ),
-        ("[prices.m]\ninput = 1\noutput = -2", 'prices of m: write [prices."MODEL"]'),
+        ("[prices.m]\ninput = 1\noutput = -2", 'write [prices."MODEL"]'),
         (
             f"[prices.m]\ninput = 1\noutput = {10**400}",
-            'prices of m: write [prices."MODEL"]',
+            'write [prices."MODEL"]',
         ),
-        ("prices = 3", 'prices: write [prices."MODEL"]'),
+        ("prices = 3", 'prices: Input should be a valid dictionary: write [prices."MODEL"]'),
         (
             'llm_provider = "mistral"',
             "llm_provider: 'mistral' is none of openai, azure_openai",
@@ -134,7 +134,7 @@ def test_a_replay_takes_its_judge_from_the_store(project, server):
         ),
         (
             "[prices.gpt-4.1]\ninput = 1\noutput = 2",
-            'name with a dot in quotes: [prices."gpt-4.1"]',
+            '[prices."MODEL"], in quotes if it has a dot',
         ),
         (
             "judge_model = 5",

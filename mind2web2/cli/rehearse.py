@@ -226,4 +226,4 @@ def _suite(report: TaskRehearsal) -> JUnitSuite:
     ]
     if report.verdict == "cannot tell":
         cases.append(JUnitCase(task_id, report.verdict, report.reason))
-    return JUnitSuite(task_id, cases or [JUnitCase(task_id, "rehearsal")], {})
+    return JUnitSuite(task_id, cases or [JUnitCase(task_id, "rehearsal")])

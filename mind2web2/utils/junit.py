@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 from xml.etree import ElementTree
@@ -27,16 +27,14 @@ class JUnitCase:
     trouble: str | None = None
     details: str = ""
     kind: Literal["failure", "error"] = "failure"
-    time_s: float | None = None
 
 
 @dataclass(frozen=True)
 class JUnitSuite:
-    """Test cases, with properties of them all."""
+    """Test cases of one subject."""
 
     name: str
     cases: Sequence[JUnitCase]
-    properties: Mapping[str, object]
 
 
 def junit_xml(suites: Sequence[JUnitSuite]) -> bytes:
@@ -56,10 +54,6 @@ def _suite(suite: JUnitSuite) -> ElementTree.Element:
         "errors": str(troubles.count("error")),
     }
     written = ElementTree.Element("testsuite", counts, name=_text(suite.name))
-    if suite.properties:
-        properties = ElementTree.SubElement(written, "properties")
-        for name, value in suite.properties.items():
-            ElementTree.SubElement(properties, "property", name=name, value=str(value))
     written.extend(map(_case, suite.cases))
     return written
 
@@ -68,8 +62,6 @@ def _case(case: JUnitCase) -> ElementTree.Element:
     written = ElementTree.Element(
         "testcase", classname=_text(case.classname), name=_text(case.name)
     )
-    if case.time_s is not None:
-        written.set("time", f"{case.time_s:g}")
     if case.trouble is not None:
         trouble = ElementTree.SubElement(written, case.kind, message=_text(case.trouble))
         trouble.text = _text(case.details) or None

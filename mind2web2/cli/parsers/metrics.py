@@ -26,8 +26,7 @@ intervals. The numbers are also written to eval_results/AGENT/summary.json.
   mind2web2 metrics my_agent --task_id TASK           average over this task; may be repeated
   mind2web2 metrics my_agent --by_tag                 also show how often the leaves of each tag pass
   mind2web2 metrics my_agent another                  show both; compare says whether they differ
-  mind2web2 metrics my_agent --fail_under 0.5 --junit junit.xml
-                                                      for continuous integration
+  mind2web2 metrics my_agent --fail_under 0.5         for continuous integration: exit status 5 below 0.5
 
 The intervals show how far the averages may vary with the choice of tasks. They do not include the judge's
 errors. Warnings follow if judges, versions or scripts differ between answers, if runs are missing, if results
@@ -86,14 +85,6 @@ def add_command(commands: Subcommands) -> None:
         help="exit with status 5 if an agent's partial completion is below SCORE. With "
         "--task_list, answers "
         "without a score count as 0; without it, they are left out, and the exit status is 1",
-    )
-    parser.add_argument(
-        "--junit",
-        metavar="FILE",
-        type=Path,
-        help="also write JUnit XML with a test case for each answer: a failure below score 1, and "
-        "an error "
-        "if there is no score",
     )
     add_settings(parser, ["eval_version"])
     add_correction_roots(parser)

@@ -37,7 +37,6 @@ from mind2web2.errors import UsageError
 from mind2web2.pages.barred import barred_list
 from mind2web2.results.known_answers import check_record, no_results
 from mind2web2.results.scored_answer import NEVER_EVALUATED
-from mind2web2.utils.files import write_whole
 from mind2web2.utils.names import check_name
 from mind2web2.utils.program import command_line, program
 from mind2web2.utils.text import counted, number, percent
@@ -79,9 +78,6 @@ def run(options: argparse.Namespace) -> int:
         if len(agents) > 1:
             compare = command_line("compare", *names)
             line(console, f"To see whether they differ by more than chance: {compare}")
-    if options.junit is not None:
-        suite = load_function("mind2web2.cli.results.junit:junit_of")
-        write_whole(options.junit, suite(root, agents))
     below = _below(agents, options.fail_under)
     if below:
         if not options.json:

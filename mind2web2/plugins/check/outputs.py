@@ -205,7 +205,7 @@ def _suite(found: CheckedReport) -> JUnitSuite:
         for number, claim in enumerate(statement.claims)
         if statement.checkable and claim.sources
     ]
-    return JUnitSuite(found.name, cases, {})
+    return JUnitSuite(found.name, cases)
 
 
 def _case(classname: str, name: str, claim: ClaimVerdict) -> JUnitCase:

@@ -1,7 +1,6 @@
-"""``metrics --junit`` and ``--fail_under``."""
+"""``metrics --fail_under``."""
 
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 from projects import Project, call, run_command
@@ -16,7 +15,7 @@ def evaluated(tmp_path_factory):
 
     Some answers pass, some fail, and some cannot be read.
     """
-    project = Project(tmp_path_factory.mktemp("junit"))
+    project = Project(tmp_path_factory.mktemp("limits"))
     project.add_script({"first": ("Deep & <cold>.\x08", None), "second": ("It is flat.", None)})
     project.add_answer("answer_1", "Good.")
     project.add_answer("answer_2", "Bad.")
@@ -44,41 +43,6 @@ def metrics(evaluated, monkeypatch):
     """Return the command, run in the project."""
     monkeypatch.chdir(evaluated.root)
     return lambda *options: call(main, "metrics", "bot", *options)
-
-
-def test_a_test_case_for_each_answer(metrics):
-    """Failures have the first failed claim, errors the reason.
-
-    Characters that XML lacks are replaced.
-    """
-    assert metrics("--junit", "out/junit.xml").returncode == 1
-    [suite] = ElementTree.parse("out/junit.xml").getroot()
-    assert {name: suite.get(name) for name in ("name", "tests", "failures", "errors")} == {
-        "name": "bot",
-        "tests": "8",
-        "failures": "2",
-        "errors": "5",
-    }
-    found = {f"{case.get('classname')}/{case.get('name')}": case for case in suite.iter("testcase")}
-    assert len(found["bot.lake/answer_1"]) == 0
-    assert found["bot.lake/answer_1"].get("time") == "12.5"
-    [failure] = found["bot.lake/answer_2"]
-    assert failure.get("message") == "score 0: first: Deep & <cold>.\ufffd"
-    assert failure.text == "first: Deep & <cold>.\ufffd\nsecond: It is flat."
-    [error] = found["bot.lake/answer_3"]
-    assert (error.tag, "not UTF-8" in error.get("message")) == ("error", True)
-    [failure] = found["bot.lake/answer_4"]
-    assert failure.get("message") == "score 0: the agent failed: status 3"
-    [error] = found["bot.mill/answer_1"]
-    assert error.get("message") == "never evaluated"
-
-
-def test_a_task_list_chooses_the_test_cases(metrics):
-    """A task without any answer is an error."""
-    metrics("--junit", "junit.xml", "--task_list", "tasks.txt")
-    [suite] = ElementTree.parse("junit.xml").getroot()
-    names = [f"{case.get('classname')}/{case.get('name')}" for case in suite.iter("testcase")]
-    assert [name for name in names if "lake" not in name] == ["bot.sea/no answer"]
 
 
 @pytest.mark.parametrize(

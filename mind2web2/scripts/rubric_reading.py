@@ -184,42 +184,43 @@ class _Checks:
     def _field_faults(
         self, place: Place, name: str, spec: FieldSpec, depth: int
     ) -> Iterator[_Fault]:
-        if name in _RESERVED:
-            yield place, f"'{name}' has a meaning of its own here: choose another name"
-        if (
-            name.startswith("model_")
-            or name in dir(BaseModel)
-            or name in _TYPE_NAMES
-            or iskeyword(name)
-        ):
-            yield (
-                place,
+        is_taken = name in _TYPE_NAMES or name in dir(BaseModel) or iskeyword(name)
+        has_page, has_list, has_parts = spec.page is not None, spec.list is not None, spec.fields
+        yield from _those_that_hold(
+            place,
+            (name in _RESERVED, "", f"'{name}' has a meaning of its own here: choose another name"),
+            (
+                is_taken or name.startswith("model_"),
+                "",
                 f"'{name}' is a name of Python's or pydantic's: choose another one",
-            )
-        if spec.page is not None and spec.list is not None:
-            yield (
-                (*place, "list"),
+            ),
+            (
+                has_page and has_list,
+                "list",
                 "a page gives no list: leave it out, and give the group its parts as fields",
-            )
-        if spec.page is not None and depth:
-            yield (
-                (*place, "page"),
+            ),
+            (
+                has_page and depth,
+                "page",
                 "only a field of the top level can have a page: move it there",
-            )
-        if spec.fields and spec.type is not None:
-            yield (*place, "type"), "a group has no type: give types to its fields"
-        if spec.list is not None and not spec.fields:
-            yield (
-                (*place, "list"),
+            ),
+            (
+                has_parts and spec.type is not None,
+                "type",
+                "a group has no type: give types to its fields",
+            ),
+            (
+                has_list and not has_parts,
+                "list",
                 "a list needs fields: say what each item has (fields: {name: ...})",
-            )
-        if spec.list is not None and depth:
-            yield (*place, "list"), "a list stands at the top level: move it there"
-        if spec.page is not None and not spec.fields:
-            yield (
-                (*place, "page"),
+            ),
+            (has_list and depth, "list", "a list stands at the top level: move it there"),
+            (
+                has_page and not has_parts,
+                "page",
                 "a page needs fields: say what to read from it (fields: {year: ...})",
-            )
+            ),
+        )
         for part, below in spec.fields.items():
             yield from self._field_faults((*place, "fields", part), part, below, depth + 1)
 
@@ -457,14 +458,26 @@ class _Checks:
 
     def _limit_faults(self, limit: Limit, place: Place, inside: str | None) -> Iterator[_Fault]:
         given = [each for each in (limit.field, limit.sum_of, limit.count_of) if each]
-        if len(given) != 1:
-            yield place, "needs exactly one of field, sum_of and count_of"
-        if not limit.numbers and not limit.days:
-            yield place, "needs a bound: at_least, at_most, after or before"
-        if limit.days and (limit.numbers or limit.field is None):
-            yield place, "after and before are for the day of one field"
-        if limit.count_of is not None and limit.count_of not in self._lists:
-            yield (*place, "count_of"), f"'{limit.count_of}' is no list of the extraction"
+        count_of = limit.count_of
+        yield from _those_that_hold(
+            place,
+            (len(given) != 1, "", "needs exactly one of field, sum_of and count_of"),
+            (
+                not limit.numbers and not limit.days,
+                "",
+                "needs a bound: at_least, at_most, after or before",
+            ),
+            (
+                limit.days and (limit.numbers or limit.field is None),
+                "",
+                "after and before are for the day of one field",
+            ),
+            (
+                count_of and count_of not in self._lists,
+                "count_of",
+                f"'{count_of}' is no list of the extraction",
+            ),
+        )
         for path in filter(None, (limit.field, *limit.sum_of)):
             yield from self._value_faults(place, path, inside)
         for key, bound in {**limit.numbers, **limit.days}.items():
@@ -525,3 +538,10 @@ class _Checks:
 def _item_ids(node_id: str, rubric: RubricFile, inside: str | None) -> list[str]:
     numbers = range(1, rubric.items_of(inside) + 1)
     return list(dict.fromkeys(numbered(node_id, number) for number in numbers))
+
+
+def _those_that_hold(place: Place, *faults: tuple[object, str, str]) -> Iterator[_Fault]:
+    """Yield the faults that hold, each at a key of the place, or at the place itself."""
+    for holds, key, message in faults:
+        if holds:
+            yield (*place, key) if key else place, message

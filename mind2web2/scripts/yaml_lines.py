@@ -129,14 +129,12 @@ def parsed_yaml(content: bytes, path: Path) -> tuple[object, dict[Place, int]]:
     try:
         loader = _Loader(text)
         top = loader.get_single_node()
-        lines: dict[Place, int] = {}
         if top is None:
-            faults = []
-        else:
-            faults = list(_noted_lines(top, (), lines, set()))
-        if faults:
+            return None, {}
+        lines: dict[Place, int] = {}
+        if faults := list(_noted_lines(top, (), lines, set())):
             raise YamlFileError(path, faults)
-        return (None if top is None else loader.construct_document(top)), lines
+        return loader.construct_document(top), lines
     except yaml.MarkedYAMLError as error:
         raise YamlFileError(path, [_yaml_problem(error)]) from error
     except yaml.reader.ReaderError as error:

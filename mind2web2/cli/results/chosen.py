@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mind2web2.benchmark.task_lists import read_task_list
+from mind2web2.benchmark.task_lists import Task, read_task_list
 from mind2web2.runs.settings import RunSettings
 from mind2web2.utils.names import check_name
 
@@ -10,12 +10,14 @@ from mind2web2.utils.names import check_name
 def chosen_tasks(settings: RunSettings) -> list[str] | None:
     """Return the tasks of ``--task_list`` and ``--task_id``, ``None`` without either."""
     named = [check_name("task", task_id) for task_id in settings.task_ids]
-    tasks = [] if settings.task_list is None else read_task_list(settings.task_list)
-    listed = [task.task_id for task in tasks]
+    listed = [task.task_id for task in _listed(settings)]
     return list(dict.fromkeys(listed + named)) or None
 
 
 def domains_of(settings: RunSettings) -> dict[str, str]:
     """Return the domains that ``--task_list`` names, by task."""
-    tasks = [] if settings.task_list is None else read_task_list(settings.task_list)
-    return {task.task_id: task.domain for task in tasks if task.domain}
+    return {task.task_id: task.domain for task in _listed(settings) if task.domain}
+
+
+def _listed(settings: RunSettings) -> list[Task]:
+    return [] if settings.task_list is None else read_task_list(settings.task_list)
